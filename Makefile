@@ -1,0 +1,250 @@
+# `make help` lists what there is. Every tool is installed once, at the version named here, into bin/tools.
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+IMG ?= ghcr.io/redquake/redquake:dev
+IMAGE_TAR ?= build/image/redquake.tar
+
+# The cluster that tests, demo and deploy use: lab (made by hack/lab on this machine), existing (the current kubeconfig) or kind.
+CLUSTER ?= lab
+export CLUSTER
+LAB := $(CURDIR)/hack/lab/lab
+KUBECTL ?= $(CURDIR)/hack/lab/kubectl
+
+CONTROLLER_GEN_VERSION := v0.23.0
+KUSTOMIZE_VERSION := v5.8.1
+GOLANGCI_LINT_VERSION := v2.15.0
+CRD_REF_DOCS_VERSION := v0.3.0
+TOOLS := $(CURDIR)/bin/tools
+CONTROLLER_GEN := $(TOOLS)/controller-gen-$(CONTROLLER_GEN_VERSION)/controller-gen
+KUSTOMIZE := $(TOOLS)/kustomize-$(KUSTOMIZE_VERSION)/kustomize
+GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
+CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
+
+LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
+GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
+GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
+# The packages that hold a test with the build tag integration.
+INTEGRATION_PACKAGES = $(or $(shell grep -rlE '^//go:build integration' --include='*_test.go' api cmd controllers internal test | \
+  xargs -r -n1 dirname | sort -u | sed 's,^,./,'),$(error no package has an integration test))
+
+.PHONY: help
+help: ## Show this list
+	@awk -F':.*## ' '/^## /{printf "\n%s\n", substr($$0, 4)} /^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+## Try it
+
+.PHONY: demo
+demo: ## Load a Redis, kill it, show what the clients lived through (boots the lab if it is down)
+	hack/demo.sh
+
+.PHONY: demo-multi-attach
+demo-multi-attach: ## Kill a Redis whose volume stays on the old node for 20 s, show how late it heals
+	hack/demo-multi-attach.sh
+
+.PHONY: accuracy
+accuracy: ## Measure outages of known length and compare: build/accuracy.json
+	mkdir -p build
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json go test -tags integration -count=1 -run TestGroundTruth -v ./internal/impact
+
+.PHONY: failovers
+failovers: ## Measure what failovers lose, and for how long clients wait: docs/measured-failovers.md (6 minutes)
+	REDQUAKE_FAILOVERS_OUT=$(CURDIR)/docs/measured-failovers.md go test -tags integration -count=1 -timeout 30m -run TestMeasureFailovers -v ./test/failovers
+
+# The server, the generators and the agents share this machine's cores: let nothing else run meanwhile.
+.PHONY: bench
+bench: build ## Load generators side by side, CPU per request: build/bench.json, docs/benchmarks.md (20 minutes)
+	go run ./hack/bench run $(BENCH_FLAGS)
+
+.PHONY: bench-collect
+bench-collect: ## Collect from 1,000 simulated load pods: build/bench-collect.json, docs/benchmarks.md
+	go run ./hack/bench collect $(BENCH_FLAGS)
+
+.PHONY: bench-inject
+bench-inject: lab-up load-image build/install.yaml ## From kubectl apply of a fault to its effect, on the lab: build/bench-inject.json, docs/benchmarks.md
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml REDQUAKE_INJECTION_OUT=$(CURDIR)/build/bench-inject.json \
+	  go test -tags e2e -count=1 -v -timeout 20m -run '^TestInjectionTimes$$' -exec "$(LAB) exec --" ./test/e2e/...
+	go run ./hack/bench docs
+
+## Test
+
+.PHONY: test
+test: ## All tests: unit, integration, e2e; the lab is left as it was found
+	hack/test-all.sh
+
+.PHONY: unit
+unit: ## Pure tests, with the race detector
+	go test -race ./...
+	cd hack/lab && go test ./...
+	cd hack/lab/kube && CGO_ENABLED=0 go test ./csi/... # as the lab builds it: one build cache for both
+
+# -p 1: one package at a time. Each starts servers of its own and measures times; on two cores they would disturb one another.
+.PHONY: integration
+integration: ## Tests against real redis-servers and a real kube-apiserver
+	assets=$${KUBEBUILDER_ASSETS:-}; \
+	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
+	KUBEBUILDER_ASSETS=$$assets go test -tags integration -count=1 -p 1 -parallel 4 -timeout 15m $(INTEGRATION_PACKAGES)
+
+.PHONY: crash-test
+crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (12 minutes)
+	assets=$${KUBEBUILDER_ASSETS:-}; \
+	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
+	mkdir -p build; \
+	KUBEBUILDER_ASSETS=$$assets REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
+	  go test -tags integration -count=1 -timeout 40m -parallel 4 -run TestCrashSafety -v ./controllers
+
+# Scenarios that have a target of their own: they take long, or want the machine for themselves.
+E2E_APART := ^(TestFailovers|TestInjectionTimes|TestChaosMesh)$$
+
+.PHONY: build/chaos-controller-manager
+build/chaos-controller-manager:
+	mkdir -p build
+	cd hack/chaosmesh && CGO_ENABLED=0 go build -o $(CURDIR)/$@ github.com/chaos-mesh/chaos-mesh/cmd/chaos-controller-manager
+
+.PHONY: chaosmesh
+chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller and Go types against our engine ChaosMesh (its build takes minutes)
+	cd hack/chaosmesh/types && go test ./...
+	assets=$${KUBEBUILDER_ASSETS:-}; \
+	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
+	KUBEBUILDER_ASSETS=$$assets REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
+	  go test -tags integration,chaosmesh -count=1 -timeout 15m -run TestRealChaosMesh -v ./internal/fault
+
+.PHONY: e2e
+e2e: lab-up load-image build/install.yaml ## Scenarios on real kubelets, in the lab (boots it if it is down)
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
+	  go test -tags e2e -count=1 -v -timeout 25m -parallel 4 -skip '$(E2E_APART)' -exec "$(LAB) exec --" ./test/e2e/...
+
+.PHONY: e2e-failovers
+e2e-failovers: lab-up load-image build/install.yaml ## Seven failovers that people have measured by hand, each with Sentinel and with Cluster (8 minutes)
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
+	  go test -tags e2e -count=1 -v -timeout 20m -parallel 4 -run '^TestFailovers$$' -exec "$(LAB) exec --" ./test/e2e/...
+
+.PHONY: e2e-chaosmesh
+e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Chaos Mesh's own controller kills a loaded Redis in the lab
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
+	  go test -tags e2e -count=1 -v -timeout 20m -run '^TestChaosMesh$$' -exec "$(LAB) exec --" ./test/e2e/...
+
+## Check
+
+.PHONY: verify
+verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything aside and fail if the tree differs
+	CONTROLLER_GEN=$(CONTROLLER_GEN) KUSTOMIZE=$(KUSTOMIZE) CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/verify.sh
+
+.PHONY: lint
+lint: $(GOLANGCI_LINT) ## Run golangci-lint; the layering of the packages is part of it
+	$(GOLANGCI_LINT) run ./...
+
+.PHONY: lint-fix
+lint-fix: $(GOLANGCI_LINT) ## Run golangci-lint and let it repair what it can
+	$(GOLANGCI_LINT) run --fix ./...
+
+.PHONY: vet
+vet: ## Run go vet over all build tags
+	go vet -tags integration,e2e,chaosmesh ./...
+	cd hack/lab && go vet ./...
+
+.PHONY: fmt
+fmt: ## Run gofmt over all Go files
+	gofmt -s -w $(GO_FILES)
+
+## Make
+
+.PHONY: generate
+generate: $(CONTROLLER_GEN) ## Write the deep-copy functions of the API
+	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
+
+.PHONY: manifests
+manifests: $(CONTROLLER_GEN) ## Write the CRDs and the manager's role from the markers in the code
+	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
+	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
+
+.PHONY: docs
+docs: $(CRD_REF_DOCS) ## Write docs/api.md, the reference of every field
+	mkdir -p docs
+	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path=docs/api.md
+
+.PHONY: build
+build: ## Build bin/manager and bin/redquake, static
+	$(GO_BUILD) -o bin/manager .
+	$(GO_BUILD) -o bin/redquake ./cmd/redquake
+
+.PHONY: image
+image: build ## Build the image as an archive, without Docker: build/image/redquake.tar
+	mkdir -p $(dir $(IMAGE_TAR))
+	$(LAB) image redquake --manager bin/manager --redquake bin/redquake --tag $(IMG) -o $(IMAGE_TAR)
+
+.PHONY: docker-build
+docker-build: ## Build the same image with Docker
+	docker build --build-arg VERSION=$(VERSION) -t $(IMG) .
+
+# A copy of config/ is edited, so that IMG changes nothing under version control.
+.PHONY: build/install.yaml
+build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the image IMG
+	rm -rf build/kustomize
+	mkdir -p build
+	cp -r config build/kustomize
+	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
+	$(KUSTOMIZE) build build/kustomize/default > $@
+
+.PHONY: clean
+clean: ## Remove what was built; bin/tools and the lab's own binaries stay
+	rm -rf build bin/manager bin/redquake
+
+## Run on a cluster
+
+.PHONY: lab-up
+lab-up: ## Boot the two-node lab on this machine (the first time it is compiled: minutes)
+	$(LAB) up
+
+.PHONY: lab-status
+lab-status: ## Show whether the lab is up
+	$(LAB) status
+
+.PHONY: lab-down
+lab-down: ## Stop the lab and remove all of it
+	$(LAB) down
+
+.PHONY: load-image
+load-image: image ## Put the image onto the nodes of the lab
+	$(LAB) load $(IMAGE_TAR)
+
+.PHONY: install
+install: $(KUSTOMIZE) ## Install the CRDs only
+	$(KUSTOMIZE) build config/crd | $(KUBECTL) apply --server-side --force-conflicts -f -
+
+.PHONY: deploy
+deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG
+	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
+	# The tag stays the same when the image changes: its digest in the pod template makes the operator roll then, and only then.
+	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
+	  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"redquake.dev/image-digest\":\"$$(sha256sum < $(IMAGE_TAR) | cut -c1-64)\"}}}}}"
+	$(KUBECTL) -n redquake-system rollout status deployment/redquake-controller-manager --timeout=120s
+
+# The objects go first, while the operator lives: it undoes its faults before their finalizers let them go.
+.PHONY: undeploy
+undeploy: build/install.yaml ## Delete all load tests and faults, then the operator and the CRDs
+	for crd in redisfaults redisloadtests; do \
+	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \
+	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=120s || \
+	    { echo "the $$crd could not be deleted; the operator stays, so that it can undo its faults" >&2; exit 1; }; \
+	done
+	$(KUBECTL) delete --ignore-not-found -f build/install.yaml
+
+# install-tool FOLDER PACKAGE VERSION
+define install-tool
+	@mkdir -p $(1)
+	GOBIN=$(1) GOFLAGS= go install $(2)@$(3)
+endef
+
+$(CONTROLLER_GEN):
+	$(call install-tool,$(@D),sigs.k8s.io/controller-tools/cmd/controller-gen,$(CONTROLLER_GEN_VERSION))
+$(KUSTOMIZE):
+	$(call install-tool,$(@D),sigs.k8s.io/kustomize/kustomize/v5,$(KUSTOMIZE_VERSION))
+$(GOLANGCI_LINT):
+	$(call install-tool,$(@D),github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
+$(CRD_REF_DOCS):
+	$(call install-tool,$(@D),github.com/elastic/crd-ref-docs,$(CRD_REF_DOCS_VERSION))
