@@ -1,0 +1,180 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// NetworkPeers are the pods at the other end of a network fault. They are chosen when the targets are, and stay the same.
+// +kubebuilder:validation:Enum=Clients;Servers;Primary;Replicas;Sentinels
+type NetworkPeers string
+
+// The peers.
+const (
+	PeersClients   NetworkPeers = "Clients"   // the load pods of the test that measures the fault
+	PeersServers   NetworkPeers = "Servers"   // all other Redis servers of the target
+	PeersPrimary   NetworkPeers = "Primary"   // the primary of the hit server's data
+	PeersReplicas  NetworkPeers = "Replicas"  // the other replicas of the hit server's data
+	PeersSentinels NetworkPeers = "Sentinels" // the sentinels that are connected to the hit server
+)
+
+// NetworkDirection says which packets are meant, as seen from the hit server.
+// +kubebuilder:validation:Enum=To;From;Both
+type NetworkDirection string
+
+// The directions.
+const (
+	DirectionTo   NetworkDirection = "To"   // those that it sends to its peers
+	DirectionFrom NetworkDirection = "From" // those that its peers send to it
+	DirectionBoth NetworkDirection = "Both" //
+)
+
+// Percentage is text such as 25% or 0.5%.
+// +kubebuilder:validation:MaxLength=6
+// +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2}(\.[0-9]{1,2})?)%$`
+type Percentage string
+
+// NetworkDelay makes packets late, by Chaos Mesh.
+// +kubebuilder:validation:XValidation:rule="has(self.peers) || self.direction == 'To'",message="directions From and Both need peers"
+// +kubebuilder:validation:XValidation:rule="!has(self.jitter) || duration(self.jitter) <= duration(self.latency)",message="jitter must not exceed latency"
+type NetworkDelay struct {
+	// latency that is added. Between 1ms and 10s. From 1s on, without peers, it also makes the kubelet's probes fail.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('10s')",message="must be between 1ms and 10s"
+	// +kubebuilder:validation:Type=string
+	Latency metav1.Duration `json:"latency,omitzero"`
+
+	// jitter by which it varies, to both sides. At most latency; none where absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('10s')",message="must be between 0s and 10s"
+	// +kubebuilder:validation:Type=string
+	Jitter *metav1.Duration `json:"jitter,omitempty"`
+
+	// correlation of a packet's delay with that of the one before it; none where absent.
+	// +optional
+	Correlation Percentage `json:"correlation,omitempty"`
+
+	// direction of the packets that are late.
+	// +optional
+	// +kubebuilder:default=To
+	Direction NetworkDirection `json:"direction,omitempty"`
+
+	// peers at the other end; everybody where absent.
+	// +optional
+	Peers NetworkPeers `json:"peers,omitempty"`
+}
+
+// NetworkLoss drops some packets, by Chaos Mesh.
+// +kubebuilder:validation:XValidation:rule="has(self.peers) || self.direction == 'To'",message="directions From and Both need peers"
+// +kubebuilder:validation:XValidation:rule="has(self.peers) || double(self.loss.split('%')[0]) <= 50.0",message="loss above 50% needs peers: it would cut off the kubelet's probes, too"
+type NetworkLoss struct {
+	// loss is the share of packets that are dropped, such as 25%. Above 50% it needs peers.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="double(self.split('%')[0]) > 0.0",message="must be more than 0%"
+	Loss Percentage `json:"loss,omitempty"`
+
+	// correlation of a packet's loss with that of the one before it; none where absent.
+	// +optional
+	Correlation Percentage `json:"correlation,omitempty"`
+
+	// direction of the packets that are dropped.
+	// +optional
+	// +kubebuilder:default=To
+	Direction NetworkDirection `json:"direction,omitempty"`
+
+	// peers at the other end; everybody where absent.
+	// +optional
+	Peers NetworkPeers `json:"peers,omitempty"`
+}
+
+// NetworkPartition drops all packets between the server and its peers, by Chaos Mesh. It always names peers: a server cut off from everybody is
+// cut off from the kubelet's probes, too, which then restart it.
+type NetworkPartition struct {
+	// from whom the server is cut off.
+	// +required
+	From NetworkPeers `json:"from,omitempty"`
+
+	// direction of the packets that are dropped.
+	// +optional
+	// +kubebuilder:default=Both
+	Direction NetworkDirection `json:"direction,omitempty"`
+}
+
+// DiskMethod is a call of the file system.
+// +kubebuilder:validation:Enum=Read;Write;Flush;Fsync
+type DiskMethod string
+
+// The calls.
+const (
+	DiskRead  DiskMethod = "Read"
+	DiskWrite DiskMethod = "Write"
+	DiskFlush DiskMethod = "Flush"
+	DiskFsync DiskMethod = "Fsync"
+)
+
+// DiskDelay makes the calls to a volume slow, by Chaos Mesh.
+type DiskDelay struct {
+	// delay of each call. Between 1ms and 1m.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('1m')",message="must be between 1ms and 1m"
+	// +kubebuilder:validation:Type=string
+	Delay metav1.Duration `json:"delay,omitzero"`
+
+	// volumePath at which the volume is mounted in the Redis container; where absent, the mount that holds the server's dir.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^/`
+	VolumePath string `json:"volumePath,omitempty"`
+
+	// path of the files that are slow, a pattern such as /data/appendonlydir/*; all of the volume where absent.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	// +kubebuilder:validation:Pattern=`^/`
+	Path string `json:"path,omitempty"`
+
+	// methods that are slow.
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={Write,Fsync}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=4
+	Methods []DiskMethod `json:"methods,omitempty"`
+
+	// percent of the calls that are slow.
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Percent int32 `json:"percent,omitempty"`
+}
+
+// CPUStress burns CPU in the Redis container, by Chaos Mesh.
+type CPUStress struct {
+	// workers that burn CPU.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=64
+	Workers int32 `json:"workers,omitempty"`
+
+	// load of each worker, in percent of a core.
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Load int32 `json:"load,omitempty"`
+}
+
+// ClockSkew sets the server's wall clock off, by Chaos Mesh. The clocks of other processes stay right.
+type ClockSkew struct {
+	// offset of the clock; negative sets it back. Between -8760h and 8760h, and at least 1s to either side.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^-?([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('-8760h') && duration(self) <= duration('8760h') && (duration(self) >= duration('1s') || duration(self) <= duration('-1s'))",message="must be between -8760h and 8760h, and at least 1s to either side"
+	// +kubebuilder:validation:Type=string
+	Offset metav1.Duration `json:"offset,omitzero"`
+}

@@ -1,0 +1,155 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Protocol is the version of Redis's wire protocol.
+// +kubebuilder:validation:Enum=RESP2;RESP3
+type Protocol string
+
+// The protocols.
+const (
+	RESP2 Protocol = "RESP2"
+	RESP3 Protocol = "RESP3"
+)
+
+// ReadFrom is where read-only commands go.
+// +kubebuilder:validation:Enum=Primary;Replica;Any
+type ReadFrom string
+
+// Where to read.
+const (
+	ReadFromPrimary ReadFrom = "Primary"
+	ReadFromReplica ReadFrom = "Replica" // the replicas in turn; the primary where none is known
+	ReadFromAny     ReadFrom = "Any"     // all in turn
+)
+
+// ClientMode is how users share connections.
+// +kubebuilder:validation:Enum=Dedicated;Multiplexed
+type ClientMode string
+
+// The modes.
+const (
+	ClientDedicated   ClientMode = "Dedicated"   // one request, or one batch, in flight per connection
+	ClientMultiplexed ClientMode = "Multiplexed" // what users ask for at the same time goes out in one batch
+)
+
+// ClientDriver is the client that makes the requests.
+// +kubebuilder:validation:Enum=Native;GoRedis
+type ClientDriver string
+
+// The drivers.
+const (
+	DriverNative  ClientDriver = "Native"
+	DriverGoRedis ClientDriver = "GoRedis"
+)
+
+// GoRedisOptions are options of go-redis, which has its own pool, retries and view of the topology.
+type GoRedisOptions struct {
+	// poolSize is the number of connections per load pod, in a cluster per node; client.connections where absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	PoolSize *int32 `json:"poolSize,omitempty"`
+
+	// maxRetries is how often go-redis tries a failed command again; -1 is never, go-redis's own default where absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=-1
+	// +kubebuilder:validation:Maximum=100
+	MaxRetries *int32 `json:"maxRetries,omitempty"`
+
+	// stateReloadInterval is how often go-redis asks a cluster for its layout; its own default (60s) where absent. Between 100ms and 1h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('100ms') && duration(self) <= duration('1h')",message="must be between 100ms and 1h"
+	// +kubebuilder:validation:Type=string
+	StateReloadInterval *metav1.Duration `json:"stateReloadInterval,omitempty"`
+}
+
+// LoadClient is how a load pod talks to Redis. A failed request is a result here: unless retries are asked for, none is retried.
+// +kubebuilder:validation:XValidation:rule="!has(self.goRedis) || (has(self.driver) && self.driver == 'GoRedis')",message="goRedis belongs to driver GoRedis"
+// +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.mode) || self.mode != 'Multiplexed'",message="driver GoRedis has a pool of its own: mode Multiplexed belongs to driver Native"
+// +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.retries) || self.retries == 0",message="driver GoRedis retries by itself: set goRedis.maxRetries instead of retries"
+// +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.pipeline) || self.pipeline == 1",message="driver GoRedis sends one request at a time: pipeline must be 1"
+// +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.addedLatency) || duration(self.addedLatency) == duration('0s')",message="addedLatency belongs to driver Native"
+type LoadClient struct {
+	// connections per load pod. Each has one request in flight, or one batch where pipeline is above 1.
+	// +optional
+	// +kubebuilder:default=50
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=10000
+	Connections int32 `json:"connections,omitempty"`
+
+	// pipeline is the number of requests in a batch.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Pipeline int32 `json:"pipeline,omitempty"`
+
+	// dialTimeout bounds one attempt to connect, TLS and login included. Between 10ms and 60s.
+	// +optional
+	// +kubebuilder:default="1s"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('60s')",message="must be between 10ms and 60s"
+	// +kubebuilder:validation:Type=string
+	DialTimeout metav1.Duration `json:"dialTimeout,omitzero"`
+
+	// requestTimeout is how long a reply may take, counted from the send; a later reply counts as unknown. Between 10ms and 60s.
+	// +optional
+	// +kubebuilder:default="1s"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('60s')",message="must be between 10ms and 60s"
+	// +kubebuilder:validation:Type=string
+	RequestTimeout metav1.Duration `json:"requestTimeout,omitzero"`
+
+	// protocol is the wire protocol.
+	// +optional
+	// +kubebuilder:default=RESP3
+	Protocol Protocol `json:"protocol,omitempty"`
+
+	// readFrom is where commands go that only read. Replica and Any need a topology with replicas; reads from replicas may be stale.
+	// +optional
+	// +kubebuilder:default=Primary
+	ReadFrom ReadFrom `json:"readFrom,omitempty"`
+
+	// mode is how users share connections.
+	// +optional
+	// +kubebuilder:default=Dedicated
+	Mode ClientMode `json:"mode,omitempty"`
+
+	// driver is the client that makes the requests: Native is Redquake's own, which hides nothing; GoRedis goes through go-redis, with its pool
+	// and its retries, to show what a Go service will live through.
+	// +optional
+	// +kubebuilder:default=Native
+	Driver ClientDriver `json:"driver,omitempty"`
+
+	// goRedis are options of driver GoRedis.
+	// +optional
+	GoRedis *GoRedisOptions `json:"goRedis,omitempty"`
+
+	// connectionMaxAge is the age at which a connection is replaced by a new one, between two requests; never where absent. Between 10ms and 24h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('24h')",message="must be between 10ms and 24h"
+	// +kubebuilder:validation:Type=string
+	ConnectionMaxAge *metav1.Duration `json:"connectionMaxAge,omitempty"`
+
+	// retries is how often a request is sent again, 10ms later, that surely was not applied: READONLY, MOVED, CLUSTERDOWN, LOADING, MASTERDOWN, BUSY. A retry hides an error.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Retries int32 `json:"retries,omitempty"`
+
+	// addedLatency is added to each round trip in the client, to stand for a slower network. Between 0s and 10s.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('10s')",message="must be between 0s and 10s"
+	// +kubebuilder:validation:Type=string
+	AddedLatency *metav1.Duration `json:"addedLatency,omitempty"`
+}

@@ -1,0 +1,376 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Effect says whether the fault was seen to work, proven by Redis and the cluster, never assumed.
+// +kubebuilder:validation:Enum=Confirmed;NotObserved;Inconclusive
+type Effect string
+
+// The effects.
+const (
+	EffectConfirmed    Effect = "Confirmed"
+	EffectNotObserved  Effect = "NotObserved"
+	EffectInconclusive Effect = "Inconclusive"
+)
+
+// RedisFaultStatus is what a fault did. Durations are text such as 4.12s or 0.41ms, shares text such as 99.2%.
+type RedisFaultStatus struct {
+	// conditions say where the fault stands: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled.
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=16
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// observedGeneration is the generation that the conditions speak of; -1 before the operator saw the object.
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// startTime is when the fault's targets were chosen and the way back recorded. The spec is frozen from here on.
+	// +optional
+	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
+
+	// completionTime is when the fault was complete or had failed.
+	// +optional
+	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
+
+	// loadTest is the name of the RedisLoadTest that measures the fault.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	LoadTest string `json:"loadTest,omitempty"`
+
+	// loadStartTime is the start of that test's run, from which offsets count: a test that is run anew is another load.
+	// +optional
+	LoadStartTime *metav1.MicroTime `json:"loadStartTime,omitempty"`
+
+	// target is the Redis that was hit: the load test that names it may be deleted before the fault is undone.
+	// +optional
+	Target *RedisTarget `json:"target,omitempty"`
+
+	// targets are what is hit, with all that is needed to undo it. Written before anything is broken.
+	// +optional
+	// +listType=map
+	// +listMapKey=pod
+	// +kubebuilder:validation:MaxItems=1000
+	Targets []FaultTarget `json:"targets,omitempty"`
+
+	// warnings are what else will act, found before the injection: hooks, probes, operators that own the workload.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:MaxLength=512
+	Warnings []string `json:"warnings,omitempty"`
+
+	// effect is what Redis and the cluster show of the fault.
+	// +optional
+	Effect Effect `json:"effect,omitempty"`
+
+	// effectEvidence is what proves it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	EffectEvidence string `json:"effectEvidence,omitempty"`
+
+	// injectedAt is t0: just before the first breaking call was sent.
+	// +optional
+	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
+
+	// injectedOffset is t0 counted from the load's start, on the common clock.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	InjectedOffset string `json:"injectedOffset,omitempty"`
+
+	// revertingSince is when undoing began. Where it errs ten times in a row it is given up, not before 40s, and then told how to do it by hand.
+	// +optional
+	RevertingSince *metav1.MicroTime `json:"revertingSince,omitempty"`
+
+	// revertedAt is when everything was undone. A pod kill has nothing to undo.
+	// +optional
+	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
+
+	// recoveredAt is injectedAt + recoveryTime.
+	// +optional
+	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
+
+	// timeline is what happened, in order.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	Timeline []TimelineEvent `json:"timeline,omitempty"`
+
+	// impact is what clients lived through.
+	// +optional
+	Impact *Impact `json:"impact,omitempty"`
+}
+
+// FaultTarget is one server that is hit, and the record of it.
+type FaultTarget struct {
+	// pod's name.
+	// +required
+	// +kubebuilder:validation:MaxLength=253
+	Pod string `json:"pod,omitempty"`
+	// uid of the pod: a replacement of the same name is another target.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	UID string `json:"uid,omitempty"`
+	// node the pod was on.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Node string `json:"node,omitempty"`
+	// role that Redis told.
+	// +optional
+	Role RedisRole `json:"role,omitempty"`
+	// address that was asked.
+	// +optional
+	// +kubebuilder:validation:MaxLength=300
+	Address string `json:"address,omitempty"`
+	// runID of the server process before the fault.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	RunID string `json:"runID,omitempty"`
+	// restartCount of the server's container before the fault.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RestartCount int32 `json:"restartCount,omitempty"`
+	// container that runs the server.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Container string `json:"container,omitempty"`
+	// intendedAt is when this record was made, before the breaking call.
+	// +optional
+	IntendedAt *metav1.MicroTime `json:"intendedAt,omitempty"`
+	// injectedAt is just before the breaking call was sent.
+	// +optional
+	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
+	// injectionTook is how long the breaking call took.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	InjectionTook string `json:"injectionTook,omitempty"`
+	// activeAt is when the fault was complete on this target: the duration of a lasting one counts from here.
+	// +optional
+	ActiveAt *metav1.MicroTime `json:"activeAt,omitempty"`
+	// progress of an injection or an undoing that takes several steps; empty when none is under way.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Progress string `json:"progress,omitempty"`
+	// undo is the way back: what was there before the fault, recorded before it.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Undo []UndoValue `json:"undo,omitempty"`
+	// revertedAt is when it was undone, or when there was found to be nothing to undo.
+	// +optional
+	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
+	// revertGivenUp says that it could not be undone: lastError says why, byHand how to do it.
+	// +optional
+	RevertGivenUp bool `json:"revertGivenUp,omitempty"`
+	// byHand is the command that undoes the fault on this target. Set when the operator has given up.
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	ByHand string `json:"byHand,omitempty"`
+	// attempts of the breaking call.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Attempts int32 `json:"attempts,omitempty"`
+	// revertAttempts of undoing it that erred, in a row.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	RevertAttempts int32 `json:"revertAttempts,omitempty"`
+	// lastError of either.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	LastError string `json:"lastError,omitempty"`
+}
+
+// UndoValue is one thing that the way back needs.
+type UndoValue struct {
+	// name of the thing, such as a setting's.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+	// value that it had.
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
+	Value string `json:"value"`
+}
+
+// TimelineEvent is one thing that happened.
+type TimelineEvent struct {
+	// at is when, on the operator's clock.
+	// +required
+	At metav1.MicroTime `json:"at,omitzero"`
+	// offset from the injection; negative before it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Offset string `json:"offset,omitempty"`
+	// event in one word.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Event string `json:"event,omitempty"`
+	// object it happened to.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Object string `json:"object,omitempty"`
+	// message with what else is known.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+}
+
+// Impact is what clients lived through because of a fault. docs/measuring.md defines every figure.
+type Impact struct {
+	// baselineTPS is the median of the 1 s success rates before the injection.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	BaselineTPS string `json:"baselineTPS,omitempty"`
+	// minTPS is the lowest success rate over any 1 s window until recovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	MinTPS string `json:"minTPS,omitempty"`
+	// tpsDip is 1 - minTPS/baselineTPS.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	TPSDip string `json:"tpsDip,omitempty"`
+	// timeToImpact is from the injection to the first error or the start of the first gap.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	TimeToImpact string `json:"timeToImpact,omitempty"`
+	// outage is the longest stretch without a success, as the load lived it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Outage string `json:"outage,omitempty"`
+	// totalOutage is the sum of all stretches without a success until recovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	TotalOutage string `json:"totalOutage,omitempty"`
+	// shardOutage is the longest stretch without a success at one shard of a cluster: the aggregate hides a shard that is down. Empty where there is one shard.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	ShardOutage string `json:"shardOutage,omitempty"`
+	// shard is the one that had it, by its number in the load test's status.summary.shards.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Shard *int32 `json:"shard,omitempty"`
+	// serverOutage is the outage as the probe saw it, which dials afresh.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	ServerOutage string `json:"serverOutage,omitempty"`
+	// errorWindow is from the first to the last error until recovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	ErrorWindow string `json:"errorWindow,omitempty"`
+	// recoveryTime is from the injection to sustained recovery; empty if there was none.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	RecoveryTime string `json:"recoveryTime,omitempty"`
+	// recovered says whether there was one by the deadline.
+	// +optional
+	Recovered bool `json:"recovered"`
+	// degraded is the throughput after recovery as a share of the baseline.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Degraded string `json:"degraded,omitempty"`
+	// lostRequests is the area of the dip: the successes that the baseline would have had.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostRequests int64 `json:"lostRequests"`
+	// lostWrites are the acknowledged ledger writes lost because of this fault: a lower bound. Absent until the load has ended and was
+	// read back, and where its test does not verify.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWrites *int64 `json:"lostWrites,omitempty"`
+	// firstLost is when the first of them was acknowledged, at the earliest, counted from the injection; negative before it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	FirstLost string `json:"firstLost,omitempty"`
+	// lastLost is when the last of them was acknowledged, at the latest, counted from the injection.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	LastLost string `json:"lastLost,omitempty"`
+	// sawErrors says whether any client saw an error between the two; absent where nothing was lost.
+	// +optional
+	SawErrors *bool `json:"sawErrors,omitempty"`
+	// errors until recovery: failed, unknown and dropped requests.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Errors int64 `json:"errors"`
+	// errorsByClass counts failed and unknown requests by what the client saw.
+	// +optional
+	// +listType=map
+	// +listMapKey=class
+	// +kubebuilder:validation:MaxItems=32
+	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
+	// latencyP99 before, during and after.
+	// +optional
+	LatencyP99 *LatencyAround `json:"latencyP99,omitempty"`
+	// phases take the recovery apart: each ends with what it is named after, and they add up to recoveryTime. Unexplained is what neither
+	// cluster nor servers account for. Empty where there was no recovery, or nothing to recover from.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Phases []Phase `json:"phases,omitempty"`
+	// doubts are reasons not to trust the figures; the verdict is then Inconclusive.
+	// +optional
+	// +listType=map
+	// +listMapKey=reason
+	// +kubebuilder:validation:MaxItems=16
+	Doubts []Doubt `json:"doubts,omitempty"`
+}
+
+// PhaseSource is who showed the end of a phase.
+// +kubebuilder:validation:Enum=Kubernetes;Redis;Client
+type PhaseSource string
+
+// The sources.
+const (
+	PhaseKubernetes PhaseSource = "Kubernetes"
+	PhaseRedis      PhaseSource = "Redis"
+	PhaseClient     PhaseSource = "Client"
+)
+
+// Phase is a stretch of a recovery.
+type Phase struct {
+	// name of what ended it.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Name string `json:"name,omitempty"`
+	// source that showed its end.
+	// +optional
+	Source PhaseSource `json:"source,omitempty"`
+	// at is when it ended, on the common clock.
+	// +optional
+	At metav1.MicroTime `json:"at,omitzero"`
+	// duration of it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Duration string `json:"duration,omitempty"`
+}
+
+// LatencyAround is one quantile around a fault.
+type LatencyAround struct {
+	// before the injection: over the baseline.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Before string `json:"before,omitempty"`
+	// during: from the injection to recovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	During string `json:"during,omitempty"`
+	// after recovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	After string `json:"after,omitempty"`
+}
+
+// Doubt is a reason not to trust figures.
+type Doubt struct {
+	// reason in one word.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Reason string `json:"reason,omitempty"`
+	// message with the figures.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
+}

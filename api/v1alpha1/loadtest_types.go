@@ -1,0 +1,401 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// RedisLoadTestSpec is one load, from start to end.
+// +kubebuilder:validation:XValidation:rule="!has(self.load.search) || (has(self.objectives) && (has(self.objectives.maxLatencyP50) || has(self.objectives.maxLatencyP99) || has(self.objectives.maxLatencyP999) || has(self.objectives.maxErrorRate)))",message="load.search needs one of objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate: it looks for the highest rate that meets them"
+// +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.objectives) || !(has(self.objectives.maxTPSDip) || has(self.objectives.maxOutage) || has(self.objectives.maxRecoveryTime))",message="load.search excludes objectives.maxTPSDip, maxOutage and maxRecoveryTime: no fault can be measured by a search"
+// +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.pods) || !has(self.pods.lost) || self.pods.lost == 'Fail'",message="load.search needs pods.lost: Fail: the load of a lost pod would be missing from every rate"
+// +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
+type RedisLoadTestSpec struct {
+	// target is the Redis to load.
+	// +required
+	Target RedisTarget `json:"target,omitzero"`
+
+	// client is how each load pod talks to Redis.
+	// +optional
+	// +kubebuilder:default={}
+	Client LoadClient `json:"client,omitzero"`
+
+	// load is how much, and how long.
+	// +required
+	Load LoadShape `json:"load,omitzero"`
+
+	// workload is what is sent.
+	// +required
+	Workload Workload `json:"workload,omitzero"`
+
+	// pods are the pods that make the load.
+	// +optional
+	// +kubebuilder:default={}
+	Pods LoadPods `json:"pods,omitzero"`
+
+	// probe is a thin open-loop stream beside the load, on connections of its own that dial afresh after an error.
+	// It tells the server's outage from the client's.
+	// +optional
+	// +kubebuilder:default={}
+	Probe LoadProbe `json:"probe,omitzero"`
+
+	// observe is what is recorded, how finely.
+	// +optional
+	// +kubebuilder:default={}
+	Observe LoadObserve `json:"observe,omitzero"`
+
+	// verify says what is read back after the load: writes that were acknowledged and are gone. Nothing where absent.
+	// +optional
+	Verify *LoadVerify `json:"verify,omitempty"`
+
+	// objectives decide the verdict. Without any, a conclusive run passes.
+	// +optional
+	Objectives *Objectives `json:"objectives,omitempty"`
+
+	// abort ends the load now; what was measured is kept. It cannot be taken back.
+	// +optional
+	// +kubebuilder:default=false
+	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
+	Abort bool `json:"abort,omitempty"`
+
+	// suspend keeps the load from starting, or stops it and forgets what it measured, as a Job does. Taken back, it starts from the beginning.
+	// +optional
+	// +kubebuilder:default=false
+	Suspend bool `json:"suspend,omitempty"`
+
+	// ttlSecondsAfterFinished deletes the object so many seconds after it finished; kept for ever where absent.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=31536000
+	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
+}
+
+// LoadShape is how much load there is, and how long. users makes a closed loop: a user sends its next request when the last is answered.
+// rate makes an open loop: the arrival times are fixed in advance and latency counts from them.
+// +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.users) || has(self.rate)))",message="stages say users or rate themselves: set stages, or users and rate"
+// +kubebuilder:validation:XValidation:rule="has(self.stages) || has(self.users) || has(self.rate) || has(self.search)",message="set users (closed loop), rate (open loop), stages or search: without one of them there is no load"
+// +kubebuilder:validation:XValidation:rule="!has(self.search) || !(has(self.rate) || has(self.stages) || has(self.requests))",message="search decides the rates itself: rate, stages and requests must be absent"
+// +kubebuilder:validation:XValidation:rule="!has(self.search) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); search is an open loop"
+// +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.duration) || has(self.requests)))",message="with stages the length is their sum: duration and requests must be absent"
+// +kubebuilder:validation:XValidation:rule="has(self.stages) || has(self.duration) || has(self.requests)",message="set duration or requests: the load must end"
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || (!has(self.rampUp) && !has(self.warmUp))",message="stages are the whole course of the load: rampUp and warmUp must be absent"
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rates the arrival times are fixed"
+// +kubebuilder:validation:XValidation:rule="!has(self.rate) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rate the arrival times are fixed"
+// +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || self.stages.all(s, has(s.rate))",message="all stages must set users, or all must set rate"
+type LoadShape struct {
+	// users are virtual users over all pods (closed loop). With rate and search, the most requests in flight.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Users *int32 `json:"users,omitempty"`
+
+	// rate is requests per second over all pods (open loop).
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100000000
+	Rate *int32 `json:"rate,omitempty"`
+
+	// thinkTime is a user's pause between a reply and its next request (closed loop). At most 1h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
+	// +kubebuilder:validation:Type=string
+	ThinkTime *metav1.Duration `json:"thinkTime,omitempty"`
+
+	// rampUp is the time over which users or rate grow linearly from 0. Outside every figure. At most 1h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
+	// +kubebuilder:validation:Type=string
+	RampUp *metav1.Duration `json:"rampUp,omitempty"`
+
+	// stages are reached one after the other, each linearly from the one before (from 0 at first).
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Stages []LoadStage `json:"stages,omitempty"`
+
+	// search looks for the highest rate that meets the objectives (open loop), instead of a rate.
+	// +optional
+	Search *LoadSearch `json:"search,omitempty"`
+
+	// warmUp is measured but outside every figure; it follows rampUp. At most 1h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
+	// +kubebuilder:validation:Type=string
+	WarmUp *metav1.Duration `json:"warmUp,omitempty"`
+
+	// duration is the measured time, after rampUp and warmUp. Between 1s and 168h. With requests it is the upper bound.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="must be between 1s and 168h"
+	// +kubebuilder:validation:Type=string
+	Duration *metav1.Duration `json:"duration,omitempty"`
+
+	// requests ends the load after so many requests over all pods, ramp-up and warm-up included.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000
+	Requests *int64 `json:"requests,omitempty"`
+}
+
+// LoadStage is a part of a LoadShape.
+// +kubebuilder:validation:XValidation:rule="has(self.users) != has(self.rate)",message="set users or rate"
+type LoadStage struct {
+	// duration of the stage. Between 1s and 24h.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
+	// +kubebuilder:validation:Type=string
+	Duration metav1.Duration `json:"duration,omitzero"`
+
+	// users at the end of the stage.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Users *int32 `json:"users,omitempty"`
+
+	// rate at the end of the stage, in requests per second over all pods.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100000000
+	Rate *int32 `json:"rate,omitempty"`
+}
+
+// LostPodPolicy says what the loss of a load pod during the run means.
+// +kubebuilder:validation:Enum=Fail;Continue
+type LostPodPolicy string
+
+// The policies.
+const (
+	LostPodFail     LostPodPolicy = "Fail"     // the test fails
+	LostPodContinue LostPodPolicy = "Continue" // the rest goes on; the loss is shown and the verdict is Inconclusive where it touches a figure
+)
+
+// LoadPods are the pods that make the load: one Indexed Job, spread over the nodes, under the restricted Pod Security Standard.
+type LoadPods struct {
+	// count of pods. users and rate are shared by them.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	Count int32 `json:"count,omitempty"`
+
+	// lost says what the loss of a pod during the run means.
+	// +optional
+	// +kubebuilder:default=Fail
+	Lost LostPodPolicy `json:"lost,omitempty"`
+
+	// startDeadline is how long the pods may take until all are ready, pre-filling included. Between 5s and 24h.
+	// +optional
+	// +kubebuilder:default="2m"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('5s') && duration(self) <= duration('24h')",message="must be between 5s and 24h"
+	// +kubebuilder:validation:Type=string
+	StartDeadline metav1.Duration `json:"startDeadline,omitzero"`
+
+	// image that holds the load agent; the operator's own where absent.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=512
+	Image string `json:"image,omitempty"`
+
+	// resources of each pod.
+	// +optional
+	Resources *corev1.ResourceRequirements `json:"resources,omitempty"`
+
+	// nodeSelector for the pods.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=32
+	NodeSelector map[string]string `json:"nodeSelector,omitempty"`
+
+	// tolerations of the pods.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
+}
+
+// LoadProbe is the thin stream beside the load.
+type LoadProbe struct {
+	// rate in requests per second of each load pod; 0 switches the probe off.
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000
+	Rate *int32 `json:"rate,omitempty"`
+}
+
+// LoadObserve is what is recorded.
+type LoadObserve struct {
+	// interval is the step of the recording grid: 50ms, 100ms, 200ms, 500ms or 1s.
+	// +optional
+	// +kubebuilder:default="100ms"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) in [duration('50ms'), duration('100ms'), duration('200ms'), duration('500ms'), duration('1s')]",message="must be 50ms, 100ms, 200ms, 500ms or 1s"
+	// +kubebuilder:validation:Type=string
+	Interval metav1.Duration `json:"interval,omitzero"`
+
+	// redisInfo is how often Redis is asked for INFO; 0s switches it off. Otherwise between 100ms and 1h.
+	// +optional
+	// +kubebuilder:default="1s"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || (duration(self) >= duration('100ms') && duration(self) <= duration('1h'))",message="must be 0s, or between 100ms and 1h"
+	// +kubebuilder:validation:Type=string
+	RedisInfo *metav1.Duration `json:"redisInfo,omitempty"`
+}
+
+// LoadVerify is what is read back after the load.
+// +kubebuilder:validation:XValidation:rule="self.acknowledgedWrites || !((has(self.staleReads) && self.staleReads) || (has(self.dualPrimary) && self.dualPrimary))",message="staleReads and dualPrimary go with acknowledgedWrites"
+type LoadVerify struct {
+	// acknowledgedWrites makes a share of the requests ledger writes: numbered, remembered by the load pods, and read back at the primary
+	// and at each replica after the load. Acknowledged and absent is lost.
+	// +optional
+	// +kubebuilder:default=false
+	AcknowledgedWrites bool `json:"acknowledgedWrites,omitempty"`
+
+	// share of all requests that are ledger writes, above 0%, at most 100%. More find a loss sooner and displace more of the workload.
+	// +optional
+	// +kubebuilder:default="1%"
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
+	// +kubebuilder:validation:XValidation:rule="double(self.replace('%', '')) > 0.0",message="must be above 0%"
+	Share string `json:"share,omitempty"`
+
+	// staleReads reads a register from the replicas beside the load: how many writes, and how long, they are behind.
+	// +optional
+	// +kubebuilder:default=false
+	StaleReads bool `json:"staleReads,omitempty"`
+
+	// dualPrimary offers a write to every node beside the load: two that take it at the same time are two primaries.
+	// +optional
+	// +kubebuilder:default=false
+	DualPrimary bool `json:"dualPrimary,omitempty"`
+}
+
+// Objectives decide the verdict: all that are set must be met.
+// +kubebuilder:validation:MinProperties=1
+type Objectives struct {
+	// minThroughput is the lowest mean of successes per second over the measured time, above 0.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
+	// +kubebuilder:validation:XValidation:rule="double(self) > 0.0",message="must be above 0"
+	MinThroughput *string `json:"minThroughput,omitempty"`
+
+	// maxLatencyP50 is the highest median latency over the measured time, above 0s.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
+	// +kubebuilder:validation:Type=string
+	MaxLatencyP50 *metav1.Duration `json:"maxLatencyP50,omitempty"`
+
+	// maxLatencyP99 is the highest 99th percentile of latency over the measured time, above 0s.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
+	// +kubebuilder:validation:Type=string
+	MaxLatencyP99 *metav1.Duration `json:"maxLatencyP99,omitempty"`
+
+	// maxLatencyP999 is the highest 99.9th percentile of latency over the measured time, above 0s.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
+	// +kubebuilder:validation:Type=string
+	MaxLatencyP999 *metav1.Duration `json:"maxLatencyP999,omitempty"`
+
+	// maxErrorRate is the highest share of requests that were not answered well, from 0% to 100%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
+	MaxErrorRate *string `json:"maxErrorRate,omitempty"`
+
+	// maxTPSDip is the deepest fall of the throughput that any fault may cause, from 0% to 100%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
+	MaxTPSDip *string `json:"maxTPSDip,omitempty"`
+
+	// maxOutage is the longest stretch without a success that any fault may cause, to the load as a whole or to one shard of a cluster.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s"
+	// +kubebuilder:validation:Type=string
+	MaxOutage *metav1.Duration `json:"maxOutage,omitempty"`
+
+	// maxRecoveryTime is the longest time from an injection to sustained recovery.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s"
+	// +kubebuilder:validation:Type=string
+	MaxRecoveryTime *metav1.Duration `json:"maxRecoveryTime,omitempty"`
+
+	// maxLostWrites is the most acknowledged ledger writes that may be lost; it needs verify.acknowledgedWrites.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000000000
+	MaxLostWrites *int64 `json:"maxLostWrites,omitempty"`
+}
+
+// RedisLoadTest loads Redis from pods and says how it fared.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:shortName=rlt,categories=redquake
+// +kubebuilder:selectablefield:JSONPath=`.status.verdict`
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="Where the test stands"
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`,description="Share of the run that has passed"
+// +kubebuilder:printcolumn:name="TPS",type=string,JSONPath=`.status.summary.throughput`,description="Mean successes per second over the measured time"
+// +kubebuilder:printcolumn:name="P99",type=string,JSONPath=`.status.summary.latency.p99`,description="99th percentile of latency over the measured time"
+// +kubebuilder:printcolumn:name="Errors",type=integer,JSONPath=`.status.summary.errors`,description="Requests that were not answered well"
+// +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.summary.tpsDip`,description="Deepest fall of the throughput that a fault caused"
+// +kubebuilder:printcolumn:name="Recovery",type=string,JSONPath=`.status.summary.recoveryTime`,description="Longest time from an injection to sustained recovery"
+// +kubebuilder:printcolumn:name="Trend",type=string,JSONPath=`.status.trend`,description="Throughput so far"
+// +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`,description="Pass, Fail or Inconclusive"
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="LostWrites",type=integer,priority=1,JSONPath=`.status.summary.lostWrites`,description="Acknowledged ledger writes that were lost"
+// +kubebuilder:printcolumn:name="Redis",type=string,priority=1,JSONPath=`.status.target.version`,description="Version of the server"
+// +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.target == oldSelf.spec.target && self.spec.client == oldSelf.spec.client && self.spec.load == oldSelf.spec.load && self.spec.workload == oldSelf.spec.workload && self.spec.pods == oldSelf.spec.pods && self.spec.probe == oldSelf.spec.probe && self.spec.observe == oldSelf.spec.observe && has(self.spec.verify) == has(oldSelf.spec.verify) && (!has(self.spec.verify) || self.spec.verify == oldSelf.spec.verify) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="the spec cannot change once the test has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name must be at most 52 characters long and hold no dot: its children's names and labels are made from it"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.load.users) || self.spec.load.users >= self.spec.pods.count",message="spec.load.users must be at least spec.pods.count: a load pod without a user has nothing to do"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.load.requests) || self.spec.load.requests >= self.spec.pods.count",message="spec.load.requests must be at least spec.pods.count: a load pod without a request has nothing to do"
+type RedisLoadTest struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the standard object's metadata.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is what to run.
+	// +required
+	Spec RedisLoadTestSpec `json:"spec,omitzero"`
+
+	// status is what happened.
+	// +optional
+	// +kubebuilder:default={"observedGeneration":-1}
+	Status RedisLoadTestStatus `json:"status,omitzero"`
+}
+
+// RedisLoadTestList is a list of RedisLoadTests.
+// +kubebuilder:object:root=true
+type RedisLoadTestList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []RedisLoadTest `json:"items"`
+}

@@ -1,0 +1,193 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Topology is how the servers of a Redis deployment relate.
+// +kubebuilder:validation:Enum=Auto;Standalone;Replication;Sentinel;Cluster
+type Topology string
+
+// The topologies.
+const (
+	TopologyAuto        Topology = "Auto"        // asked of the servers
+	TopologyStandalone  Topology = "Standalone"  // one server, or a Service that leads to one
+	TopologyReplication Topology = "Replication" // a primary and its replicas
+	TopologySentinel    Topology = "Sentinel"    // a primary and its replicas, watched by sentinels
+	TopologyCluster     Topology = "Cluster"     // Redis Cluster
+)
+
+// RedisTarget says where Redis is and how to log in. Everything named here lies in the object's own namespace.
+// +kubebuilder:validation:XValidation:rule="(has(self.service) ? 1 : 0) + (has(self.addresses) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.sentinel) ? 1 : 0) > 0",message="set service, addresses or podSelector, or sentinel: without one of them there is no Redis to load"
+// +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="service and addresses are two ways to say the same: set one of them"
+// +kubebuilder:validation:XValidation:rule="!has(self.topology) || self.topology != 'Sentinel' || has(self.sentinel)",message="topology Sentinel needs sentinel: where the sentinels are"
+// +kubebuilder:validation:XValidation:rule="!has(self.sentinel) || !has(self.topology) || self.topology == 'Sentinel' || self.topology == 'Auto'",message="sentinel belongs to topology Sentinel or Auto"
+// +kubebuilder:validation:XValidation:rule="!has(self.database) || self.database == 0 || !has(self.topology) || self.topology != 'Cluster'",message="a cluster has only database 0"
+type RedisTarget struct {
+	// topology is how the servers relate. Auto asks them: Sentinel where sentinel is set; Cluster where a server says so; Replication where
+	// there are several addresses with a replica among them; else Standalone, which uses service or the first address that answers.
+	// +optional
+	// +kubebuilder:default=Auto
+	Topology Topology `json:"topology,omitempty"`
+
+	// service is the Service that clients use; the load goes through it.
+	// +optional
+	Service *ServiceReference `json:"service,omitempty"`
+
+	// addresses are host:port pairs that clients use instead of a Service; the first that answers is used.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=300
+	// +kubebuilder:validation:items:Pattern=`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}$`
+	Addresses []string `json:"addresses,omitempty"`
+
+	// podSelector says which pods are Redis. Faults on pods need it, unless service has a selector.
+	// Where neither service nor addresses is set, the load goes to these pods directly.
+	// +optional
+	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
+
+	// sentinel is where the sentinels are that tell the primary. The load then needs neither service nor addresses nor podSelector.
+	// +optional
+	Sentinel *SentinelTarget `json:"sentinel,omitempty"`
+
+	// auth is the ACL user and its password.
+	// +optional
+	Auth *RedisAuth `json:"auth,omitempty"`
+
+	// tls switches TLS on.
+	// +optional
+	TLS *RedisTLS `json:"tls,omitempty"`
+
+	// database is the number given to SELECT.
+	// +optional
+	// +kubebuilder:default=0
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65535
+	Database int32 `json:"database,omitempty"`
+}
+
+// SentinelTarget says where the sentinels of a Redis are and how to log in to them.
+// +kubebuilder:validation:XValidation:rule="has(self.service) != has(self.addresses)",message="set service or addresses: one of them says where the sentinels are"
+type SentinelTarget struct {
+	// service is the Service of the sentinels. Those that they announce are asked too.
+	// +optional
+	Service *SentinelService `json:"service,omitempty"`
+
+	// addresses are host:port pairs of sentinels, instead of a Service.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=3
+	// +kubebuilder:validation:items:MaxLength=300
+	// +kubebuilder:validation:items:Pattern=`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}$`
+	Addresses []string `json:"addresses,omitempty"`
+
+	// masterName is the name under which the sentinels watch the primary. Needed only where they watch several.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._A-Za-z0-9]+$`
+	MasterName string `json:"masterName,omitempty"`
+
+	// auth is the ACL user of the sentinels and its password; theirs, not that of the servers.
+	// +optional
+	Auth *RedisAuth `json:"auth,omitempty"`
+
+	// tls switches TLS on towards the sentinels; the target's own tls says nothing about them.
+	// +optional
+	TLS *RedisTLS `json:"tls,omitempty"`
+}
+
+// SentinelService names a Service of the object's own namespace.
+type SentinelService struct {
+	// name of the Service.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// port is the Service's port number.
+	// +optional
+	// +kubebuilder:default=26379
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// ServiceReference names a Service of the object's own namespace.
+type ServiceReference struct {
+	// name of the Service.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Name string `json:"name,omitempty"`
+
+	// port is the Service's port number.
+	// +optional
+	// +kubebuilder:default=6379
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port,omitempty"`
+}
+
+// RedisAuth is how to log in.
+type RedisAuth struct {
+	// username is the ACL user; the default user where absent.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	Username string `json:"username,omitempty"`
+
+	// passwordSecretRef is the key of a Secret that holds the password. Load pods read it from a mounted file, at every dial.
+	// +required
+	PasswordSecretRef SecretKeyReference `json:"passwordSecretRef,omitzero"`
+}
+
+// SecretKeyReference names a key of a Secret of the object's own namespace.
+type SecretKeyReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+
+	// key within the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	Key string `json:"key,omitempty"`
+}
+
+// SecretReference names a Secret of the object's own namespace.
+type SecretReference struct {
+	// name of the Secret.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
+}
+
+// RedisTLS says how to trust Redis and how to be trusted by it.
+type RedisTLS struct {
+	// caSecretRef is a Secret whose key ca.crt holds the certificates to trust; the system's roots where absent.
+	// +optional
+	CASecretRef *SecretReference `json:"caSecretRef,omitempty"`
+
+	// certSecretRef is a Secret of type kubernetes.io/tls: the client certificate.
+	// +optional
+	CertSecretRef *SecretReference `json:"certSecretRef,omitempty"`
+
+	// serverName is the name that the server's certificate must have; the name that was dialled where absent.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	ServerName string `json:"serverName,omitempty"`
+
+	// insecureSkipVerify takes any certificate. For tests only.
+	// +optional
+	// +kubebuilder:default=false
+	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`
+}

@@ -1,0 +1,329 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Workload is what is sent: exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http.
+// +kubebuilder:validation:XValidation:rule="[has(self.commands), has(self.benchmark), has(self.ranking), has(self.rateLimiter), has(self.cacheAside), has(self.http)].filter(x, x).size() == 1",message="set exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http"
+type Workload struct {
+	// commands are a mix by weight. Each is an operation with figures of its own.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Commands []WorkloadCommand `json:"commands,omitempty"`
+
+	// benchmark is redis-benchmark's tests, mixed.
+	// +optional
+	Benchmark *BenchmarkWorkload `json:"benchmark,omitempty"`
+
+	// ranking is a leaderboard in a sorted set.
+	// +optional
+	Ranking *RankingWorkload `json:"ranking,omitempty"`
+
+	// rateLimiter counts requests of users in fixed windows.
+	// +optional
+	RateLimiter *RateLimiterWorkload `json:"rateLimiter,omitempty"`
+
+	// cacheAside reads rows of a database through Redis as a cache, or past it.
+	// +optional
+	CacheAside *CacheAsideWorkload `json:"cacheAside,omitempty"`
+
+	// http is requests to an application's API, behind which the Redis lies.
+	// +optional
+	HTTP *HTTPWorkload `json:"http,omitempty"`
+
+	// keyspace is where {key} comes from, and what the other workloads draw from, too: users, rows, members.
+	// +optional
+	// +kubebuilder:default={}
+	Keyspace Keyspace `json:"keyspace,omitzero"`
+
+	// values is the size of {value}.
+	// +optional
+	// +kubebuilder:default={}
+	Values ValueSizes `json:"values,omitzero"`
+}
+
+// WorkloadCommand is one operation of a mix.
+type WorkloadCommand struct {
+	// name of the operation in every result.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([A-Za-z0-9_.-]*[A-Za-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// weight relative to the other commands.
+	// +optional
+	// +kubebuilder:default=1
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Weight int32 `json:"weight,omitempty"`
+
+	// command and its arguments. Placeholders: {key} a key of the keyspace, {value} random bytes, {int} a random number below keyspace.keys,
+	// {user} the virtual user's number, {seq} a number that grows with each request of a connection.
+	// +required
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=1024
+	Command []string `json:"command,omitempty"`
+}
+
+// BenchmarkTest is a test of redis-benchmark.
+// +kubebuilder:validation:Enum=ping;set;get;incr;lpush;rpush;lpop;rpop;sadd;hset;spop;zadd;zpopmin;lrange_100;lrange_300;lrange_500;lrange_600;mset;xadd
+type BenchmarkTest string
+
+// BenchmarkWorkload is redis-benchmark's tests by their names.
+type BenchmarkWorkload struct {
+	// tests to send, mixed with equal weights. Each is an operation with figures of its own.
+	// +required
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=19
+	Tests []BenchmarkTest `json:"tests,omitempty"`
+}
+
+// RankingWorkload is a sorted set {prefix}ranking, filled before the start.
+// +kubebuilder:validation:XValidation:rule="self.findCount <= self.members",message="findCount must not be above members"
+type RankingWorkload struct {
+	// members of the sorted set, written before the start. 10 million take about 1.2 GB of Redis's memory.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	Members int64 `json:"members,omitempty"`
+
+	// scoreSpread is how many different scores there are: whole numbers from 0, drawn uniformly.
+	// +optional
+	// +kubebuilder:default=100000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000000000
+	ScoreSpread int64 `json:"scoreSpread,omitempty"`
+
+	// findCount is how many members find and findByOrder look up.
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	FindCount int32 `json:"findCount,omitempty"`
+
+	// weights of the operations; where absent, all are 1.
+	// +optional
+	Weights *RankingWeights `json:"weights,omitempty"`
+}
+
+// RankingWeights are relative to one another. An operation of weight 0 is left out.
+// +kubebuilder:validation:XValidation:rule="[has(self.set) && self.set > 0, has(self.get) && self.get > 0, has(self.find) && self.find > 0, has(self.findByOrder) && self.findByOrder > 0].exists(x, x)",message="at least one weight must be above 0"
+type RankingWeights struct {
+	// set gives a member a new score: ZADD.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Set int32 `json:"set,omitempty"`
+
+	// get reads a member's score and rank: ZSCORE, then ZCOUNT.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Get int32 `json:"get,omitempty"`
+
+	// find reads the scores and ranks of findCount members: ZSCOREs at once, then ZCOUNTs at once.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	Find int32 `json:"find,omitempty"`
+
+	// findByOrder reads findCount members from a random place on: ZREVRANGE, then ZCOUNT for the first one's rank.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=1000000
+	FindByOrder int32 `json:"findByOrder,omitempty"`
+}
+
+// RateLimiterWorkload is INCR of a user's counter {prefix}limit:{n}, and PEXPIRE when that began a window.
+type RateLimiterWorkload struct {
+	// limit is how many requests of a user are allowed in a window.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	Limit int64 `json:"limit,omitempty"`
+
+	// window is how long it is counted. Between 1ms and 24h.
+	// +required
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1ms') && duration(self) <= duration('24h')",message="must be between 1ms and 24h"
+	// +kubebuilder:validation:Type=string
+	Window metav1.Duration `json:"window,omitzero"`
+}
+
+// CacheAsideMode says where reads go.
+// +kubebuilder:validation:Enum=CacheAside;DatabaseOnly
+type CacheAsideMode string
+
+// The modes of a cacheAside workload.
+const (
+	CacheAsideThroughCache CacheAsideMode = "CacheAside"
+	CacheAsideDatabaseOnly CacheAsideMode = "DatabaseOnly"
+)
+
+// CacheAsideWorkload is reads of rows, each kept under {prefix}{n}.
+type CacheAsideWorkload struct {
+	// database is where the rows are.
+	// +required
+	Database WorkloadDatabase `json:"database,omitzero"`
+
+	// mode is CacheAside (Redis first, then the database) or DatabaseOnly (what there was before the cache).
+	// +optional
+	// +kubebuilder:default=CacheAside
+	Mode CacheAsideMode `json:"mode,omitempty"`
+
+	// hitRatio that the cache is held to once it is warm, above 0%, at most 100%: the other reads look for a key that is never there.
+	// Where absent, the ratio is what keyspace, ttl and eviction make it.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8
+	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
+	// +kubebuilder:validation:XValidation:rule="double(self.replace('%', '')) > 0.0",message="must be above 0%"
+	HitRatio string `json:"hitRatio,omitempty"`
+}
+
+// DatabaseDriver is how a database is spoken to.
+// +kubebuilder:validation:Enum=mysql;postgres
+type DatabaseDriver string
+
+// The drivers.
+const (
+	DatabaseMySQL    DatabaseDriver = "mysql"
+	DatabasePostgres DatabaseDriver = "postgres"
+)
+
+// WorkloadDatabase is a database and the query that reads a row.
+type WorkloadDatabase struct {
+	// driver is mysql (also for MariaDB) or postgres.
+	// +required
+	Driver DatabaseDriver `json:"driver,omitempty"`
+
+	// dsnSecretRef is the data source name, with the password in it: for mysql user:password@tcp(host:3306)/database,
+	// for postgres postgres://user:password@host:5432/database.
+	// +required
+	DSNSecretRef SecretKeyReference `json:"dsnSecretRef,omitzero"`
+
+	// query reads a row by the key's number, from 0 to keyspace.keys - 1: its one parameter, ? for mysql, $1 for postgres.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
+	Query string `json:"query,omitempty"`
+}
+
+// HTTPMethod is a method of HTTP.
+// +kubebuilder:validation:Enum=GET;HEAD;POST;PUT;PATCH;DELETE
+type HTTPMethod string
+
+// HTTPWorkload is a request to an API, again and again. An answer of 400 and above is a failure.
+type HTTPWorkload struct {
+	// url to send to. Placeholders here, in body and in headers' values: {key}, {int}, {user}, {seq}, as in a command.
+	// +required
+	// +kubebuilder:validation:MinLength=8
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^https?://[^/{}]+`
+	URL string `json:"url,omitempty"`
+
+	// method of each request.
+	// +optional
+	// +kubebuilder:default=GET
+	Method HTTPMethod `json:"method,omitempty"`
+
+	// body of each request.
+	// +optional
+	// +kubebuilder:validation:MaxLength=65536
+	Body string `json:"body,omitempty"`
+
+	// headers of each request. They are written into the plan, a ConfigMap: no place for secrets.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=32
+	Headers []HTTPHeader `json:"headers,omitempty"`
+
+	// keepAlive uses connections again. With false each request makes its own.
+	// +optional
+	// +kubebuilder:default=true
+	KeepAlive *bool `json:"keepAlive,omitempty"`
+}
+
+// HTTPHeader is one header.
+type HTTPHeader struct {
+	// name of the header. Host sets the request's host.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=128
+	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9-]+$`
+	Name string `json:"name,omitempty"`
+
+	// value of the header.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Value string `json:"value,omitempty"`
+}
+
+// KeyDistribution is how keys are drawn.
+// +kubebuilder:validation:Enum=Uniform;Zipf;Gaussian;Sequential
+type KeyDistribution string
+
+// Keyspace is the set of keys from {prefix}0 to {prefix}{keys-1}.
+type Keyspace struct {
+	// prefix of every key. The default keeps the test's keys apart from the application's.
+	// +optional
+	// +kubebuilder:default="rq:"
+	// +kubebuilder:validation:MaxLength=128
+	Prefix string `json:"prefix,omitempty"`
+
+	// keys is how many there are.
+	// +optional
+	// +kubebuilder:default=100000
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000000
+	Keys int64 `json:"keys,omitempty"`
+
+	// distribution is how they are drawn: Uniform, Zipf (exponent 1.1, key 0 the hottest), Gaussian (around the middle), Sequential.
+	// +optional
+	// +kubebuilder:default=Uniform
+	Distribution KeyDistribution `json:"distribution,omitempty"`
+
+	// prefill sets every key before the start.
+	// +optional
+	// +kubebuilder:default=false
+	Prefill bool `json:"prefill,omitempty"`
+
+	// ttl of the keys that prefill and plain SET commands write; none where absent. Between 1s and 8760h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('8760h')",message="must be between 1s and 8760h"
+	// +kubebuilder:validation:Type=string
+	TTL *metav1.Duration `json:"ttl,omitempty"`
+}
+
+// ValueSizes is the size of {value}: bytes, or a range drawn uniformly.
+// +kubebuilder:validation:XValidation:rule="has(self.minBytes) == has(self.maxBytes)",message="set both minBytes and maxBytes, or bytes"
+// +kubebuilder:validation:XValidation:rule="!(has(self.bytes) && has(self.minBytes))",message="set bytes, or minBytes and maxBytes"
+// +kubebuilder:validation:XValidation:rule="!has(self.minBytes) || self.minBytes <= self.maxBytes",message="minBytes must not be above maxBytes"
+type ValueSizes struct {
+	// bytes of every value; 32 where nothing is set.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16777216
+	Bytes *int32 `json:"bytes,omitempty"`
+
+	// minBytes is the smallest value.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16777216
+	MinBytes *int32 `json:"minBytes,omitempty"`
+
+	// maxBytes is the largest value.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=16777216
+	MaxBytes *int32 `json:"maxBytes,omitempty"`
+}

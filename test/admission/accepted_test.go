@@ -1,0 +1,141 @@
+//go:build integration
+
+package admission_test
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+func TestAccepted(t *testing.T) {
+	tests := map[string][]struct{ name, change string }{
+		"RedisLoadTest": {
+			{"open loop", `{load: {users: null, rate: 2000}}`},
+			{"open loop with bounded concurrency", `{load: {users: 100, rate: 2000}}`},
+			{"stages of users", `{load: {users: null, duration: null, stages: [{duration: 1m, users: 10}, {duration: 90s, users: 0}]}}`},
+			{"stages of rates", `{load: {users: null, duration: null, stages: [{duration: 1m, rate: 10}]}}`},
+			{"requests alone", `{load: {duration: null, requests: 1000000}}`},
+			{"requests, bounded", `{load: {requests: 1000000}}`},
+			{"think time", `{load: {thinkTime: 100ms}}`},
+			{"no think time with rate", `{load: {rate: 1, thinkTime: 0s}}`},
+			{"composed duration", `{load: {duration: 1h30m0.5s}}`},
+			{"addresses", `{target: {service: null, addresses: ["redis-0.redis:6379", "[2001:db8::1]:6379", "198.51.100.1:6379"]}}`},
+			{"pods alone", `{target: {service: null, podSelector: {matchLabels: {app: redis}}}}`},
+			{"service and its pods", `{target: {podSelector: {matchLabels: {app: redis}}}}`},
+			{"login and TLS", `{target: {auth: {username: app, passwordSecretRef: {name: a, key: b.c}}, tls: {caSecretRef: {name: ca}}}}`},
+			{"sentinels by their Service", `{target: {service: null, topology: Sentinel, sentinel: {service: {name: redis-sentinel}, masterName: mymaster}}}`},
+			{"sentinels by address, found by Auto", `{target: {service: null, sentinel: {addresses: ["a:26379"], auth: {passwordSecretRef: {name: a, key: b}}, tls: {}}}}`},
+			{"cluster", `{target: {topology: Cluster}}`},
+			{"go-redis", `{client: {driver: GoRedis, connectionMaxAge: 10m, goRedis: {poolSize: 5, maxRetries: -1, stateReloadInterval: 1s}}}`},
+			{"slow network", `{client: {addedLatency: 5ms, mode: Multiplexed, readFrom: Any, retries: 3}}`},
+			{"TLS with the system's roots", `{target: {tls: {}}}`},
+			{"range of sizes", `{workload: {values: {minBytes: 1, maxBytes: 1}}}`},
+			{"tests of redis-benchmark", `{workload: {commands: null, benchmark: {tests: [ping, lrange_600, xadd]}}}`},
+			{"ranking", `{workload: {commands: null, ranking: {members: 10000000, weights: {find: 1}}}}`},
+			{"rate limiter", `{workload: {commands: null, rateLimiter: {limit: 1, window: 1500ms}}}`},
+			{"cache aside", `{workload: {commands: null, cacheAside: {hitRatio: 92.5%, database: {driver: mysql, dsnSecretRef: {name: a, key: b.c}, query: SELECT 1}}}}`},
+			{"HTTP", `{workload: {commands: null, http: {url: "http://shop/{int}", headers: [{name: Accept, value: "*/*"}], keepAlive: false}}}`},
+			{"no probe", `{probe: {rate: 0}}`},
+			{"no INFO", `{observe: {redisInfo: 0s}}`},
+			{"all objectives", `{objectives: {minThroughput: "0.5", maxLatencyP50: 500us, maxLatencyP99: 5ms, maxLatencyP999: 1m30s,
+				maxErrorRate: "0%", maxTPSDip: "100%", maxOutage: 1us, maxRecoveryTime: 1.5s}}`},
+			{"lost writes", `{verify: {acknowledgedWrites: true, share: 0.5%, staleReads: true, dualPrimary: true}, objectives: {maxLostWrites: 0}}`},
+			{"a search", `{load: {users: 500, warmUp: 5s, search: {from: 5, to: 100, precision: 2.5%, trial: 1m, settle: 0s}}, objectives: {maxLatencyP999: 1ms}}`},
+			{"a search by its defaults", `{load: {users: null, search: {}}, objectives: {maxErrorRate: "1%"}}`},
+			{"a ledger alone", `{verify: {acknowledgedWrites: true}}`},
+			{"resources and placement", `{pods: {resources: {limits: {cpu: 500m}}, nodeSelector: {a: b}, tolerations: [{operator: Exists}]}}`},
+		},
+		"RedisFault": {
+			{"settings of its type", `{podKill: {gracePeriodSeconds: 0}}`},
+			{"crash", `{type: ProcessCrash, processCrash: {method: Segfault}}`},
+			{"target of its own", `{loadTestRef: null, target: {service: {name: redis}}}`},
+			{"both", `{target: {podSelector: {matchLabels: {app: redis}}}}`},
+			{"count", `{select: {mode: Count, count: 2}}`},
+			{"steady", `{trigger: {steadyFor: 2s}}`},
+			{"at once", `{trigger: {after: 0s}}`},
+		},
+	}
+	for kind, cases := range tests {
+		t.Run(kind, func(t *testing.T) {
+			for _, test := range cases {
+				t.Run(test.name, func(t *testing.T) {
+					if err := strict.Create(t.Context(), object(t, kind, name(t), test.change), client.DryRunAll); err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	}
+}
+
+// What a user leaves out is written into the object by the API server, so that `kubectl get -o yaml` says what was run.
+func TestDefaults(t *testing.T) {
+	tests := []struct{ name, kind, change, want string }{
+		{"smallest load test", "RedisLoadTest", `{}`, `
+target: {topology: Auto, service: {name: redis, port: 6379}, database: 0}
+client: {connections: 50, pipeline: 1, dialTimeout: 1s, requestTimeout: 1s, protocol: RESP3, readFrom: Primary, mode: Dedicated, driver: Native, retries: 0}
+load: {users: 1, duration: 10s}
+workload:
+  commands: [{name: get, weight: 1, command: [GET, "{key}"]}]
+  keyspace: {prefix: "rq:", keys: 100000, distribution: Uniform, prefill: false}
+  values: {}
+pods: {count: 1, lost: Fail, startDeadline: 2m}
+probe: {rate: 100}
+observe: {interval: 100ms, redisInfo: 1s}
+abort: false
+suspend: false
+`},
+		{"a switched-off probe stays off", "RedisLoadTest", `{probe: {rate: 0}, observe: {redisInfo: 0s}, client: {pipeline: 8}}`, `
+target: {topology: Auto, service: {name: redis, port: 6379}, database: 0}
+client: {connections: 50, pipeline: 8, dialTimeout: 1s, requestTimeout: 1s, protocol: RESP3, readFrom: Primary, mode: Dedicated, driver: Native, retries: 0}
+load: {users: 1, duration: 10s}
+workload:
+  commands: [{name: get, weight: 1, command: [GET, "{key}"]}]
+  keyspace: {prefix: "rq:", keys: 100000, distribution: Uniform, prefill: false}
+  values: {}
+pods: {count: 1, lost: Fail, startDeadline: 2m}
+probe: {rate: 0}
+observe: {interval: 100ms, redisInfo: 0s}
+abort: false
+suspend: false
+`},
+		{"smallest fault", "RedisFault", `{}`, `
+loadTestRef: {name: checkout-cache}
+select: {role: Any, mode: One}
+trigger: {timeout: 5m}
+recoveryDeadline: 2m
+engine: Native
+type: PodKill
+abort: false
+suspend: false
+`},
+		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, type: ProcessCrash, processCrash: {}}`, `
+target: {topology: Auto, service: {name: redis, port: 6379}, tls: {insecureSkipVerify: false}, database: 0}
+select: {role: Any, mode: One}
+trigger: {timeout: 5m}
+recoveryDeadline: 2m
+engine: Native
+type: ProcessCrash
+processCrash: {method: Shutdown}
+abort: false
+suspend: false
+`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := created(t, object(t, test.kind, name(t), test.change))
+			// Both sides through the same decoder: numbers compare as numbers.
+			got := parse(t, text(t, o.Object["spec"]))
+			if diff := cmp.Diff(parse(t, test.want), got); diff != "" {
+				t.Errorf("spec as stored (-want +got):\n%s", diff)
+			}
+			generation, found, err := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+			if err != nil || !found || generation != -1 {
+				t.Errorf("status.observedGeneration is %d, %t, %v; want -1: nobody has looked at it yet", generation, found, err)
+			}
+		})
+	}
+}

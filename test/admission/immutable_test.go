@@ -1,0 +1,176 @@
+//go:build integration
+
+package admission_test
+
+import (
+	"os"
+	"slices"
+	"testing"
+
+	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+)
+
+// A change to each field of a spec. TestEveryFieldIsFrozen demands one for each field that the CRD has.
+var changes = map[string]struct {
+	crd    string
+	fields map[string]frozenCase
+}{
+	"RedisLoadTest": {"redquake.dev_redisloadtests.yaml", map[string]frozenCase{
+		"target":     {`{}`, `{target: {service: {name: another}}}`},
+		"client":     {`{}`, `{client: {pipeline: 2}}`},
+		"load":       {`{}`, `{load: {users: 2}}`},
+		"workload":   {`{}`, `{workload: {keyspace: {prefix: "other:"}}}`},
+		"pods":       {`{}`, `{pods: {lost: Continue}}`},
+		"probe":      {`{}`, `{probe: {rate: 1}}`},
+		"observe":    {`{}`, `{observe: {interval: 1s}}`},
+		"verify":     {`{}`, `{verify: {acknowledgedWrites: true}}`},
+		"objectives": {`{}`, `{objectives: {maxErrorRate: "1%"}}`},
+	}},
+	"RedisFault": {"redquake.dev_redisfaults.yaml", map[string]frozenCase{
+		"loadTestRef":       {`{}`, `{loadTestRef: {name: another}}`},
+		"target":            {`{}`, `{target: {service: {name: redis}}}`},
+		"select":            {`{}`, `{select: {mode: All}}`},
+		"trigger":           {`{}`, `{trigger: {steadyFor: 5s}}`},
+		"duration":          {`{type: ClientPause}`, `{duration: 5s}`},
+		"deadline":          {`{}`, `{deadline: 5m}`},
+		"recoveryDeadline":  {`{}`, `{recoveryDeadline: 1m}`},
+		"allow":             {`{}`, `{allow: [AllCopies]}`},
+		"engine":            {`{}`, `{engine: ChaosMesh}`},
+		"type":              {`{}`, `{type: ProcessCrash}`},
+		"podKill":           {`{}`, `{podKill: {gracePeriodSeconds: 0}}`},
+		"processCrash":      {`{type: ProcessCrash}`, `{processCrash: {method: Segfault}}`},
+		"failover":          {`{type: Failover, failover: {mode: Plain}}`, `{failover: {mode: Force}}`},
+		"volumeAttachDelay": {`{type: VolumeAttachDelay}`, `{volumeAttachDelay: {delay: 5s}}`},
+		"ioThreads":         {`{type: IOThreads, ioThreads: {count: 2}}`, `{ioThreads: {count: 3}}`},
+		"config":            {`{type: Config, config: {parameters: {hz: "10"}}}`, `{config: {parameters: {hz: "20"}}}`},
+		"replicaScale":      {`{type: ReplicaScale, replicaScale: {by: 1}}`, `{replicaScale: {by: -1}}`},
+		"resources":         {`{type: Resources, resources: {cpu: 100m}}`, `{resources: {cpu: 200m}}`},
+		"hang":              {`{type: Hang}`, `{hang: {duration: 1s}}`},
+		"clientPause":       {`{type: ClientPause}`, `{clientPause: {mode: Write}}`},
+		"clientKill":        {`{type: ClientKill}`, `{clientKill: {type: pubsub}}`},
+		"backgroundSave":    {`{type: BackgroundSave}`, `{backgroundSave: {kind: AppendOnlyRewrite}}`},
+		"nodeLoss":          {`{type: NodeLoss, nodeLoss: {node: a}}`, `{nodeLoss: {node: b}}`},
+		"networkDelay":      {`{engine: ChaosMesh, type: NetworkDelay, networkDelay: {latency: 10ms}}`, `{networkDelay: {latency: 20ms}}`},
+		"networkLoss":       {`{engine: ChaosMesh, type: NetworkLoss, networkLoss: {loss: "10%"}}`, `{networkLoss: {loss: "20%"}}`},
+		"networkPartition":  {`{engine: ChaosMesh, type: NetworkPartition, networkPartition: {from: Replicas}}`, `{networkPartition: {from: Clients}}`},
+		"diskDelay":         {`{engine: ChaosMesh, type: DiskDelay, diskDelay: {delay: 10ms}}`, `{diskDelay: {delay: 20ms}}`},
+		"cpuStress":         {`{engine: ChaosMesh, type: CPUStress, cpuStress: {workers: 1}}`, `{cpuStress: {workers: 2}}`},
+		"clockSkew":         {`{engine: ChaosMesh, type: ClockSkew, clockSkew: {offset: 1m}}`, `{clockSkew: {offset: 2m}}`},
+	}},
+}
+
+// frozenCase is an object as it was made, and a change of one field that would be fine before its start.
+type frozenCase struct{ made, change string }
+
+// What stays open: the switches, and what concerns the object after its run.
+var open = map[string][]string{
+	"RedisLoadTest": {"abort", "suspend", "ttlSecondsAfterFinished"},
+	"RedisFault":    {"abort", "suspend", "ttlSecondsAfterFinished"},
+}
+
+const frozen = "the spec cannot change once"
+
+func TestEveryFieldIsFrozen(t *testing.T) {
+	for kind, c := range changes {
+		t.Run(kind, func(t *testing.T) {
+			for _, field := range specFields(t, c.crd) {
+				if slices.Contains(open[kind], field) {
+					continue
+				}
+				frozenField, ok := c.fields[field]
+				if !ok {
+					t.Errorf("no case changes spec.%s", field)
+					continue
+				}
+				t.Run(field, func(t *testing.T) {
+					o := created(t, object(t, kind, "freeze-"+name(t), frozenField.made))
+					// Before the start it may change; the change is not kept, so that the next one is a change, too.
+					dry := client.NewDryRunClient(strict)
+					if err := dry.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", wrap(t, "spec", frozenField.change))); err != nil {
+						t.Errorf("before the start: %v", err)
+					}
+					if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z"}`); err != nil {
+						t.Fatal(err)
+					}
+					expectRefusal(t, patchSpec(t, o, frozenField.change), kind, frozen)
+				})
+			}
+		})
+	}
+}
+
+// Taking away what was there is a change as well.
+func TestRemovalIsFrozen(t *testing.T) {
+	tests := []struct{ name, kind, made, change string }{
+		{"objectives", "RedisLoadTest", `{objectives: {maxErrorRate: "1%"}}`, `{objectives: null}`},
+		{"verify", "RedisLoadTest", `{verify: {acknowledgedWrites: true}}`, `{verify: null}`},
+		{"member", "RedisFault", `{podKill: {gracePeriodSeconds: 0}}`, `{podKill: null}`},
+		{"load test", "RedisFault", `{target: {service: {name: redis}}}`, `{loadTestRef: null}`},
+		{"target", "RedisFault", `{target: {service: {name: redis}}}`, `{target: null}`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			o := created(t, object(t, test.kind, "remove-"+name(t), test.made))
+			if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z"}`); err != nil {
+				t.Fatal(err)
+			}
+			expectRefusal(t, patchSpec(t, o, test.change), test.kind, frozen)
+		})
+	}
+}
+
+// After the start the switches, metadata and the status still change; an abort is not taken back.
+func TestWhatStaysOpen(t *testing.T) {
+	for kind := range changes {
+		t.Run(kind, func(t *testing.T) {
+			o := created(t, object(t, kind, "open-"+name(t), `{}`))
+			if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z", observedGeneration: 1}`); err != nil {
+				t.Fatal(err)
+			}
+			for _, change := range []string{`{suspend: true}`, `{suspend: false}`, `{ttlSecondsAfterFinished: 60}`, `{ttlSecondsAfterFinished: null}`, `{abort: true}`} {
+				if err := patchSpec(t, o, change); err != nil {
+					t.Errorf("%s: %v", change, err)
+				}
+			}
+			expectRefusal(t, patchSpec(t, o, `{abort: false}`), "spec.abort", "an abort cannot be taken back")
+
+			label := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"a":"b"},"finalizers":["redquake.dev/test"]}}`))
+			if err := strict.Patch(t.Context(), o.DeepCopy(), label); err != nil {
+				t.Errorf("metadata: %v", err)
+			}
+			for _, status := range []string{
+				`{completionTime: "2026-01-01T00:01:00.000000Z", conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:01:00Z"}]}`,
+				`{startTime: null, completionTime: null}`, // a suspended test forgets its start
+			} {
+				if err := patchStatus(t, o, status); err != nil {
+					t.Errorf("status %s: %v", status, err)
+				}
+			}
+			free := client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`))
+			if err := strict.Patch(t.Context(), o.DeepCopy(), free); err != nil {
+				t.Errorf("finalizer: %v", err)
+			}
+		})
+	}
+}
+
+// specFields gives the names of a CRD's spec.
+func specFields(t *testing.T, file string) []string {
+	t.Helper()
+	source, err := os.ReadFile("../../config/crd/bases/" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var crd apiext.CustomResourceDefinition
+	if err := yaml.Unmarshal(source, &crd); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for field := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
+		names = append(names, field)
+	}
+	slices.Sort(names)
+	return names
+}

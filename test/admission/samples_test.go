@@ -1,0 +1,162 @@
+//go:build integration
+
+package admission_test
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Everything that is shipped is accepted as it stands, without an unknown field. The CRDs are installed by then.
+func TestManifestsAreAccepted(t *testing.T) {
+	makeNamespace(t, "system", nil)
+	for folder, objects := range map[string]int{"samples": 16, "rbac": 14, "manager": 3, "network-policy": 1} {
+		t.Run(folder, func(t *testing.T) {
+			seen := 0
+			for file, shipped := range manifests(t, folder) {
+				for _, o := range shipped {
+					seen++
+					if isNamespaced(t, o) && o.GetNamespace() == "" {
+						o.SetNamespace("default")
+					}
+					err := strict.Create(t.Context(), o.DeepCopy(), client.DryRunAll)
+					if o.GetKind() == "Namespace" && apierrors.IsAlreadyExists(err) {
+						err = nil
+					}
+					if err != nil {
+						t.Errorf("%s: %s %s: %v", file, o.GetKind(), o.GetName(), err)
+					}
+					if _, ok := o.Object["status"]; ok {
+						t.Errorf("%s: %s %s has a status: that is the cluster's to write", file, o.GetKind(), o.GetName())
+					}
+				}
+			}
+			if seen < objects {
+				t.Errorf("%d objects in config/%s, want at least %d", seen, folder, objects)
+			}
+		})
+	}
+}
+
+// The manager and the samples' Redis run where the restricted Pod Security Standard is enforced.
+func TestPodsAreRestricted(t *testing.T) {
+	makeNamespace(t, "restricted", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
+	privileged := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "restricted"},
+		Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "c"}}},
+	}
+	if err := strict.Create(t.Context(), privileged, client.DryRunAll); !apierrors.IsForbidden(err) {
+		t.Fatalf("a pod that restricts nothing: %v; want it refused, or this test shows nothing", err)
+	}
+	checked := 0
+	for _, folder := range []string{"samples", "manager"} {
+		for file, shipped := range manifests(t, folder) {
+			for _, o := range shipped {
+				template, ok := podTemplate(t, o)
+				if !ok {
+					continue
+				}
+				checked++
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "restricted"}, Spec: template.Spec}
+				for _, c := range pod.Spec.Containers { // a StatefulSet gives its pods the volumes of its claims
+					for _, m := range c.VolumeMounts {
+						if slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+							continue
+						}
+						pod.Spec.Volumes = append(pod.Spec.Volumes, corev1.Volume{Name: m.Name})
+					}
+				}
+				if err := strict.Create(t.Context(), pod, client.DryRunAll); err != nil {
+					t.Errorf("%s: the pods of %s %s: %v", file, o.GetKind(), o.GetName(), err)
+				}
+			}
+		}
+	}
+	if checked < 2 {
+		t.Errorf("%d workloads seen, want the manager and a Redis", checked)
+	}
+}
+
+func podTemplate(t *testing.T, o *unstructured.Unstructured) (corev1.PodTemplateSpec, bool) {
+	t.Helper()
+	convert := func(into any) {
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
+			t.Fatal(err)
+		}
+	}
+	switch o.GetKind() {
+	case "StatefulSet":
+		var s appsv1.StatefulSet
+		convert(&s)
+		return s.Spec.Template, true
+	case "Deployment":
+		var d appsv1.Deployment
+		convert(&d)
+		return d.Spec.Template, true
+	}
+	return corev1.PodTemplateSpec{}, false
+}
+
+// manifests reads the objects of each file of a folder of config/.
+func manifests(t *testing.T, folder string) map[string][]*unstructured.Unstructured {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("../../config", folder, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string][]*unstructured.Unstructured{}
+	for _, file := range files {
+		if filepath.Base(file) == "kustomization.yaml" {
+			continue
+		}
+		in, err := os.Open(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer in.Close()
+		for documents := utilyaml.NewYAMLOrJSONDecoder(in, 4096); ; {
+			o := &unstructured.Unstructured{}
+			err := documents.Decode(&o.Object)
+			if errors.Is(err, io.EOF) {
+				break
+			}
+			if err != nil {
+				t.Fatalf("%s: %v", file, err)
+			}
+			if len(o.Object) > 0 {
+				out[filepath.Base(file)] = append(out[filepath.Base(file)], o)
+			}
+		}
+	}
+	return out
+}
+
+func isNamespaced(t *testing.T, o *unstructured.Unstructured) bool {
+	t.Helper()
+	namespaced, err := strict.IsObjectNamespaced(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return namespaced
+}
+
+func makeNamespace(t *testing.T, name string, labels map[string]string) {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+	if err := strict.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,192 @@
+//go:build integration
+
+package admission_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// conditions are set by their type; those not named are False, as the controllers keep all of them present.
+type conditions map[string]metav1.ConditionStatus
+
+func (c conditions) list() []metav1.Condition {
+	var list []metav1.Condition
+	for _, typ := range []string{v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended, v1alpha1.ConditionReconciling, v1alpha1.ConditionStalled} {
+		value, ok := c[typ]
+		if !ok {
+			value = metav1.ConditionFalse
+		}
+		meta.SetStatusCondition(&list, metav1.Condition{Type: typ, Status: value, Reason: "Because", ObservedGeneration: 1})
+	}
+	return list
+}
+
+// What Flux and other readers of kstatus conclude from each state that the controllers write.
+func TestStatusContract(t *testing.T) {
+	const yes = metav1.ConditionTrue
+	tests := []struct {
+		name     string
+		observed int64 // generation; 0 = no status was written yet
+		has      conditions
+		want     status.Status
+	}{
+		{"fresh", 0, nil, status.InProgressStatus},
+		{"running", 1, conditions{v1alpha1.ConditionReconciling: yes}, status.InProgressStatus},
+		{"complete", 1, conditions{v1alpha1.ConditionComplete: yes}, status.CurrentStatus},
+		{"failed", 1, conditions{v1alpha1.ConditionFailed: yes, v1alpha1.ConditionStalled: yes}, status.FailedStatus},
+		{"suspended", 1, conditions{v1alpha1.ConditionSuspended: yes}, status.CurrentStatus},
+		// Why Reconciling and Stalled are there: without them a run and a failure look finished and well.
+		{"running without reconciling", 1, conditions{}, status.CurrentStatus},
+		{"failed without stalled", 1, conditions{v1alpha1.ConditionFailed: yes}, status.CurrentStatus},
+	}
+	for _, kind := range []string{"RedisLoadTest", "RedisFault"} {
+		for _, test := range tests {
+			t.Run(kind+"/"+test.name, func(t *testing.T) {
+				o := created(t, object(t, kind, "kstatus-"+name(t), `{}`))
+				if test.observed > 0 {
+					writeConditions(t, o, test.observed, test.has.list())
+				}
+				if got := computed(t, o); got != test.want {
+					t.Errorf("kstatus says %s, want %s", got, test.want)
+				}
+			})
+		}
+		t.Run(kind+"/changed since", func(t *testing.T) {
+			o := created(t, object(t, kind, "kstatus-changed", `{}`))
+			writeConditions(t, o, 1, conditions{v1alpha1.ConditionSuspended: yes}.list())
+			if err := patchSpec(t, o, `{suspend: true}`); err != nil {
+				t.Fatal(err)
+			}
+			if got := computed(t, o); got != status.InProgressStatus {
+				t.Errorf("kstatus says %s, want InProgress: the operator has not seen the change", got)
+			}
+		})
+	}
+}
+
+func writeConditions(t *testing.T, o *unstructured.Unstructured, observed int64, list []metav1.Condition) {
+	t.Helper()
+	if err := patchStatus(t, o, text(t, map[string]any{"observedGeneration": observed, "conditions": list})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// computed is kstatus's conclusion from the object as it is stored.
+func computed(t *testing.T, o *unstructured.Unstructured) status.Status {
+	t.Helper()
+	stored := o.DeepCopy()
+	if err := strict.Get(t.Context(), client.ObjectKeyFromObject(o), stored); err != nil {
+		t.Fatal(err)
+	}
+	result, err := status.Compute(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Status
+}
+
+// What `kubectl get` prints, as the API server makes it from the status.
+func TestColumns(t *testing.T) {
+	tests := []struct {
+		kind, resource, status string
+		want                   map[string]string
+	}{
+		{"RedisLoadTest", "redisloadtests", `
+progress: 62%
+trend: "▇▇▁▇"
+verdict: Fail
+target: {version: 7.0.15}
+summary: {requests: 10, errors: 3, failed: 1, unknown: 1, dropped: 1, throughput: "3012.4", tpsDip: 100%, recoveryTime: 4.12s, lostWrites: 7, latency: {p99: 0.41ms}}
+conditions: [{type: Failed, status: "False", reason: Other, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
+  {type: Complete, status: "False", reason: Running, message: under way, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`, map[string]string{
+			"Name": "columns", "Status": "Running", "Progress": "62%", "TPS": "3012.4", "P99": "0.41ms", "Errors": "3", "Dip": "100%",
+			"Recovery": "4.12s", "Trend": "▇▇▁▇", "Verdict": "Fail", "LostWrites": "7", "Redis": "7.0.15", "Message": "under way",
+		}},
+		{"RedisFault", "redisfaults", `
+loadTest: checkout-cache
+effect: Confirmed
+targets: [{pod: redis-0, uid: a}, {pod: redis-1, uid: b}]
+impact: {tpsDip: 100%, outage: 2.31s, recoveryTime: 4.12s, recovered: true, lostRequests: 1, errors: 1, lostWrites: 7}
+conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:00:00Z"}]
+`, map[string]string{
+			"Name": "columns", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "100%",
+			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "7", "LoadTest": "checkout-cache", "Message": "done",
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.kind, func(t *testing.T) {
+			o := created(t, object(t, test.kind, "columns", `{}`))
+			if err := patchStatus(t, o, test.status); err != nil {
+				t.Fatal(err)
+			}
+			got := row(t, test.resource, o.GetName())
+			if age := got["Age"]; age == "" || age == "<nil>" {
+				t.Errorf("Age is %q", age)
+			}
+			delete(got, "Age")
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("columns (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// row asks for an object as kubectl does: as a line of a table.
+func row(t *testing.T, resource, name string) map[string]string {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := clients.RESTClient().Get().AbsPath("/apis", v1alpha1.GroupVersion.String(), "namespaces", "default", resource, name).
+		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").DoRaw(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table metav1.Table
+	if err := json.Unmarshal(raw, &table); err != nil {
+		t.Fatal(err)
+	}
+	if len(table.Rows) != 1 {
+		t.Fatalf("%d rows: %s", len(table.Rows), raw)
+	}
+	cells := map[string]string{}
+	for i, c := range table.ColumnDefinitions {
+		cells[c.Name] = fmt.Sprint(table.Rows[0].Cells[i])
+	}
+	return cells
+}
+
+// The fields that a list can be narrowed by, without reading all objects.
+func TestSelectableFields(t *testing.T) {
+	pod := created(t, object(t, "RedisFault", "select-pod", `{}`))
+	created(t, object(t, "RedisFault", "select-process", `{type: ProcessCrash}`))
+	var list v1alpha1.RedisFaultList
+	deadline := time.Now().Add(10 * time.Second) // the watch cache may lag behind the writes
+	for {
+		if err := strict.List(t.Context(), &list, client.InNamespace("default"), client.MatchingFields{"spec.type": "PodKill"}); err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) > 0 || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if len(list.Items) != 1 || list.Items[0].Name != pod.GetName() {
+		t.Errorf("selected %d objects, want select-pod alone", len(list.Items))
+	}
+}
