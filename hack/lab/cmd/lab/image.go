@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/redquake/redquake/hack/lab/internal/image"
+)
+
+const imageHelp = `usage: lab image NAME [OPTIONS]
+
+  redquake --manager PATH --redquake PATH --tag NAME -o FILE   the project's image, from two static binaries
+  redis -o FILE      redis of this machine's Debian packages, named docker.io/library/redis:7 and :7.x.y
+  pause -o FILE      what holds a pod's namespaces
+  coredns -o FILE    the cluster's DNS
+
+FILE is a docker archive, for: lab load FILE. An image that is there already is left alone.
+`
+
+func buildImage(ctx context.Context, args []string) error {
+	if len(args) == 0 || wantsHelp(args) {
+		fmt.Print(imageHelp)
+		return nil
+	}
+	flags := flag.NewFlagSet("lab image "+args[0], flag.ContinueOnError)
+	flags.Usage = func() { fmt.Fprint(flags.Output(), imageHelp) }
+	out := flags.String("o", "", "the archive to write")
+	manager := flags.String("manager", "", "the static manager binary")
+	redquake := flags.String("redquake", "", "the static redquake binary")
+	tag := flags.String("tag", "", "the image's name")
+	switch err := flags.Parse(args[1:]); {
+	case errors.Is(err, flag.ErrHelp):
+		return nil
+	case err != nil:
+		return err
+	case flags.NArg() > 0:
+		return fmt.Errorf("unexpected argument %q", flags.Arg(0))
+	case *out == "":
+		return errors.New("-o FILE is missing")
+	}
+	spec, err := imageSpec(ctx, args[0], *manager, *redquake, *tag)
+	if err != nil {
+		return err
+	}
+	reused, err := spec.Write(*out)
+	if err != nil {
+		return err
+	}
+	verb := "wrote"
+	if reused {
+		verb = "unchanged:"
+	}
+	fmt.Fprintln(os.Stderr, verb, *out, spec.Tags)
+	return nil
+}
+
+func imageSpec(ctx context.Context, name, manager, redquake, tag string) (image.Spec, error) {
+	switch name {
+	case "redquake":
+		if manager == "" || redquake == "" || tag == "" {
+			return image.Spec{}, errors.New("--manager, --redquake and --tag are needed")
+		}
+		return image.Redquake(manager, redquake, tag)
+	case "redis":
+		return image.Redis()
+	case "pause", "coredns":
+		dir, err := binaries(ctx)
+		if err != nil {
+			return image.Spec{}, err
+		}
+		if name == "pause" {
+			return image.Pause(filepath.Join(dir, name)), nil
+		}
+		return image.CoreDNS(filepath.Join(dir, name)), nil
+	}
+	return image.Spec{}, fmt.Errorf("no image is called %q; see: lab image --help", name)
+}

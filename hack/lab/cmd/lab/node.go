@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/redquake/redquake/hack/lab/internal/cluster"
+	"github.com/redquake/redquake/hack/lab/internal/config"
+	"github.com/redquake/redquake/hack/lab/internal/node"
+)
+
+const nodeHelp = `usage: lab node VERB NODE ...
+
+  crash NODE             cut its power: all that runs on it is gone at once, nothing is shut down
+  start NODE             switch it on again
+  hold NODE [DAEMON]     stop a daemon (kubelet, containerd or csi; default kubelet) and keep it down; pods go on
+  release NODE [DAEMON]  undo hold
+  pause NODE [DAEMON]    freeze a daemon as it is: it holds its connections and answers nothing
+  resume NODE [DAEMON]   undo pause
+  sh NODE [COMMAND...]   run a command, or a shell, inside the node; images: ctr -n k8s.io images ls
+
+Nodes are node-a and node-b.
+`
+
+func nodeVerb(_ context.Context, args []string) error {
+	if len(args) == 0 || wantsHelp(args) {
+		fmt.Print(nodeHelp)
+		return nil
+	}
+	if len(args) < 2 {
+		return errors.New("usage: lab node VERB NODE ...; see: lab node --help")
+	}
+	l, err := onlyLab()
+	if err != nil {
+		return err
+	}
+	n, err := l.Node(args[1])
+	if err != nil {
+		return err
+	}
+	switch verb, rest := args[0], args[2:]; verb {
+	case "crash":
+		return n.Crash()
+	case "start":
+		return startNode(l, n)
+	case node.Hold, node.Release, node.Pause, node.Resume:
+		daemon := config.Kubelet
+		if len(rest) > 0 {
+			daemon = rest[0]
+		}
+		return n.Order(verb, daemon)
+	case "sh":
+		return enter(l, n, rest)
+	default:
+		return fmt.Errorf("unknown verb %q; see: lab node --help", verb)
+	}
+}
+
+func startNode(l *cluster.Lab, n node.Host) error {
+	return l.Change(func() error { return l.StartNode(n) })
+}
+
+// enter becomes the command, or a shell, inside the node.
+func enter(l *cluster.Lab, n node.Host, argv []string) error {
+	if len(argv) > 0 && argv[0] == "--" {
+		argv = argv[1:]
+	}
+	if len(argv) == 0 {
+		argv = []string{"/bin/sh"}
+	}
+	line, err := n.Enter(argv)
+	if err != nil {
+		return err
+	}
+	program, err := exec.LookPath(line[0])
+	if err != nil {
+		return err
+	}
+	if err := os.Setenv("PATH", l.State.Bin()+":"+os.Getenv("PATH")); err != nil {
+		return err
+	}
+	return fmt.Errorf("running %s: %w", program, unix.Exec(program, line, os.Environ()))
+}
+
+func pod(ctx context.Context, args []string) error {
+	if len(args) != 3 || !slices.Contains([]string{"freeze", "thaw"}, args[0]) {
+		return errors.New("usage: lab pod freeze|thaw NAMESPACE POD")
+	}
+	l, err := onlyLab()
+	if err != nil {
+		return err
+	}
+	return l.FreezePod(ctx, args[1], args[2], args[0] == "freeze")
+}

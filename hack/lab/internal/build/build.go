@@ -1,0 +1,165 @@
+package build
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// Builder makes the binaries.
+type Builder struct {
+	Source   string    // the lab's folder in the repository
+	Cache    string    // see settings.CacheDir
+	Progress io.Writer // what is going on, for people
+}
+
+// Binaries returns the folder that holds all binaries, building what the cache does not have. The folder's name is
+// the hash of everything in it, so it never changes once it is there.
+func (b Builder) Binaries(ctx context.Context) (string, error) {
+	all := parts()
+	var hashes, dirs []string
+	for _, p := range all {
+		hash, err := p.hash(b.Source)
+		if err != nil {
+			return "", fmt.Errorf("%w; is %s the lab's folder?", err, b.Source)
+		}
+		hashes = append(hashes, hash)
+		dirs = append(dirs, p.name+"-"+hash)
+	}
+	set := filepath.Join(b.Cache, setHash(hashes))
+	if exists(set) {
+		return set, nil
+	}
+	for i, p := range all {
+		if exists(filepath.Join(b.Cache, "parts", dirs[i])) {
+			continue
+		}
+		if err := b.build(ctx, p, dirs[i]); err != nil {
+			return "", err
+		}
+	}
+	return set, b.publish(set, func(dir string) error {
+		for i, p := range all {
+			for _, name := range append(p.links, p.files...) {
+				if err := os.Symlink(filepath.Join("..", "parts", dirs[i], target(p, name)), filepath.Join(dir, name)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// target is the file that a name of the part stands for.
+func target(p part, name string) string {
+	for _, f := range p.files {
+		if f == name {
+			return name
+		}
+	}
+	return p.files[0]
+}
+
+func (b Builder) build(ctx context.Context, p part, dir string) error {
+	started := time.Now()
+	fmt.Fprintf(b.Progress, "building %s %s (first time about %s) ...\n", p.name, p.version, p.firstTime)
+	err := b.publish(filepath.Join(b.Cache, "parts", dir), func(out string) error {
+		argv := p.argv(out)
+		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+		cmd.Dir = filepath.Join(b.Source, p.dir)
+		// Without cgo the binaries are static, so they run in images without libraries.
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOBIN="+out)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM} // a killed lab leaves no compiler running
+		runtime.LockOSThread()                                             // the signal comes when this thread ends
+		defer runtime.UnlockOSThread()
+		var output bytes.Buffer
+		cmd.Stdout, cmd.Stderr = &output, &output
+		stop := b.reportEvery(30*time.Second, p, started)
+		err := cmd.Run()
+		stop()
+		if err != nil {
+			return fmt.Errorf("building %s %s: %w\n%s", p.name, p.version, err, tail(output.Bytes(), 4000))
+		}
+		for _, f := range p.files {
+			if !exists(filepath.Join(out, f)) {
+				return fmt.Errorf("building %s made no %s", p.name, f)
+			}
+		}
+		return nil
+	})
+	if err == nil {
+		fmt.Fprintf(b.Progress, "built %s %s in %.0f s\n", p.name, p.version, time.Since(started).Seconds())
+	}
+	return err
+}
+
+// publish lets fill make a folder that then appears at path all at once: an interrupted build leaves nothing there.
+func (b Builder) publish(path string, fill func(dir string) error) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	removeStale(filepath.Dir(path))
+	dir, err := os.MkdirTemp(filepath.Dir(path), stalePrefix)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		return err
+	}
+	if err := fill(dir); err != nil {
+		return err
+	}
+	if err := os.Rename(dir, path); err != nil && !exists(path) { // another build may have been first
+		return err
+	}
+	return nil
+}
+
+const stalePrefix = ".building-"
+
+// removeStale deletes what builds left that were killed long ago.
+func removeStale(dir string) {
+	left, _ := filepath.Glob(filepath.Join(dir, stalePrefix+"*"))
+	for _, path := range left {
+		if info, err := os.Stat(path); err == nil && time.Since(info.ModTime()) > 24*time.Hour {
+			os.RemoveAll(path)
+		}
+	}
+}
+
+// reportEvery says from time to time that the build goes on, until stop is called.
+func (b Builder) reportEvery(interval time.Duration, p part, started time.Time) (stop func()) {
+	ticker, done := time.NewTicker(interval), make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-ticker.C:
+				fmt.Fprintf(b.Progress, "  still building %s, %.0f s so far\n", p.name, time.Since(started).Seconds())
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { ticker.Stop(); close(done) }
+}
+
+func tail(data []byte, n int) []byte {
+	if len(data) > n {
+		return data[len(data)-n:]
+	}
+	return data
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, os.ErrNotExist)
+}

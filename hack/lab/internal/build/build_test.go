@@ -1,0 +1,108 @@
+package build
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func write(t *testing.T, root, name, content string) {
+	t.Helper()
+	path := filepath.Join(root, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestHashFollowsItsInputsAndNothingElse(t *testing.T) {
+	root := t.TempDir()
+	p := part{name: "csi", version: "1", sources: []string{"kube/go.mod", "kube/csi"}, command: []string{"go", "build"}}
+	write(t, root, "kube/go.mod", "module x")
+	write(t, root, "kube/csi/main.go", "package main")
+	hash := func() string {
+		t.Helper()
+		h, err := p.hash(root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	before := hash()
+	same := map[string]func(){
+		"another folder's file": func() { write(t, root, "kube/main.go", "package main") },
+		"a test":                func() { write(t, root, "kube/csi/main_test.go", "package main") },
+		"test data":             func() { write(t, root, "kube/csi/testdata/x", "x") },
+	}
+	for what, change := range same {
+		if change(); hash() != before {
+			t.Errorf("%s changed the hash", what)
+		}
+	}
+	differs := []struct {
+		what   string
+		change func()
+	}{
+		{"content", func() { write(t, root, "kube/csi/main.go", "package main // changed") }},
+		{"a new file", func() { write(t, root, "kube/csi/node.go", "package main") }},
+		{"a file's name", func() {
+			os.Rename(filepath.Join(root, "kube/csi/node.go"), filepath.Join(root, "kube/csi/nodes.go"))
+		}},
+		{"the command", func() { p.command = []string{"go", "build", "-v"} }},
+		{"the version", func() { p.version = "2" }},
+	}
+	for _, d := range differs {
+		last := hash()
+		if d.change(); hash() == last {
+			t.Errorf("%s did not change the hash", d.what)
+		}
+	}
+	p.sources = append(p.sources, "missing")
+	if _, err := p.hash(root); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("missing source: %v", err)
+	}
+}
+
+func TestPublishIsAllOrNothing(t *testing.T) {
+	b := Builder{Cache: t.TempDir(), Progress: io.Discard}
+	path := filepath.Join(b.Cache, "parts", "x-1")
+	failed := errors.New("interrupted")
+	err := b.publish(path, func(dir string) error { write(t, dir, "x", "half"); return failed })
+	if !errors.Is(err, failed) || exists(path) {
+		t.Fatalf("an interrupted build: %v, published %v", err, exists(path))
+	}
+	if err := b.publish(path, func(dir string) error { write(t, dir, "x", "whole"); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	if data, _ := os.ReadFile(filepath.Join(path, "x")); string(data) != "whole" {
+		t.Errorf("published %q", data)
+	}
+	if left, _ := filepath.Glob(filepath.Join(b.Cache, "parts", stalePrefix+"*")); len(left) != 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestPartsAreConsistent(t *testing.T) {
+	names := map[string]bool{}
+	for _, p := range parts() {
+		for _, n := range append(p.files, p.links...) {
+			if names[n] {
+				t.Errorf("two parts make %s", n)
+			}
+			names[n] = true
+		}
+		for _, s := range p.sources {
+			if !exists(filepath.Join("../..", s)) {
+				t.Errorf("%s: no source %s", p.name, s)
+			}
+		}
+	}
+	if !strings.Contains(kubeLinkFlags(), "k8s.io/client-go/pkg/version.gitMinor=36") {
+		t.Errorf("link flags %s", kubeLinkFlags())
+	}
+}

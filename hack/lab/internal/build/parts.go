@@ -1,0 +1,89 @@
+// Package build makes the lab's binaries from Go modules and keeps them in the user's cache, by the hash of what
+// they are made from.
+package build
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/redquake/redquake/hack/lab/internal/settings"
+)
+
+// part is a piece that is built, cached and rebuilt on its own.
+type part struct {
+	name, version string
+	sources       []string // files and folders it is made from, relative to the lab's folder
+	dir           string   // where the command runs, relative to the lab's folder
+	command       []string // OUT in it stands for the folder the binaries go to
+	files         []string // what it must have made
+	links         []string // further names of files[0]
+	firstTime     string   // how long it takes when nothing is cached
+}
+
+// kubePrograms are the names the one Kubernetes binary is called by.
+var kubePrograms = []string{
+	"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kube-proxy", "kubelet", "kubectl",
+}
+
+func parts() []part {
+	const containerd = "github.com/containerd/containerd/v2"
+	at := "@v" + settings.ContainerdVersion
+	return []part{
+		{
+			name: "kube", version: settings.KubernetesVersion, dir: "kube",
+			sources: []string{"kube/go.mod", "kube/go.sum", "kube/main.go"},
+			command: []string{"go", "build", "-buildvcs=false", "-ldflags", kubeLinkFlags(), "-o", "OUT/kube", "."},
+			files:   []string{"kube"}, links: kubePrograms, firstTime: "6 minutes",
+		},
+		{
+			name: "csi", version: "1", dir: "kube",
+			sources: []string{"kube/go.mod", "kube/go.sum", "kube/csi"},
+			command: []string{"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/labcsi", "./csi"},
+			files:   []string{"labcsi"}, firstTime: "20 seconds",
+		},
+		{
+			name: "coredns", version: settings.CoreDNSVersion, dir: "coredns", sources: []string{"coredns"},
+			command: []string{"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/coredns", "."},
+			files:   []string{"coredns"}, firstTime: "2 minutes",
+		},
+		{
+			name: "containerd", version: settings.ContainerdVersion, dir: ".",
+			command: []string{
+				"go", "install", "-buildvcs=false", "-ldflags", "-s -w -X " + containerd + "/version.Version=v" + settings.ContainerdVersion,
+				containerd + "/cmd/containerd" + at, containerd + "/cmd/containerd-shim-runc-v2" + at, containerd + "/cmd/ctr" + at,
+			},
+			files: []string{"containerd", "containerd-shim-runc-v2", "ctr"}, firstTime: "2 minutes",
+		},
+		{
+			name: "pause", version: "1", dir: ".", sources: []string{"cmd/pause"},
+			command: []string{"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/pause", "./cmd/pause"},
+			files:   []string{"pause"}, firstTime: "1 second",
+		},
+	}
+}
+
+// kubeLinkFlags make the binary say its version, as a release does; nodes and `kubectl version` show it.
+func kubeLinkFlags() string {
+	major, rest, _ := strings.Cut(settings.KubernetesVersion, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	var b strings.Builder
+	b.WriteString("-s -w")
+	for _, pkg := range []string{"k8s.io/component-base/version", "k8s.io/client-go/pkg/version"} {
+		fmt.Fprintf(&b, " -X %s.gitVersion=v%s -X %s.gitMajor=%s -X %s.gitMinor=%s -X %s.gitTreeState=clean",
+			pkg, settings.KubernetesVersion, pkg, major, pkg, minor, pkg)
+	}
+	return b.String()
+}
+
+// argv is the command with the output folder filled in. `go install` takes it from GOBIN instead.
+func (p part) argv(out string) []string {
+	var argv []string
+	for _, a := range p.command {
+		if rest, ok := strings.CutPrefix(a, "OUT/"); ok {
+			a = filepath.Join(out, rest)
+		}
+		argv = append(argv, a)
+	}
+	return argv
+}

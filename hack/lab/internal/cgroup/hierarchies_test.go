@@ -1,0 +1,75 @@
+package cgroup
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"testing"
+)
+
+const hybrid = `25 20 0:22 / /sys/fs/cgroup rw,relatime - tmpfs tmpfs rw,mode=755
+26 25 0:23 / /sys/fs/cgroup/cpu,cpuacct rw,relatime shared:4 - cgroup cgroup rw,cpu,cpuacct
+27 25 0:24 / /sys/fs/cgroup/freezer rw,relatime - cgroup cgroup rw,freezer
+28 25 0:25 / /sys/fs/cgroup/systemd rw,relatime - cgroup cgroup rw,name=systemd
+29 25 0:26 / /sys/fs/cgroup/unified rw,relatime - cgroup2 cgroup2 rw
+`
+
+const v2 = `30 24 0:26 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate
+`
+
+func TestParseMountinfo(t *testing.T) {
+	h := parseMountinfo(hybrid)
+	want := map[string]string{
+		"cpu": "/sys/fs/cgroup/cpu,cpuacct", "cpuacct": "/sys/fs/cgroup/cpu,cpuacct",
+		"freezer": "/sys/fs/cgroup/freezer", "name=systemd": "/sys/fs/cgroup/systemd",
+	}
+	if !maps.Equal(h.V1, want) || h.Unified != "/sys/fs/cgroup/unified" || h.IsV2() {
+		t.Errorf("hybrid: %+v", h)
+	}
+	wantMounts := []string{"/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup/freezer", "/sys/fs/cgroup/systemd", "/sys/fs/cgroup/unified"}
+	if got := h.mounts(); !slices.Equal(got, wantMounts) {
+		t.Errorf("mounts %v, want %v", got, wantMounts)
+	}
+	if got := h.Missing(); !slices.Equal(got, []string{"cpuset", "memory", "pids", "devices"}) {
+		t.Errorf("missing %v", got)
+	}
+	if h := parseMountinfo(v2); !h.IsV2() || h.Unified != "/sys/fs/cgroup" || h.tracking() != "/sys/fs/cgroup" {
+		t.Errorf("v2: %+v", h)
+	}
+}
+
+// A folder tree stands in for a hierarchy: reading and writing files is all the code does.
+func TestCreateFillsCpusetFromTheTop(t *testing.T) {
+	mount := t.TempDir()
+	for file, value := range map[string]string{"cpuset.cpus": "0-1\n", "cpuset.mems": "0\n"} {
+		if err := os.WriteFile(filepath.Join(mount, file), []byte(value), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := Hierarchies{V1: map[string]string{"cpuset": mount}}
+	if err := h.Create("/lab/node-a"); err != nil {
+		t.Fatal(err)
+	}
+	for _, group := range []string{"lab", "lab/node-a"} {
+		if got := readString(filepath.Join(mount, group, "cpuset.cpus")); got != "0-1\n" {
+			t.Errorf("%s: cpuset.cpus %q, want 0-1", group, got)
+		}
+	}
+}
+
+func TestProcessesOfTheWholeTree(t *testing.T) {
+	mount := t.TempDir()
+	for group, procs := range map[string]string{"lab": "7\n", "lab/a": "3\n5\n", "lab/a/pod": "", "other": "9\n"} {
+		os.MkdirAll(filepath.Join(mount, group), 0o755)
+		os.WriteFile(filepath.Join(mount, group, "cgroup.procs"), []byte(procs), 0o644)
+	}
+	h := Hierarchies{V1: map[string]string{"freezer": mount}}
+	if got := h.Processes("/lab"); !reflect.DeepEqual(got, []int{3, 5, 7}) {
+		t.Errorf("processes %v, want 3 5 7", got)
+	}
+	if got := h.Processes("/none"); len(got) != 0 {
+		t.Errorf("processes of a missing group: %v", got)
+	}
+}

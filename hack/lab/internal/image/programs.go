@@ -1,0 +1,92 @@
+package image
+
+import (
+	"debug/elf"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// requireStatic returns an error unless path is a program that needs no shared library: in an image without any, another
+// one fails with a baffling "no such file or directory".
+func requireStatic(path, remedy string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s is not a Linux program: %w", path, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s needs shared libraries, which the image does not have; %s", path, remedy)
+		}
+	}
+	return nil
+}
+
+// withLibraries is the program of this machine together with the shared libraries it loads, where they are found here.
+func withLibraries(program string) (Files, error) {
+	found, err := exec.LookPath(program)
+	if err != nil {
+		return nil, err
+	}
+	resolved, err := filepath.EvalSymlinks(found)
+	if err != nil {
+		return nil, err
+	}
+	out, err := exec.Command("ldd", resolved).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the libraries of %s: %w", resolved, err)
+	}
+	files := Files{filepath.Join("/usr/bin", filepath.Base(program)): {Source: resolved}}
+	for _, library := range parseLDD(string(out)) {
+		files[library] = File{Source: library}
+	}
+	return files, nil
+}
+
+// parseLDD picks the absolute paths out of ldd's output: "libm.so.6 => /lib/libm.so.6 (0x...)", "/lib64/ld.so (0x...)".
+func parseLDD(out string) []string {
+	var paths []string
+	for line := range strings.Lines(out) {
+		for _, field := range strings.Fields(line) {
+			if strings.HasPrefix(field, "/") {
+				paths = append(paths, field)
+				break
+			}
+		}
+	}
+	return paths
+}
+
+// busybox is the static busybox of this machine with a link for every tool in it.
+func busybox() (Files, error) {
+	path, err := exec.LookPath("busybox")
+	if err != nil {
+		return nil, err
+	}
+	if err := requireStatic(path, "install the static one: apt-get install busybox-static"); err != nil {
+		return nil, err
+	}
+	out, err := exec.Command(path, "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing busybox's tools: %w", err)
+	}
+	files := Files{"/bin/busybox": {Source: path}}
+	for tool := range strings.FieldsSeq(string(out)) {
+		if tool != "busybox" {
+			files["/bin/"+tool] = File{Link: "/bin/busybox"}
+		}
+	}
+	return files, nil
+}
+
+// certificates are the authorities this machine trusts; none if it has no list of them.
+func certificates() Files {
+	const bundle = "/etc/ssl/certs/ca-certificates.crt"
+	if _, err := os.Stat(bundle); err != nil {
+		return Files{}
+	}
+	return Files{bundle: {Source: bundle, Mode: 0o644}}
+}

@@ -1,0 +1,27 @@
+package main
+
+import (
+	"context"
+	"log"
+
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+// registrar tells kubelet where the driver listens: what node-driver-registrar does in a usual cluster.
+type registrar struct {
+	registration.UnimplementedRegistrationServer
+	socket string
+}
+
+// GetInfo is kubelet's question when it sees the registration socket.
+func (r *registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+	return &registration.PluginInfo{
+		Type: registration.CSIPlugin, Name: driverName, Endpoint: r.socket, SupportedVersions: []string{"1.0.0"},
+	}, nil
+}
+
+// NotifyRegistrationStatus is kubelet's answer.
+func (r *registrar) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	log.Printf("registered with kubelet: %v %s", s.PluginRegistered, s.Error)
+	return &registration.RegistrationStatusResponse{}, nil
+}
