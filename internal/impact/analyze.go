@@ -1,0 +1,182 @@
+package impact
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Analyze computes what a fault did, over the complete part of the series. It may be called while the run goes on: until Settled,
+// Recovered is false and the other figures are what is known so far. Rates are taken over 1 s windows that slide by one interval.
+// What is summed "until recovery" is summed until the deadline, or the end of the record, where there is no recovery.
+//
+//   - BaselineRate, BaselineNoise: median and MAD of the side-by-side 1 s rates in the BaselineWindow before t0, none before MeasuredFrom.
+//   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
+//   - Outage, TotalOutage: gaps as clients had them, so from the last success before t0, if that was at most an interval before (or two of the
+//     baseline's times between successes), and only gaps that begin before recovery.
+//   - Recovery: see recovery.
+func Analyze(s *sample.Series, f Fault, o Options) Impact {
+	a := newAnalysis(s, f, o.withDefaults())
+	m := Impact{
+		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
+		TimeToImpact: -1, ServerOutage: -1, ServerOutageEnd: -1, OutageEnd: -1, RecoveryTime: -1,
+	}
+	recovered, ok := a.recovery()
+	m.Recovered = ok
+	a.until = a.limit
+	if ok {
+		a.until = recovered
+		m.RecoveryTime = recovered - f.At
+	}
+	first, end := a.first, a.curve.ceil(a.until)
+	if ok && recovered == f.At {
+		end = first
+	}
+	m.MinRate, m.Dip = a.dip(end)
+	gaps := a.gapsOf(a.gaps, a.lead)
+	longest := longestOf(gaps)
+	m.Outage = longest.length()
+	if m.Outage > 0 && !longest.Open {
+		m.OutageEnd = time.Duration(longest.To) - f.At
+	}
+	for _, g := range gaps {
+		m.TotalOutage += g.length()
+	}
+	for shard := range s.Shards() {
+		// Of its times between successes each shard has so many more.
+		lead := max(a.curve.step, a.lead*time.Duration(s.Shards()))
+		if longest := longestOf(a.gapsOf(s.ShardGaps(shard), lead)).length(); longest > m.ShardOutage {
+			m.ShardOutage, m.ShardDown = longest, shard
+		}
+	}
+	if s.HasProbe() {
+		longest := longestOf(a.gapsOf(s.ProbeGaps(), a.probeLead()))
+		m.ServerOutage = longest.length()
+		if m.ServerOutage > 0 && !longest.Open {
+			m.ServerOutageEnd = time.Duration(longest.To) - f.At
+		}
+	}
+	firstError, lastError := a.errorInstants()
+	if firstError >= 0 {
+		m.ErrorWindow = lastError - firstError
+		m.TimeToImpact = firstError - f.At
+	}
+	if at, any := a.firstGap(); any && (m.TimeToImpact < 0 || at < m.TimeToImpact) {
+		m.TimeToImpact = at
+	}
+	for i := first; i < end; i++ {
+		got := float64(a.curve.ok[i+1] - a.curve.ok[i])
+		m.LostRequests += max(0, a.baseline*a.curve.step.Seconds()-got)
+		for k := range s.At(i).Ops {
+			for class, n := range s.At(i).Ops[k].Errors {
+				m.ErrorsByClass[class] += n
+			}
+		}
+	}
+	if end > first {
+		m.Errors = a.curve.bad[end] - a.curve.bad[first]
+	}
+	m.Before = a.curve.latency(a.baseFirst, first)
+	m.During = a.curve.latency(first, end)
+	if ok {
+		after := min(end+a.sustain, a.curve.n)
+		m.After = a.curve.latency(end, after)
+		if a.baseline > 0 {
+			m.Degraded = a.curve.rate(end, after) / a.baseline
+		}
+	}
+	m.Doubts = a.doubts(ok)
+	return m
+}
+
+// Settled says whether waiting longer can no longer change the impact: it recovered, or the deadline and the time that recovery must
+// hold have passed, or the record has ended.
+func Settled(s *sample.Series, f Fault, o Options) bool {
+	o = o.withDefaults()
+	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
+		return true
+	}
+	_, ok := newAnalysis(s, f, o).recovery()
+	return ok
+}
+
+// analysis is what the figures of one fault share.
+type analysis struct {
+	curve   *curve
+	fault   Fault
+	options Options
+
+	first     int           // the interval that contains t0
+	baseFirst int           // the first interval of the baseline, which ends at first
+	seconds   []float64     // 1 s rates of the baseline
+	baseline  float64       // their median
+	baseError float64       // share of requests that did not succeed in the baseline
+	sustain   int           // SustainFor in intervals
+	limit     time.Duration // no recovery after it: the deadline or the end of the record
+	until     time.Duration // recovery, or limit
+	gaps      []sample.Gap
+	lead      time.Duration // how long before t0 the last success may lie
+	noise     time.Duration // gaps of up to this length are no sign of a fault
+}
+
+// gap is a Gap that tells its length.
+type gap struct{ sample.Gap }
+
+func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
+
+func newAnalysis(s *sample.Series, f Fault, o Options) *analysis {
+	a := &analysis{curve: newCurve(s), fault: f, options: o}
+	c := a.curve
+	a.first = c.floor(f.At)
+	a.baseFirst = min(c.ceil(max(f.At-o.BaselineWindow, o.MeasuredFrom)), a.first)
+	a.seconds = c.secondsBefore(a.baseFirst, a.first)
+	a.baseline = median(a.seconds)
+	a.baseError = c.errorRate(a.baseFirst, a.first)
+	a.sustain = max(int((o.SustainFor+c.step-1)/c.step), c.wide)
+	a.limit = c.at(c.n)
+	if f.Deadline > 0 {
+		a.limit = min(a.limit, f.At+f.Deadline)
+	}
+	a.gaps = s.Gaps()
+	a.lead = c.step
+	if a.baseline > 0 {
+		a.lead = max(a.lead, time.Duration(2*float64(second)/a.baseline))
+		a.noise = a.gapNoise()
+	}
+	return a
+}
+
+// gapNoise is the longest gap of the baseline, but at most an interval or ten times between successes: with arrivals at random one in e^10 is
+// longer. The bound keeps an earlier fault within the baseline from hiding this one.
+func (a *analysis) gapNoise() time.Duration {
+	var longest time.Duration
+	for _, g := range a.gaps {
+		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At {
+			longest = max(longest, time.Duration(g.To-g.From))
+		}
+	}
+	return min(longest, max(a.curve.step, time.Duration(10*float64(second)/a.baseline)))
+}
+
+// gapsOf returns the gaps that the fault can have caused: last success at most lead before t0, first success after t0, begun before
+// recovery, and not beyond the limit.
+func (a *analysis) gapsOf(list []sample.Gap, lead time.Duration) []gap {
+	var own []gap
+	for _, g := range list {
+		from, to := time.Duration(g.From), time.Duration(g.To)
+		if from > a.fault.At-lead && to > a.fault.At && (from < a.until || from < a.fault.At) {
+			own = append(own, gap{g})
+		}
+	}
+	return own
+}
+
+func longestOf(gaps []gap) gap {
+	var longest gap
+	for _, g := range gaps {
+		if g.length() > longest.length() {
+			longest = g
+		}
+	}
+	return longest
+}

@@ -1,0 +1,98 @@
+package impact
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// second is the width of the windows over which rates are taken.
+const second = time.Second
+
+// curve is the complete part of a series as running sums, so that the rate over any window costs two look-ups.
+type curve struct {
+	series *sample.Series
+	step   time.Duration
+	n      int // complete intervals; the last is left out if the record ends within it
+	wide   int // intervals in a window: 1 s, or one interval where that is longer
+
+	ok, bad []uint64 // of the intervals before i, over all operations; bad = fail + unknown + dropped
+}
+
+func newCurve(s *sample.Series) *curve {
+	c := &curve{series: s, step: s.Step, n: s.Complete(), wide: int((second + s.Step - 1) / s.Step)}
+	if time.Duration(c.n)*c.step > s.End() {
+		c.n--
+	}
+	c.ok, c.bad = make([]uint64, c.n+1), make([]uint64, c.n+1)
+	for i := range c.n {
+		iv := s.At(i)
+		c.ok[i+1], c.bad[i+1] = c.ok[i], c.bad[i]
+		for k := range iv.Ops {
+			o := &iv.Ops[k].Counts
+			c.ok[i+1] += o.OK
+			c.bad[i+1] += o.Fail + o.Unknown + o.Dropped
+		}
+	}
+	return c
+}
+
+// width is the length of a window.
+func (c *curve) width() time.Duration { return time.Duration(c.wide) * c.step }
+
+// floor and ceil are the index of the interval that contains t, and of the first that begins at or after it, within the record.
+func (c *curve) floor(t time.Duration) int { return min(max(int(t/c.step), 0), c.n) }
+
+func (c *curve) ceil(t time.Duration) int { return min(max(int((t+c.step-1)/c.step), 0), c.n) }
+
+// at is when interval i begins.
+func (c *curve) at(i int) time.Duration { return time.Duration(i) * c.step }
+
+// rate is the successes per second over the intervals [first, end).
+func (c *curve) rate(first, end int) float64 {
+	if end <= first {
+		return 0
+	}
+	return float64(c.ok[end]-c.ok[first]) / c.at(end-first).Seconds()
+}
+
+// windowRate is the rate of the window that begins with interval i; it must end within the record.
+func (c *curve) windowRate(i int) float64 { return c.rate(i, i+c.wide) }
+
+// errorRate is the share of requests that did not succeed over the intervals [first, end); 0 where there were none.
+func (c *curve) errorRate(first, end int) float64 {
+	ok, bad := c.ok[end]-c.ok[first], c.bad[end]-c.bad[first]
+	if ok+bad == 0 {
+		return 0
+	}
+	return float64(bad) / float64(ok+bad)
+}
+
+// secondsBefore returns the rates of the windows that lie side by side in [first, end), the last ending at end, in order of time.
+func (c *curve) secondsBefore(first, end int) []float64 {
+	k := max(end-first, 0) / c.wide
+	rates := make([]float64, k)
+	for i := range rates {
+		rates[i] = c.windowRate(end - (k-i)*c.wide)
+	}
+	return rates
+}
+
+// latency sums the histograms of all operations that begin with an interval of [first, end). Where histograms span
+// several intervals (Series.LatencyStep), one belongs to the interval in which it begins.
+func (c *curve) latency(first, end int) Latency {
+	var d sample.Distribution
+	for i := first; i < end; i++ {
+		for k := range c.series.At(i).Ops {
+			d.Add(c.series.At(i).Ops[k].Latency)
+		}
+	}
+	return latencyOf(&d)
+}
+
+func latencyOf(d *sample.Distribution) Latency {
+	return Latency{
+		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
+		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),
+	}
+}

@@ -1,0 +1,70 @@
+package impact
+
+import (
+	"fmt"
+	"time"
+)
+
+// The reasons of doubts.
+const (
+	NoLoad           = "NoLoad"           // no success before the fault
+	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
+	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
+	TooFewSamples    = "TooFewSamples"    // so few requests that chance moves the figures
+	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
+)
+
+const (
+	baselineVariation = 0.10 // of the 1 s rates; twice that for slow loads
+	fewSamples        = 100  // successes in the baseline: under it a rate is uncertain by more than 10 % (1/sqrt(n))
+)
+
+func (a *analysis) doubts(recovered bool) []Doubt {
+	var doubts []Doubt
+	doubt := func(reason, format string, args ...any) {
+		doubts = append(doubts, Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
+	}
+	c := a.curve
+	length := c.at(a.first - a.baseFirst)
+	successes := c.ok[a.first] - c.ok[a.baseFirst]
+	if length < a.options.BaselineMinimum {
+		doubt(BaselineTooShort, "only %s were measured before the fault, at least %s are needed", brief(length), brief(a.options.BaselineMinimum))
+	}
+	switch limit := variationLimit(baselineVariation, a.baseline); {
+	case a.baseline <= 0:
+		doubt(NoLoad, "no typical second before the fault had a success: %d in %s", successes, brief(length))
+	case successes < fewSamples:
+		doubt(TooFewSamples, "only %d requests succeeded in the %s before the fault, at least %d are needed", successes, brief(length), fewSamples)
+	case variation(a.seconds) > limit:
+		doubt(BaselineUnsteady, "throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
+			100*variation(a.seconds), 100*limit, brief(length))
+	}
+	if from, to, least := a.fewerPods(); to > from {
+		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))
+	}
+	if end := c.at(c.n); c.series.Ended() && !recovered && a.baseline > 0 && (a.fault.Deadline == 0 || end < a.fault.At+a.fault.Deadline) {
+		doubt(RecordIncomplete, "the load ended %s after the fault, before a recovery that holds for %s could be seen",
+			brief(max(0, end-a.fault.At)), brief(a.options.SustainFor))
+	}
+	return doubts
+}
+
+// fewerPods returns the stretch, from the baseline to the end of what recovery is judged by, in which not all pods took part, and the fewest that did.
+func (a *analysis) fewerPods() (from, to time.Duration, least int) {
+	c := a.curve
+	least = c.series.Pods
+	end := min(c.ceil(a.until)+a.sustain, c.n)
+	for i := a.baseFirst; i < end; i++ {
+		if pods := c.series.At(i).Pods; pods < c.series.Pods {
+			if to == 0 {
+				from = c.at(i)
+			}
+			to = c.at(i + 1)
+			least = min(least, pods)
+		}
+	}
+	return from, to, least
+}
+
+// brief writes a duration for people: to the millisecond.
+func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }

@@ -1,0 +1,132 @@
+package impact
+
+import "time"
+
+// recovery returns the first instant t >= t0 from which every 1 s window that lies in [t, t+SustainFor] has a success rate of at least
+// RecoveredShare x baseline and an error rate of at most the baseline's + ErrorMargin, and that lies neither in a gap longer than the baseline's
+// nor before one that began within 1 s after t0. It is not looked for after the limit, and the record must reach to t+SustainFor.
+//
+// Windows look ahead and begin on the grid, so t is t0 or the start of an interval; where a gap ends or the last error falls within an
+// interval, and the condition holds from the next one on, t is that instant. So a clean outage of D recovers after D, not after D rounded up.
+func (a *analysis) recovery() (time.Duration, bool) {
+	if a.baseline <= 0 {
+		return 0, false
+	}
+	c := a.curve
+	goodFor := a.goodFor()
+	// A graceful end may let a server serve on for a while: good windows before its effect prove nothing.
+	proven := c.ceil(a.fault.SeenAt) + a.sustain
+	holds := func(i int) bool {
+		need := max(a.sustain, proven-i)
+		return i+need <= c.n && goodFor[i] > need-c.wide
+	}
+	for i := a.first; i < c.n && c.at(i) <= a.limit; i++ {
+		if holds(i) {
+			if t := max(c.at(i), a.fault.At); t <= a.limit && !a.gapAhead(t) {
+				return t, true
+			}
+		}
+		if t := a.lastTrouble(i); t >= 0 && holds(i+1) && t <= a.limit && !a.gapAhead(t) {
+			return t, true
+		}
+	}
+	return 0, false
+}
+
+// goodFor counts for every interval how many windows in a row are good, beginning with its own.
+func (a *analysis) goodFor() []int {
+	c := a.curve
+	run := make([]int, c.n+2)
+	for i := c.n - c.wide; i >= a.first; i-- {
+		if c.windowRate(i) >= a.options.RecoveredShare*a.baseline && c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
+			run[i] = run[i+1] + 1
+		}
+	}
+	return run
+}
+
+// gapAhead says whether t lies in a gap, or one that begins within 1 s after t0 is still to come: an outage too short to lower the rate of a
+// second, which recovery must not precede. Later gaps are left to the windows: stalls of a few milliseconds come on any busy machine.
+func (a *analysis) gapAhead(t time.Duration) bool {
+	for _, g := range a.gaps {
+		from, to := time.Duration(g.From), time.Duration(g.To)
+		if to > t && (from < t || from < a.fault.At+second) && to-from > a.noise {
+			return true
+		}
+	}
+	return false
+}
+
+// lastTrouble is when the last gap ended or the last error came in interval i after t0; -1 if nothing of that kind was in it.
+func (a *analysis) lastTrouble(i int) time.Duration {
+	begin, end := a.curve.at(i), a.curve.at(i+1)
+	last := time.Duration(-1)
+	within := func(t time.Duration) {
+		if t >= begin && t < end && t >= a.fault.At {
+			last = max(last, t)
+		}
+	}
+	for _, g := range a.gaps {
+		if !g.Open {
+			within(time.Duration(g.To))
+		}
+	}
+	within(time.Duration(a.curve.series.At(i).LastError))
+	return last
+}
+
+// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline.
+// While no window is complete the rate is the baseline's.
+func (a *analysis) dip(end int) (lowest, depth float64) {
+	c := a.curve
+	lowest = a.baseline
+	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
+		if r := c.windowRate(i); i == a.first || r < lowest {
+			lowest = r
+		}
+	}
+	if a.baseline > 0 {
+		depth = max(0, 1-lowest/a.baseline)
+	}
+	return lowest, depth
+}
+
+// errorInstants returns the first error at or after t0 and the last one until recovery; -1 where there was none.
+func (a *analysis) errorInstants() (first, last time.Duration) {
+	first, last = -1, -1
+	for i := a.first; i < a.curve.n && a.curve.at(i) <= a.until; i++ {
+		iv := a.curve.series.At(i)
+		for _, at := range [...]time.Duration{time.Duration(iv.FirstError), time.Duration(iv.LastError)} {
+			if at < a.fault.At || at > a.until {
+				continue
+			}
+			if first < 0 || at < first {
+				first = at
+			}
+			last = max(last, at)
+		}
+	}
+	return first, last
+}
+
+// firstGap is how long after t0 the first gap began that is longer than the baseline's.
+func (a *analysis) firstGap() (time.Duration, bool) {
+	for _, g := range a.gapsOf(a.gaps, a.lead) {
+		if g.length() > a.noise {
+			return max(0, time.Duration(g.From)-a.fault.At), true
+		}
+	}
+	return 0, false
+}
+
+// probeLead is what lead is for the load: one interval, or two of the probe's times between successes.
+func (a *analysis) probeLead() time.Duration {
+	var ok uint64
+	for i := a.baseFirst; i < a.first; i++ {
+		ok += a.curve.series.At(i).Probe.OK
+	}
+	if ok == 0 {
+		return a.curve.step
+	}
+	return max(a.curve.step, 2*a.curve.at(a.first-a.baseFirst)/time.Duration(ok))
+}

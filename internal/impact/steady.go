@@ -1,0 +1,43 @@
+package impact
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Limits under which throughput is steady; twice that for slow loads.
+const (
+	steadyVariation = 0.05 // of the 1 s rates: sample standard deviation / mean
+	steadyTrend     = 0.05 // |Theil-Sen slope| x window / median
+)
+
+// Steady says whether throughput is steady over the last window of the complete record, none of it before measuredFrom. why is a sentence with the figures,
+// for people, in both cases.
+func Steady(s *sample.Series, window, measuredFrom time.Duration) (ok bool, why string) {
+	c := newCurve(s)
+	first := c.ceil(max(c.at(c.n)-window, measuredFrom))
+	if have := c.at(max(0, c.n-first)); have < window {
+		return false, fmt.Sprintf("measured for %s of the %s that must be steady", brief(have), brief(window))
+	}
+	rates := c.secondsBefore(first, c.n)
+	if len(rates) < 3 {
+		return false, fmt.Sprintf("%s are too short to tell whether throughput is steady", brief(window))
+	}
+	mid := median(rates)
+	if mid <= 0 {
+		return false, fmt.Sprintf("there were no successes over the last %s", brief(window))
+	}
+	if v, limit := variation(rates), variationLimit(steadyVariation, mid); v >= limit {
+		return false, fmt.Sprintf("throughput varies by %.1f %% (limit %.0f %%) over the last %s", 100*v, 100*limit, brief(window))
+	}
+	trend, limit := theilSen(rates)*float64(len(rates))/mid, variationLimit(steadyTrend, mid)
+	switch {
+	case trend >= limit:
+		return false, fmt.Sprintf("throughput rises by %.1f %% (limit %.0f %%) over the last %s", 100*trend, 100*limit, brief(window))
+	case -trend >= limit:
+		return false, fmt.Sprintf("throughput falls by %.1f %% (limit %.0f %%) over the last %s", -100*trend, 100*limit, brief(window))
+	}
+	return true, fmt.Sprintf("throughput is steady at %.0f requests/s (varies by %.1f %%) over the last %s", mid, 100*variation(rates), brief(window))
+}

@@ -1,0 +1,155 @@
+package impact
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Figures are what happened to one operation, or to all, over a stretch of a run.
+type Figures struct {
+	Requests   uint64 // ok + fail + unknown + dropped: every request whose outcome is known
+	OK         uint64
+	Fail       uint64
+	Unknown    uint64
+	Dropped    uint64
+	ByClass    [sample.NumClasses]uint64 // Fail and Unknown
+	ErrorRate  float64                   // (fail + unknown + dropped) / Requests; 0 where there were none
+	Throughput float64                   // successes/s
+	BytesOut   uint64
+	BytesIn    uint64
+	Latency    Latency // of successes: response time (open loop), service time (closed loop)
+	Service    Latency // open loop: from the send
+}
+
+// Operation is the figures of one operation.
+type Operation struct {
+	Name string
+	Figures
+}
+
+// Summary is the figures of the measured part of a run.
+type Summary struct {
+	Figures
+	Measured   time.Duration // how long: from measuredFrom to the end of the complete record
+	MaxLag     time.Duration // open loop: the longest time from an arrival's due time to its send
+	Operations []Operation   // in the plan's order
+	Tallies    []uint64      // sums of the workload's own counters, in the order of Series.Tallies
+	Shards     []Shard       // where there are several: the aggregate hides one that is down
+}
+
+// Shard is the figures of one shard.
+type Shard struct {
+	OK, Errors uint64        // Errors: fail and unknown
+	Throughput float64       // successes/s
+	Gap        time.Duration // its longest stretch without a success that reaches into the measured part
+}
+
+// Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms span several intervals (Series.LatencyStep), those
+// that begin before measuredFrom are left out of the latency.
+func Summarize(s *sample.Series, measuredFrom time.Duration) Summary {
+	return SummarizeTo(s, measuredFrom, s.End())
+}
+
+// SummarizeTo is Summarize for a load that ended at an instant within the record's last interval (Series.LoadEnd): a rate counts the time until then.
+func SummarizeTo(s *sample.Series, measuredFrom, loadEnd time.Duration) Summary {
+	first, end := s.Window(measuredFrom, s.End())
+	return summarize(s, first, end, end, loadEnd-time.Duration(first)*s.Step)
+}
+
+// SummarizeWindow sums what lies wholly within [from, to): intervals, and histograms, which may span several of them. Of a record that was coarsened there may be
+// successes without a latency.
+func SummarizeWindow(s *sample.Series, from, to time.Duration) Summary {
+	first, end := s.Window(from, to)
+	if time.Duration(end)*s.Step > to {
+		end = max(first, end-1)
+	}
+	return summarize(s, first, end, int((to-s.LatencyStep)/s.Step)+1, time.Duration(end-first)*s.Step)
+}
+
+// summarize sums the intervals from first up to end, which took so long, and the histograms from first up to latencyEnd.
+func summarize(s *sample.Series, first, end, latencyEnd int, took time.Duration) Summary {
+	var sum Summary
+	if first < end {
+		sum.Measured = max(0, took)
+	}
+	type latencies struct{ latency, service sample.Distribution }
+	var all latencies
+	each := make([]latencies, len(s.Ops))
+	sum.Operations = make([]Operation, len(s.Ops))
+	for k, name := range s.Ops {
+		sum.Operations[k].Name = name
+	}
+	if n := len(s.Tallies); n > 0 {
+		sum.Tallies = make([]uint64, n)
+	}
+	if n := s.Shards(); n > 0 {
+		sum.Shards = make([]Shard, n)
+	}
+	for i := first; i < end; i++ {
+		iv := s.At(i)
+		for k, n := range iv.Tallies {
+			sum.Tallies[k] += n
+		}
+		for k, n := range iv.Shards[:min(len(iv.Shards), len(sum.Shards))] {
+			sum.Shards[k].OK += n.OK
+			sum.Shards[k].Errors += n.Errors
+		}
+		sum.MaxLag = max(sum.MaxLag, time.Duration(iv.MaxLag))
+		for k := range iv.Ops {
+			op := &iv.Ops[k]
+			sum.add(&op.Counts)
+			sum.Operations[k].add(&op.Counts)
+			if i >= latencyEnd {
+				continue
+			}
+			for _, l := range []*latencies{&all, &each[k]} {
+				l.latency.Add(op.Latency)
+				l.service.Add(op.Service)
+			}
+		}
+	}
+	for k := range sum.Shards {
+		sum.Shards[k].finish(s.ShardGaps(k), time.Duration(first)*s.Step, time.Duration(end)*s.Step, sum.Measured)
+	}
+	sum.finish(sum.Measured, &all.latency, &all.service)
+	for k := range sum.Operations {
+		sum.Operations[k].finish(sum.Measured, &each[k].latency, &each[k].service)
+	}
+	return sum
+}
+
+func (s *Shard) finish(gaps []sample.Gap, from, to, length time.Duration) {
+	if length > 0 {
+		s.Throughput = float64(s.OK) / length.Seconds()
+	}
+	for _, g := range gaps {
+		if time.Duration(g.To) > from && time.Duration(g.From) < to {
+			s.Gap = max(s.Gap, time.Duration(g.To-g.From))
+		}
+	}
+}
+
+func (f *Figures) add(c *sample.Counts) {
+	f.OK += c.OK
+	f.Fail += c.Fail
+	f.Unknown += c.Unknown
+	f.Dropped += c.Dropped
+	f.BytesOut += c.BytesOut
+	f.BytesIn += c.BytesIn
+	for class, n := range c.Errors {
+		f.ByClass[class] += n
+	}
+}
+
+func (f *Figures) finish(length time.Duration, latency, service *sample.Distribution) {
+	bad := f.Fail + f.Unknown + f.Dropped
+	f.Requests = f.OK + bad
+	if f.Requests > 0 {
+		f.ErrorRate = float64(bad) / float64(f.Requests)
+	}
+	if length > 0 {
+		f.Throughput = float64(f.OK) / length.Seconds()
+	}
+	f.Latency, f.Service = latencyOf(latency), latencyOf(service)
+}

@@ -1,0 +1,39 @@
+package impact
+
+import (
+	"math"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+var blocks = []rune("▁▂▃▄▅▆▇█")
+
+// Trend draws the throughput of the complete record in at most width cells, each an equal part of the run and at least a second. A cell shows the
+// lowest rate of any 1 s window that lies in it: an outage of a second stays visible however long the run, at the price that a cell
+// looks as bad as its worst second. The highest cell is '█', the others are in proportion, rounded; '▁' is up to 1/14 of it, 0 included.
+func Trend(s *sample.Series, width int) string {
+	c := newCurve(s)
+	cells := min(width, c.n/c.wide)
+	if cells <= 0 {
+		return ""
+	}
+	lowest := make([]float64, cells)
+	highest := 0.0
+	for k := range lowest {
+		first, end := k*c.n/cells, (k+1)*c.n/cells
+		lowest[k] = c.windowRate(first)
+		for i := first + 1; i+c.wide <= end; i++ {
+			lowest[k] = min(lowest[k], c.windowRate(i))
+		}
+		highest = max(highest, lowest[k])
+	}
+	drawn := make([]rune, cells)
+	for k, rate := range lowest {
+		level := 0
+		if highest > 0 {
+			level = int(math.Round(rate / highest * float64(len(blocks)-1)))
+		}
+		drawn[k] = blocks[level]
+	}
+	return string(drawn)
+}

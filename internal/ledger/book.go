@@ -1,0 +1,211 @@
+package ledger
+
+import (
+	"crypto/rand"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/internal/topology"
+)
+
+const (
+	// maxWrites is how many ledger writes one Book numbers, over all its shards: 6 bits each, so at most 48 MiB.
+	maxWrites = 1 << 26
+	// blockWrites is how many writes in a row share one span of instants.
+	blockWrites = 16
+	// instantUnit is the resolution of those instants, in ns; 32 bits of them are 4.9 days.
+	instantUnit = 100_000
+)
+
+// Options say whose book it is, and where its keys lie.
+type Options struct {
+	Prefix string // of the load's keyspace: access rules may allow no other keys
+	Run    string // the run's name, for people who find a key
+	Writer int    // unique over all event loops of all pods of the run
+	// Unique writes a key of its own for each number instead of a bit: where keys may be evicted, a bitmap would be lost as a whole.
+	Unique bool
+	// Shards is how many groups of primary and replicas there are, at least 1. ShardOf says which one serves a hash slot, below 0 for
+	// none; nil where there is only one.
+	Shards  int
+	ShardOf func(slot uint16) int
+}
+
+// Book is one event loop's ledger: only that loop's goroutine may use it; another may read it once the loop has ended.
+type Book struct {
+	unique bool
+	left   uint64 // writes that may still be numbered
+	pages  []page
+	errors errorLog
+}
+
+// page is the ledger of one shard. Bits are in Redis's order: the first is the highest bit of the first byte.
+type page struct {
+	key           string
+	slot          uint16
+	head          []byte // the encoded command up to the number
+	next          uint64
+	acked, failed []byte
+	spans         []span // per block, of its acknowledged writes
+}
+
+// span is from the first to the last acknowledgement of a block, in units of instantUnit: rounded down, rounded up.
+type span struct{ first, last uint32 }
+
+// NewBook lays out a ledger. The error says which shards have no key: the prefix may hold a hash tag, which puts all keys into one slot.
+func NewBook(o Options) (*Book, error) {
+	b := &Book{unique: o.Unique, left: maxWrites, pages: make([]page, max(o.Shards, 1))}
+	keys, err := shardKeys(o.keyBase(), len(b.pages), o.ShardOf)
+	if err != nil {
+		return nil, err
+	}
+	for i, key := range keys {
+		p := page{key: key, slot: topology.SlotOf([]byte(key))}
+		if o.Unique {
+			p.head = []byte("*3\r\n$3\r\nSET\r\n$")
+		} else {
+			p.head = fmt.Appendf(nil, "*4\r\n$6\r\nSETBIT\r\n$%d\r\n%s\r\n$", len(key), key)
+		}
+		b.pages[i] = p
+	}
+	return b, nil
+}
+
+// keyBase is what a writer's keys begin with. Chance is in it: a name may be given to a second run, and what the first one left in Redis,
+// because it was killed, would pass for writes that are not lost.
+func (o *Options) keyBase() string {
+	return fmt.Sprintf("%sledger:%s:%d:%s", o.Prefix, o.Run, o.Writer, strings.ToLower(rand.Text()[:8]))
+}
+
+// tagTries bounds the search for hash tags: with one slot of 16,384 per shard, a tag is missed once in e^18 searches.
+const tagTries = 18 * topology.SlotCount
+
+// shardKeys finds a key for each shard: base, and a hash tag that leads there.
+func shardKeys(base string, shards int, shardOf func(slot uint16) int) ([]string, error) {
+	if shardOf == nil {
+		if shards != 1 {
+			return nil, fmt.Errorf("ledger: %d shards, and no way to tell which slot is whose", shards)
+		}
+		return []string{base}, nil
+	}
+	keys := make([]string, shards)
+	missing := shards
+	for i := 0; i < tagTries && missing > 0; i++ {
+		key := base + ":{" + strconv.Itoa(i) + "}"
+		if shard := shardOf(topology.SlotOf([]byte(key))); shard >= 0 && shard < shards && keys[shard] == "" {
+			keys[shard] = key
+			missing--
+		}
+	}
+	if missing > 0 {
+		return nil, fmt.Errorf("ledger: no key that begins with %q lies in %d of the %d shards: does keyspace.prefix hold a hash tag ({...}), or does a shard serve no slot?",
+			base, missing, shards)
+	}
+	return keys, nil
+}
+
+// Shards is the number of shards, at least 1.
+func (b *Book) Shards() int { return len(b.pages) }
+
+// Key is the bitmap's key; with Unique what each key begins with.
+func (b *Book) Key(shard int) string { return b.pages[shard].key }
+
+// Slot is the hash slot of a shard's keys. If the slot moves to another primary while the load runs, the writes have to follow it.
+func (b *Book) Slot(shard int) uint16 { return b.pages[shard].slot }
+
+// Next numbers the next ledger write to a shard. It is false once the book is full: then the load goes on without ledger writes.
+func (b *Book) Next(shard int) (n uint64, ok bool) {
+	if b.left == 0 {
+		return 0, false
+	}
+	b.left--
+	p := &b.pages[shard]
+	n = p.next
+	p.next++
+	if n%8 == 0 {
+		p.acked, p.failed = append(p.acked, 0), append(p.failed, 0)
+		if n%blockWrites == 0 {
+			p.spans = append(p.spans, span{})
+		}
+	}
+	return n, true
+}
+
+// Append encodes write n: a command with one reply, :0 or :1, or +OK with Unique. Repeating it does no harm.
+func (b *Book) Append(dst []byte, shard int, n uint64) []byte {
+	p := &b.pages[shard]
+	dst = append(dst, p.head...)
+	digits := digitsOf(n)
+	if b.unique {
+		dst = strconv.AppendInt(dst, int64(len(p.key)+1+digits), 10)
+		dst = append(dst, '\r', '\n')
+		dst = append(dst, p.key...)
+		dst = append(dst, ':')
+	} else {
+		dst = strconv.AppendInt(dst, int64(digits), 10)
+		dst = append(dst, '\r', '\n')
+	}
+	dst = strconv.AppendUint(dst, n, 10)
+	return append(dst, "\r\n$1\r\n1\r\n"...)
+}
+
+func digitsOf(n uint64) int {
+	digits := 1
+	for ; n >= 10; n /= 10 {
+		digits++
+	}
+	return digits
+}
+
+// Settle notes how write n ended, at an instant. Once Acked or Failed it stays so.
+func (b *Book) Settle(shard int, n uint64, o Outcome, at int64) {
+	p := &b.pages[shard]
+	i, bit := n/8, byte(0x80)>>(n%8)
+	switch {
+	case n >= p.next || (p.acked[i]|p.failed[i])&bit != 0:
+	case o == Acked:
+		p.settleSpan(n/blockWrites, at)
+		p.acked[i] |= bit
+	case o == Failed:
+		p.failed[i] |= bit
+	}
+	if o != Acked {
+		b.errors.add(at)
+	}
+}
+
+// settleSpan widens a block's span before the bit is set.
+func (p *page) settleSpan(block uint64, at int64) {
+	s := &p.spans[block]
+	at = max(at, 0)
+	first := uint32(min(at/instantUnit, 1<<32-1))
+	last := uint32(min((at+instantUnit-1)/instantUnit, 1<<32-1))
+	if p.ackedIn(block) {
+		s.first, s.last = min(s.first, first), max(s.last, last)
+	} else {
+		*s = span{first, last}
+	}
+}
+
+func (p *page) ackedIn(block uint64) bool {
+	i := block * blockWrites / 8
+	return p.acked[i] != 0 || i+1 < uint64(len(p.acked)) && p.acked[i+1] != 0
+}
+
+// Erred notes that a request of the load that is no ledger write was not answered well: it tells whether a client could have noticed a loss.
+func (b *Book) Erred(at int64) { b.errors.add(at) }
+
+// AppendExtend encodes a command with one reply (an integer) that makes a shard's bitmap as long as so many writes need, so that none of them pays for
+// its growth. It must not be sent once writes are under way. Nothing with Unique.
+func (b *Book) AppendExtend(dst []byte, shard int, writes uint64) []byte {
+	if b.unique {
+		return dst
+	}
+	last := max(min(writes, maxWrites), 1) - 1
+	p := &b.pages[shard]
+	dst = append(dst, p.head...)
+	dst = strconv.AppendInt(dst, int64(digitsOf(last)), 10)
+	dst = append(dst, '\r', '\n')
+	dst = strconv.AppendUint(dst, last, 10)
+	return append(dst, "\r\n$1\r\n0\r\n"...)
+}

@@ -1,0 +1,291 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+const slotCount = 16384
+
+// ClusterOptions are a Redis Cluster.
+type ClusterOptions struct {
+	Options
+	NodeTimeout time.Duration // cluster-node-timeout; 0 = 2 s
+}
+
+// Cluster is a Redis Cluster. Shards[i][0] was the primary of shard i at first, with its slots in order; the others its replicas.
+type Cluster struct {
+	Shards  [][]*Server
+	t       testing.TB
+	options ClusterOptions
+}
+
+// NewCluster starts primaries with so many replicas each and waits until all agree and are in sync.
+func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluster {
+	t.Helper()
+	if o.NodeTimeout == 0 {
+		o.NodeTimeout = 2 * time.Second
+	}
+	c := &Cluster{t: t, options: o, Shards: make([][]*Server, primaries)}
+	for i := range c.Shards {
+		for range 1 + replicas {
+			c.Shards[i] = append(c.Shards[i], c.launchNode())
+		}
+	}
+	for _, s := range c.Servers() {
+		s.WaitUp()
+	}
+	for i, s := range c.Shards {
+		s[0].Do("cluster", "set-config-epoch", i+1)
+		s[0].Do("cluster", "addslotsrange", i*slotCount/primaries, (i+1)*slotCount/primaries-1)
+	}
+	all := c.Servers()
+	for i, s := range all {
+		for _, other := range all[:i] {
+			c.meet(s, other)
+		}
+	}
+	c.waitKnown(all)
+	for _, shard := range c.Shards {
+		for _, s := range shard[1:] {
+			c.replicate(s, shard[0])
+		}
+	}
+	c.WaitHealthy()
+	return c
+}
+
+func (c *Cluster) launchNode() *Server {
+	c.t.Helper()
+	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
+		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", freePort(c.t)),
+			fmt.Sprintf("cluster-node-timeout %d", c.options.NodeTimeout.Milliseconds())}
+		if c.options.TLS != nil {
+			lines = append(lines, "tls-cluster yes")
+		}
+		return lines
+	})
+}
+
+func (c *Cluster) meet(s, other *Server) {
+	c.t.Helper()
+	bus := pairs(s.Do("config", "get", "cluster-port"))["cluster-port"]
+	other.Do("cluster", "meet", "127.0.0.1", s.Port, bus)
+}
+
+// waitKnown waits until every node knows every other.
+func (c *Cluster) waitKnown(all []*Server) {
+	c.t.Helper()
+	for _, s := range all {
+		Wait(c.t, s.Address()+" knows all nodes", func() error {
+			text, err := s.Client().ClusterNodes(context.Background()).Result()
+			if err != nil {
+				return err
+			}
+			if n := strings.Count(text, "\n"); n < len(all) || strings.Contains(text, "handshake") {
+				return fmt.Errorf("knows %d of %d:\n%s", n, len(all), text)
+			}
+			return nil
+		})
+	}
+}
+
+func (c *Cluster) replicate(s, primary *Server) {
+	c.t.Helper()
+	id := ID(primary)
+	Wait(c.t, s.Address()+" takes its primary", func() error {
+		return s.Client().Do(context.Background(), "cluster", "replicate", id).Err()
+	})
+}
+
+// ID is the node ID of a server of a cluster.
+func ID(s *Server) string {
+	s.T.Helper()
+	return s.Do("cluster", "myid").(string)
+}
+
+// Servers are all nodes, shard by shard.
+func (c *Cluster) Servers() []*Server { return slices.Concat(c.Shards...) }
+
+// Addresses are those of all nodes.
+func (c *Cluster) Addresses() []string { return addresses(c.Servers()) }
+
+// Find is the node at an address; nil for an unknown one.
+func (c *Cluster) Find(address string) *Server { return find(c.Servers(), address) }
+
+// WaitHealthy waits until all running nodes say that the cluster is ok and agree on who serves which slots, and all replicas are in sync.
+func (c *Cluster) WaitHealthy() {
+	c.t.Helper()
+	Wait(c.t, "the cluster is healthy", func() error {
+		layout := ""
+		for _, s := range c.Servers() {
+			if !s.Running() {
+				continue
+			}
+			ctx := context.Background()
+			info, err := s.Client().ClusterInfo(ctx).Result()
+			if err != nil {
+				return err
+			}
+			if infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_slots_ok") != strconv.Itoa(slotCount) {
+				return fmt.Errorf("%s: state %s, %s slots ok", s.Address(), infoField(info, "cluster_state"), infoField(info, "cluster_slots_ok"))
+			}
+			text, err := s.Client().ClusterNodes(ctx).Result()
+			if err != nil {
+				return err
+			}
+			if own := layoutOf(text); layout == "" {
+				layout = own
+			} else if own != layout {
+				return fmt.Errorf("%s does not agree:\n%s\n%s", s.Address(), own, layout)
+			}
+			replication, err := s.Client().Info(ctx, "replication").Result()
+			if err != nil {
+				return err
+			}
+			if infoField(replication, "role") == "slave" && infoField(replication, "master_link_status") != "up" {
+				return fmt.Errorf("%s is not in sync", s.Address())
+			}
+		}
+		return nil
+	})
+}
+
+// layoutOf is what all nodes must agree on: who is whose replica, and the slots.
+func layoutOf(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		w := strings.Fields(line)
+		if strings.Contains(w[2], "fail") {
+			continue
+		}
+		lines = append(lines, fmt.Sprint(w[0], " ", w[3], " ", w[8:]))
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the primary.
+func (c *Cluster) Failover(replica *Server, option ...any) {
+	c.t.Helper()
+	replica.Do(append([]any{"cluster", "failover"}, option...)...)
+	Wait(c.t, replica.Address()+" is the primary", func() error { return wantInfo(replica, "role", "master") })
+}
+
+// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and known.
+func (c *Cluster) AddReplica(i int, primary *Server) *Server {
+	c.t.Helper()
+	s := c.launchNode()
+	s.WaitUp()
+	for _, other := range c.Servers() {
+		if other.Running() {
+			c.meet(s, other)
+		}
+	}
+	c.Shards[i] = append(c.Shards[i], s)
+	c.waitKnown(c.running())
+	c.replicate(s, primary)
+	c.WaitHealthy()
+	return s
+}
+
+// AddNode starts an empty node that knows no other, as a node of the last shard, and waits until it answers.
+func (c *Cluster) AddNode() *Server {
+	c.t.Helper()
+	s := c.launchNode()
+	s.WaitUp()
+	last := len(c.Shards) - 1
+	c.Shards[last] = append(c.Shards[last], s)
+	return s
+}
+
+func (c *Cluster) running() []*Server {
+	return slices.DeleteFunc(c.Servers(), func(s *Server) bool { return !s.Running() })
+}
+
+// RemoveReplica kills a replica and makes all others forget it.
+func (c *Cluster) RemoveReplica(s *Server) {
+	c.t.Helper()
+	id := ID(s)
+	s.Kill()
+	for i := range c.Shards {
+		c.Shards[i] = slices.DeleteFunc(c.Shards[i], func(o *Server) bool { return o == s })
+	}
+	for _, other := range c.running() {
+		other.Do("cluster", "forget", id)
+	}
+}
+
+// Owner is the primary that serves a slot, as the first running node sees it.
+func (c *Cluster) Owner(slot int) *Server {
+	c.t.Helper()
+	for _, entry := range c.running()[0].Do("cluster", "slots").([]any) {
+		e := entry.([]any)
+		if first, last := e[0].(int64), e[1].(int64); first <= int64(slot) && int64(slot) <= last {
+			primary := e[2].([]any)
+			return c.Find(fmt.Sprintf("%v:%v", primary[0], primary[1]))
+		}
+	}
+	c.t.Fatalf("nobody serves slot %d", slot)
+	return nil
+}
+
+// MigrateSlot moves a slot with its keys to another primary while clients go on, as redis-cli's reshard does: meanwhile the source answers ASK
+// for keys that moved already.
+func (c *Cluster) MigrateSlot(slot int, to *Server) {
+	c.t.Helper()
+	c.BeginMigration(slot, to)()
+}
+
+// BeginMigration marks a slot as moving to another primary, and returns what moves its keys and ends it. Between the two the slot stays half
+// open for as long as a test wants.
+func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
+	c.t.Helper()
+	from := c.Owner(slot)
+	toID, fromID := ID(to), ID(from)
+	to.Do("cluster", "setslot", slot, "importing", fromID)
+	from.Do("cluster", "setslot", slot, "migrating", toID)
+	return func() {
+		c.t.Helper()
+		for c.MigrateKeys(slot, from, to, 100) > 0 {
+		}
+		// The target first, so that no moment is without an owner.
+		for _, s := range append([]*Server{to, from}, c.running()...) {
+			if err := s.Client().Do(context.Background(), "cluster", "setslot", slot, "node", toID).Err(); err != nil && !strings.Contains(err.Error(), "only with masters") {
+				c.t.Fatalf("SETSLOT %d NODE at %s: %v", slot, s.Address(), err)
+			}
+		}
+	}
+}
+
+// MigrateKeys moves at most so many keys of a slot and says how many it moved.
+func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {
+	c.t.Helper()
+	keys, err := from.Client().ClusterGetKeysInSlot(context.Background(), slot, most).Result()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if len(keys) == 0 {
+		return 0
+	}
+	words := []any{"migrate", "127.0.0.1", to.Port, "", 0, 5000, "replace"}
+	if c.options.Password != "" {
+		words = append(words, "auth", c.options.Password)
+	}
+	words = append(words, "keys")
+	for _, k := range keys {
+		words = append(words, k)
+	}
+	if err := from.Client().Do(context.Background(), words...).Err(); err != nil && !errors.Is(err, redis.Nil) {
+		c.t.Fatalf("MIGRATE of %d keys of slot %d: %v", len(keys), slot, err)
+	}
+	return len(keys)
+}

@@ -1,0 +1,128 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// Replication is a primary with replicas. After a failover Primary and Replicas still say who was what at first: ask ROLE, or Find.
+type Replication struct {
+	Primary  *Server
+	Replicas []*Server
+	t        testing.TB
+	options  Options
+}
+
+// NewReplication starts a primary with replicas and waits until all are in sync.
+func NewReplication(t testing.TB, replicas int, o Options) *Replication {
+	t.Helper()
+	r := &Replication{t: t, options: o, Primary: launch(t, "redis-server", o, nil)}
+	for range replicas {
+		r.Replicas = append(r.Replicas, r.launchReplica(r.Primary))
+	}
+	r.WaitHealthy(r.Primary)
+	return r
+}
+
+func (r *Replication) launchReplica(of *Server) *Server {
+	r.t.Helper()
+	return launch(r.t, "redis-server", r.options, func(int) []string { return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)} })
+}
+
+// AddReplica starts another replica of a primary and waits until it is in sync.
+func (r *Replication) AddReplica(of *Server) *Server {
+	r.t.Helper()
+	s := r.launchReplica(of)
+	r.Replicas = append(r.Replicas, s)
+	waitReplica(s, of)
+	return s
+}
+
+// RemoveReplica kills a replica and forgets it.
+func (r *Replication) RemoveReplica(s *Server) {
+	s.Kill()
+	r.Replicas = slices.DeleteFunc(r.Replicas, func(o *Server) bool { return o == s })
+}
+
+// Servers are all.
+func (r *Replication) Servers() []*Server { return append([]*Server{r.Primary}, r.Replicas...) }
+
+// Addresses are those of all servers, the first primary's first.
+func (r *Replication) Addresses() []string { return addresses(r.Servers()) }
+
+// Find is the server at an address; nil for an unknown one.
+func (r *Replication) Find(address string) *Server { return find(r.Servers(), address) }
+
+// WaitHealthy waits until all other running servers are replicas of primary and in sync.
+func (r *Replication) WaitHealthy(primary *Server) {
+	r.t.Helper()
+	for _, s := range r.Servers() {
+		if s != primary && s.Running() {
+			waitReplica(s, primary)
+		}
+	}
+}
+
+// FailoverTo makes a replica the primary by FAILOVER TO and waits until it is. The other replicas are chained to it, as FAILOVER leaves them
+// with the old primary.
+func (r *Replication) FailoverTo(from, to *Server) {
+	r.t.Helper()
+	from.Do("failover", "to", "127.0.0.1", strconv.Itoa(to.Port), "timeout", "5000")
+	Wait(r.t, to.Address()+" is the primary", func() error { return wantInfo(to, "role", "master") })
+	for _, s := range r.Servers() {
+		if s != to && s != from && s.Running() {
+			s.Do("replicaof", "127.0.0.1", strconv.Itoa(to.Port))
+		}
+	}
+}
+
+// waitReplica waits until s is in sync with primary, and primary says so too.
+func waitReplica(s, primary *Server) {
+	s.T.Helper()
+	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error {
+		text, err := s.Client().Info(context.Background(), "replication").Result()
+		if err != nil {
+			return err
+		}
+		if infoField(text, "role") != "slave" || infoField(text, "master_port") != strconv.Itoa(primary.Port) || infoField(text, "master_link_status") != "up" {
+			return fmt.Errorf("role %s of port %s, link %s", infoField(text, "role"), infoField(text, "master_port"), infoField(text, "master_link_status"))
+		}
+		reply, err := primary.Client().Do(context.Background(), "role").Slice()
+		if err != nil || len(reply) < 3 {
+			return fmt.Errorf("ROLE of the primary: %v %w", reply, err)
+		}
+		for _, entry := range reply[2].([]any) {
+			if e := entry.([]any); e[1] == strconv.Itoa(s.Port) {
+				return nil
+			}
+		}
+		return fmt.Errorf("the primary does not know it: %v", reply)
+	})
+}
+
+func wantInfo(s *Server, field, want string) error {
+	if got := s.Info(field); got != want {
+		return fmt.Errorf("%s of %s is %q, not %q", field, s.Address(), got, want)
+	}
+	return nil
+}
+
+func addresses(servers []*Server) []string {
+	all := make([]string, len(servers))
+	for i, s := range servers {
+		all[i] = s.Address()
+	}
+	return all
+}
+
+func find(servers []*Server, address string) *Server {
+	for _, s := range servers {
+		if s.Address() == address {
+			return s
+		}
+	}
+	return nil
+}

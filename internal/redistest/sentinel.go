@@ -1,0 +1,144 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// MasterName is what the sentinels watch.
+const MasterName = "mymaster"
+
+// SentinelOptions are a Replication with sentinels.
+type SentinelOptions struct {
+	Options                        // of the servers; TLS is the sentinels' too
+	Sentinels        int           // 0 = 3; the quorum is a majority
+	DownAfter        time.Duration // 0 = 1 s
+	FailoverTimeout  time.Duration // 0 = 10 s
+	SentinelPassword string        // of the sentinels' default user
+	SentinelUsers    []string      // further ACL users of the sentinels
+}
+
+// Sentinel is a Replication that sentinels watch.
+type Sentinel struct {
+	*Replication
+	Sentinels []*Server
+}
+
+// NewSentinel starts servers and sentinels and waits until a failover would succeed.
+func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
+	t.Helper()
+	if o.Sentinels == 0 {
+		o.Sentinels = 3
+	}
+	if o.DownAfter == 0 {
+		o.DownAfter = time.Second
+	}
+	if o.FailoverTimeout == 0 {
+		o.FailoverTimeout = 10 * time.Second
+	}
+	s := &Sentinel{Replication: NewReplication(t, replicas, o.Options)}
+	for range o.Sentinels {
+		s.Sentinels = append(s.Sentinels, launch(t, "redis-sentinel", Options{TLS: o.TLS, Password: o.SentinelPassword, Users: o.SentinelUsers}, func(int) []string {
+			lines := []string{
+				fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, s.Primary.Port, o.Sentinels/2+1),
+				fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, o.DownAfter.Milliseconds()),
+				fmt.Sprintf("sentinel failover-timeout %s %d", MasterName, o.FailoverTimeout.Milliseconds()),
+			}
+			if o.Password != "" {
+				lines = append(lines, fmt.Sprintf("sentinel auth-pass %s %s", MasterName, o.Password))
+			}
+			return lines
+		}))
+	}
+	s.WaitSettled(replicas)
+	return s
+}
+
+// SentinelAddresses are host:port of all sentinels.
+func (s *Sentinel) SentinelAddresses() []string { return addresses(s.Sentinels) }
+
+// WaitSettled waits until every running sentinel knows the others and so many replicas that are up, and no failover is under way.
+func (s *Sentinel) WaitSettled(replicas int) {
+	s.t.Helper()
+	others := -1
+	for _, one := range s.Sentinels {
+		if one.Running() {
+			others++
+		}
+	}
+	for _, one := range s.Sentinels {
+		if !one.Running() {
+			continue
+		}
+		Wait(s.t, "sentinel "+one.Address()+" knows all", func() error {
+			m, err := one.Client().Do(context.Background(), "sentinel", "master", MasterName).Result()
+			if err != nil {
+				return err
+			}
+			fields := pairs(m)
+			if fields["flags"] != "master" || fields["num-other-sentinels"] < fmt.Sprint(others) {
+				return fmt.Errorf("flags %s, %s other sentinels", fields["flags"], fields["num-other-sentinels"])
+			}
+			list, err := one.Client().Do(context.Background(), "sentinel", "replicas", MasterName).Slice()
+			if err != nil {
+				return err
+			}
+			up := 0
+			for _, entry := range list {
+				f := pairs(entry)
+				if f["flags"] == "slave" && f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
+					up++
+				}
+			}
+			if up < replicas {
+				return fmt.Errorf("%d of %d replicas are up", up, replicas)
+			}
+			return nil
+		})
+	}
+}
+
+// Failover asks for SENTINEL FAILOVER until a sentinel begins one: right after a start or another failover they refuse.
+func (s *Sentinel) Failover() {
+	s.t.Helper()
+	Wait(s.t, "SENTINEL FAILOVER begins", func() error {
+		err := s.Sentinels[0].Client().Do(context.Background(), "sentinel", "failover", MasterName).Err()
+		if err != nil && strings.HasPrefix(err.Error(), "INPROG") {
+			return nil
+		}
+		return err
+	})
+}
+
+// CurrentPrimary is the server that the first running sentinel holds for the primary.
+func (s *Sentinel) CurrentPrimary() *Server {
+	s.t.Helper()
+	for _, one := range s.Sentinels {
+		if !one.Running() {
+			continue
+		}
+		a := one.Do("sentinel", "get-master-addr-by-name", MasterName).([]any)
+		return s.Find(fmt.Sprintf("%v:%v", a[0], a[1]))
+	}
+	s.t.Fatal("no sentinel runs")
+	return nil
+}
+
+// pairs reads a map, or a list of names and values.
+func pairs(reply any) map[string]string {
+	fields := map[string]string{}
+	switch r := reply.(type) {
+	case map[any]any:
+		for k, v := range r {
+			fields[fmt.Sprint(k)] = fmt.Sprint(v)
+		}
+	case []any:
+		for i := 0; i+1 < len(r); i += 2 {
+			fields[fmt.Sprint(r[i])] = fmt.Sprint(r[i+1])
+		}
+	}
+	return fields
+}

@@ -1,0 +1,251 @@
+// Package redistest runs real Redis processes for tests: servers, replications, sentinels, clusters; with TLS, client certificates and ACL users.
+// All listen on free ports of 127.0.0.1, and end with the test that made them.
+package redistest
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// Patience is how long the package waits for anything to become true before it fails the test.
+const Patience = 30 * time.Second
+
+// Options are common to all servers of a fixture. The zero value is plain TCP without a password.
+type Options struct {
+	TLS      *Authority // servers speak only TLS and demand a certificate of this authority
+	Password string     // of the default user, who may do everything; servers use it among themselves
+	Users    []string   // further ACL users, as in a configuration file: "app on >secret ~* +@all"
+	Config   []string   // further lines of the configuration file, such as "maxmemory 1mb"
+}
+
+// Server is one process of redis-server or redis-sentinel.
+type Server struct {
+	T       testing.TB
+	Port    int
+	Dir     string // its own
+	options Options
+	program string // redis-server | redis-sentinel
+	cmd     *exec.Cmd
+	client  *redis.Client
+}
+
+// NewServer starts a server and waits until it answers.
+func NewServer(t testing.TB, o Options) *Server {
+	t.Helper()
+	s := launch(t, "redis-server", o, nil)
+	s.WaitUp()
+	return s
+}
+
+// launch starts a process with a configuration file of its own, without waiting for it. lines get the port.
+func launch(t testing.TB, program string, o Options, lines func(port int) []string) *Server {
+	t.Helper()
+	s := &Server{T: t, Port: freePort(t), Dir: t.TempDir(), options: o, program: program}
+	config := []string{"bind 127.0.0.1", "protected-mode no", "daemonize no", "dir " + s.Dir}
+	if program == "redis-server" {
+		config = append(config, `save ""`, "appendonly no", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "enable-debug-command yes")
+		if o.Password != "" {
+			config = append(config, "masterauth "+o.Password)
+		}
+	}
+	if o.Password != "" {
+		config = append(config, "requirepass "+o.Password)
+	}
+	for _, user := range o.Users {
+		config = append(config, "user "+user)
+	}
+	if o.TLS != nil {
+		config = append(config, "port 0", fmt.Sprintf("tls-port %d", s.Port), "tls-replication yes", "tls-auth-clients yes",
+			"tls-ca-cert-file "+o.TLS.File("ca.crt"), "tls-cert-file "+o.TLS.File("server.crt"), "tls-key-file "+o.TLS.File("server.key"))
+	} else {
+		config = append(config, fmt.Sprintf("port %d", s.Port))
+	}
+	if lines != nil {
+		config = append(config, lines(s.Port)...)
+	}
+	config = append(config, o.Config...)
+	if err := os.WriteFile(s.file("redis.conf"), []byte(strings.Join(config, "\n")+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.run()
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("the last words of %s at %s:\n%s", program, s.Address(), s.lastWords())
+		}
+		if s.client != nil {
+			_ = s.client.Close()
+		}
+		s.Kill()
+	})
+	return s
+}
+
+func (s *Server) file(name string) string { return filepath.Join(s.Dir, name) }
+
+// run starts the process. What it writes is appended to the file "out".
+func (s *Server) run() {
+	s.T.Helper()
+	out, err := os.OpenFile(s.file("out"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	defer func() { _ = out.Close() }()
+	s.cmd = exec.Command(s.program, s.file("redis.conf"))
+	s.cmd.Stdout, s.cmd.Stderr = out, out
+	if err := s.cmd.Start(); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+func (s *Server) lastWords() string {
+	b, _ := os.ReadFile(s.file("out"))
+	lines := bytes.Split(bytes.TrimSpace(b), []byte("\n"))
+	return string(bytes.Join(lines[max(0, len(lines)-15):], []byte("\n")))
+}
+
+// Address is host:port.
+func (s *Server) Address() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
+
+// Running says whether the process was not killed.
+func (s *Server) Running() bool { return s.cmd != nil }
+
+// Kill ends the process by SIGKILL and waits for its end. It does nothing if it was killed before.
+func (s *Server) Kill() {
+	if s.cmd == nil {
+		return
+	}
+	_ = s.cmd.Process.Kill()
+	_ = s.cmd.Wait()
+	s.cmd = nil
+}
+
+// Stop freezes the process by SIGSTOP: its connections stay and get no answer.
+func (s *Server) Stop() { s.Signal(syscall.SIGSTOP) }
+
+// Cont lets a frozen process go on.
+func (s *Server) Cont() { s.Signal(syscall.SIGCONT) }
+
+// Signal sends a signal to the process.
+func (s *Server) Signal(signal syscall.Signal) {
+	s.T.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Restart starts a killed process again, on the same port with the same files, and waits until it answers.
+func (s *Server) Restart() {
+	s.T.Helper()
+	s.Kill()
+	s.run()
+	s.WaitUp()
+}
+
+// WaitUp waits until the server answers PING.
+func (s *Server) WaitUp() {
+	s.T.Helper()
+	Wait(s.T, s.program+" at "+s.Address()+" answers", func() error { return s.Client().Ping(context.Background()).Err() })
+}
+
+// Client talks to the server as the default user. It does not retry. It is closed with the test.
+func (s *Server) Client() *redis.Client {
+	if s.client == nil {
+		s.client = redis.NewClient(s.clientOptions())
+	}
+	return s.client
+}
+
+func (s *Server) clientOptions() *redis.Options {
+	var secured *tls.Config
+	if s.options.TLS != nil {
+		secured = s.options.TLS.Client("client")
+	}
+	return &redis.Options{
+		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// Do sends one command as the default user and returns its reply. An error ends the test.
+func (s *Server) Do(words ...any) any {
+	s.T.Helper()
+	reply, err := s.Client().Do(context.Background(), words...).Result()
+	if err != nil && !errors.Is(err, redis.Nil) {
+		s.T.Fatalf("%v at %s: %v", words, s.Address(), err)
+	}
+	return reply
+}
+
+// Info reads one field of INFO; "" where it is absent or the server does not answer.
+func (s *Server) Info(field string) string {
+	text, err := s.Client().Info(context.Background()).Result()
+	if err != nil {
+		return ""
+	}
+	return infoField(text, field)
+}
+
+func infoField(text, field string) string {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Wait waits until check returns nil, and ends the test where it takes longer than Patience.
+func Wait(t testing.TB, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(Patience)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s: %v", Patience, what, err)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// freePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections.
+func freePort(t testing.TB) int {
+	t.Helper()
+	for range 100 {
+		port := 12_000 + rand.IntN(20_000)
+		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err != nil {
+			continue
+		}
+		_ = l.Close()
+		return port
+	}
+	t.Fatal("no free port on 127.0.0.1 between 12000 and 32000")
+	return 0
+}
+
+// silent keeps go-redis from writing every failed dial: servers that are down are what the tests are about.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { redis.SetLogger(silent{}) }

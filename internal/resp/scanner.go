@@ -1,0 +1,259 @@
+package resp
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Kind is what a load has to know of a reply.
+type Kind uint8
+
+// The kinds.
+const (
+	OK    Kind = iota // any reply that is no error: also a null
+	Null              // the null reply of RESP2 ("$-1", "*-1") or RESP3 ("_")
+	Error             // an error reply, or an aggregate with an error in it (EXEC)
+)
+
+var errLine = fmt.Errorf("%w: a line of more than %d bytes", ErrProtocol, MaxLine)
+
+// Reply is one finished reply.
+type Reply struct {
+	Kind  Kind
+	Class sample.Class // of Error
+	Bytes int          // of the reply on the wire, with pushes and attributes before it
+}
+
+// headMax is how much of a line that came in two reads is kept: enough for any number and for a redirection to any host name.
+const headMax = 320
+
+// Scanner follows a stream of replies, over any cuts between reads, without keeping values. The zero value is ready.
+// After an error it must be Reset: the stream cannot be followed any further.
+type Scanner struct {
+	left   [MaxDepth]int // elements still to come, per open aggregate
+	aside  uint32        // bit d: the aggregate at depth d is a push or an attribute, not (part of) the reply
+	depth  int
+	skip   int // bytes of a bulk string, with its CR LF, still to come
+	line   [headMax]byte
+	kept   int // bytes of line that are used
+	length int // bytes of the present line so far, also those that were not kept
+	bytes  int // of the present reply so far
+	reply  Reply
+	begun  bool   // the reply's first element was seen
+	moved  []byte // the message of the last error of ClassMoved
+}
+
+// Reset forgets a half-read reply: for a new connection.
+func (s *Scanner) Reset() { *s = Scanner{moved: s.moved[:0]} }
+
+// Redirection is the message of the last reply of ClassMoved: "MOVED 3999 10.0.0.1:6379". It is valid until the next call of Next.
+func (s *Scanner) Redirection() []byte { return s.moved }
+
+// Pending says whether a reply was begun and not finished.
+func (s *Scanner) Pending() bool { return s.bytes > 0 }
+
+// Next reads p up to the end of the first reply that finishes in it. It returns how many bytes of p it took; done says that r is that
+// reply, else p was used up. The error wraps ErrProtocol.
+func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
+	for n < len(p) {
+		if s.skip > 0 {
+			k := min(s.skip, len(p)-n)
+			s.skip -= k
+			s.bytes += k
+			n += k
+			if s.skip == 0 && s.element() {
+				return n, s.finish(), true, nil
+			}
+			continue
+		}
+		i := bytes.IndexByte(p[n:], '\n')
+		if i < 0 {
+			rest := p[n:]
+			s.kept += copy(s.line[s.kept:], rest)
+			s.length += len(rest)
+			s.bytes += len(rest)
+			if s.length > MaxLine {
+				return len(p), Reply{}, false, errLine
+			}
+			if !knownType(s.line[0]) {
+				return len(p), Reply{}, false, unknownType(s.line[:s.kept])
+			}
+			return len(p), Reply{}, false, nil
+		}
+		if s.length+i > MaxLine {
+			return n, Reply{}, false, errLine
+		}
+		line := p[n : n+i]
+		s.bytes += i + 1
+		n += i + 1
+		if s.length > 0 {
+			s.kept += copy(s.line[s.kept:], line)
+			line = s.line[:s.kept]
+			s.length, s.kept = 0, 0
+		}
+		if len(line) > 0 && line[len(line)-1] == '\r' {
+			line = line[:len(line)-1]
+		}
+		finished, err := s.header(line)
+		if err != nil {
+			return n, Reply{}, false, err
+		}
+		if finished {
+			return n, s.finish(), true, nil
+		}
+	}
+	return n, Reply{}, false, nil
+}
+
+// finish hands the reply over and makes ready for the next.
+func (s *Scanner) finish() Reply {
+	r := s.reply
+	r.Bytes = s.bytes
+	s.reply, s.bytes, s.begun = Reply{}, 0, false
+	return r
+}
+
+// element counts a finished element and says whether it was the reply's last.
+func (s *Scanner) element() bool {
+	for s.depth > 0 {
+		s.left[s.depth-1]--
+		if s.left[s.depth-1] > 0 {
+			return false
+		}
+		s.depth--
+		if s.aside&(1<<s.depth) != 0 {
+			s.aside &^= 1 << s.depth
+			return false
+		}
+	}
+	return true
+}
+
+// header takes the line that begins an element, and says whether the reply ended with it.
+func (s *Scanner) header(line []byte) (bool, error) {
+	if len(line) == 0 {
+		return false, fmt.Errorf("%w: an empty line", ErrProtocol)
+	}
+	body := line[1:]
+	switch line[0] {
+	case '+', ':', ',', '#', '(':
+		s.note(OK)
+		return s.element(), nil
+	case '_':
+		s.note(Null)
+		return s.element(), nil
+	case '-':
+		s.fail(body)
+		return s.element(), nil
+	case '$', '=', '!':
+		return s.bulk(line[0], body)
+	case '*', '~', '%', '>', '|':
+		return s.aggregate(line[0], body)
+	}
+	return false, unknownType(line)
+}
+
+func (s *Scanner) bulk(kind byte, body []byte) (bool, error) {
+	size, err := number(body, MaxBulk)
+	if err != nil {
+		return false, err
+	}
+	if size < 0 {
+		s.note(Null)
+		return s.element(), nil
+	}
+	if kind == '!' {
+		// A blob error's message is not read: no server's known errors are longer than a line.
+		s.fail(nil)
+	} else {
+		s.note(OK)
+	}
+	s.skip = size + 2
+	return false, nil
+}
+
+func (s *Scanner) aggregate(kind byte, body []byte) (bool, error) {
+	count, err := number(body, MaxCount)
+	if err != nil {
+		return false, err
+	}
+	aside := kind == '>' || kind == '|'
+	if kind == '>' && s.depth > 0 {
+		return false, fmt.Errorf("%w: a push within a reply", ErrProtocol)
+	}
+	if aside && count < 0 {
+		return false, fmt.Errorf("%w: a push or an attribute that is null", ErrProtocol)
+	}
+	if !aside {
+		if count < 0 {
+			s.note(Null)
+			return s.element(), nil
+		}
+		s.note(OK)
+	}
+	if kind == '%' || kind == '|' {
+		count *= 2
+	}
+	if count <= 0 {
+		return !aside && s.element(), nil
+	}
+	if s.depth == MaxDepth {
+		return false, fmt.Errorf("%w: more than %d aggregates in one another", ErrProtocol, MaxDepth)
+	}
+	if aside {
+		s.aside |= 1 << s.depth
+	}
+	s.left[s.depth] = count
+	s.depth++
+	return false, nil
+}
+
+// note keeps the kind of the reply's first element.
+func (s *Scanner) note(k Kind) {
+	if !s.begun && s.aside == 0 {
+		s.reply.Kind, s.begun = k, true
+	}
+}
+
+// fail makes the reply an error, wherever in it the error stands; the first one gives the class.
+func (s *Scanner) fail(message []byte) {
+	if s.aside != 0 {
+		return
+	}
+	if s.reply.Kind != Error {
+		if s.reply.Class = Classify(message); s.reply.Class == sample.ClassMoved {
+			s.moved = append(s.moved[:0], message...)
+		}
+	}
+	s.reply.Kind, s.begun = Error, true
+}
+
+// number reads a length: decimal digits up to limit, or -1.
+func number(b []byte, limit int) (int, error) {
+	if len(b) == 2 && b[0] == '-' && b[1] == '1' {
+		return -1, nil
+	}
+	if len(b) == 0 || len(b) > 10 {
+		return 0, fmt.Errorf("%w: the length %q", ErrProtocol, clip(b))
+	}
+	n := 0
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, fmt.Errorf("%w: the length %q", ErrProtocol, clip(b))
+		}
+		n = n*10 + int(c-'0')
+	}
+	if n > limit {
+		return 0, fmt.Errorf("%w: the length %d is over the limit of %d", ErrProtocol, n, limit)
+	}
+	return n, nil
+}
+
+func knownType(c byte) bool { return bytes.IndexByte([]byte("+-:,#(_$=!*~%>|"), c) >= 0 }
+
+func unknownType(line []byte) error { return &UnknownTypeError{Head: bytes.Clone(clip(line))} }
+
+// clip bounds what an error message repeats of the input.
+func clip(b []byte) []byte { return b[:min(len(b), 32)] }

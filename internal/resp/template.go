@@ -1,0 +1,237 @@
+package resp
+
+import (
+	"errors"
+	"strconv"
+	"strings"
+)
+
+// Args are what one request puts in the places of its template.
+type Args struct {
+	Key   int64  // {key}: the prefix and this number
+	Value []byte // {value}
+	Int   int64  // {int}
+	User  int64  // {user}
+	Seq   uint64 // {seq}
+}
+
+// placeholder is what stands at a place of a template.
+type placeholder uint8
+
+const (
+	literal placeholder = iota
+	keyPlace
+	valuePlace
+	intPlace
+	userPlace
+	seqPlace
+)
+
+var placeholders = map[string]placeholder{
+	"{key}": keyPlace, "{value}": valuePlace, "{int}": intPlace, "{user}": userPlace, "{seq}": seqPlace,
+}
+
+// part is a piece of a word: bytes that stand as they are, or a placeholder (with what stands before it in text).
+type part struct {
+	place placeholder
+	text  []byte
+}
+
+// piece is a stretch of the encoded command: bytes that never change, then, if parts is not empty, one word made at each request.
+type piece struct {
+	fixed []byte
+	parts []part
+}
+
+// Template is a command encoded once. It is read-only after Compile: any number of goroutines may append from it.
+type Template struct {
+	pieces []piece
+	uses   [seqPlace + 1]bool
+}
+
+// Compile encodes a command's words. The placeholders {key}, {value}, {int}, {user} and {seq} may stand anywhere in a word, also several times;
+// any other braces are text (hash tags). prefix is what {key} puts before the key's number.
+func Compile(words []string, prefix string) (*Template, error) {
+	if len(words) == 0 {
+		return nil, errors.New("a command needs at least one word")
+	}
+	t := &Template{}
+	fixed := []byte("*" + strconv.Itoa(len(words)) + "\r\n")
+	for _, w := range words {
+		parts := split(w, prefix)
+		if len(parts) == 0 || len(parts) == 1 && parts[0].place == literal {
+			fixed = appendBulk(fixed, w)
+			continue
+		}
+		for _, p := range parts {
+			t.uses[p.place] = true
+		}
+		t.pieces = append(t.pieces, piece{fixed: fixed, parts: parts})
+		fixed = nil
+	}
+	if len(fixed) > 0 {
+		t.pieces = append(t.pieces, piece{fixed: fixed})
+	}
+	return t, nil
+}
+
+// split cuts a word at its placeholders; text before a placeholder goes with it.
+func split(word, prefix string) []part {
+	var parts []part
+	var text strings.Builder
+	for len(word) > 0 {
+		if word[0] == '{' {
+			if end := strings.IndexByte(word, '}'); end > 0 {
+				if place, ok := placeholders[word[:end+1]]; ok {
+					if place == keyPlace {
+						text.WriteString(prefix)
+					}
+					parts = append(parts, part{place: place, text: []byte(text.String())})
+					text.Reset()
+					word = word[end+1:]
+					continue
+				}
+			}
+		}
+		text.WriteByte(word[0])
+		word = word[1:]
+	}
+	if text.Len() > 0 {
+		parts = append(parts, part{text: []byte(text.String())})
+	}
+	return parts
+}
+
+// UsesKey says whether {key} stands in the command.
+func (t *Template) UsesKey() bool { return t.uses[keyPlace] }
+
+// UsesValue says whether {value} stands in the command.
+func (t *Template) UsesValue() bool { return t.uses[valuePlace] }
+
+// UsesInt says whether {int} stands in the command.
+func (t *Template) UsesInt() bool { return t.uses[intPlace] }
+
+// Append appends the encoded command with a in its places. It allocates only when dst has to grow.
+func (t *Template) Append(dst []byte, a *Args) []byte {
+	for i := range t.pieces {
+		p := &t.pieces[i]
+		dst = append(dst, p.fixed...)
+		if len(p.parts) > 0 {
+			dst = appendWord(dst, p.parts, a)
+		}
+	}
+	return dst
+}
+
+func appendWord(dst []byte, parts []part, a *Args) []byte {
+	if len(parts) == 1 { // nearly all words that are made at each request
+		switch p := &parts[0]; p.place {
+		case valuePlace:
+			dst = appendLength(dst, len(p.text)+len(a.Value))
+			dst = append(append(dst, p.text...), a.Value...)
+			return append(dst, '\r', '\n')
+		case keyPlace, intPlace, userPlace:
+			if n := p.number(a); n >= 0 {
+				var digits [20]byte
+				first := len(digits)
+				for u := uint64(n); ; u /= 10 {
+					first--
+					digits[first] = byte('0' + u%10)
+					if u < 10 {
+						break
+					}
+				}
+				dst = appendLength(dst, len(p.text)+len(digits)-first)
+				dst = append(append(dst, p.text...), digits[first:]...)
+				return append(dst, '\r', '\n')
+			}
+		}
+	}
+	size := 0
+	for i := range parts {
+		size += len(parts[i].text) + parts[i].size(a)
+	}
+	dst = appendLength(dst, size)
+	for i := range parts {
+		p := &parts[i]
+		dst = append(dst, p.text...)
+		switch p.place {
+		case valuePlace:
+			dst = append(dst, a.Value...)
+		case seqPlace:
+			dst = strconv.AppendUint(dst, a.Seq, 10)
+		case keyPlace, intPlace, userPlace:
+			dst = strconv.AppendInt(dst, p.number(a), 10)
+		}
+	}
+	return append(dst, '\r', '\n')
+}
+
+// appendLength appends the line that begins a bulk string.
+func appendLength(dst []byte, size int) []byte {
+	if size < 100 {
+		if size < 10 {
+			return append(dst, '$', byte('0'+size), '\r', '\n')
+		}
+		return append(dst, '$', byte('0'+size/10), byte('0'+size%10), '\r', '\n')
+	}
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(size), 10)
+	return append(dst, '\r', '\n')
+}
+
+// size is how many bytes the placeholder writes.
+func (p *part) size(a *Args) int {
+	switch p.place {
+	case literal:
+		return 0
+	case valuePlace:
+		return len(a.Value)
+	case seqPlace:
+		return digits(a.Seq)
+	}
+	if n := p.number(a); n < 0 {
+		return 1 + digits(-uint64(n))
+	} else {
+		return digits(uint64(n))
+	}
+}
+
+func (p *part) number(a *Args) int64 {
+	switch p.place {
+	case keyPlace:
+		return a.Key
+	case intPlace:
+		return a.Int
+	}
+	return a.User
+}
+
+// digits is how many decimal digits n has.
+func digits(n uint64) int {
+	d := 1
+	for n >= 10 {
+		n /= 10
+		d++
+	}
+	return d
+}
+
+// AppendCommand appends a command made of words as they are.
+func AppendCommand(dst []byte, words ...string) []byte {
+	dst = append(dst, '*')
+	dst = strconv.AppendInt(dst, int64(len(words)), 10)
+	dst = append(dst, '\r', '\n')
+	for _, w := range words {
+		dst = appendBulk(dst, w)
+	}
+	return dst
+}
+
+func appendBulk(dst []byte, w string) []byte {
+	dst = append(dst, '$')
+	dst = strconv.AppendInt(dst, int64(len(w)), 10)
+	dst = append(dst, '\r', '\n')
+	dst = append(dst, w...)
+	return append(dst, '\r', '\n')
+}

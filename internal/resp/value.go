@@ -1,0 +1,145 @@
+package resp
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Value is one reply, read whole. Which fields are set depends on Type, the reply's first byte.
+type Value struct {
+	Type  byte    // '+' '-' ':' '$' '*' and so on; '_' for every null
+	Text  string  // of anything that is no aggregate: the line or the bulk string
+	Items []Value // of an aggregate; of a map keys and values in turn
+}
+
+// IsError says whether the reply is an error; Text is its message.
+func (v Value) IsError() bool { return v.Type == '-' || v.Type == '!' }
+
+// maxValue bounds the memory of a reply that ReadValue keeps: its bytes, and valueCost for each element.
+const (
+	maxValue  = 16 << 20
+	valueCost = 64
+)
+
+// ReadValue reads the next reply; pushes and attributes before it are dropped. Bad input is an error that wraps ErrProtocol,
+// a reply of more than 16 MiB or of more than MaxDepth nested aggregates among it; others are the reader's.
+func ReadValue(r *bufio.Reader) (Value, error) {
+	budget := maxValue
+	for {
+		v, err := readValue(r, 0, &budget)
+		if err != nil || v.Type != '>' {
+			return v, err
+		}
+	}
+}
+
+func readValue(r *bufio.Reader, depth int, budget *int) (Value, error) {
+	if depth > MaxDepth {
+		return Value{}, fmt.Errorf("%w: more than %d aggregates in one another", ErrProtocol, MaxDepth)
+	}
+	line, err := readLine(r)
+	if err != nil {
+		return Value{}, err
+	}
+	if *budget -= len(line) + valueCost; *budget < 0 {
+		return Value{}, tooLarge()
+	}
+	kind, body := line[0], line[1:]
+	switch kind {
+	case '+', '-', ':', ',', '#', '(':
+		return Value{Type: kind, Text: string(body)}, nil
+	case '_':
+		return Value{Type: '_'}, nil
+	case '$', '=', '!':
+		return readBulk(r, kind, body, budget)
+	case '*', '~', '%', '>', '|':
+		if kind == '>' && depth > 0 {
+			return Value{}, fmt.Errorf("%w: a push within a reply", ErrProtocol)
+		}
+		return readAggregate(r, kind, body, depth, budget)
+	}
+	return Value{}, unknownType(line)
+}
+
+func readBulk(r *bufio.Reader, kind byte, body []byte, budget *int) (Value, error) {
+	size, err := number(body, MaxBulk)
+	if err != nil {
+		return Value{}, err
+	}
+	if size < 0 {
+		return Value{Type: '_'}, nil
+	}
+	if *budget -= size + 2; *budget < 0 {
+		return Value{}, tooLarge()
+	}
+	text := make([]byte, size+2)
+	if _, err := io.ReadFull(r, text); err != nil {
+		return Value{}, err
+	}
+	text = text[:size]
+	if kind == '=' && size >= 4 { // a verbatim string begins with its format: "txt:"
+		text = text[4:]
+	}
+	return Value{Type: kind, Text: string(text)}, nil
+}
+
+func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, budget *int) (Value, error) {
+	count, err := number(body, MaxCount)
+	if err != nil {
+		return Value{}, err
+	}
+	if count < 0 {
+		if kind == '>' || kind == '|' {
+			return Value{}, fmt.Errorf("%w: a push or an attribute that is null", ErrProtocol)
+		}
+		return Value{Type: '_'}, nil
+	}
+	if kind == '%' || kind == '|' {
+		count *= 2
+	}
+	v := Value{Type: kind}
+	for range count {
+		item, err := readValue(r, depth+1, budget)
+		if err != nil {
+			return Value{}, err
+		}
+		v.Items = append(v.Items, item)
+	}
+	if kind == '|' { // attributes stand before the value they belong to
+		return readValue(r, depth+1, budget) // deeper, so that a chain of attributes is bounded, too
+	}
+	return v, nil
+}
+
+// readLine reads a line without its end; it is valid until the next read.
+func readLine(r *bufio.Reader) ([]byte, error) {
+	head, err := r.Peek(1)
+	if err != nil {
+		return nil, err
+	}
+	if !knownType(head[0]) { // at once: what is no RESP may never send a line's end
+		head, _ = r.Peek(r.Buffered())
+		return nil, unknownType(head)
+	}
+	line, err := r.ReadSlice('\n')
+	if errors.Is(err, bufio.ErrBufferFull) {
+		return nil, fmt.Errorf("%w: a line of more than %d bytes", ErrProtocol, r.Size())
+	}
+	if err != nil {
+		return nil, err
+	}
+	line = line[:len(line)-1]
+	if len(line) > 0 && line[len(line)-1] == '\r' {
+		line = line[:len(line)-1]
+	}
+	if len(line) == 0 {
+		return nil, fmt.Errorf("%w: an empty line", ErrProtocol)
+	}
+	return line, nil
+}
+
+func tooLarge() error {
+	return fmt.Errorf("%w: a reply of more than %d bytes", ErrProtocol, maxValue)
+}

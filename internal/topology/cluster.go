@@ -1,0 +1,344 @@
+package topology
+
+import (
+	"context"
+	"maps"
+	"reflect"
+	"slices"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// cluster follows a Redis Cluster by what its nodes say.
+type cluster struct {
+	seeds  []string
+	secure bool
+}
+
+func (k cluster) ask(ctx context.Context, c *redis.Client, address string) (any, error) {
+	p := c.Pipeline()
+	shards := p.Do(ctx, "cluster", "shards")
+	nodes := p.Do(ctx, "cluster", "nodes")
+	if err := exec(ctx, p); err != nil {
+		return nil, err
+	}
+	reply, err := shards.Result()
+	var v View
+	switch {
+	case IsReply(err): // before 7.0, or the user may not
+		var old error
+		if reply, old = c.Do(ctx, "cluster", "slots").Result(); old != nil {
+			if IsReply(old) {
+				return nil, err
+			}
+			return nil, old
+		}
+		v, err = ParseSlots(reply, address)
+	case err == nil:
+		v, err = ParseShards(reply, address, k.secure)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if text, err := nodes.Text(); err == nil {
+		if told, err := ParseNodes(text, address); err == nil {
+			v.Epochs = told.Epochs
+		}
+	}
+	return v, nil
+}
+
+// resolve merges what the nodes say and numbers the shards as before.
+func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
+	var views []View
+	for _, address := range inOrder(k.seeds, answers) {
+		views = append(views, answers[address].(View))
+	}
+	if len(views) == 0 {
+		if before == nil {
+			m := NewMap(KindCluster, 0, nil)
+			m.Problem = "no node answers"
+			return m, nil
+		}
+		m := *before
+		m.Problem = "no node answers"
+		return &m, nil
+	}
+	groups := mergeViews(views)
+	m := number(before, groups)
+	var known []string
+	for _, g := range groups { // primaries first: they are the best to ask
+		if p := g.primary(); p != nil && p.Address != "" && !p.Down {
+			known = append(known, p.Address)
+		}
+	}
+	return m, append(known, m.Replicas()...)
+}
+
+// mergeViews makes one view of several. A slot belongs to whom the highest config epoch gives it; among equals, and where no epoch is known, to
+// whom most views give it.
+func mergeViews(views []View) []Group {
+	if len(views) == 1 || sameGroups(views) {
+		return views[0].Groups
+	}
+	type claim struct {
+		epoch uint64
+		votes int
+	}
+	best := map[string]*Group{} // by the primary's ID: as the view with the highest epoch of this primary has it
+	epochOf := map[string]uint64{}
+	var order []string
+	for i := range views {
+		v := &views[i]
+		for j := range v.Groups {
+			g := &v.Groups[j]
+			p := g.primary()
+			if p == nil {
+				continue
+			}
+			epoch := v.Epochs[p.ID]
+			if old, ok := best[p.ID]; !ok {
+				order = append(order, p.ID)
+				best[p.ID], epochOf[p.ID] = g, epoch
+			} else if epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && len(g.Nodes) > len(old.Nodes) {
+				best[p.ID], epochOf[p.ID] = g, epoch
+			}
+		}
+	}
+	slices.Sort(order)
+	merged := make([]Group, len(order))
+	claims := make([][]claim, len(order))
+	for n, id := range order {
+		merged[n].Nodes = best[id].Nodes
+		claims[n] = make([]claim, SlotCount)
+	}
+	for i := range views {
+		for j := range views[i].Groups {
+			g := &views[i].Groups[j]
+			p := g.primary()
+			if p == nil {
+				continue
+			}
+			n, _ := slices.BinarySearch(order, p.ID)
+			epoch := views[i].Epochs[p.ID]
+			for _, r := range g.Ranges {
+				for s := int(r[0]); s <= int(r[1]); s++ {
+					claims[n][s].votes++
+					claims[n][s].epoch = max(claims[n][s].epoch, epoch)
+				}
+			}
+		}
+	}
+	for s := range SlotCount {
+		winner := -1
+		for n := range order {
+			c := claims[n][s]
+			if c.votes == 0 {
+				continue
+			}
+			if winner < 0 || c.epoch > claims[winner][s].epoch || c.epoch == claims[winner][s].epoch && c.votes > claims[winner][s].votes {
+				winner = n
+			}
+		}
+		if winner >= 0 {
+			merged[winner].extend(uint16(s))
+		}
+	}
+	return merged
+}
+
+// extend adds a slot that is above all others of the group.
+func (g *Group) extend(slot uint16) {
+	if last := len(g.Ranges) - 1; last >= 0 && g.Ranges[last][1]+1 == slot {
+		g.Ranges[last][1] = slot
+		return
+	}
+	g.Ranges = append(g.Ranges, [2]uint16{slot, slot})
+}
+
+func sameGroups(views []View) bool {
+	first := byPrimary(views[0])
+	for _, v := range views[1:] {
+		if !reflect.DeepEqual(first, byPrimary(v)) {
+			return false
+		}
+	}
+	return true
+}
+
+// byPrimary is a view without the order in which a node happened to tell it.
+func byPrimary(v View) map[string]Group {
+	groups := make(map[string]Group, len(v.Groups))
+	for _, g := range v.Groups {
+		key := ""
+		if p := g.primary(); p != nil {
+			key = p.ID
+		}
+		g.Nodes = slices.SortedFunc(slices.Values(g.Nodes), func(a, b Node) int {
+			if a.ID < b.ID {
+				return -1
+			}
+			return 1
+		})
+		groups[key] = g
+	}
+	return groups
+}
+
+// number gives each group the number that its shard had before, and new ones the next. A shard is known again by its nodes.
+func number(before *Map, groups []Group) *Map {
+	m := &Map{Kind: KindCluster, slots: emptySlots()}
+	if before != nil {
+		m.Shards = slices.Clone(before.Shards)
+		m.members = slices.Clone(before.members)
+	}
+	old := len(m.Shards)
+	for i := range m.Shards {
+		m.Shards[i].Primary, m.Shards[i].Replicas = "", nil
+	}
+	// In the order of the slots, so that the shards of a new cluster are numbered along them.
+	ordered := slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return a.firstSlot() - b.firstSlot() })
+	var pairs []pair
+	for i := range ordered {
+		for n := range old {
+			if s := match(before, n, &ordered[i]); s > 0 {
+				pairs = append(pairs, pair{group: i, shard: n, score: s})
+			}
+		}
+	}
+	// The surest match goes first, so that a replica that changed its shard takes no number away from those that stayed; and those with slots
+	// before: a failed primary without slots must not take the number from the replica that follows it.
+	slices.SortStableFunc(pairs, func(a, b pair) int {
+		if aServes, bServes := len(ordered[a.group].Ranges) > 0, len(ordered[b.group].Ranges) > 0; aServes != bServes {
+			if aServes {
+				return -1
+			}
+			return 1
+		}
+		return b.score - a.score
+	})
+	chosen := slices.Repeat([]int{-1}, len(ordered))
+	taken := make([]bool, old)
+	for _, p := range pairs {
+		if chosen[p.group] < 0 && !taken[p.shard] {
+			chosen[p.group], taken[p.shard] = p.shard, true
+		}
+	}
+	for i := range ordered {
+		g := &ordered[i]
+		if chosen[i] < 0 {
+			if len(g.Ranges) == 0 {
+				continue // a node that joined and serves nothing yet, or a failed one
+			}
+			chosen[i] = len(m.Shards)
+			m.Shards = append(m.Shards, Shard{})
+			m.members = append(m.members, nil)
+		}
+		m.fill(chosen[i], g)
+	}
+	m.count()
+	return m
+}
+
+// pair is how sure it is that a group is a shard of before.
+type pair struct{ group, shard, score int }
+
+// The parts of a score.
+const (
+	matchMember  = 1       // for each node they share
+	matchPrimary = 1 << 20 // the group's primary is a node of the shard; twice if it was its primary before
+)
+
+// match scores group g against shard n: by its primary, which is the same or was a replica of it, else by the nodes they share.
+func match(before *Map, n int, g *Group) int {
+	members := before.members[n]
+	score := 0
+	for _, node := range g.Nodes {
+		name, ok := members[node.ID]
+		if !ok && node.Address != "" && before.Shards[n].ID == "" && before.Shards[n].Primary == node.Address {
+			name, ok = Primary, true // a shard that only a MOVED told of
+		}
+		if !ok {
+			continue
+		}
+		score += matchMember
+		if node.Role == Primary {
+			score += matchPrimary
+			if name == Primary {
+				score += matchPrimary
+			}
+		}
+	}
+	return score
+}
+
+func (m *Map) fill(n int, g *Group) {
+	s := &m.Shards[n]
+	members := map[string]Role{}
+	for _, node := range g.Nodes {
+		members[node.ID] = node.Role
+		switch {
+		case node.Address == "":
+		case node.Role == Primary:
+			// Also one that is down: it may be back before another is elected, and then a client should be at its door.
+			s.Primary = node.Address
+			if s.ID == "" {
+				s.ID = node.ID
+			}
+		case !node.Down:
+			s.Replicas = append(s.Replicas, node.Address)
+		}
+	}
+	slices.Sort(s.Replicas)
+	m.members[n] = members
+	for _, r := range g.Ranges {
+		for slot := int(r[0]); slot <= int(r[1]); slot++ {
+			m.slots[slot] = uint16(n)
+		}
+	}
+}
+
+func (g *Group) firstSlot() int {
+	if len(g.Ranges) == 0 {
+		return SlotCount
+	}
+	return int(g.Ranges[0][0])
+}
+
+// withMoved is the map after a node said that a slot is at address. A replica that gets a slot of its shard was promoted; an address that is
+// not known yet is a new shard.
+func (m *Map) withMoved(slot uint16, address string) *Map {
+	slot %= SlotCount
+	to := slices.IndexFunc(m.Shards, func(s Shard) bool { return s.Primary == address })
+	if n := m.slots[slot]; to >= 0 && n == uint16(to) {
+		return m
+	}
+	c := m.clone()
+	if to < 0 {
+		to = slices.IndexFunc(c.Shards, func(s Shard) bool { return slices.Contains(s.Replicas, address) })
+		if to >= 0 {
+			s := &c.Shards[to]
+			s.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(a string) bool { return a == address })
+			s.Primary = address
+		}
+	}
+	if to < 0 {
+		to = len(c.Shards)
+		c.Shards = append(c.Shards, Shard{Primary: address})
+		c.members = append(slices.Clone(c.members), map[string]Role{})
+	}
+	if n := c.slots[slot]; n != noShard {
+		c.Shards[n].Slots--
+	}
+	c.slots[slot] = uint16(to)
+	c.Shards[to].Slots++
+	return c
+}
+
+// withMoves applies moves that no look has confirmed yet.
+func (m *Map) withMoves(moves map[uint16]string) *Map {
+	for _, slot := range slices.Sorted(maps.Keys(moves)) {
+		m = m.withMoved(slot, moves[slot])
+	}
+	return m
+}

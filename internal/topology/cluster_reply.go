@@ -1,0 +1,220 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// View is how a cluster looked to one of its nodes.
+type View struct {
+	Groups []Group
+	Epochs map[string]uint64 // config epoch of each primary by node ID; nil where the node did not tell
+}
+
+// Group is a primary and its replicas in a View.
+type Group struct {
+	Nodes  []Node // the primary first; it is missing where the view knows none
+	Ranges [][2]uint16
+}
+
+// Node is a server of a cluster.
+type Node struct {
+	ID      string
+	Address string // host:port as a client dials it; "" = unknown
+	Role    Role
+	Down    bool // the view holds it for failed, or still loading its data
+}
+
+// primary is the group's primary; nil where the view knows none.
+func (g *Group) primary() *Node {
+	if len(g.Nodes) > 0 && g.Nodes[0].Role == Primary {
+		return &g.Nodes[0]
+	}
+	return nil
+}
+
+// ParseShards reads the reply of CLUSTER SHARDS (7.0). An endpoint that is empty or "?" stands for the host that was asked. With secure, the
+// TLS port is the one to dial.
+func ParseShards(reply any, asked string, secure bool) (View, error) {
+	var v View
+	for _, entry := range listOf(reply) {
+		f := fieldsOf(entry)
+		var g Group
+		bounds := listOf(f["slots"])
+		for i := 0; i+1 < len(bounds); i += 2 {
+			r, ok := slotRange(bounds[i], bounds[i+1])
+			if !ok {
+				return View{}, unexpected("CLUSTER SHARDS", reply)
+			}
+			g.Ranges = append(g.Ranges, r)
+		}
+		for _, node := range listOf(f["nodes"]) {
+			n := fieldsOf(node)
+			port := n["port"]
+			if tlsPort, ok := n["tls-port"]; ok && (secure || port == nil) {
+				port = tlsPort
+			}
+			health := textOf(n["health"])
+			g.add(Node{
+				ID:      textOf(n["id"]),
+				Address: joinAddress(endpoint(textOf(n["endpoint"]), asked), port),
+				Role:    parseRole(textOf(n["role"])),
+				Down:    health != "" && health != "online",
+			})
+		}
+		v.Groups = append(v.Groups, g)
+	}
+	if len(v.Groups) == 0 {
+		return View{}, unexpected("CLUSTER SHARDS", reply)
+	}
+	return v, nil
+}
+
+// ParseSlots reads the reply of CLUSTER SLOTS, which is older than CLUSTER SHARDS and names no primary without slots.
+func ParseSlots(reply any, asked string) (View, error) {
+	var v View
+	groups := map[string]int{} // by the primary's ID
+	for _, entry := range listOf(reply) {
+		e := listOf(entry)
+		if len(e) < 3 {
+			return View{}, unexpected("CLUSTER SLOTS", reply)
+		}
+		r, ok := slotRange(e[0], e[1])
+		if !ok {
+			return View{}, unexpected("CLUSTER SLOTS", reply)
+		}
+		var g Group
+		for i, node := range e[2:] {
+			n := listOf(node)
+			if len(n) < 2 {
+				return View{}, unexpected("CLUSTER SLOTS", reply)
+			}
+			one := Node{Address: joinAddress(endpoint(textOf(n[0]), asked), n[1]), Role: Replica}
+			if len(n) > 2 {
+				one.ID = textOf(n[2])
+			} else {
+				one.ID = one.Address // before 4.0
+			}
+			if i == 0 {
+				one.Role = Primary
+			}
+			g.add(one)
+		}
+		at, there := groups[g.Nodes[0].ID]
+		if !there {
+			at = len(v.Groups)
+			groups[g.Nodes[0].ID] = at
+			v.Groups = append(v.Groups, g)
+		}
+		v.Groups[at].Ranges = append(v.Groups[at].Ranges, r)
+	}
+	return v, nil
+}
+
+// add puts a primary before the replicas.
+func (g *Group) add(n Node) {
+	g.Nodes = append(g.Nodes, n)
+	if last := len(g.Nodes) - 1; n.Role == Primary {
+		g.Nodes[0], g.Nodes[last] = g.Nodes[last], g.Nodes[0]
+	}
+}
+
+// endpoint is the host to dial: the one that was asked, where the server does not know how it is reached.
+func endpoint(told, asked string) string {
+	if told == "" || told == "?" {
+		return hostOf(asked)
+	}
+	return told
+}
+
+func slotRange(first, last any) ([2]uint16, bool) {
+	a, ok := numberOf(first)
+	b, also := numberOf(last)
+	if !ok || !also || a < 0 || b < a || b >= SlotCount {
+		return [2]uint16{}, false
+	}
+	return [2]uint16{uint16(a), uint16(b)}, true
+}
+
+// ParseNodes reads the reply of CLUSTER NODES. It gives the config epochs, which nothing else tells, and all of a View.
+//
+//	<id> <ip:port@cport[,hostname[,aux=value]...]> <flags> <primary|-> <ping> <pong> <epoch> <link> <slot> <first-last> [slot->-node] ...
+func ParseNodes(text, asked string) (View, error) {
+	v := View{Epochs: map[string]uint64{}}
+	groups := map[string]int{} // by the primary's ID
+	group := func(id string) *Group {
+		at, ok := groups[id]
+		if !ok {
+			at = len(v.Groups)
+			groups[id] = at
+			v.Groups = append(v.Groups, Group{})
+		}
+		return &v.Groups[at]
+	}
+	for line := range strings.Lines(text) {
+		w := strings.Fields(line)
+		if len(w) == 0 {
+			continue
+		}
+		if len(w) < 8 {
+			return View{}, fmt.Errorf("CLUSTER NODES: the line %q has less than 8 words", strings.TrimSpace(line))
+		}
+		flags := "," + w[2] + ","
+		if strings.Contains(flags, ",noaddr,") || strings.Contains(flags, ",handshake,") {
+			continue
+		}
+		n := Node{ID: w[0], Address: nodeAddress(w[1], asked), Role: Replica}
+		n.Down = strings.Contains(flags, ",fail,") || strings.Contains(flags, ",fail?,")
+		owner := w[3]
+		if strings.Contains(flags, ",master,") {
+			n.Role, owner = Primary, n.ID
+			v.Epochs[n.ID], _ = strconv.ParseUint(w[6], 10, 64)
+		}
+		g := group(owner)
+		g.add(n)
+		for _, word := range w[8:] {
+			if strings.HasPrefix(word, "[") {
+				continue // a slot that moves: it is still where it was
+			}
+			first, last, isRange := strings.Cut(word, "-")
+			if !isRange {
+				last = first
+			}
+			r, ok := slotRange(first, last)
+			if !ok {
+				return View{}, fmt.Errorf("CLUSTER NODES: %q is no range of slots", word)
+			}
+			g.Ranges = append(g.Ranges, r)
+		}
+	}
+	if len(v.Groups) == 0 {
+		return View{}, fmt.Errorf("CLUSTER NODES: names no node")
+	}
+	return v, nil
+}
+
+// nodeAddress reads ip:port@cport[,hostname]. The IP may be missing, and an IPv6 address has no brackets here.
+func nodeAddress(word, asked string) string {
+	word, _, _ = strings.Cut(word, ",")
+	word, _, _ = strings.Cut(word, "@")
+	at := strings.LastIndexByte(word, ':')
+	if at < 0 {
+		return ""
+	}
+	port, err := strconv.Atoi(word[at+1:])
+	if err != nil || port == 0 {
+		return ""
+	}
+	return net.JoinHostPort(endpoint(word[:at], asked), word[at+1:])
+}
+
+// InOrder lists the groups of a view that own slots, by their lowest one: a shard's number is its place in it.
+func InOrder(v View) []Group {
+	groups := slices.DeleteFunc(slices.Clone(v.Groups), func(g Group) bool { return len(g.Ranges) == 0 })
+	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.firstSlot(), b.firstSlot()) })
+	return groups
+}

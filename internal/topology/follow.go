@@ -1,0 +1,374 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// The pace of looking.
+const (
+	restBetween = 50 * time.Millisecond // at least, between two looks
+	lookEvery   = time.Second           // at least once
+	eagerLooks  = 40                    // after a sentinel said that there is another primary
+	keepMoves   = 20                    // looks for which a MOVED counts more than what nodes say that have not heard of it
+	dropAfter   = 60                    // failures in a row, for an address that was only announced
+	mostNodes   = 7                     // of a cluster that are asked
+)
+
+// policy is what one kind of deployment is asked, and what follows from the answers.
+type policy interface {
+	ask(ctx context.Context, c *redis.Client, address string) (any, error)
+	// resolve makes a map of the newest answer of each address that answers, and names further addresses to ask. before is nil at first.
+	resolve(before *Map, answers map[string]any) (m *Map, known []string)
+}
+
+// follower is the Tracker of everything that changes.
+type follower struct {
+	target  Target
+	policy  policy
+	access  Access
+	seeds   []string
+	most    int // addresses asked at a time
+	log     *slog.Logger
+	current atomic.Pointer[Map]
+	wake    chan string // reasons to look; holds one
+	hurried atomic.Int64
+	changed chan struct{} // holds one
+	answers chan answer
+	ready   chan struct{} // closed once the first map is complete
+	end     context.CancelFunc
+	all     sync.WaitGroup
+
+	mu        sync.Mutex // of what follows, and of changes of current
+	listeners []func(*Map)
+	moves     map[uint16]string
+	movesLeft int // looks
+	errors    map[string]error
+
+	// Of the loop alone.
+	nodes   map[string]*node
+	newest  map[string]any
+	problem string
+	isReady bool
+}
+
+func newFollower(target Target, p policy, access Access, seeds []string, most int) *follower {
+	f := &follower{
+		target: target, policy: p, access: access, seeds: seeds, most: most, log: target.Log,
+		wake: make(chan string, 1), changed: make(chan struct{}, 1), answers: make(chan answer), ready: make(chan struct{}),
+		moves: map[uint16]string{}, errors: map[string]error{}, nodes: map[string]*node{}, newest: map[string]any{},
+	}
+	if f.log == nil {
+		f.log = slog.New(slog.DiscardHandler)
+	}
+	return f
+}
+
+// Map implements Tracker.
+func (f *follower) Map() *Map { return f.current.Load() }
+
+// Refresh implements Tracker.
+func (f *follower) Refresh(reason string) {
+	select {
+	case f.wake <- reason:
+	default: // a look is already asked for
+	}
+}
+
+// hurry asks for several looks: what was announced may not have reached every sentinel yet.
+func (f *follower) hurry(reason string) {
+	f.hurried.Store(eagerLooks)
+	f.Refresh(reason)
+}
+
+// Moved implements Tracker.
+func (f *follower) Moved(slot uint16, address string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.current.Load()
+	if now == nil || now.slots == nil {
+		return
+	}
+	f.movesLeft = keepMoves
+	f.moves[slot%SlotCount] = address
+	if next := now.withMoved(slot, address); next != now {
+		f.store(now, next)
+	}
+	f.Refresh("MOVED")
+}
+
+// OnChange implements Tracker.
+func (f *follower) OnChange(listener func(*Map)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listeners = append(f.listeners, listener)
+}
+
+// Close implements Tracker.
+func (f *follower) Close() {
+	f.end()
+	f.all.Wait()
+}
+
+// store puts next in the place of now; mu is held.
+func (f *follower) store(now, next *Map) {
+	if now != nil {
+		next.Version = now.Version + 1
+	} else {
+		next.Version = 1
+	}
+	f.current.Store(next)
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
+}
+
+// loop looks and listens until ctx ends.
+func (f *follower) loop(ctx context.Context) {
+	f.know(ctx, f.seeds)
+	asked := true
+	var rest, idle <-chan time.Time
+	for {
+		if asked && rest == nil {
+			f.look()
+			asked = f.hurried.Add(-1) > 0
+			rest, idle = f.target.After(restBetween), f.target.After(lookEvery)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case reason := <-f.wake:
+			f.log.Debug("looking at the topology", "reason", reason)
+			asked = true
+		case <-rest:
+			rest = nil
+		case <-idle:
+			idle, asked = nil, true
+		case a := <-f.answers:
+			f.heard(ctx, a)
+		case <-f.changed:
+			f.tell()
+		}
+	}
+}
+
+// look kicks every node that is not busy with the last question.
+func (f *follower) look() {
+	for _, n := range f.nodes {
+		select {
+		case n.kick <- struct{}{}:
+		default:
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.movesLeft--; f.movesLeft <= 0 {
+		clear(f.moves)
+	}
+}
+
+// heard takes in one answer.
+func (f *follower) heard(ctx context.Context, a answer) {
+	n := f.nodes[a.address]
+	if n == nil {
+		return // dropped meanwhile
+	}
+	f.mu.Lock()
+	if a.err == nil {
+		delete(f.errors, a.address)
+	} else {
+		f.errors[a.address] = a.err
+	}
+	f.mu.Unlock()
+	if a.err == nil {
+		n.failures = 0
+		f.newest[a.address] = a.value
+	} else {
+		n.failures++
+		f.log.Debug("no answer about the topology", "address", a.address, "error", a.err)
+		delete(f.newest, a.address)
+		f.drop(n)
+	}
+	known := f.resolve()
+	f.know(ctx, known)
+}
+
+// resolve makes the map of the newest answers.
+func (f *follower) resolve() (known []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.current.Load()
+	next, known := f.policy.resolve(now, f.newest)
+	if next.slots != nil {
+		for slot, address := range f.moves {
+			if n, ok := next.ShardOf(slot); ok && next.Shards[n].Primary == address {
+				delete(f.moves, slot) // confirmed
+			}
+		}
+		next = next.withMoves(f.moves)
+	}
+	if now == nil || !next.same(now) {
+		if next == now {
+			next = next.clone()
+		}
+		f.report(now, next)
+		f.store(now, next)
+	}
+	if !f.isReady && next.Problem == "" && len(next.Primaries()) > 0 && f.settled() {
+		f.isReady = true
+		close(f.ready)
+	}
+	return known
+}
+
+// settled says that every seed answered or failed: the first map should not lack the replicas that were a little slower.
+func (f *follower) settled() bool {
+	for _, s := range f.seeds {
+		if _, ok := f.newest[s]; !ok && f.errors[s] == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// report logs what is different.
+func (f *follower) report(now, next *Map) {
+	if next.Problem != f.problem {
+		f.problem = next.Problem
+		if next.Problem != "" {
+			f.log.Warn("the topology is not certain", "problem", next.Problem)
+		}
+	}
+	for i := range next.Shards {
+		was, is := "", next.Shards[i].Primary
+		if now != nil && i < len(now.Shards) {
+			was = now.Shards[i].Primary
+		}
+		if was != is {
+			f.log.Info("another primary", "shard", i, "was", was, "is", is)
+		}
+	}
+}
+
+// tell calls the listeners with the newest map.
+func (f *follower) tell() {
+	f.mu.Lock()
+	listeners := slices.Clone(f.listeners)
+	m := f.current.Load()
+	f.mu.Unlock()
+	for _, listener := range listeners {
+		listener(m)
+	}
+}
+
+// know begins to ask addresses that are new, and kicks them at once.
+func (f *follower) know(ctx context.Context, addresses []string) {
+	for _, address := range addresses {
+		if f.nodes[address] != nil || len(f.nodes) >= f.most {
+			continue
+		}
+		within, cancel := context.WithCancel(ctx)
+		n := &node{address: address, client: client(address, f.access, f.target.timeout()), kick: make(chan struct{}, 1), cancel: cancel}
+		f.nodes[address] = n
+		n.kick <- struct{}{}
+		f.all.Go(func() { n.run(within, f.target.timeout(), f.policy.ask, f.answers) })
+		if s, ok := f.policy.(sentinels); ok {
+			f.all.Go(func() { f.subscribe(within, s, address) })
+		}
+	}
+}
+
+// drop ends asking an address that no longer answers: at once where others wait for its place, late where it was only announced.
+func (f *follower) drop(n *node) {
+	isSeed := slices.Contains(f.seeds, n.address)
+	full := len(f.nodes) >= f.most
+	if full && n.failures >= 3 || !isSeed && n.failures >= dropAfter {
+		n.cancel()
+		delete(f.nodes, n.address)
+		f.mu.Lock()
+		delete(f.errors, n.address)
+		f.mu.Unlock()
+		if s, ok := f.policy.(sentinels); ok {
+			delete(s.heard, n.address)
+		}
+	}
+	if len(f.newest) > 0 {
+		return
+	}
+	// Nobody answers: the seeds may be names that lead elsewhere by now.
+	for _, seed := range f.seeds {
+		if f.nodes[seed] == nil && len(f.nodes) >= f.most {
+			n.cancel()
+			delete(f.nodes, n.address)
+			return
+		}
+	}
+}
+
+// trouble is why there is no first map.
+func (f *follower) trouble() error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var parts []string
+	if m := f.current.Load(); m != nil && m.Problem != "" {
+		parts = append(parts, m.Problem)
+	}
+	for _, address := range inOrder(f.seeds, anyOf(f.errors)) {
+		parts = append(parts, address+": "+f.errors[address].Error())
+	}
+	if len(parts) == 0 {
+		return errors.New("no answer yet")
+	}
+	return errors.New(strings.Join(parts, "; "))
+}
+
+// hopeless says that every seed refused the login.
+func (f *follower) hopeless() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range f.seeds {
+		if f.errors[s] == nil || !isLogin(f.errors[s]) {
+			return false
+		}
+	}
+	return len(f.seeds) > 0
+}
+
+func anyOf(errs map[string]error) map[string]any {
+	all := map[string]any{}
+	for k, v := range errs {
+		all[k] = v
+	}
+	return all
+}
+
+// start runs the loop and waits until the first map is complete.
+func (f *follower) start(ctx context.Context) (Tracker, error) {
+	within, end := context.WithCancel(context.WithoutCancel(ctx))
+	f.end = end
+	f.all.Go(func() { f.loop(within) })
+	for {
+		select {
+		case <-f.ready:
+			return f, nil
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
+		case <-f.target.After(restBetween):
+			if f.hopeless() {
+				f.Close()
+				return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
+			}
+		}
+	}
+}

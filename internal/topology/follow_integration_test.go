@@ -1,0 +1,348 @@
+//go:build integration
+
+package topology
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redistest"
+)
+
+// security is how a test's servers are protected, and how the tracker logs in to them.
+type security struct {
+	name            string
+	servers         redistest.Options
+	sentinels       redistest.SentinelOptions // only the login
+	login, sentinel Access
+}
+
+// securities are plain ones, and TLS with client certificates and ACL users that may do only what the documentation names.
+func securities(t *testing.T) []security {
+	a := redistest.NewAuthority(t)
+	access := func(user, password string) Access {
+		return Access{
+			Username: user,
+			Password: func() (string, error) { return password, nil },
+			TLS:      func(string) (*tls.Config, error) { return a.Client("client"), nil },
+		}
+	}
+	return []security{
+		{name: "plain"},
+		{
+			name: "secured",
+			servers: redistest.Options{TLS: a, Password: "admin",
+				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|shards +cluster|slots"}},
+			sentinels: redistest.SentinelOptions{SentinelPassword: "guard", SentinelUsers: []string{"watcher on >look &* -@all +@connection +sentinel +subscribe"}},
+			login:     access("app", "secret"), sentinel: access("watcher", "look"),
+		},
+	}
+}
+
+// eachSecurity runs a test for each of them.
+func eachSecurity(t *testing.T, test func(t *testing.T, s security)) {
+	for _, s := range securities(t) {
+		t.Run(s.name, func(t *testing.T) { test(t, s) })
+	}
+}
+
+// logger writes to the test.
+func logger(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(testWriter{t}, &slog.HandlerOptions{Level: slog.LevelInfo}))
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(strings.TrimSpace(string(b)))
+	return len(b), nil
+}
+
+// follow detects the kind, which must be want, and starts a tracker.
+func follow(t *testing.T, target Target, want Kind) Tracker {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), redistest.Patience)
+	defer cancel()
+	target.After, target.Log = time.After, logger(t)
+	kind, err := Detect(ctx, target)
+	if err != nil || kind != want {
+		t.Fatalf("detected %q, %v, not %s", kind, err, want)
+	}
+	tracker, err := Start(ctx, target, kind)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(tracker.Close)
+	return tracker
+}
+
+// until waits for a map of which check has nothing to say, and tells how long it took.
+func until(t *testing.T, tracker Tracker, what string, check func(*Map) error) {
+	t.Helper()
+	begin := time.Now()
+	redistest.Wait(t, what, func() error { return check(tracker.Map()) })
+	t.Logf("%s: after %s", what, time.Since(begin).Round(time.Millisecond))
+}
+
+// layout wants exactly this of a shard.
+func layout(shard int, primary *redistest.Server, replicas ...*redistest.Server) func(*Map) error {
+	var want []string
+	for _, r := range replicas {
+		want = append(want, r.Address())
+	}
+	slices.Sort(want)
+	return func(m *Map) error {
+		s := m.Shards[shard]
+		if s.Primary != primary.Address() || !slices.Equal(s.Replicas, want) || m.Problem != "" {
+			return fmt.Errorf("shard %d is %+v (%s), want primary %s, replicas %v", shard, s, m.Problem, primary.Address(), want)
+		}
+		return nil
+	}
+}
+
+func TestSentinelFailover(t *testing.T) {
+	eachSecurity(t, func(t *testing.T, s security) {
+		o := s.sentinels
+		o.Options, o.DownAfter = s.servers, 2*time.Second
+		d := redistest.NewSentinel(t, 2, o)
+		tracker := follow(t, Target{Sentinels: d.SentinelAddresses()[:1], Login: s.login, SentinelLogin: s.sentinel}, KindSentinel)
+		until(t, tracker, "the layout at first", layout(0, d.Primary, d.Replicas...))
+		if id := tracker.Map().Shards[0].ID; id != redistest.MasterName {
+			t.Errorf("the shard's name is %q", id)
+		}
+		changes := make(chan *Map, 100)
+		tracker.OnChange(func(m *Map) { changes <- m })
+
+		d.Failover()
+		until(t, tracker, "SENTINEL FAILOVER is followed", func(m *Map) error {
+			if m.Shards[0].Primary == d.Primary.Address() {
+				return fmt.Errorf("still %s", m.Shards[0].Primary)
+			}
+			return nil
+		})
+		second := d.Find(tracker.Map().Shards[0].Primary)
+		if now := d.CurrentPrimary(); now != second {
+			t.Fatalf("the tracker says %s, the sentinel %s", second.Address(), now.Address())
+		}
+		if m := <-changes; m.Version < 2 {
+			t.Errorf("told of version %d", m.Version)
+		}
+		settled(t, tracker, d, "all follow the new one")
+		d.WaitSettled(2)
+
+		second = d.CurrentPrimary() // on a busy machine the sentinels may have failed over once more
+		second.Kill()
+		until(t, tracker, "the kill of the primary is followed", func(m *Map) error {
+			if p := m.Shards[0].Primary; p == second.Address() || slices.Contains(m.Shards[0].Replicas, second.Address()) {
+				return fmt.Errorf("still %+v", m.Shards[0])
+			}
+			return nil
+		})
+		second.Restart()
+		settled(t, tracker, d, "the killed one is back as a replica")
+
+		added := d.AddReplica(d.CurrentPrimary())
+		settled(t, tracker, d, "a replica is added")
+		d.RemoveReplica(added)
+		settled(t, tracker, d, "a replica is removed")
+	})
+}
+
+// settled waits until the tracker shows the primary that the sentinels name, and all other servers as its replicas.
+func settled(t *testing.T, tracker Tracker, d *redistest.Sentinel, what string) {
+	t.Helper()
+	until(t, tracker, what, func(m *Map) error {
+		primary := d.CurrentPrimary()
+		others := slices.DeleteFunc(d.Servers(), func(s *redistest.Server) bool { return s == primary })
+		return layout(0, primary, others...)(m)
+	})
+}
+
+// One sentinel of three is no majority: what it says alone must not move the load.
+func TestSentinelMinority(t *testing.T) {
+	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
+	tracker := follow(t, Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName}, KindSentinel)
+	liar := d.Sentinels[2]
+	liar.Do("sentinel", "remove", redistest.MasterName)
+	liar.Do("sentinel", "monitor", redistest.MasterName, "127.0.0.1", d.Replicas[0].Port, 1)
+	for range 20 {
+		tracker.Refresh("test")
+		time.Sleep(20 * time.Millisecond)
+		if p := tracker.Map().Shards[0].Primary; p != d.Primary.Address() {
+			t.Fatalf("one sentinel moved the primary to %s", p)
+		}
+	}
+	d.Sentinels[0].Kill()
+	d.Sentinels[1].Kill()
+	until(t, tracker, "the loss of the majority is seen", func(m *Map) error {
+		if !strings.Contains(m.Problem, "no majority of the 3 sentinels") {
+			return fmt.Errorf("problem: %q", m.Problem)
+		}
+		return nil
+	})
+	if p := tracker.Map().Shards[0].Primary; p != d.Primary.Address() {
+		t.Fatalf("without a majority the primary became %q", p)
+	}
+}
+
+func TestReplicationFailover(t *testing.T) {
+	eachSecurity(t, func(t *testing.T, s security) {
+		d := redistest.NewReplication(t, 2, s.servers)
+		tracker := follow(t, Target{Addresses: d.Addresses()[:2], Login: s.login}, KindReplication)
+		until(t, tracker, "the layout at first", layout(0, d.Primary, d.Replicas...))
+
+		second := d.Replicas[1]
+		d.FailoverTo(d.Primary, second)
+		until(t, tracker, "FAILOVER TO is followed", layout(0, second, d.Primary, d.Replicas[0]))
+
+		// A second primary is a split: nothing is chosen.
+		d.Replicas[0].Do("replicaof", "no", "one")
+		until(t, tracker, "the split is seen", func(m *Map) error {
+			if !strings.Contains(m.Problem, "split") || m.Shards[0].Primary != second.Address() {
+				return fmt.Errorf("%q, primary %s", m.Problem, m.Shards[0].Primary)
+			}
+			return nil
+		})
+		d.Replicas[0].Do("replicaof", "127.0.0.1", fmt.Sprint(second.Port))
+		until(t, tracker, "the split is over", layout(0, second, d.Primary, d.Replicas[0]))
+
+		added := d.AddReplica(second)
+		until(t, tracker, "a replica is added", layout(0, second, d.Primary, d.Replicas[0], added))
+		d.RemoveReplica(added)
+		until(t, tracker, "a replica is removed", layout(0, second, d.Primary, d.Replicas[0]))
+	})
+}
+
+func TestClusterChanges(t *testing.T) {
+	eachSecurity(t, func(t *testing.T, s security) {
+		d := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: s.servers})
+		tracker := follow(t, Target{Addresses: d.Addresses()[:1], Login: s.login}, KindCluster)
+		for i, shard := range d.Shards {
+			until(t, tracker, fmt.Sprintf("shard %d at first", i), layout(i, shard[0], shard[1]))
+		}
+		first := tracker.Map()
+		if n := first.Shards[0].Slots + first.Shards[1].Slots + first.Shards[2].Slots; n != SlotCount || len(first.Primaries()) != 3 || len(first.Replicas()) != 3 {
+			t.Errorf("%d slots in %+v", n, first.Shards)
+		}
+
+		d.Failover(d.Shards[1][1])
+		tracker.Refresh("test")
+		until(t, tracker, "CLUSTER FAILOVER is followed", layout(1, d.Shards[1][1], d.Shards[1][0]))
+		if id := tracker.Map().Shards[1].ID; id != first.Shards[1].ID {
+			t.Errorf("the shard changed its name from %s to %s", first.Shards[1].ID, id)
+		}
+
+		slot := 100
+		d.MigrateSlot(slot, d.Shards[2][0])
+		until(t, tracker, "the migration of a slot is followed", func(m *Map) error {
+			if n, ok := m.ShardOf(uint16(slot)); !ok || n != 2 {
+				return fmt.Errorf("slot %d is of shard %d, %t", slot, n, ok)
+			}
+			return nil
+		})
+		d.WaitHealthy()
+
+		d.Shards[0][0].Kill()
+		until(t, tracker, "the kill of a primary is followed", func(m *Map) error { return layout(0, d.Shards[0][1])(m) })
+		d.Shards[0][0].Restart()
+		until(t, tracker, "the killed one is back as a replica", layout(0, d.Shards[0][1], d.Shards[0][0]))
+		d.WaitHealthy()
+
+		added := d.AddReplica(2, d.Shards[2][0])
+		until(t, tracker, "a replica is added", layout(2, d.Shards[2][0], d.Shards[2][1], added))
+		d.RemoveReplica(added)
+		until(t, tracker, "a replica is removed", layout(2, d.Shards[2][0], d.Shards[2][1]))
+		if n := len(tracker.Map().Shards); n != 3 {
+			t.Errorf("there are %d shards at the end", n)
+		}
+	})
+}
+
+// A MOVED counts at once, also while the nodes that are asked have not heard of the change.
+func TestClusterMoved(t *testing.T) {
+	d := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
+	tracker := follow(t, Target{Addresses: d.Addresses()}, KindCluster)
+	before := tracker.Map()
+	tracker.Moved(5, d.Shards[2][0].Address())
+	m := tracker.Map()
+	if n, _ := m.ShardOf(5); n != 2 || m.Version <= before.Version || m.Shards[2].Slots != before.Shards[2].Slots+1 {
+		t.Errorf("slot 5 is of shard %d in version %d after %d", n, m.Version, before.Version)
+	}
+	time.Sleep(200 * time.Millisecond) // looks that know nothing of it
+	if n, _ := tracker.Map().ShardOf(5); n != 2 {
+		t.Errorf("slot 5 went back to shard %d", n)
+	}
+	if n, _ := before.ShardOf(5); n != 0 {
+		t.Errorf("the map of before was changed")
+	}
+}
+
+func TestStartTroubles(t *testing.T) {
+	a := redistest.NewAuthority(t)
+	server := redistest.NewServer(t, redistest.Options{TLS: a, Password: "admin"})
+	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 1})
+	secured := func(string) (*tls.Config, error) { return a.Client("client"), nil }
+	wrong := func() (string, error) { return "wrong", nil }
+	for _, tc := range []struct {
+		name   string
+		kind   Kind
+		target Target
+		want   string
+	}{
+		{"wrong password", KindCluster, Target{Addresses: []string{server.Address()}, Login: Access{Password: wrong, TLS: secured}}, "WRONGPASS"},
+		{"no certificate", KindReplication, Target{Addresses: []string{server.Address()}, Login: Access{
+			TLS: func(string) (*tls.Config, error) { return a.Client(""), nil }}}, "certificate"},
+		{"no cluster", KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
+		{"unknown name", KindSentinel, Target{Sentinels: d.SentinelAddresses(), MasterName: "other"}, `nothing named "other"`},
+		{"no sentinel", KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},
+		{"nobody", KindReplication, Target{Addresses: []string{"127.0.0.1:1"}}, "refused"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+			defer cancel()
+			tc.target.After = time.After
+			tracker, err := Start(ctx, tc.target, tc.kind)
+			if err == nil {
+				tracker.Close()
+				t.Fatalf("started: %+v", tracker.Map())
+			}
+			if !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%v does not say %q", err, tc.want)
+			}
+		})
+	}
+}
+
+func TestDetect(t *testing.T) {
+	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 1})
+	alone := redistest.NewServer(t, redistest.Options{})
+	mute := redistest.NewServer(t, redistest.Options{Config: []string{`rename-command HELLO ""`, `rename-command INFO ""`}}) // as some proxies are
+	for _, tc := range []struct {
+		addresses []string
+		want      Kind
+	}{
+		{[]string{alone.Address()}, KindStandalone},
+		{[]string{"127.0.0.1:1", alone.Address()}, KindStandalone},
+		{[]string{mute.Address()}, KindStandalone},
+		{d.Addresses(), KindReplication},
+		{d.Addresses()[:1], KindStandalone},
+		{d.Addresses()[1:], KindStandalone}, // a replica alone is what was asked for
+		{d.SentinelAddresses(), KindSentinel},
+	} {
+		got, err := Detect(t.Context(), Target{Addresses: tc.addresses, After: time.After})
+		if err != nil || got != tc.want {
+			t.Errorf("%v: %s, %v, not %s", tc.addresses, got, err, tc.want)
+		}
+	}
+	// Several addresses of standalone servers: the one that answers.
+	tracker := follow(t, Target{Addresses: []string{"127.0.0.1:1", alone.Address()}}, KindStandalone)
+	if p := tracker.Map().Shards[0].Primary; p != alone.Address() {
+		t.Errorf("the primary is %q", p)
+	}
+}

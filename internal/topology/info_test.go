@@ -1,0 +1,29 @@
+package topology
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestParseInfo(t *testing.T) {
+	for _, tc := range []struct {
+		name, info string
+		want       Server
+	}{
+		{"redis primary", "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:61\r\n# Persistence\r\nloading:1\r\n# Replication\r\nrole:master\r\n",
+			Server{Address: "a:1", Name: "redis", Version: "7.0.15", Mode: "standalone", RunID: "abc", Uptime: 61 * time.Second, Loading: true, Role: Primary}},
+		{"valkey replica", "redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:cluster\r\nrole:slave\r\n",
+			Server{Address: "a:1", Name: "valkey", Version: "8.1.1", Mode: "cluster", Role: Replica}},
+		{"sentinel has no role line", "redis_version:7.0.15\nredis_mode:sentinel\n", Server{Address: "a:1", Name: "redis", Version: "7.0.15", Mode: "sentinel", Role: Sentinel}},
+		{"nothing", "", Server{Address: "a:1", Name: "redis", Role: Unknown}},
+		{"no fields", "hello\n:::\nuptime_in_seconds:soon\n", Server{Address: "a:1", Name: "redis", Role: Unknown}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, ParseInfo("a:1", tc.info)); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,125 @@
+package topology
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// serverAnswer is what one server of a plain replication said.
+type serverAnswer struct {
+	RoleReply
+	runID string // "" where the user may not ask; then each address counts as a server of its own
+}
+
+// replication follows a primary and its replicas by ROLE alone.
+type replication struct{ seeds []string }
+
+func (replication) ask(ctx context.Context, c *redis.Client, _ string) (any, error) {
+	var a serverAnswer
+	reply, err := c.Do(ctx, "role").Result()
+	switch {
+	case isRefused(err):
+		// A user of data often may not ask ROLE; HELLO tells the role as well, but neither offset nor replicas.
+		if reply, err = c.Do(ctx, "hello", "3").Result(); err != nil {
+			return nil, err
+		}
+		a.Role = parseRole(textOf(fieldsOf(reply)["role"]))
+	case err != nil:
+		return nil, err
+	default:
+		if a.RoleReply, err = ParseRole(reply); err != nil {
+			return nil, err
+		}
+	}
+	info, err := c.Info(ctx, "server").Result()
+	if err != nil && !isRefused(err) {
+		return nil, err
+	}
+	a.runID = ParseInfo("", info).RunID
+	return a, nil
+}
+
+// resolve takes the one server that says it is the primary. With none or several the primary stays what it was.
+func (r replication) resolve(before *Map, answers map[string]any) (*Map, []string) {
+	var primaries, replicas, known []string
+	seen := map[string]bool{}
+	for _, address := range inOrder(r.seeds, answers) {
+		a := answers[address].(serverAnswer)
+		known = append(known, a.Replicas...)
+		if a.runID != "" && seen[a.runID] {
+			continue // the same server by another name
+		}
+		seen[a.runID] = true
+		switch {
+		case a.Role == Primary:
+			primaries = append(primaries, address)
+		case a.Role == Replica && a.Link != "sync": // one that loads its first data set serves nobody
+			replicas = append(replicas, address)
+		}
+	}
+	slices.Sort(replicas)
+	shard := Shard{Replicas: replicas}
+	if before != nil {
+		shard.Primary = before.Shards[0].Primary
+	}
+	problem := ""
+	switch len(primaries) {
+	case 0:
+		problem = "no server says that it is the primary"
+	case 1:
+		shard.Primary = primaries[0]
+	default:
+		slices.Sort(primaries)
+		problem = fmt.Sprintf("split: %s all say that they are the primary", strings.Join(primaries, ", "))
+	}
+	shard.Replicas = slices.DeleteFunc(shard.Replicas, func(a string) bool { return a == shard.Primary })
+	m := NewMap(KindReplication, 0, []Shard{shard})
+	m.Problem = problem
+	return m, known
+}
+
+// inOrder are the addresses that answered: the seeds in their order, then the others by name.
+func inOrder(seeds []string, answers map[string]any) []string {
+	var first, others []string
+	for _, s := range seeds {
+		if _, ok := answers[s]; ok && !slices.Contains(first, s) {
+			first = append(first, s)
+		}
+	}
+	for a := range answers {
+		if !slices.Contains(first, a) {
+			others = append(others, a)
+		}
+	}
+	slices.Sort(others)
+	return append(first, others...)
+}
+
+// choice uses the first of several addresses that answers, and stays there while it does.
+type choice struct{ seeds []string }
+
+func (choice) ask(ctx context.Context, c *redis.Client, _ string) (any, error) {
+	err := c.Ping(ctx).Err()
+	if IsReply(err) && !isRefused(err) {
+		err = nil // LOADING and the like: somebody is there
+	}
+	return struct{}{}, err
+}
+
+func (c choice) resolve(before *Map, answers map[string]any) (*Map, []string) {
+	up := inOrder(c.seeds, answers)
+	switch {
+	case len(up) == 0:
+		if before == nil {
+			return NewMap(KindStandalone, 0, []Shard{{}}), nil
+		}
+		return before, nil
+	case before != nil && slices.Contains(up, before.Shards[0].Primary):
+		return before, nil
+	}
+	return NewMap(KindStandalone, 0, []Shard{{Primary: up[0]}}), nil
+}

@@ -1,0 +1,85 @@
+package topology
+
+import (
+	"fmt"
+	"net"
+	"strconv"
+)
+
+// A reply is what go-redis makes of one: string, int64, nil, []any, map[any]any. A server that speaks RESP2 sends maps as flat lists.
+
+// fieldsOf reads a map, or a list of names and values in turn. Names that are no text are passed over.
+func fieldsOf(reply any) map[string]any {
+	fields := map[string]any{}
+	switch r := reply.(type) {
+	case map[any]any:
+		for k, v := range r {
+			if name, ok := k.(string); ok {
+				fields[name] = v
+			}
+		}
+	case []any:
+		for i := 0; i+1 < len(r); i += 2 {
+			if name, ok := r[i].(string); ok {
+				fields[name] = r[i+1]
+			}
+		}
+	}
+	return fields
+}
+
+func listOf(reply any) []any {
+	l, _ := reply.([]any)
+	return l
+}
+
+// textOf reads text or a number as text; "" for anything else.
+func textOf(reply any) string {
+	switch r := reply.(type) {
+	case string:
+		return r
+	case int64:
+		return strconv.FormatInt(r, 10)
+	}
+	return ""
+}
+
+// numberOf reads a number, or text that is one.
+func numberOf(reply any) (int64, bool) {
+	switch r := reply.(type) {
+	case int64:
+		return r, true
+	case string:
+		n, err := strconv.ParseInt(r, 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+// joinAddress makes host:port of what a server said; "" where that cannot be dialled.
+func joinAddress(host, port any) string {
+	h := textOf(host)
+	p, ok := numberOf(port)
+	if h == "" || !ok || p < 1 || p > 65535 {
+		return ""
+	}
+	return net.JoinHostPort(h, strconv.FormatInt(p, 10))
+}
+
+// hostOf is the host of host:port, or all of it.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
+
+// unexpected is about a reply that has not the shape that the command's documentation gives it.
+func unexpected(command string, reply any) error {
+	text := fmt.Sprintf("%v", reply)
+	if len(text) > 200 {
+		text = text[:200] + "..."
+	}
+	return fmt.Errorf("%s: the reply is not what it should be: %s", command, text)
+}

@@ -1,0 +1,223 @@
+package topology
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestResolveReplication(t *testing.T) {
+	primary := func(id string, replicas ...string) serverAnswer {
+		return serverAnswer{RoleReply: RoleReply{Role: Primary, Replicas: replicas}, runID: id}
+	}
+	replica := func(id, link string) serverAnswer {
+		return serverAnswer{RoleReply: RoleReply{Role: Replica, Link: link}, runID: id}
+	}
+	before := NewMap(KindReplication, 1, []Shard{{Primary: "a:1", Replicas: []string{"b:1"}}})
+	for _, tc := range []struct {
+		name    string
+		before  *Map
+		answers map[string]any
+		want    Shard
+		problem string // how it begins
+	}{
+		{"one primary", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "connected"), "c:1": replica("3", "connecting")},
+			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}}, ""},
+		{"one that loads its first data serves nobody", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")}, Shard{Primary: "a:1"}, ""},
+		{"failover", before, map[string]any{"a:1": replica("1", "connected"), "b:1": primary("2")}, Shard{Primary: "b:1", Replicas: []string{"a:1"}}, ""},
+		{"split keeps the old", before, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{Primary: "a:1"}, "split: a:1, b:1"},
+		{"split at first chooses nothing", nil, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{}, "split"},
+		{"nobody keeps the old", before, map[string]any{"b:1": replica("2", "connect")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, "no server"},
+		{"one server by two names is no split", nil, map[string]any{"10.0.0.1:1": primary("1"), "a:1": primary("1")}, Shard{Primary: "a:1"}, ""},
+		{"without run IDs each address counts", nil, map[string]any{"a:1": primary(""), "b:1": replica("", "")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m, _ := replication{seeds: []string{"a:1"}}.resolve(tc.before, tc.answers)
+			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) || (m.Problem == "") != (tc.problem == "") {
+				t.Errorf("problem %q, -want +got\n%s", m.Problem, diff)
+			}
+		})
+	}
+	_, known := replication{}.resolve(nil, map[string]any{"a:1": primary("1", "b:1", "c:1")})
+	if !slices.Equal(known, []string{"b:1", "c:1"}) {
+		t.Errorf("known are %v", known)
+	}
+}
+
+func TestResolveSentinels(t *testing.T) {
+	says := func(id, primary string, replicas ...string) sentinelAnswer {
+		return sentinelAnswer{id: id, name: "m", primary: primary, replicas: replicas}
+	}
+	before := NewMap(KindSentinel, 1, []Shard{{ID: "m", Primary: "a:1"}})
+	for _, tc := range []struct {
+		name    string
+		seeds   []string
+		before  *Map
+		answers map[string]any
+		want    Shard
+		problem string
+	}{
+		{"all agree", []string{"s1", "s2", "s3"}, nil, map[string]any{"s1": says("1", "a:1", "b:1"), "s2": says("2", "a:1", "b:1"), "s3": says("3", "a:1")},
+			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
+		{"two of three", []string{"s1", "s2", "s3"}, before, map[string]any{"s1": says("1", "a:1"), "s2": says("2", "b:1"), "s3": says("3", "b:1")}, Shard{ID: "m", Primary: "b:1"}, ""},
+		{"one of three keeps the old", []string{"s1", "s2", "s3"}, before, map[string]any{"s2": says("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 3"},
+		{"one of three at first is nothing", []string{"s1", "s2", "s3"}, nil, map[string]any{"s2": says("2", "b:1")}, Shard{ID: "m"}, "no majority of the 3 sentinels: 1 for b:1"},
+		{"one of two is no majority", []string{"s1", "s2"}, before, map[string]any{"s1": says("1", "a:1"), "s2": says("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority"},
+		{"nobody", []string{"s1"}, before, map[string]any{}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 1 sentinels: none answers"},
+		{"one by its Service and by its address is one", []string{"svc"}, before, map[string]any{"svc": says("1", "b:1"), "s1": says("1", "b:1"), "s2": says("2", "a:1"), "s3": says("3", "a:1")},
+			Shard{ID: "m", Primary: "a:1"}, ""},
+		{"announced ones count once they answer", []string{"s1"}, before, map[string]any{"s1": says("1", "b:1"), "s2": says("2", "a:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 2"},
+		{"without identities", []string{"s1", "s2"}, nil, map[string]any{"s1": says("", "a:1"), "s2": says("", "a:1")}, Shard{ID: "m", Primary: "a:1"}, ""},
+		{"the primary is no replica", []string{"s1"}, nil, map[string]any{"s1": says("1", "a:1", "a:1", "b:1")}, Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m, _ := sentinels{seeds: tc.seeds, heard: map[string]string{}}.resolve(tc.before, tc.answers)
+			if diff := cmp.Diff([]Shard{tc.want}, m.Shards); diff != "" || !strings.HasPrefix(m.Problem, tc.problem) || (m.Problem == "") != (tc.problem == "") {
+				t.Errorf("problem %q, -want +got\n%s", m.Problem, diff)
+			}
+		})
+	}
+}
+
+// nodes makes a view of lines as CLUSTER NODES writes them, shortened to "id flags primary epoch slots".
+func nodes(t *testing.T, lines ...string) View {
+	t.Helper()
+	var text strings.Builder
+	for _, line := range lines {
+		w := strings.Fields(line)
+		text.WriteString(w[0] + " " + w[0] + ":1@2 " + w[1] + " " + w[2] + " 0 0 " + w[3] + " connected " + strings.Join(w[4:], " ") + "\n")
+	}
+	v, err := ParseNodes(text.String(), "asked:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// look is one look of a cluster: what each node that answers says.
+type look map[string]View
+
+func (l look) after(before *Map) *Map {
+	answers := map[string]any{}
+	for address, v := range l {
+		answers[address] = v
+	}
+	m, _ := cluster{}.resolve(before, answers)
+	return m
+}
+
+func TestResolveCluster(t *testing.T) {
+	first := look{"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2")}.after(nil)
+	want := []Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8192}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8192}}
+	if diff := cmp.Diff(want, first.Shards); diff != "" {
+		t.Fatal(diff)
+	}
+	for _, tc := range []struct {
+		name string
+		look look
+		want []Shard
+	}{
+		{"failover, the old primary is down", look{"b:1": nodes(t, "a master,fail - 1", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
+			[]Shard{{ID: "a", Primary: "ar:1", Slots: 8192}, want[1]}},
+		{"failover, the old primary is back", look{"b:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
+			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]}},
+		{"a primary that failed stays until another is there", look{"b:1": nodes(t, "a master,fail - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2")}, want},
+		{"the highest epoch wins over most views", look{
+			"a:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+			"b:1":  nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+			"ar:1": nodes(t, "a slave ar 3", "ar master - 3 0-8191", "b master - 2 8192-16383", "br slave b 2")},
+			[]Shard{{ID: "a", Primary: "ar:1", Replicas: []string{"a:1"}, Slots: 8192}, want[1]}},
+		{"a slot that moved", look{
+			"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
+			"b:1": nodes(t, "a master - 1 1-8191", "ar slave a 1", "b master - 3 0 8192-16383", "br slave b 3")},
+			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8191}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8193}}},
+		{"a new shard comes at the end, once it has slots", look{"b:1": nodes(t, "c master - 4 0-99", "a master - 1 100-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2", "d master - 0")},
+			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8092}, want[1], {ID: "c", Primary: "c:1", Slots: 100}}},
+		{"a shard without slots keeps its number", look{"b:1": nodes(t, "a master - 1", "ar slave a 1", "b master - 2 0-16383", "br slave b 2")},
+			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 16384}}},
+		{"a shard that joined another keeps its number", look{"b:1": nodes(t, "a slave b 2", "ar slave b 2", "b master - 2 0-16383", "br slave b 2")},
+			[]Shard{{ID: "a"}, {ID: "b", Primary: "b:1", Replicas: []string{"a:1", "ar:1", "br:1"}, Slots: 16384}}},
+		{"a replica that changed its shard and was promoted there takes no number", look{"a:1": nodes(t, "a master - 1 0-8191", "ar master - 3 8192-16383", "b slave ar 3", "br slave ar 3")},
+			[]Shard{{ID: "a", Primary: "a:1", Slots: 8192}, {ID: "b", Primary: "ar:1", Replicas: []string{"b:1", "br:1"}, Slots: 8192}}},
+		{"nobody", look{}, want},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.look.after(first).Shards); diff != "" {
+				t.Errorf("-want +got\n%s", diff)
+			}
+			if diff := cmp.Diff(want, first.Shards); diff != "" {
+				t.Errorf("the map of before was changed\n%s", diff)
+			}
+		})
+	}
+	if m := (look{}).after(first); m.Problem == "" {
+		t.Error("that nobody answers is no problem")
+	}
+}
+
+// Without epochs, which a user of data may not ask for, most views decide.
+func TestResolveClusterWithoutEpochs(t *testing.T) {
+	old := nodes(t, "a master - 0 0-8191", "b master - 0 8192-16383")
+	fresh := nodes(t, "a master - 0 1-8191", "b master - 0 0 8192-16383")
+	old.Epochs, fresh.Epochs = nil, nil
+	m := look{"a:1": fresh, "b:1": fresh, "c:1": old}.after(nil)
+	want := []Shard{{ID: "b", Primary: "b:1", Slots: 8193}, {ID: "a", Primary: "a:1", Slots: 8191}} // in the order of their first slots
+	if diff := cmp.Diff(want, m.Shards); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestMoved(t *testing.T) {
+	start := NewMap(KindCluster, 1, []Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1"}}, SlotRange{0, 99, 0}, SlotRange{100, 199, 1})
+	shardOf := func(m *Map, slot uint16) int {
+		n, ok := m.ShardOf(slot)
+		if !ok {
+			return -1
+		}
+		return n
+	}
+	if same := start.withMoved(5, "a:1"); same != start {
+		t.Error("nothing moved, and the map is another")
+	}
+	moved := start.withMoved(5, "b:1")
+	if shardOf(moved, 5) != 1 || moved.Shards[0].Slots != 99 || moved.Shards[1].Slots != 101 || shardOf(start, 5) != 0 {
+		t.Errorf("to another shard: %+v", moved.Shards)
+	}
+	promoted := start.withMoved(5, "ar:1")
+	if s := promoted.Shards[0]; s.Primary != "ar:1" || len(s.Replicas) != 0 || shardOf(promoted, 6) != 0 || !slices.Equal(start.Shards[0].Replicas, []string{"ar:1"}) {
+		t.Errorf("to a replica: %+v, before %+v", promoted.Shards, start.Shards)
+	}
+	unknown := start.withMoved(5, "c:1")
+	if shardOf(unknown, 5) != 2 || unknown.Shards[2].Primary != "c:1" || unknown.Shards[2].Slots != 1 {
+		t.Errorf("to an unknown address: %+v", unknown.Shards)
+	}
+	if n := shardOf(start.withMoved(300, "b:1"), 300); n != 1 {
+		t.Errorf("a slot that nobody served is of shard %d", n)
+	}
+	// What a look finds later is the same shard.
+	found := look{"c:1": nodes(t, "a master - 1 0-4 6-99", "b master - 2 100-199", "c master - 3 5")}.after(
+		look{"a:1": nodes(t, "a master - 1 0-99", "b master - 2 100-199")}.after(nil).withMoved(5, "c:1"))
+	if diff := cmp.Diff([]Shard{{ID: "a", Primary: "a:1", Slots: 99}, {ID: "b", Primary: "b:1", Slots: 100}, {ID: "c", Primary: "c:1", Slots: 1}}, found.Shards); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestKindOf(t *testing.T) {
+	for _, tc := range []struct {
+		hellos []hello
+		want   Kind
+	}{
+		{[]hello{{"standalone", Primary}}, KindStandalone},
+		{[]hello{{"standalone", Replica}}, KindStandalone},
+		{[]hello{{"standalone", Primary}, {"standalone", Primary}}, KindStandalone},
+		{[]hello{{"standalone", Primary}, {"standalone", Replica}}, KindReplication},
+		{[]hello{{"standalone", Primary}, {"cluster", Replica}}, KindCluster},
+		{[]hello{{"sentinel", Unknown}}, KindSentinel},
+	} {
+		if got := kindOf(tc.hellos); got != tc.want {
+			t.Errorf("%v is %s, not %s", tc.hellos, got, tc.want)
+		}
+	}
+}

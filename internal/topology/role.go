@@ -1,0 +1,41 @@
+package topology
+
+// RoleReply is the reply of ROLE.
+type RoleReply struct {
+	Role     Role
+	Offset   int64    // of replication; -1 where a replica never had data
+	Primary  string   // host:port that a replica replicates from
+	Link     string   // of a replica: connect, connecting, handshake, sync, connected
+	Replicas []string // host:port of the replicas that are connected to a primary
+	Masters  []string // names that a sentinel watches
+}
+
+// ParseRole reads the reply of ROLE.
+func ParseRole(reply any) (RoleReply, error) {
+	l := listOf(reply)
+	if len(l) == 0 {
+		return RoleReply{}, unexpected("ROLE", reply)
+	}
+	r := RoleReply{Role: parseRole(textOf(l[0]))}
+	switch {
+	case r.Role == Primary && len(l) >= 3:
+		r.Offset, _ = numberOf(l[1])
+		for _, entry := range listOf(l[2]) {
+			if e := listOf(entry); len(e) >= 2 {
+				if a := joinAddress(e[0], e[1]); a != "" {
+					r.Replicas = append(r.Replicas, a)
+				}
+			}
+		}
+	case r.Role == Replica && len(l) >= 5:
+		r.Primary, r.Link = joinAddress(l[1], l[2]), textOf(l[3])
+		r.Offset, _ = numberOf(l[4])
+	case r.Role == Sentinel && len(l) >= 2:
+		for _, name := range listOf(l[1]) {
+			r.Masters = append(r.Masters, textOf(name))
+		}
+	default:
+		return RoleReply{}, unexpected("ROLE", reply)
+	}
+	return r, nil
+}

@@ -1,0 +1,205 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sentinelAnswer is what one sentinel said.
+type sentinelAnswer struct {
+	id       string   // of the sentinel; "" where it cannot tell (before 6.2)
+	name     string   // of the master that was asked for
+	primary  string   // host:port
+	replicas []string // those that the sentinel thinks are up and replicas
+	others   []string // host:port of further sentinels
+}
+
+// sentinels follow a primary by what most of them say. ROLE would not do: after a failover the old primary calls itself master for 10 s.
+type sentinels struct {
+	seeds []string
+	name  string // "" = the only one
+	// heard are the sentinels that ever answered, by their identity: those and the seeds are the electorate. Announced ones that cannot be
+	// reached from here (behind an address translation) must not keep the others from a majority.
+	heard map[string]string // address -> identity
+}
+
+func (s sentinels) ask(ctx context.Context, c *redis.Client, _ string) (any, error) {
+	a := sentinelAnswer{name: s.name}
+	if a.name == "" {
+		name, err := onlyMaster(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		a.name = name
+	}
+	p := c.Pipeline()
+	primary := p.Do(ctx, "sentinel", "get-master-addr-by-name", a.name)
+	replicas := p.Do(ctx, "sentinel", "replicas", a.name)
+	others := p.Do(ctx, "sentinel", "sentinels", a.name)
+	id := p.Do(ctx, "sentinel", "myid")
+	if err := exec(ctx, p); err != nil {
+		return nil, err
+	}
+	reply, err := primary.Result()
+	switch {
+	case errors.Is(err, redis.Nil):
+		return nil, fmt.Errorf("the sentinel watches nothing named %q", a.name)
+	case err != nil:
+		return nil, err
+	}
+	if l := listOf(reply); len(l) == 2 {
+		a.primary = joinAddress(l[0], l[1])
+	}
+	if a.primary == "" {
+		return nil, unexpected("SENTINEL GET-MASTER-ADDR-BY-NAME", reply)
+	}
+	if reply, err := replicas.Result(); err == nil {
+		a.replicas = ParseSentinelReplicas(reply)
+	}
+	if reply, err := others.Result(); err == nil {
+		a.others = ParseSentinels(reply)
+	}
+	a.id, _ = id.Text()
+	return a, nil
+}
+
+func onlyMaster(ctx context.Context, c *redis.Client) (string, error) {
+	reply, err := c.Do(ctx, "sentinel", "masters").Result()
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, entry := range listOf(reply) {
+		names = append(names, textOf(fieldsOf(entry)["name"]))
+	}
+	slices.Sort(names)
+	switch len(names) {
+	case 0:
+		return "", errors.New("the sentinel watches nothing")
+	case 1:
+		return names[0], nil
+	}
+	return "", fmt.Errorf("the sentinel watches %s: name one of them", strings.Join(names, ", "))
+}
+
+// ParseSentinelReplicas reads the reply of SENTINEL REPLICAS: the host:port, sorted, of those that the sentinel thinks are up. One that calls
+// itself a primary (as the old one does for seconds after a failover) is none.
+func ParseSentinelReplicas(reply any) []string {
+	var up []string
+	for _, entry := range listOf(reply) {
+		f := fieldsOf(entry)
+		flags := strings.Split(textOf(f["flags"]), ",")
+		down := slices.ContainsFunc(flags, func(flag string) bool {
+			return flag == "s_down" || flag == "o_down" || flag == "disconnected"
+		})
+		reported := textOf(f["role-reported"])
+		if a := joinAddress(f["ip"], f["port"]); a != "" && !down && reported != "master" && reported != "primary" {
+			up = append(up, a)
+		}
+	}
+	slices.Sort(up)
+	return up
+}
+
+// ParseSentinels reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels, sorted.
+func ParseSentinels(reply any) []string {
+	var all []string
+	for _, entry := range listOf(reply) {
+		f := fieldsOf(entry)
+		if a := joinAddress(f["ip"], f["port"]); a != "" {
+			all = append(all, a)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// ParseSwitchMaster reads the message of +switch-master, "name old-host old-port new-host new-port".
+func ParseSwitchMaster(message string) (name, from, to string, ok bool) {
+	w := strings.Fields(message)
+	if len(w) != 5 {
+		return "", "", "", false
+	}
+	from, to = joinAddress(w[1], w[2]), joinAddress(w[3], w[4])
+	return w[0], from, to, from != "" && to != ""
+}
+
+// resolve takes the address that more than half of the electorate gives. Without such a one the primary stays what it was.
+func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string) {
+	votes, up := map[string]int{}, map[string]int{}
+	counted := map[string]bool{}
+	var name string
+	var known []string
+	for _, address := range inOrder(s.seeds, answers) {
+		a := answers[address].(sentinelAnswer)
+		identity := a.id
+		if identity == "" {
+			identity = address
+		}
+		s.heard[address] = identity
+		known = append(known, a.others...)
+		if counted[identity] {
+			continue // the same sentinel by another name
+		}
+		counted[identity] = true
+		name = a.name
+		votes[a.primary]++
+		for _, r := range a.replicas {
+			up[r]++
+		}
+	}
+	electorate := s.electorate()
+	shard := Shard{ID: name}
+	problem := fmt.Sprintf("no majority of the %d sentinels: %s", electorate, tally(votes))
+	if before != nil {
+		shard.Primary = before.Shards[0].Primary
+		if shard.ID == "" {
+			shard.ID = before.Shards[0].ID
+		}
+	}
+	for address, n := range votes {
+		if 2*n > electorate {
+			shard.Primary, problem = address, ""
+		}
+	}
+	for address, n := range up {
+		if 2*n > len(counted) && address != shard.Primary {
+			shard.Replicas = append(shard.Replicas, address)
+		}
+	}
+	slices.Sort(shard.Replicas)
+	m := NewMap(KindSentinel, 0, []Shard{shard})
+	m.Problem = problem
+	return m, known
+}
+
+// electorate is how many different sentinels there are: those that were heard, and the seeds that were not.
+func (s sentinels) electorate() int {
+	all := map[string]bool{}
+	for _, identity := range s.heard {
+		all[identity] = true
+	}
+	for _, seed := range s.seeds {
+		if s.heard[seed] == "" {
+			all[seed] = true
+		}
+	}
+	return len(all)
+}
+
+func tally(votes map[string]int) string {
+	if len(votes) == 0 {
+		return "none answers"
+	}
+	var parts []string
+	for _, address := range slices.Sorted(maps.Keys(votes)) {
+		parts = append(parts, fmt.Sprintf("%d for %s", votes[address], address))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,141 @@
+package topology
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Start looks at the deployment until its primaries are known, at most as long as ctx lives, and then follows it until Close; ctx ends nothing
+// afterwards. The error says what each address answered. A wrong login ends the wait early. A standalone server at one address is not asked at
+// all: there is nothing to follow.
+func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
+	if target.After == nil {
+		return nil, errors.New("target.After is not set: pass time.After")
+	}
+	const unlimited = 1 << 20
+	switch kind {
+	case KindStandalone:
+		if len(target.Addresses) == 1 {
+			return Fixed(NewMap(KindStandalone, 1, []Shard{{Primary: target.Addresses[0]}})), nil
+		}
+		return begin(ctx, newFollower(target, choice{target.Addresses}, target.Login, target.Addresses, unlimited))
+	case KindReplication:
+		return begin(ctx, newFollower(target, replication{target.Addresses}, target.Login, target.Addresses, unlimited))
+	case KindSentinel:
+		seeds, access := target.Sentinels, target.SentinelLogin
+		if len(seeds) == 0 { // the addresses may be the sentinels', as Detect finds
+			seeds, access = target.Addresses, target.Login
+		}
+		p := sentinels{seeds: seeds, name: target.MasterName, heard: map[string]string{}}
+		return begin(ctx, newFollower(target, p, access, seeds, unlimited))
+	case KindCluster:
+		p := cluster{seeds: target.Addresses, secure: target.Login.TLS != nil}
+		return begin(ctx, newFollower(target, p, target.Login, target.Addresses, max(mostNodes, len(target.Addresses))))
+	}
+	return nil, fmt.Errorf("topology %q is none of %s, %s, %s, %s", kind, KindStandalone, KindReplication, KindSentinel, KindCluster)
+}
+
+func begin(ctx context.Context, f *follower) (Tracker, error) {
+	if len(f.seeds) == 0 {
+		return nil, errors.New("there is no address to ask")
+	}
+	return f.start(ctx)
+}
+
+// Detect asks every address which kind of deployment it belongs to, until one answers, at most as long as ctx lives: a cluster's node says so; so
+// does a sentinel, also where Target.Addresses names it; several addresses with a replica among them are a plain replication; all else is
+// standalone, also the primary of a replication behind one address. Needs no permission beyond a login. The error says what each address answered.
+func Detect(ctx context.Context, target Target) (Kind, error) {
+	if len(target.Sentinels) > 0 {
+		return KindSentinel, nil
+	}
+	for {
+		hellos, errs := greet(ctx, target)
+		switch {
+		case len(hellos) > 0:
+			return kindOf(hellos), nil
+		case ctx.Err() != nil || len(target.Addresses) == 0 || !slices.ContainsFunc(errs, func(err error) bool { return !isLogin(err) }):
+			return "", fmt.Errorf("the topology cannot be told: %w", errors.Join(errs...))
+		}
+		select {
+		case <-ctx.Done():
+		case <-target.After(2 * restBetween):
+		}
+	}
+}
+
+// hello is what the reply of HELLO says of a server.
+type hello struct {
+	mode string // standalone | sentinel | cluster
+	role Role
+}
+
+func kindOf(hellos []hello) Kind {
+	has := func(f func(hello) bool) bool { return slices.ContainsFunc(hellos, f) }
+	switch {
+	case has(func(h hello) bool { return h.mode == "cluster" }):
+		return KindCluster
+	case has(func(h hello) bool { return h.mode == "sentinel" }):
+		return KindSentinel
+	case len(hellos) > 1 && has(func(h hello) bool { return h.role == Replica }):
+		return KindReplication
+	}
+	return KindStandalone
+}
+
+// greet asks all addresses at once.
+func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for _, address := range target.Addresses {
+		all.Go(func() {
+			c := client(address, target.Login, target.timeout())
+			defer func() { _ = c.Close() }()
+			h, err := sayHello(ctx, c)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", address, err))
+				return
+			}
+			hellos = append(hellos, h)
+		})
+	}
+	all.Wait()
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return hellos, errs
+}
+
+func sayHello(ctx context.Context, c *redis.Client) (hello, error) {
+	reply, err := c.Do(ctx, "hello", "3").Result()
+	if IsReply(err) && !isLogin(err) { // before 6.0, or a proxy
+		info, err := c.Info(ctx).Result()
+		if IsReply(err) {
+			return hello{mode: "standalone"}, nil // somebody serves there and tells nothing: a client sees one server
+		}
+		s := ParseInfo("", info)
+		return hello{mode: s.Mode, role: s.Role}, err
+	}
+	if err != nil {
+		return hello{}, err
+	}
+	f := fieldsOf(reply)
+	return hello{mode: textOf(f["mode"]), role: parseRole(textOf(f["role"]))}, err
+}
+
+// Fixed is a Tracker whose map never changes.
+func Fixed(m *Map) Tracker { return fixed{m} }
+
+type fixed struct{ m *Map }
+
+func (f fixed) Map() *Map          { return f.m }
+func (fixed) Refresh(string)       {}
+func (fixed) Moved(uint16, string) {}
+func (fixed) OnChange(func(*Map))  {}
+func (fixed) Close()               {}

@@ -1,0 +1,233 @@
+package workload
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// Command is one operation of the workload commands. Its words may hold the placeholders
+// {key} (a key of the keyspace; the same key wherever it stands twice in one command), {value} (random bytes),
+// {int} (a random integer in [0, Keyspace.Keys)), {user} (the virtual user's number), {seq} (a number that grows by one per request of a source).
+type Command struct {
+	Name   string   `json:"name"`
+	Weight int      `json:"weight"` // > 0, relative to the other commands
+	Words  []string `json:"words"`
+}
+
+// maxWeight bounds a weight.
+const maxWeight = 1_000_000
+
+// commandList is the spec of the workload commands.
+type commandList []Command
+
+func (l commandList) check(*Spec) string {
+	names := map[string]bool{}
+	for i, c := range l {
+		at := fmt.Sprintf("[%d]", i)
+		switch {
+		case c.Name == "":
+			return at + ".name: is empty"
+		case names[c.Name]:
+			return fmt.Sprintf("%s.name: %q stands twice", at, c.Name)
+		case c.Weight < 1 || c.Weight > maxWeight:
+			return fmt.Sprintf("%s.weight: is %d, must be 1 to %d", at, c.Weight, maxWeight)
+		case len(c.Words) == 0 || c.Words[0] == "":
+			return at + ".words: is empty"
+		}
+		names[c.Name] = true
+	}
+	return ""
+}
+
+func (l commandList) mix() mix {
+	operations := make([]Operation, len(l))
+	for i, c := range l {
+		operations[i] = Operation{Name: c.Name, Weight: c.Weight, ReadOnly: onlyReads(c.Words)}
+	}
+	return newMix(operations)
+}
+
+// reads are the commands that replicas carry out (flag readonly of COMMAND) and that load tests use.
+var reads = func() map[string]bool {
+	known := map[string]bool{}
+	for word := range strings.FieldsSeq(`BITCOUNT BITFIELD_RO BITPOS EVALSHA_RO EVAL_RO EXISTS EXPIRETIME FCALL_RO GEODIST GEOHASH GEOPOS GEOSEARCH
+		GET GETBIT GETRANGE HEXISTS HGET HGETALL HKEYS HLEN HMGET HRANDFIELD HSCAN HSTRLEN HVALS LCS LINDEX LLEN LPOS LRANGE MGET PEXPIRETIME
+		PFCOUNT PTTL SCARD SDIFF SINTER SINTERCARD SISMEMBER SMEMBERS SMISMEMBER SORT_RO SRANDMEMBER SSCAN STRLEN SUBSTR SUNION TTL TYPE XLEN
+		XRANGE XREAD XREVRANGE ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK
+		ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION PING ECHO TIME`) {
+		known[word] = true
+	}
+	return known
+}()
+
+func onlyReads(words []string) bool { return len(words) > 0 && reads[strings.ToUpper(words[0])] }
+
+// commands are the workload's commands, encoded.
+type commands struct {
+	mix
+	keyspace  Keyspace
+	templates []*resp.Template
+	keys      []*keyWord // what routes each; nil = nothing does
+	values    *valuePool
+}
+
+func newCommands(s *Spec) (*commands, error) {
+	c := &commands{mix: commandList(s.Commands).mix(), keyspace: s.Keyspace, values: newValuePool(s.Values)}
+	for i, command := range s.Commands {
+		if err := c.compile(withTTL(command.Words, s.Keyspace.TTL), s.Keyspace.Prefix); err != nil {
+			return nil, fmt.Errorf("commands[%d].words: %w", i, err)
+		}
+	}
+	return c, nil
+}
+
+// compile adds an operation's command.
+func (c *commands) compile(words []string, prefix string) error {
+	t, err := resp.Compile(words, prefix)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(words, prefix)
+	if err != nil {
+		return err
+	}
+	c.templates = append(c.templates, t)
+	c.keys = append(c.keys, key)
+	return nil
+}
+
+// withTTL appends PX to a plain SET of {key}: one with a key and a value and nothing else.
+func withTTL(words []string, ttl time.Duration) []string {
+	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") || !strings.Contains(words[1], "{key}") {
+		return words
+	}
+	return append(words[:3:3], "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
+}
+
+// Fill sets this pod's part of the keys where that is asked for.
+func (c *commands) Fill(ctx context.Context, f *Filler) error {
+	if !c.keyspace.Prefill {
+		return nil
+	}
+	return fillKeys(ctx, f, c.keyspace, c.values)
+}
+
+// fillKeys sets the keys of a keyspace.
+func fillKeys(ctx context.Context, f *Filler, k Keyspace, values *valuePool) error {
+	words := withTTL([]string{"SET", "{key}", "{value}"}, k.TTL)
+	t, err := resp.Compile(words, k.Prefix)
+	if err != nil {
+		return err
+	}
+	key, err := keyOf(words, k.Prefix)
+	if err != nil {
+		return err
+	}
+	return f.Write(ctx, Data{What: "keys", Items: k.Keys, Command: "SET", Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
+		chance := newChance(nil, from)
+		var args resp.Args
+		var scratch []byte
+		return func(dst []byte, item, _ int64) ([]byte, int64, uint16) {
+			args.Key, args.Value = item, values.draw(&chance)
+			var slot uint16 = NoSlot
+			if f.NodeOf != nil {
+				slot, scratch = key.slot(scratch, &args)
+			}
+			return t.Append(dst, &args), 1, slot
+		}
+	}})
+}
+
+// Source makes one event loop's requests.
+func (c *commands) Source(number, of int64, slots bool) Source { return c.source(number, of, slots) }
+
+func (c *commands) source(number, of int64, slots bool) *commandSource {
+	chance := newChance(&c.mix, number)
+	return &commandSource{chance: chance, commands: c, slots: slots, draws: newKeyDraw(c.keyspace, number, of, chance)}
+}
+
+type commandSource struct {
+	chance
+	commands *commands
+	draws    *keyDraw
+	slots    bool
+	seq      int64
+	args     resp.Args
+	scratch  []byte // the key of the last slot
+}
+
+// Draw begins a request.
+func (s *commandSource) Draw(op int, r *Request) {
+	r.Key = 0
+	if s.commands.templates[op].UsesKey() {
+		r.Key = s.draws.draw()
+	}
+	s.drawRest(op, r)
+}
+
+// drawRest draws all but the key. {int} stays in state[0] and {seq} in state[1]: they may be a part of the key.
+func (s *commandSource) drawRest(op int, r *Request) {
+	r.Op, r.Slot = op, NoSlot
+	if s.commands.templates[op].UsesInt() {
+		r.state[0] = s.below(s.commands.keyspace.Keys)
+	}
+	r.state[1] = s.seq
+	s.seq++
+	if key := s.commands.keys[op]; s.slots && key != nil {
+		s.take(r)
+		r.Slot, s.scratch = key.slot(s.scratch, &s.args)
+	}
+}
+
+func (s *commandSource) take(r *Request) {
+	s.args.Key, s.args.Int, s.args.User, s.args.Seq = r.Key, r.state[0], r.User, uint64(r.state[1])
+}
+
+func (s *commandSource) Append(dst []byte, r *Request) ([]byte, int) {
+	t := s.commands.templates[r.Op]
+	s.take(r)
+	if t.UsesValue() {
+		s.args.Value = s.commands.values.draw(&s.chance)
+	}
+	return t.Append(dst, &s.args), 1
+}
+
+// keyWord is the word of a command that routes it.
+type keyWord struct{ tmpl *resp.Template }
+
+// keyOf is the first word with {key}, else the second word, as nearly all commands have their first key there; nil where there is none.
+// A guess that is wrong costs a redirection (MOVED), not the request.
+func keyOf(words []string, prefix string) (*keyWord, error) {
+	if len(words) < 2 {
+		return nil, nil
+	}
+	word := words[1]
+	for _, w := range words[1:] {
+		if strings.Contains(w, "{key}") {
+			word = w
+			break
+		}
+	}
+	if strings.Contains(word, "{value}") {
+		return nil, nil // ECHO {value}: no key
+	}
+	t, err := resp.Compile([]string{word}, prefix)
+	if err != nil {
+		return nil, err
+	}
+	return &keyWord{t}, nil
+}
+
+// slot encodes the key into scratch, which it returns for the next time, and tells its slot.
+func (k *keyWord) slot(scratch []byte, a *resp.Args) (uint16, []byte) {
+	scratch = k.tmpl.Append(scratch[:0], a)
+	key := scratch[len("*1\r\n$"):]
+	return topology.SlotOf(key[bytes.IndexByte(key, '\n')+1 : len(key)-2]), scratch
+}

@@ -1,0 +1,312 @@
+package workload
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// uniform is a keyspace with nothing special.
+func uniform(keys int64) Keyspace { return Keyspace{Prefix: "rq:", Keys: keys, Distribution: Uniform} }
+
+// made is the workload of a spec.
+func made(t testing.TB, s Spec) Redis {
+	t.Helper()
+	if s.Keyspace.Keys == 0 {
+		s.Keyspace = uniform(1000)
+	}
+	w, err := New(&s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// words reads encoded commands back.
+func words(t testing.TB, encoded []byte) []string {
+	t.Helper()
+	var commands []string
+	for len(encoded) > 0 {
+		line, rest, _ := bytes.Cut(encoded, []byte("\r\n"))
+		if line[0] != '*' {
+			t.Fatalf("%q is no command", encoded)
+		}
+		encoded = rest
+		var command []string
+		for range atoi(t, line[1:]) {
+			line, rest, _ = bytes.Cut(encoded, []byte("\r\n"))
+			if line[0] != '$' {
+				t.Fatalf("%q is no word", encoded)
+			}
+			n := atoi(t, line[1:])
+			command = append(command, string(rest[:n]))
+			if string(rest[n:n+2]) != "\r\n" {
+				t.Fatalf("the word %q is longer than it says", rest[:n])
+			}
+			encoded = rest[n+2:]
+		}
+		commands = append(commands, strings.Join(command, " "))
+	}
+	return commands
+}
+
+func atoi(t testing.TB, digits []byte) int {
+	t.Helper()
+	n := 0
+	for _, c := range digits {
+		if c < '0' || c > '9' {
+			t.Fatalf("%q is no number", digits)
+		}
+		n = n*10 + int(c-'0')
+	}
+	return n
+}
+
+// first is the first round trip of a request of op.
+func first(s Source, op int, r *Request) ([]byte, int) {
+	s.Draw(op, r)
+	return s.Append(nil, r)
+}
+
+// histogramOf draws n keys and counts them.
+func histogramOf(k Keyspace, n int) []float64 {
+	d := newKeyDraw(k, 0, 1, newChance(nil, 5))
+	counts := make([]float64, k.Keys)
+	for range n {
+		counts[d.draw()]++ // a key outside the keyspace panics
+	}
+	return counts
+}
+
+// chiSquare is Pearson's statistic of counts against expected shares.
+func chiSquare(counts []float64, n float64, expected func(k int) float64) float64 {
+	x := 0.0
+	for k, c := range counts {
+		e := n * expected(k)
+		x += (c - e) * (c - e) / e
+	}
+	return x
+}
+
+func TestKeyDistributions(t *testing.T) {
+	const keys, n = 100, 200_000
+	zipfSum := 0.0
+	for k := range keys {
+		zipfSum += math.Pow(float64(k+1), -1.1)
+	}
+	// The normal distribution's mass of each key's cell, cut at the ends.
+	phi := func(x float64) float64 { return (1 + math.Erf((x-keys/2)/(keys/6.0)/math.Sqrt2)) / 2 }
+	expected := map[Distribution]func(int) float64{
+		Uniform:    func(int) float64 { return 1.0 / keys },
+		Zipf:       func(k int) float64 { return math.Pow(float64(k+1), -1.1) / zipfSum },
+		Gaussian:   func(k int) float64 { return (phi(float64(k+1)) - phi(float64(k))) / (phi(keys) - phi(0)) },
+		Sequential: func(int) float64 { return 1.0 / keys },
+	}
+	for kind, share := range expected {
+		counts := histogramOf(Keyspace{Keys: keys, Distribution: kind}, n)
+		// 99 degrees of freedom: the 99.9 % quantile is 148.2.
+		if x := chiSquare(counts, n, share); x > 148.2 {
+			t.Errorf("%s: chi square %.1f over 148.2", kind, x)
+		}
+	}
+}
+
+func TestOneKeyIsEnough(t *testing.T) {
+	for _, kind := range []Distribution{Uniform, Zipf, Gaussian, Sequential} {
+		if c := histogramOf(Keyspace{Keys: 1, Distribution: kind}, 100); c[0] != 100 {
+			t.Errorf("%s: %v", kind, c)
+		}
+	}
+}
+
+func TestSequentialSourcesBeginAtTheirShare(t *testing.T) {
+	k := Keyspace{Keys: 100, Distribution: Sequential}
+	for number, want := range []int64{0, 25, 50, 75} {
+		d := newKeyDraw(k, int64(number), 4, newChance(nil, 1))
+		for i := range int64(200) {
+			if got := d.draw(); got != (want+i)%100 {
+				t.Fatalf("source %d draw %d is %d, want %d", number, i, got, (want+i)%100)
+			}
+		}
+	}
+}
+
+func TestMixFollowsWeights(t *testing.T) {
+	m := newMix([]Operation{{Weight: 1}, {Weight: 7}, {Weight: 2}})
+	const n = 100_000
+	chance := newChance(&m, 3)
+	for name, pick := range map[string]func(i int64) int{
+		"by random bits":       func(int64) int { return chance.Pick() },
+		"by number of arrival": m.OperationOf,
+	} {
+		counts := make([]float64, 3)
+		for i := range int64(n) {
+			counts[pick(i)]++
+		}
+		// 2 degrees of freedom: the 99.9 % quantile is 13.8.
+		if x := chiSquare(counts, n, func(k int) float64 { return []float64{0.1, 0.7, 0.2}[k] }); x > 13.8 {
+			t.Errorf("%s: %v, chi square %.1f", name, counts, x)
+		}
+	}
+	if m.pick(0) != 0 || m.pick(math.MaxUint64) != 2 {
+		t.Error("the ends of the range are not the first and the last operation")
+	}
+}
+
+func TestValuesHaveTheirSizes(t *testing.T) {
+	chance := newChance(nil, 9)
+	fixed := newValuePool(Values{MinBytes: 32, MaxBytes: 32})
+	ranged := newValuePool(Values{MinBytes: 10, MaxBytes: 13})
+	empty := newValuePool(Values{})
+	sizes := map[int]int{}
+	different := map[string]bool{}
+	for range 4000 {
+		v := fixed.draw(&chance)
+		different[string(v)] = true
+		if len(v) != 32 || len(empty.draw(&chance)) != 0 {
+			t.Fatalf("%d bytes, want 32", len(v))
+		}
+		sizes[len(ranged.draw(&chance))]++
+	}
+	for size := 10; size <= 13; size++ {
+		if sizes[size] < 800 {
+			t.Errorf("size %d came %d times of 4000, want about 1000", size, sizes[size])
+		}
+	}
+	if len(sizes) != 4 || len(different) < 3000 {
+		t.Errorf("sizes %v, %d different values of 4000", sizes, len(different))
+	}
+}
+
+func TestTTLGoesToPlainSets(t *testing.T) {
+	tests := []struct {
+		words string
+		want  string
+	}{
+		{"SET {key} {value}", "SET {key} {value} PX 1500"},
+		{"set {key} x", "set {key} x PX 1500"},
+		{"SET {key} {value} NX", "SET {key} {value} NX"},
+		{"SET other {value}", "SET other {value}"},
+		{"GET {key}", "GET {key}"},
+	}
+	for _, tt := range tests {
+		if got := strings.Join(withTTL(strings.Fields(tt.words), 1500*time.Millisecond), " "); got != tt.want {
+			t.Errorf("%s becomes %s, want %s", tt.words, got, tt.want)
+		}
+	}
+	if got := withTTL([]string{"SET", "{key}", "x"}, 0); len(got) != 3 {
+		t.Errorf("without a TTL SET becomes %v", got)
+	}
+}
+
+func TestSourceRepeatsAndCounts(t *testing.T) {
+	w := made(t, Spec{
+		Commands: []Command{{Name: "a", Weight: 1, Words: []string{"X", "{key}", "{int}", "{user}", "{seq}", "{value}"}}},
+		Values:   Values{MinBytes: 4, MaxBytes: 4},
+	})
+	make3 := func(number int64) string {
+		s := w.Source(number, 10, false)
+		var out []byte
+		for range 3 {
+			r := Request{User: 77}
+			s.Draw(s.Pick(), &r)
+			var n int
+			if out, n = s.Append(out, &r); n != 1 {
+				t.Fatalf("%d replies to one command", n)
+			}
+		}
+		return string(out)
+	}
+	if first, second := make3(1), make3(1); first != second {
+		t.Error("the same source makes other requests the second time")
+	}
+	if make3(1) == make3(2) {
+		t.Error("two sources make the same requests")
+	}
+	for _, want := range []string{"$2\r\n77\r\n$1\r\n0\r\n", "$2\r\n77\r\n$1\r\n1\r\n", "$2\r\n77\r\n$1\r\n2\r\n"} {
+		if !strings.Contains(make3(1), want) {
+			t.Errorf("%q lacks %q", make3(1), want)
+		}
+	}
+}
+
+// Requests that are drawn first and encoded later, in another order or twice, keep what was drawn.
+func TestRequestsKeepWhatWasDrawn(t *testing.T) {
+	w := made(t, Spec{Commands: []Command{{Name: "a", Weight: 1, Words: []string{"GET", "{key}:{int}:{user}:{seq}"}}}})
+	s := w.Source(0, 1, true)
+	requests := []Request{{User: 1}, {User: 2}, {User: 3}}
+	for i := range requests {
+		s.Draw(0, &requests[i])
+	}
+	seen := map[string]bool{}
+	for _, i := range []int{2, 0, 1} {
+		r := &requests[i]
+		once, _ := s.Append(nil, r)
+		again, _ := s.Append(nil, r)
+		key := strings.Fields(words(t, once)[0])[1]
+		if !bytes.Equal(once, again) || seen[key] {
+			t.Errorf("request %d is %q, then %q", i, once, again)
+		}
+		seen[key] = true
+		if got := topology.SlotOf([]byte(key)); got != r.Slot {
+			t.Errorf("%s is in slot %d, the request says %d", key, got, r.Slot)
+		}
+	}
+}
+
+func TestSlots(t *testing.T) {
+	// Of redis-server 7.0.15's CLUSTER KEYSLOT; 123456789 is the specification's own check.
+	for key, want := range map[string]uint16{
+		"123456789": 0x31C3, "": 0, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
+		"foo{}{bar}": 8363, "foo{{bar}}zap": 4015, "foo{bar}{zap}": 5061,
+	} {
+		if got := topology.SlotOf([]byte(key)); got != want {
+			t.Errorf("SlotOf(%q) = %d, want %d", key, got, want)
+		}
+	}
+}
+
+func TestWhatRoutesACommand(t *testing.T) {
+	tests := []struct {
+		words []string
+		key   string // "" = nothing routes it
+	}{
+		{[]string{"GET", "{key}"}, "rq:0"},
+		{[]string{"EVAL", "return 1", "1", "{key}"}, "rq:0"},
+		{[]string{"LPUSH", "queue", "{value}"}, "queue"},
+		{[]string{"HGET", "user:{user}", "name"}, "user:7"},
+		{[]string{"ECHO", "{value}"}, ""},
+		{[]string{"PING"}, ""},
+	}
+	for _, tt := range tests {
+		w := made(t, Spec{Commands: []Command{{Name: "a", Weight: 1, Words: tt.words}}, Keyspace: uniform(1)})
+		want := uint16(NoSlot)
+		if tt.key != "" {
+			want = topology.SlotOf([]byte(tt.key))
+		}
+		r := Request{User: 7}
+		w.Source(0, 1, true).Draw(0, &r)
+		if r.Slot != want {
+			t.Errorf("%v: slot %d, want %d", tt.words, r.Slot, want)
+		}
+		w.Source(0, 1, false).Draw(0, &r)
+		if r.Slot != NoSlot {
+			t.Errorf("%v: slot %d without being asked", tt.words, r.Slot)
+		}
+	}
+}
+
+func TestReadsMayGoToReplicas(t *testing.T) {
+	w := made(t, Spec{Commands: []Command{
+		{Name: "a", Weight: 1, Words: []string{"get", "{key}"}}, {Name: "b", Weight: 1, Words: []string{"GETDEL", "{key}"}}, {Name: "c", Weight: 1, Words: []string{"SET", "{key}", "1"}},
+	}})
+	for i, want := range []bool{true, false, false} {
+		if o := w.Operations()[i]; o.ReadOnly != want {
+			t.Errorf("%s: read only is %v, want %v", o.Name, o.ReadOnly, want)
+		}
+	}
+}

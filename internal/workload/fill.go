@@ -1,0 +1,212 @@
+package workload
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redquake/redquake/internal/resp"
+)
+
+// How data is written before the start: few connections, deep pipelines.
+const (
+	fillConnections = 4
+	fillCommands    = 256
+	fillBytes       = 256 << 10 // of one batch at most, unless one command is larger
+	fillPatience    = 10 * time.Second
+	progressEvery   = 500 * time.Millisecond
+)
+
+// Filler writes a workload's data before the start, at pipeline speed.
+type Filler struct {
+	Pod, Pods int // this pod writes the Pod-th of Pods equal stretches
+	// Dial makes a connection, ready for commands, to node, as NodeOf counts them.
+	Dial func(ctx context.Context, node int) (net.Conn, error)
+	// NodeOf is the node that holds a slot, from 0; nil where there is only node 0, the primary.
+	NodeOf func(slot uint16) int
+	// Progress is told every half second how much of this pod's part is written; it may be nil.
+	Progress func(what string, done, total int64)
+}
+
+// FillError is why data could not be written: a reply that is an error, or what broke the connection.
+type FillError struct {
+	Address string
+	Command string // its first word
+	Reply   string // "" where there was none
+	Err     error  // nil where Reply says it
+}
+
+func (e *FillError) Error() string {
+	if e.Reply != "" {
+		return fmt.Sprintf("prefilling: %s refuses %s: %s", e.Address, e.Command, e.Reply)
+	}
+	return fmt.Sprintf("prefilling at %s: %v", e.Address, e.Err)
+}
+
+func (e *FillError) Unwrap() error { return e.Err }
+
+// Data is what a workload wants written: items 0 to Items-1, over all pods.
+type Data struct {
+	What    string // what an item is, in the plural: for progress
+	Items   int64
+	Command string // the commands' first word, for errors
+	// Encoder makes the commands of one writer, which begins at item from. The encoder appends one command for some of the items from item on,
+	// before end; it returns how many, and the slot of the command's key.
+	Encoder func(from int64) func(dst []byte, item, end int64) (out []byte, items int64, slot uint16)
+}
+
+// Write writes this pod's part of the data over several connections. It returns the first error, as Redis.Fill says.
+func (f *Filler) Write(ctx context.Context, d Data) error {
+	from, to := stretch(d.Items, int64(f.Pods), int64(f.Pod))
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var done atomic.Int64
+	var all sync.WaitGroup
+	writers := min(fillConnections, max(1, to-from))
+	for i := range writers {
+		first, end := stretch(to-from, writers, i)
+		w := &writer{filler: f, data: &d, encode: d.Encoder(from + first), lines: map[int]*line{}, done: &done}
+		all.Go(func() {
+			if err := w.write(ctx, from+first, from+end); err != nil {
+				cancel(err)
+			}
+		})
+	}
+	finished := make(chan struct{})
+	go func() { all.Wait(); close(finished) }()
+	tick := time.NewTicker(progressEvery)
+	defer tick.Stop()
+	for {
+		if f.Progress != nil {
+			f.Progress(d.What, done.Load(), to-from)
+		}
+		select {
+		case <-finished:
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+	}
+}
+
+// stretch is part's stretch [from, to) when total things in a row are cut into parts of equal length, give or take one.
+func stretch(total, parts, part int64) (from, to int64) {
+	long := total % parts
+	from = total/parts*part + min(part, long)
+	to = from + total/parts
+	if part < long {
+		to++
+	}
+	return from, to
+}
+
+// writer writes a stretch of items over connections of its own, one for each node that it meets.
+type writer struct {
+	filler *Filler
+	data   *Data
+	encode func(dst []byte, item, end int64) ([]byte, int64, uint16)
+	lines  map[int]*line
+	done   *atomic.Int64
+}
+
+// line is a connection with the batch that is to go over it.
+type line struct {
+	conn     net.Conn
+	in       *bufio.Reader
+	stop     func() bool // ends the watch over ctx
+	out      []byte
+	commands int
+	items    int64
+}
+
+func (w *writer) write(ctx context.Context, item, end int64) error {
+	defer func() {
+		for _, l := range w.lines {
+			l.stop()
+			_ = l.conn.Close()
+		}
+	}()
+	var one []byte
+	for item < end {
+		var items int64
+		var slot uint16
+		one, items, slot = w.encode(one[:0], item, end)
+		item += items
+		l, err := w.line(ctx, slot)
+		if err != nil {
+			return err
+		}
+		l.out = append(l.out, one...)
+		l.commands++
+		l.items += items
+		if l.commands == fillCommands || len(l.out) >= fillBytes {
+			if err := w.flush(ctx, l); err != nil {
+				return err
+			}
+		}
+	}
+	for _, l := range w.lines {
+		if err := w.flush(ctx, l); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line is the connection to the node that holds slot.
+func (w *writer) line(ctx context.Context, slot uint16) (*line, error) {
+	node := 0
+	if w.filler.NodeOf != nil {
+		node = w.filler.NodeOf(slot)
+	}
+	if l := w.lines[node]; l != nil {
+		return l, nil
+	}
+	c, err := w.filler.Dial(ctx, node)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	l := &line{conn: c, in: bufio.NewReaderSize(c, 16<<10), stop: context.AfterFunc(ctx, func() { _ = c.Close() })}
+	w.lines[node] = l
+	return l, nil
+}
+
+// flush sends the line's batch and reads its replies.
+func (w *writer) flush(ctx context.Context, l *line) error {
+	if err := l.exchange(w.data.Command); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return err
+	}
+	w.done.Add(l.items)
+	l.out, l.commands, l.items = l.out[:0], 0, 0
+	return nil
+}
+
+func (l *line) exchange(command string) error {
+	address := l.conn.RemoteAddr().String()
+	broken := func(err error) error { return &FillError{Address: address, Command: command, Err: err} }
+	if err := l.conn.SetDeadline(time.Now().Add(fillPatience)); err != nil {
+		return broken(err)
+	}
+	if _, err := l.conn.Write(l.out); err != nil {
+		return broken(err)
+	}
+	for range l.commands {
+		v, err := resp.ReadValue(l.in)
+		if err != nil {
+			return broken(err)
+		}
+		if v.IsError() {
+			return &FillError{Address: address, Command: command, Reply: v.Text}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+package workload
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// zipfExponent is s in P(k) ~ (1+k)^-s.
+const zipfExponent = 1.1
+
+// keyDraw draws one source's key numbers, in [0, keys).
+type keyDraw struct {
+	kind Distribution
+	keys int64
+	next int64 // Sequential
+	from chance
+	zipf *rand.Zipf
+}
+
+// newKeyDraw is the drawing of one of so many sources over all pods.
+func newKeyDraw(k Keyspace, number, of int64, from chance) *keyDraw {
+	d := &keyDraw{kind: k.Distribution, keys: k.Keys, from: from}
+	switch k.Distribution {
+	case Zipf:
+		d.zipf = rand.NewZipf(from.rng, zipfExponent, 1, uint64(k.Keys-1))
+	case Sequential:
+		d.next = int64(float64(k.Keys) * float64(number) / float64(of))
+	}
+	return d
+}
+
+func (d *keyDraw) draw() int64 {
+	switch d.kind {
+	case Zipf:
+		return int64(d.zipf.Uint64())
+	case Gaussian:
+		return d.gaussian()
+	case Sequential:
+		k := d.next % d.keys
+		d.next = k + 1
+		return k
+	}
+	return d.from.below(d.keys)
+}
+
+// gaussian draws again what falls outside: 0.27 % of the draws, as the ends are three standard deviations away.
+func (d *keyDraw) gaussian() int64 {
+	n := float64(d.keys)
+	for {
+		if k := math.Floor(n/2 + d.from.rng.NormFloat64()*n/6); k >= 0 && k < n {
+			return int64(k)
+		}
+	}
+}

@@ -1,0 +1,75 @@
+package workload
+
+import (
+	"math/bits"
+	"math/rand/v2"
+)
+
+// mix is a workload's operations and the choice among them by weight.
+type mix struct {
+	operations []Operation
+	tallies    []string
+	upTo       []uint64 // sum of the weights up to and including each
+}
+
+func newMix(operations []Operation, tallies ...string) mix {
+	m := mix{operations: operations, tallies: tallies}
+	var sum uint64
+	for _, o := range operations {
+		sum += uint64(o.Weight)
+		m.upTo = append(m.upTo, sum)
+	}
+	return m
+}
+
+// Operations are in the order of every record.
+func (m *mix) Operations() []Operation { return m.operations }
+
+// Tallies are names of further counters.
+func (m *mix) Tallies() []string { return m.tallies }
+
+// OperationOf is the operation of arrival i of an open loop.
+func (m *mix) OperationOf(arrival int64) int { return m.pick(mix64(uint64(arrival))) }
+
+// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 where the weights' sum is under 2^32.
+func (m *mix) pick(bits uint64) int {
+	if len(m.upTo) == 1 {
+		return 0
+	}
+	x := (bits >> 32) * m.upTo[len(m.upTo)-1] >> 32
+	for i, up := range m.upTo {
+		if x < up {
+			return i
+		}
+	}
+	return len(m.upTo) - 1
+}
+
+// mix64 turns a counter into well spread bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func mix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// chance is the randomness of one source or caller: the same number gives the same.
+type chance struct {
+	mix *mix
+	pcg *rand.PCG
+	rng *rand.Rand // over pcg
+}
+
+func newChance(m *mix, number int64) chance {
+	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
+	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
+}
+
+// Pick is the operation of a closed loop's next request.
+func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
+
+// below is a random number in [0, n). The bias is under n/2^64.
+func (c *chance) below(n int64) int64 {
+	hi, _ := bits.Mul64(c.pcg.Uint64(), uint64(n))
+	return int64(hi)
+}

@@ -1,0 +1,123 @@
+package workload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/internal/resp"
+)
+
+// RateLimiter is a fixed-window limiter as applications build it: INCR of the limited user's counter, and PEXPIRE of it when that was the
+// first request of its window. The limited users are the keys of the keyspace, drawn by its distribution.
+//
+// The two commands are not atomic, which is the pattern's known weakness: where the second one is lost, as in a failover, that user's
+// window never ends. Its counter lives on and the user is denied for good. The tally denied shows it.
+type RateLimiter struct {
+	Limit  int64         `json:"limit"`  // requests per window and user that are allowed; at least 1
+	Window time.Duration `json:"window"` // at least 1ms
+}
+
+// The tallies of a rate limiter.
+const (
+	tallyAllowed = iota
+	tallyDenied
+)
+
+func (l *RateLimiter) check(*Spec) string {
+	switch {
+	case l.Limit < 1:
+		return fmt.Sprintf("limit: is %d, must be at least 1", l.Limit)
+	case l.Window < time.Millisecond:
+		return fmt.Sprintf("window: is %s, must be at least 1ms", l.Window)
+	}
+	return ""
+}
+
+func (l *RateLimiter) mix() mix {
+	return newMix([]Operation{{Name: "check", Weight: 1}}, "allowed", "denied")
+}
+
+type rateLimiter struct {
+	mix
+	spec     *RateLimiter
+	keyspace Keyspace
+	prefix   string
+	incr     []byte
+	pexpire  []byte
+	key      *keyWord
+}
+
+func newRateLimiter(s *Spec) (*rateLimiter, error) {
+	l := &rateLimiter{mix: s.RateLimiter.mix(), spec: s.RateLimiter, keyspace: s.Keyspace, prefix: s.Keyspace.Prefix + "limit:"}
+	l.incr, l.pexpire = head(2, "INCR"), head(3, "PEXPIRE")
+	var err error
+	l.key, err = keyOf([]string{"INCR", "{key}"}, l.prefix)
+	return l, err
+}
+
+// Fill has nothing to make.
+func (l *rateLimiter) Fill(context.Context, *Filler) error { return nil }
+
+// Source makes one event loop's requests.
+func (l *rateLimiter) Source(number, of int64, slots bool) Source {
+	chance := newChance(&l.mix, number)
+	return &rateLimiterSource{chance: chance, limiter: l, slots: slots, draws: newKeyDraw(l.keyspace, number, of, chance)}
+}
+
+type rateLimiterSource struct {
+	chance
+	limiter *rateLimiter
+	draws   *keyDraw
+	slots   bool
+	args    resp.Args
+	scratch []byte // the key of the last slot
+}
+
+// Draw chooses the limited user.
+func (s *rateLimiterSource) Draw(op int, r *Request) {
+	r.Op, r.Key, r.Slot, r.step = op, s.draws.draw(), NoSlot, 0
+	if s.slots {
+		s.args.Key = r.Key
+		r.Slot, s.scratch = s.limiter.key.slot(s.scratch, &s.args)
+	}
+}
+
+// Append encodes INCR.
+func (s *rateLimiterSource) Append(dst []byte, r *Request) ([]byte, int) {
+	r.step = 0
+	return appendNumber(append(dst, s.limiter.incr...), s.limiter.prefix, r.Key), 1
+}
+
+// Follows is true: what INCR answers decides.
+func (s *rateLimiterSource) Follows(int) bool { return true }
+
+// Next counts the answer, and ends the window where it has just begun.
+func (s *rateLimiterSource) Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int) {
+	if r.step > 0 || len(replies) == 0 {
+		return dst, 0
+	}
+	r.step = 1
+	if over(replies[0].Text, s.limiter.spec.Limit) {
+		tally[tallyDenied]++
+	} else {
+		tally[tallyAllowed]++
+	}
+	if replies[0].Text != "1" {
+		return dst, 0
+	}
+	dst = append(dst, s.limiter.pexpire...)
+	dst = appendNumber(dst, s.limiter.prefix, r.Key)
+	return appendNumber(dst, "", s.limiter.spec.Window.Milliseconds()), 1
+}
+
+// over says whether a number in decimal digits is above the limit.
+func over(digits string, limit int64) bool {
+	n := int64(0)
+	for _, c := range []byte(digits) {
+		if n = n*10 + int64(c-'0'); n > limit {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,61 @@
+package workload
+
+import (
+	"time"
+)
+
+// Reading is a figure that a workload makes of its tallies. Exactly one of the values tells; the others are nil.
+type Reading struct {
+	Name  string
+	Count *uint64
+	Share *float64       // in [0, 1]
+	Mean  *time.Duration // of one of what is named
+}
+
+// Readings are what the spec's tallies say, given in the order of Tallies, for people and scripts; nil for workloads without tallies.
+func (s *Spec) Readings(tallies []uint64) []Reading {
+	if len(tallies) == 0 || len(tallies) != len(s.Tallies()) {
+		return nil
+	}
+	switch {
+	case s.RateLimiter != nil:
+		return readings{}.count("allowed", tallies[tallyAllowed]).count("denied", tallies[tallyDenied]).share("deniedShare", tallies[tallyDenied], tallies[tallyAllowed])
+	case s.CacheAside != nil:
+		hits, misses := tallies[tallyHits], tallies[tallyMisses]
+		return readings{}.count("hits", hits).count("misses", misses).share("hitRatio", hits, misses).
+			mean("cacheTime", tallies[tallyCacheMicros], hits+misses).mean("databaseTime", tallies[tallyDatabaseMicros], misses)
+	case s.HTTP != nil:
+		var r readings
+		answers := uint64(0)
+		for i, name := range httpTallies[:tallyConnects] {
+			if n := tallies[tallyStatus1xx+i]; n > 0 {
+				r = r.count(name, n)
+				answers += n
+			}
+		}
+		return r.count("connects", tallies[tallyConnects]).mean("connectTime", tallies[tallyConnectMicros], tallies[tallyConnects]).
+			mean("firstByteTime", tallies[tallyFirstByteMicros], answers).mean("bodyTime", tallies[tallyBodyMicros], answers)
+	}
+	return nil
+}
+
+type readings []Reading
+
+func (r readings) count(name string, n uint64) readings {
+	return append(r, Reading{Name: name, Count: &n})
+}
+
+// share is of part among part and rest.
+func (r readings) share(name string, part, rest uint64) readings {
+	if part+rest == 0 {
+		return r
+	}
+	return append(r, Reading{Name: name, Share: new(float64(part) / float64(part+rest))})
+}
+
+func (r readings) mean(name string, micros, of uint64) readings {
+	if of == 0 {
+		return r
+	}
+	return append(r, Reading{Name: name, Mean: new(time.Duration(micros) * time.Microsecond / time.Duration(of))})
+}
