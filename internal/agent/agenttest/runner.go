@@ -1,0 +1,135 @@
+// Package agenttest has a load without Redis, and agents on loopback addresses that run it: for tests of both sides of the wire.
+package agenttest
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Interval returns what pod records for the interval index with so many operations: the same figures for the same arguments, other ones for
+// others, with every field in use.
+func Interval(pod int, index int64, ops int, step time.Duration) sample.Interval {
+	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
+	begin := index * int64(step)
+	iv := sample.Interval{
+		Index: index, Pods: 1, Ops: make([]sample.Op, ops), Probe: op(draw),
+		FirstError: begin + draw.Int64N(int64(step)), FirstOK: begin + draw.Int64N(int64(step)/2),
+		MaxLag: draw.Int64N(1e6), Connections: draw.IntN(50),
+	}
+	iv.LastError, iv.LastOK = iv.FirstError, iv.FirstOK+int64(step)/2-1
+	for i := range iv.Ops {
+		iv.Ops[i] = op(draw)
+	}
+	if index%7 == 3 {
+		from := begin - int64(step) + draw.Int64N(1000)
+		iv.Gaps = []sample.Gap{{From: from, To: from + 7e6}}
+	}
+	if index%10 == 0 && pod == 0 {
+		iv.Servers = []sample.Server{{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100}}
+	}
+	return iv
+}
+
+func op(draw *rand.Rand) sample.Op {
+	o := sample.Op{Counts: sample.Counts{OK: 1 + draw.Uint64N(1000), Fail: draw.Uint64N(3), Unknown: draw.Uint64N(3), BytesOut: draw.Uint64N(1e6), BytesIn: draw.Uint64N(1e6)}}
+	o.Sent = o.OK + o.Fail + o.Unknown
+	o.Due = o.Sent
+	o.Errors[sample.ClassReadOnly], o.Errors[sample.ClassTimeout] = o.Fail, o.Unknown
+	var latency sample.Histogram
+	for range 20 {
+		latency.Record(1000 + draw.Int64N(5e6))
+	}
+	o.Latency = latency.AppendTo(nil)
+	return o
+}
+
+// Runner is a scripted load: after Prepare it delivers Interval(Pod, i, Ops, Step) for i < Intervals, each when it is over.
+type Runner struct {
+	Pod, Ops  int
+	Step      time.Duration
+	Intervals int64
+
+	Preparing  time.Duration // how long Prepare takes
+	PrepareErr error
+	FailAfter  int64 // with RunErr or Panic: after so many intervals
+	RunErr     error
+	Panic      any
+	Late       time.Duration // how long after the start instant the load begins
+
+	Verifying time.Duration // how long Verify takes
+	Ledger    *ledger.Result
+	VerifyErr error
+
+	mu      sync.Mutex
+	started time.Time
+}
+
+// Prepare says "prefilled 50 %", waits, and returns PrepareErr.
+func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
+	progress("prefilled 50 %")
+	if err := waitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
+		return err
+	}
+	return r.PrepareErr
+}
+
+// Run delivers the intervals.
+func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error {
+	if err := waitUntil(ctx, start.Add(r.Late)); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	r.started = time.Now()
+	r.mu.Unlock()
+	for i := range r.Intervals {
+		if i == r.FailAfter && r.Panic != nil {
+			panic(r.Panic)
+		}
+		if i == r.FailAfter && r.RunErr != nil {
+			return r.RunErr
+		}
+		if err := waitUntil(ctx, start.Add(time.Duration(i+1)*r.Step)); err != nil {
+			return err
+		}
+		iv := Interval(r.Pod, i, r.Ops, r.Step)
+		sink(&iv)
+	}
+	return nil
+}
+
+// Verify waits, says "reading", and returns Ledger and VerifyErr.
+func (r *Runner) Verify(ctx context.Context, progress func(string)) (*ledger.Result, error) {
+	progress("reading")
+	if err := waitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
+		return nil, err
+	}
+	return r.Ledger, r.VerifyErr
+}
+
+// StartedAt is when Run began to deliver.
+func (r *Runner) StartedAt() time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.started
+}
+
+// Server is a fixed reading.
+func (r *Runner) Server() *sample.Server {
+	return &sample.Server{Name: "redis", Version: "7.0.15", Role: "master"}
+}
+
+func waitUntil(ctx context.Context, at time.Time) error {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,105 @@
+package agent
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"time"
+
+	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// Runner is the load itself; *load.Runner is one.
+type Runner interface {
+	// Prepare dials and pre-fills. It may be long; progress is called with sentences for people.
+	Prepare(ctx context.Context, progress func(string)) error
+	// Run waits for start, runs the load, and calls sink with every interval in the order of the grid, from index 0, zero intervals too.
+	// The interval may be reused once sink has returned. Run returns when no further interval will come; soon after ctx ends.
+	Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error
+	// Server is the first reading of INFO, nil before it was made. Safe while Prepare and Run go on.
+	Server() *sample.Server
+}
+
+// layouter is a Runner that tells how the deployment looked when it was found out; nil before. Safe while Prepare and Run go on.
+type layouter interface{ Layout() *topology.Map }
+
+// starter is a Runner that tells when its load really began: zero before. Safe while Run goes on.
+type starter interface{ StartedAt() time.Time }
+
+// stepper is a Runner whose rate can be changed while Run goes on.
+type stepper interface {
+	Step(at time.Duration, rate float64) error
+}
+
+// verifier is a Runner that can read back what its load acknowledged. Verify is called after Run, where the plan asks for it.
+// A nil result says that there was nothing to verify.
+type verifier interface {
+	Verify(ctx context.Context, progress func(string)) (*ledger.Result, error)
+}
+
+// Defaults of Config.
+const (
+	DefaultLinger      = 15 * time.Minute
+	DefaultDrain       = 20 * time.Second
+	DefaultMaxBuffered = 64 << 20
+	DefaultVerifyLimit = 5 * time.Minute
+)
+
+// Config is what an agent needs. Plan, Runner, Token and Certificate must be set.
+type Config struct {
+	Plan        *load.Plan
+	Pod         int // in [0, Plan.Pods)
+	Runner      Runner
+	Token       string
+	Certificate tls.Certificate
+
+	Listen      string        // host:port; default ":7379"
+	Listener    net.Listener  // a TCP listener to use instead of Listen; Serve closes it
+	Linger      time.Duration // how long an agent that has ended waits for its release; default 15 min
+	Drain       time.Duration // the same once ctx has ended; default 20 s
+	MaxBuffered int           // bytes of encoded intervals kept for pulling; beyond it the oldest go and count as Lost; default 64 MiB
+	VerifyLimit time.Duration // how long reading the ledger back may take; default 5 min
+	Epoch       time.Time     // zero of the pod's clock, with a monotonic reading; default: when Serve is called
+	Logger      *slog.Logger  // default: slog.Default()
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Plan == nil || c.Runner == nil:
+		return c, errors.New("agent: no plan or no runner")
+	case c.Pod < 0 || c.Pod >= c.Plan.Pods:
+		return c, fmt.Errorf("agent: pod %d is not one of the plan's %d", c.Pod, c.Plan.Pods)
+	case c.Token == "":
+		return c, errors.New("agent: no token")
+	case len(c.Certificate.Certificate) == 0:
+		return c, errors.New("agent: no certificate")
+	}
+	if c.Listen == "" {
+		c.Listen = fmt.Sprintf(":%d", Port)
+	}
+	if c.Linger == 0 {
+		c.Linger = DefaultLinger
+	}
+	if c.Drain == 0 {
+		c.Drain = DefaultDrain
+	}
+	if c.MaxBuffered == 0 {
+		c.MaxBuffered = DefaultMaxBuffered
+	}
+	if c.VerifyLimit == 0 {
+		c.VerifyLimit = DefaultVerifyLimit
+	}
+	if c.Epoch.IsZero() {
+		c.Epoch = time.Now()
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c, nil
+}

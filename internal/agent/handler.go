@@ -1,0 +1,166 @@
+package agent
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxBody is the longest request body, in bytes.
+const maxBody = 4 << 10
+
+// handler answers the protocol. Without the token everything is 401, known path or not.
+func (p *process) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+PathStatus, p.serveStatus)
+	mux.HandleFunc("POST "+PathStart, p.serveStart)
+	mux.HandleFunc("POST "+PathStep, p.serveStep)
+	mux.HandleFunc("GET "+PathIntervals, p.serveIntervals)
+	mux.HandleFunc("POST "+PathStop, func(w http.ResponseWriter, _ *http.Request) {
+		p.stop()
+		w.WriteHeader(http.StatusNoContent)
+	})
+	mux.HandleFunc("POST "+PathRelease, func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, p.release())
+	})
+	want := sha256.Sum256([]byte(p.cfg.Token)) // hashed: the comparison's time tells nothing of the length either
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+		got := sha256.Sum256([]byte(token))
+		if subtle.ConstantTimeCompare(got[:], want[:]) != 1 || !ok {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// answer is 204, or 409 with the reason.
+func answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (p *process) serveStatus(w http.ResponseWriter, _ *http.Request) {
+	body, err := json.Marshal(p.status())
+	if err != nil {
+		http.Error(w, "status cannot be encoded", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Write(body) // a broken connection is the caller's to see
+}
+
+func (p *process) serveStart(w http.ResponseWriter, r *http.Request) {
+	var request StartRequest
+	if !decode(r, &request) || request.At <= 0 {
+		http.Error(w, "not a start request", http.StatusBadRequest)
+		return
+	}
+	answer(w, p.setStart(request))
+}
+
+func (p *process) serveStep(w http.ResponseWriter, r *http.Request) {
+	var request StepRequest
+	if !decode(r, &request) || request.At <= 0 || request.Rate < 0 {
+		http.Error(w, "not a step", http.StatusBadRequest)
+		return
+	}
+	answer(w, p.step(request))
+}
+
+// decode reads a request's body, strictly.
+func decode(r *http.Request, into any) bool {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	return decoder.Decode(into) == nil
+}
+
+// pull is a request for intervals.
+type pull struct {
+	after, ack uint64
+	wait       time.Duration
+	instance   string
+}
+
+func parsePull(query url.Values) (pull, error) {
+	request := pull{instance: query.Get("instance")}
+	var err error
+	for name, into := range map[string]*uint64{"after": &request.after, "ack": &request.ack} {
+		if text := query.Get(name); text != "" {
+			if *into, err = strconv.ParseUint(text, 10, 63); err != nil {
+				return pull{}, errors.New(name + " is not a sequence number")
+			}
+		}
+	}
+	if text := query.Get("wait"); text != "" {
+		if request.wait, err = time.ParseDuration(text); err != nil || request.wait < 0 {
+			return pull{}, errors.New("wait is not a duration")
+		}
+	}
+	if request.ack > request.after {
+		return pull{}, errors.New("ack is beyond after")
+	}
+	request.wait = min(request.wait, MaxWait)
+	return request, nil
+}
+
+func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
+	request, err := parsePull(r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	timer := time.NewTimer(request.wait)
+	defer timer.Stop()
+	expired := request.wait == 0
+	for {
+		p.mu.Lock()
+		if request.instance != "" && request.instance != p.instance {
+			p.mu.Unlock()
+			answer(w, errConflict("this is another process: the pod has restarted"))
+			return
+		}
+		if request.after > p.record.last {
+			p.mu.Unlock()
+			answer(w, errConflict("after is beyond the record"))
+			return
+		}
+		p.record.acknowledge(request.ack)
+		batch, size := p.record.after(request.after, MaxBatch)
+		state, last, lost, news := p.state, p.record.last, p.record.lost, p.news
+		p.mu.Unlock()
+
+		if len(batch) > 0 || expired || state.Ended() {
+			header := w.Header()
+			header.Set("Content-Type", "application/octet-stream")
+			header.Set("Content-Length", strconv.Itoa(size)) // so that a cut answer is seen
+			header.Set(HeaderState, string(state))
+			header.Set(HeaderLastSeq, strconv.FormatUint(last, 10))
+			header.Set(HeaderLost, strconv.FormatUint(lost, 10))
+			for _, f := range batch {
+				if _, err := w.Write(f.data); err != nil {
+					return
+				}
+			}
+			return
+		}
+		select {
+		case <-news:
+		case <-timer.C:
+			expired = true
+		case <-r.Context().Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,304 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// process is one agent's life: prepare, wait for the start, run, be pulled, be released.
+type process struct {
+	cfg      Config
+	instance string
+
+	ended    chan struct{} // closed when no further interval will come
+	released chan struct{} // closed by the release
+
+	mu        sync.Mutex
+	state     State
+	reason    string
+	message   string
+	startAt   int64
+	startedAt int64
+	start     chan time.Time // buffered: the one start
+	stopped   bool           // the load was aborted
+	stopLoad  context.CancelFunc
+	record    record
+	ledger    *ledger.Result
+	news      chan struct{} // closed and replaced when the record grows or the state changes
+}
+
+func newProcess(cfg Config) *process {
+	return &process{
+		cfg:      cfg,
+		instance: rand.Text(),
+		ended:    make(chan struct{}),
+		released: make(chan struct{}),
+		state:    Preparing,
+		start:    make(chan time.Time, 1),
+		record:   record{limit: cfg.MaxBuffered},
+		news:     make(chan struct{}),
+	}
+}
+
+// now is the pod's clock.
+func (p *process) now() int64 { return int64(time.Since(p.cfg.Epoch)) }
+
+// work leads the runner through its life. It returns when the load is over; ctx ends it early.
+func (p *process) work(ctx context.Context) {
+	loadCtx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.mu.Lock()
+	p.stopLoad = cancel
+	if p.stopped {
+		cancel()
+	}
+	p.mu.Unlock()
+	defer close(p.ended)
+
+	err := p.runSafely(loadCtx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.stopped && (err == nil || errors.Is(err, context.Canceled)):
+		p.state, p.message = Finished, "stopped"
+	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
+		p.state, p.reason, p.message = Failed, ReasonTerminated, "the pod was told to end before its load was over"
+	case err != nil:
+		p.state, p.reason, p.message = Failed, reasonOf(err), messageOf(err)
+	default:
+		p.state, p.message = Finished, ""
+	}
+	p.tell()
+	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message, "intervals", p.record.last)
+}
+
+// runSafely prepares and runs; a panic becomes an error.
+func (p *process) runSafely(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			p.cfg.Logger.Error("the load panicked", "panic", r, "stack", string(debug.Stack()))
+			err = fmt.Errorf("panic: %v", r)
+		}
+	}()
+	if err := p.cfg.Runner.Prepare(ctx, p.progress); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	p.state, p.message = Ready, ""
+	p.tell()
+	p.mu.Unlock()
+	p.cfg.Logger.Info("ready")
+
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case at := <-p.start:
+		alarm := time.AfterFunc(time.Until(at), p.markStarted)
+		defer alarm.Stop()
+		if err := p.cfg.Runner.Run(ctx, at, p.sink); err != nil {
+			return err
+		}
+		p.verify(ctx)
+		return nil
+	}
+}
+
+// verify reads the ledger back. That it cannot be read does not spoil the figures of the load: the result says why.
+func (p *process) verify(ctx context.Context) {
+	v, ok := p.cfg.Runner.(verifier)
+	if !ok || p.cfg.Plan.Verify == nil || ctx.Err() != nil {
+		return
+	}
+	p.mu.Lock()
+	p.state, p.message = Verifying, ""
+	p.tell()
+	p.mu.Unlock()
+	p.cfg.Logger.Info("the load has ended, its ledger is read back")
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.VerifyLimit)
+	defer cancel()
+	result, err := v.Verify(ctx, p.progress)
+	switch {
+	case err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		result = &ledger.Result{Unread: fmt.Sprintf("it took longer than %v", p.cfg.VerifyLimit)}
+	case err != nil && ctx.Err() != nil:
+		result = &ledger.Result{Unread: "it was stopped before all was read"}
+	case err != nil:
+		result = &ledger.Result{Unread: err.Error()}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ledger = result
+}
+
+// markStarted notes when this process woke for T: the load's beginning, for runners that do not tell it.
+func (p *process) markStarted() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == Running && p.startedAt == 0 {
+		p.startedAt = p.now()
+	}
+}
+
+func (p *process) progress(message string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state == Preparing || p.state == Verifying {
+		p.message = message
+	}
+}
+
+func (p *process) sink(interval *sample.Interval) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.record.append(interval) {
+		p.cfg.Logger.Error("interval out of order was ignored", "index", interval.Index, "last", p.record.last)
+		return
+	}
+	p.tell()
+}
+
+// tell wakes those who wait for news. The caller holds mu.
+func (p *process) tell() {
+	close(p.news)
+	p.news = make(chan struct{})
+}
+
+// errConflict is why a request does not fit the agent's state.
+type errConflict string
+
+func (e errConflict) Error() string { return string(e) }
+
+// setStart takes the start instant.
+func (p *process) setStart(request StartRequest) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case request.Instance != "" && request.Instance != p.instance:
+		return errConflict("this is another process: the pod has restarted")
+	case p.startAt != 0 && p.startAt == request.At:
+		return nil
+	case p.startAt != 0:
+		return errConflict(fmt.Sprintf("already started for %d", p.startAt))
+	case p.state != Ready:
+		return errConflict("not Ready but " + string(p.state))
+	case request.At <= p.now():
+		return errConflict("the start instant has passed")
+	}
+	p.startAt = request.At
+	p.state = Running
+	p.start <- p.cfg.Epoch.Add(time.Duration(request.At))
+	p.tell()
+	p.cfg.Logger.Info("start is set", "in", time.Duration(request.At-p.now()))
+	return nil
+}
+
+// step changes the rate of a load that searches.
+func (p *process) step(request StepRequest) error {
+	p.mu.Lock()
+	state, other := p.state, request.Instance != "" && request.Instance != p.instance
+	p.mu.Unlock()
+	s, ok := p.cfg.Runner.(stepper)
+	switch {
+	case other:
+		return errConflict("this is another process: the pod has restarted")
+	case request.Rate == 0 && (state == Verifying || state.Ended()):
+		return nil
+	case !ok || state != Running:
+		return errConflict("not Running but " + string(state))
+	}
+	if err := s.Step(time.Duration(request.At), request.Rate); err != nil {
+		return errConflict(err.Error())
+	}
+	p.cfg.Logger.Info("the rate changes", "at", time.Duration(request.At), "rate", request.Rate)
+	return nil
+}
+
+// stop ends the load now. What was measured stays.
+func (p *process) stop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state.Ended() {
+		return
+	}
+	p.stopped = true
+	if p.stopLoad != nil {
+		p.stopLoad()
+	}
+}
+
+// release lets the process exit, once.
+func (p *process) release() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.state.Ended() {
+		return errConflict("the load is not over but " + string(p.state))
+	}
+	select {
+	case <-p.released:
+	default:
+		close(p.released)
+	}
+	return nil
+}
+
+func (p *process) status() Status {
+	server := p.cfg.Runner.Server()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	startedAt := p.startedAt
+	if s, ok := p.cfg.Runner.(starter); ok {
+		startedAt = 0
+		if at := s.StartedAt(); !at.IsZero() {
+			startedAt = int64(at.Sub(p.cfg.Epoch))
+		}
+	}
+	status := Status{
+		Run: p.cfg.Plan.Run, Pod: p.cfg.Pod, Instance: p.instance,
+		State: p.state, Reason: p.reason, Message: p.message,
+		Now: p.now(), StartAt: p.startAt, StartedAt: startedAt,
+		LastSeq: p.record.last, Lost: p.record.lost, Server: server,
+	}
+	if l, ok := p.cfg.Runner.(layouter); ok {
+		status.Layout = layoutOf(l.Layout())
+	}
+	if p.state.Ended() {
+		status.Ledger = p.ledger
+	}
+	return status
+}
+
+// failure is why the agent failed, nil if it did not.
+func (p *process) failure() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.state != Failed {
+		return nil
+	}
+	return &load.Error{Reason: load.Reason(p.reason), Message: p.message}
+}
+
+func reasonOf(err error) string {
+	if e, ok := errors.AsType[*load.Error](err); ok && e.Reason != "" {
+		return string(e.Reason)
+	}
+	return ReasonOther
+}
+
+func messageOf(err error) string {
+	if e, ok := errors.AsType[*load.Error](err); ok && e.Message != "" {
+		return e.Message
+	}
+	return err.Error()
+}

@@ -1,0 +1,232 @@
+// Package bottleneck names what kept a run from being faster, from what was sampled during its steady part, and reads the load generator's own use.
+package bottleneck
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Component is what limited a run.
+type Component string
+
+// The components, in the order in which they are looked for: the first that matches is named.
+const (
+	LoadGenerator   Component = "LoadGenerator"   // the load pods themselves: the figures say more of them than of Redis
+	Network         Component = "Network"         // the way between load and Redis
+	CPULimit        Component = "CPULimit"        // the CPU limit of Redis' container
+	RedisMainThread Component = "RedisMainThread" // the one thread that runs commands
+	Disk            Component = "Disk"            // fsync of the append-only file
+	Memory          Component = "Memory"          // maxmemory: evictions, refused writes
+	Clients         Component = "Clients"         // maxclients, blocked clients
+	Backend         Component = "Backend"         // what lies behind the workload: a database, an API
+	None            Component = "None"            // nothing reached its limit
+)
+
+// Finding is the component and why: one sentence with its figures.
+type Finding struct {
+	Component Component
+	Evidence  string
+}
+
+// Input is a run and what is known of it beside the record.
+type Input struct {
+	Series       *sample.Series
+	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
+	Without      []impact.Window // stretches that are not steady: from each fault to its recovery
+
+	ServerCPULimit float64       // cores that Redis' container may use; 0 = no limit, or not known
+	AddedLatency   time.Duration // what the client adds to each round trip of a request, but not of a PING
+	Backend        string        // what the workload waits for beside Redis: "MySQL", "the API"; "" = nothing
+}
+
+// The limits from which a component counts as the bottleneck.
+const (
+	saturated        = 0.9                    // of a CPU limit, or of one core per thread
+	throttledShare   = 0.05                   // of the time
+	lagShare         = 0.1                    // of the p99
+	lagLeast         = 5 * time.Millisecond   // less is what the scheduler of a shared machine takes
+	occupied         = 0.8                    // of the connections: then arrivals wait for a free one, not for the generator
+	roundTripShare   = 0.7                    // of the median latency
+	nearby           = time.Millisecond       // a round trip that is nothing special
+	eventShare       = 0.2                    // of the readings, or of the seconds where there are fewer: events are known to the second
+	evictionsLeast   = 1.0                    // per second
+	blockedShare     = 0.5                    // of the readings
+	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less, CPU says nothing
+)
+
+// Find names the bottleneck of the steady part of a run. It is a pure function of its input.
+func Find(in Input) Finding {
+	e := gather(in)
+	for _, c := range []struct {
+		component Component
+		matches   func(*evidence) string
+	}{
+		{LoadGenerator, (*evidence).loadGenerator},
+		{Network, (*evidence).network},
+		{CPULimit, (*evidence).cpuLimit},
+		{RedisMainThread, (*evidence).mainThread},
+		{Disk, (*evidence).disk},
+		{Memory, (*evidence).memory},
+		{Clients, (*evidence).clients},
+		{Backend, (*evidence).backendWait},
+	} {
+		if sentence := c.matches(e); sentence != "" {
+			return Finding{c.component, sentence}
+		}
+	}
+	return Finding{None, e.nothing()}
+}
+
+// loadGenerator says that a load pod was at its limit, the pod that was nearest to it.
+func (e *evidence) loadGenerator() string {
+	worst, sentence := 0.0, ""
+	for _, g := range e.generators {
+		share, what := g.share()
+		if share >= saturated && share > worst {
+			worst, sentence = share, fmt.Sprintf("load pod %d used %s of CPU, %s of %s", g.pod, cores(g.cores()), percent(share), what)
+		}
+	}
+	if sentence != "" {
+		return sentence
+	}
+	for _, g := range e.generators {
+		if t := g.throttled / g.seconds; t >= throttledShare && t > worst {
+			worst, sentence = t, fmt.Sprintf("load pod %d was throttled for %s of the time by its CPU limit of %s", g.pod, percent(t), cores(g.limit))
+		}
+	}
+	if sentence != "" {
+		return sentence
+	}
+	lag := e.response.Quantile(0.5) - e.service.Quantile(0.5) // a generator at its limit is always late; stalls of a shared machine are not
+	p99 := e.response.Quantile(0.99)
+	if e.service.Count() > 0 && lag >= lagLeast && float64(lag) > lagShare*float64(p99) && e.inFlight < occupied {
+		return fmt.Sprintf("requests were sent late: half of them by %s and more after their arrival, %s of the p99 of %s, while %s of the connections were in use",
+			duration(lag), percent(float64(lag)/float64(p99)), duration(p99), percent(e.inFlight))
+	}
+	return ""
+}
+
+// network compares the round trip with the median latency. It is a round trip of an idle connection, but not of an idle server: where Redis has no
+// time, the PING has waited for it and says nothing about the network. A short one is named only if Redis has no other trouble either: of a lightly loaded Redis
+// nearby every request consists of the round trip.
+func (e *evidence) network() string {
+	p50 := e.median()
+	if e.roundTrip == 0 || p50 == 0 || float64(e.roundTrip) < roundTripShare*float64(p50) {
+		return ""
+	}
+	if e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" {
+		return ""
+	}
+	if e.roundTrip < nearby && (e.memory() != "" || e.clients() != "") {
+		return ""
+	}
+	text := fmt.Sprintf("the round trip of a PING alone takes %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50))
+	if s := e.busiest(); s != nil {
+		text += fmt.Sprintf("; Redis' main thread was %s busy", percent(s.mainThread()))
+	}
+	return text
+}
+
+func (e *evidence) cpuLimit() string {
+	s := e.busiest()
+	if s == nil || e.in.ServerCPULimit <= 0 || s.cores() < saturated*e.in.ServerCPULimit {
+		return ""
+	}
+	return fmt.Sprintf("%s used %s of CPU, %s of its container's limit of %s", e.name(s), cores(s.cores()), percent(s.cores()/e.in.ServerCPULimit), cores(e.in.ServerCPULimit))
+}
+
+func (e *evidence) mainThread() string {
+	var worst *server
+	for _, s := range e.servers {
+		if worst == nil || s.mainThread() > worst.mainThread() {
+			worst = s
+		}
+	}
+	if worst == nil || worst.mainThread() < saturated {
+		return ""
+	}
+	what := "the main thread"
+	if worst.main == 0 {
+		what = "the process (it does not tell its main thread's share)"
+	}
+	return fmt.Sprintf("%s of %s used %s of one core, %s commands/s%s%s", what, e.name(worst), percent(worst.mainThread()),
+		number(float64(worst.commands)/worst.seconds), worst.ioThreads(), worst.slowest())
+}
+
+func (e *evidence) disk() string {
+	for _, s := range e.servers {
+		if s.delayedFsync > 0 {
+			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync)
+		}
+		if s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.seconds) {
+			text := fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms", e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst)
+			if s.fsync != "" {
+				text += ", with appendfsync " + s.fsync
+			}
+			return text
+		}
+	}
+	return ""
+}
+
+func (e *evidence) memory() string {
+	for _, s := range e.servers {
+		if s.oom > 0 {
+			return fmt.Sprintf("%s refused %d commands for want of memory, at %s of maxmemory %s, policy %s",
+				e.name(s), s.oom, bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		}
+		if rate := float64(s.evicted) / s.seconds; rate >= evictionsLeast {
+			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s), number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
+		}
+	}
+	if e.oom > 0 {
+		return fmt.Sprintf("%d requests were refused with OOM", e.oom)
+	}
+	return ""
+}
+
+func (e *evidence) clients() string {
+	for _, s := range e.servers {
+		if s.rejected > 0 {
+			return fmt.Sprintf("%s rejected %d connections; up to %d clients were connected, maxclients is %d", e.name(s), s.rejected, s.connected, s.maxClients)
+		}
+		if s.pairs > 0 && float64(s.blocked) >= blockedShare*float64(s.pairs) {
+			return fmt.Sprintf("%s had clients waiting in blocking commands in %d of %d readings, up to %d of them", e.name(s), s.blocked, s.pairs, s.mostBlocked)
+		}
+	}
+	return ""
+}
+
+func (e *evidence) backendWait() string {
+	if e.in.Backend == "" || e.median() == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the workload waits for %s: the median latency is %s, and neither the load nor Redis is at a limit", e.in.Backend, duration(e.median()))
+}
+
+// nothing says how far from their limits things were.
+func (e *evidence) nothing() string {
+	var parts []string
+	most := 0.0
+	for _, g := range e.generators {
+		share, _ := g.share()
+		most = max(most, share)
+	}
+	if most > 0 {
+		parts = append(parts, "the busiest load pod used "+percent(most)+" of its CPU")
+	}
+	if p50 := e.median(); p50 > 0 && e.roundTrip > 0 {
+		parts = append(parts, fmt.Sprintf("a round trip is %s of the median latency of %s", percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
+	}
+	if s := e.busiest(); s != nil {
+		parts = append(parts, "Redis' main thread was "+percent(s.mainThread())+" busy")
+	}
+	if len(parts) == 0 {
+		return "nothing is known of the load generator or of Redis in the steady part"
+	}
+	return "nothing was at its limit: " + strings.Join(parts, ", ")
+}

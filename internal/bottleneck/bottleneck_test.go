@@ -1,0 +1,223 @@
+package bottleneck
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+const step = 100 * time.Millisecond
+
+// figures describe a run in which everything goes on at the same rate.
+type figures struct {
+	response, service time.Duration // service 0 = closed loop
+	rate              uint64        // requests/s
+	connections       int
+	agent             sample.AgentUse // per second, what is cumulative; else as it is
+	server            sample.Server   // per second, what counts; else as it is
+	oom               uint64          // errors per interval
+	pods              int
+}
+
+// idle is a run in which nothing is at its limit.
+func idle() figures {
+	return figures{
+		response: time.Millisecond, rate: 1000, connections: 50, pods: 1,
+		agent:  sample.AgentUse{CPUSeconds: 0.3, CPULimit: 1, BusyThreads: 2, RoundTrip: int64(300 * time.Microsecond)},
+		server: sample.Server{Address: "redis:6379", RunID: "r", CPUSeconds: 0.4, CPUMainThreadSeconds: 0.35, CommandsProcessed: 1000, MaxClients: 10000, ConnectedClients: 51},
+	}
+}
+
+// run makes the record of length.
+func (f figures) run(t *testing.T, length time.Duration) *sample.Series {
+	t.Helper()
+	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, f.pods)
+	for i := range int64(length / step) {
+		for pod := range f.pods {
+			if err := s.Add(pod, f.interval(i, pod)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for pod := range f.pods {
+		s.Finish(pod)
+	}
+	return s
+}
+
+func (f figures) interval(i int64, pod int) *sample.Interval {
+	iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1, Connections: f.connections}
+	n := f.rate / 10
+	op := &iv.Ops[0]
+	op.OK, op.Sent, op.Due = n, n, n
+	var h sample.Histogram
+	h.RecordN(int64(f.response), uint32(n))
+	op.Latency = h.AppendTo(nil)
+	if f.service > 0 {
+		h.Reset()
+		h.RecordN(int64(f.service), uint32(n))
+		op.Service = h.AppendTo(nil)
+	}
+	op.Fail, op.Errors[sample.ClassOOM] = f.oom, f.oom
+	at := (i + 1) * int64(step)
+	since := time.Duration(at).Seconds()
+	a := f.agent
+	a.At = at + int64(20*time.Millisecond)
+	a.CPUSeconds, a.ThrottledSeconds = a.CPUSeconds*since, a.ThrottledSeconds*since
+	iv.Agents = []sample.AgentUse{a}
+	if pod > 0 || i%10 != 0 {
+		return iv
+	}
+	r, seconds := f.server, i/10
+	r.At = at
+	r.CPUSeconds, r.CPUMainThreadSeconds = r.CPUSeconds*since, r.CPUMainThreadSeconds*since
+	for _, p := range []*int64{&r.CommandsProcessed, &r.AOFDelayedFsync, &r.EvictedKeys, &r.OOMErrors, &r.RejectedConnections,
+		&r.TotalReads, &r.TotalWrites, &r.IOThreadedReads, &r.IOThreadedWrites, &r.SlowLog.Total} {
+		*p *= seconds
+	}
+	r.Latency = nil
+	for _, e := range f.server.Latency {
+		e.Unix *= seconds // 0: the same event all the time
+		r.Latency = append(r.Latency, e)
+	}
+	iv.Servers = []sample.Server{r}
+	return iv
+}
+
+func TestFind(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		change   func(*figures, *Input)
+		want     Component
+		evidence string // part of it
+	}{
+		{"idle", func(*figures, *Input) {}, None, "the busiest load pod used 30% of its CPU, a round trip is 30% of the median latency of 1.00ms, Redis' main thread was 35% busy"},
+		{"agent at its limit", func(f *figures, _ *Input) { f.agent.CPUSeconds, f.agent.CPULimit = 0.095, 0.1 }, LoadGenerator,
+			"cores of CPU, 95% of its limit of 0.10 cores"},
+		{"agent's threads busy", func(f *figures, _ *Input) { f.agent.CPUSeconds, f.agent.CPULimit = 1.9, 0 }, LoadGenerator, "95% of one core for each of 2 threads"},
+		{"agent throttled", func(f *figures, _ *Input) { f.agent.ThrottledSeconds = 0.2 }, LoadGenerator, "throttled for 20% of the time by its CPU limit of 1.00 cores"},
+		{"one of two agents", func(f *figures, _ *Input) { f.pods = 2; f.agent.CPUSeconds = 0.91 }, LoadGenerator, "load pod 0 used 0.91 cores"},
+		{"sent late", func(f *figures, _ *Input) { f.response, f.service = 10*time.Millisecond, 2*time.Millisecond }, LoadGenerator, "and more after their arrival, 80% of the p99 of 10.0ms, while 4% of the connections"},
+		{"late, as all connections are busy", func(f *figures, _ *Input) {
+			f.response, f.service, f.connections = 10*time.Millisecond, 2*time.Millisecond, 2
+		}, None, ""},
+		{"late by less than a wake-up", func(f *figures, _ *Input) { f.response, f.service = 5*time.Millisecond, time.Millisecond }, None, ""},
+		{"far away", func(f *figures, _ *Input) { f.agent.RoundTrip = 900_000 }, Network, "takes 0.90ms, 90% of the median latency of 1.00ms; Redis' main thread was 35% busy"},
+		{"nearby, and Redis evicts", func(f *figures, _ *Input) { f.agent.RoundTrip, f.server.EvictedKeys = 900_000, 500 }, Memory, ""},
+		{"farther away, and Redis evicts", func(f *figures, _ *Input) {
+			f.response, f.agent.RoundTrip, f.server.EvictedKeys = 50*time.Millisecond, 45_000_000, 500
+		}, Network, ""},
+		{"made far away", func(f *figures, in *Input) { f.response, in.AddedLatency = 20*time.Millisecond, 19*time.Millisecond }, Network, "takes 19.3ms"},
+		{"far away, open loop", func(f *figures, _ *Input) {
+			f.service, f.response = time.Millisecond, 1050*time.Microsecond
+			f.agent.RoundTrip = 900_000
+		}, Network, "90% of the median"},
+		{"the PING waited for a busy thread", func(f *figures, _ *Input) { f.agent.RoundTrip, f.server.CPUMainThreadSeconds = 900_000, 0.95 }, RedisMainThread, "95% of one core, 1000 commands/s"},
+		{"Redis at its container's limit", func(_ *figures, in *Input) { in.ServerCPULimit = 0.42 }, CPULimit, "Redis used 0.40 cores of CPU, 95% of its container's limit of 0.42 cores"},
+		{"Redis below its limit", func(_ *figures, in *Input) { in.ServerCPULimit = 0.5 }, None, ""},
+		{"slow commands", func(f *figures, _ *Input) {
+			f.server.CPUMainThreadSeconds, f.server.SlowLog = 0.99, sample.SlowLog{Total: 5, WorstMicros: 85_000, Command: "KEYS"}
+		}, RedisMainThread, "slow commands, the longest KEYS with 85.0ms"},
+		{"a server that does not tell its main thread", func(f *figures, _ *Input) { f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0, 0.93 }, RedisMainThread, "the process (it does not tell"},
+		{"I/O threads", func(f *figures, _ *Input) {
+			f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0.95, 2.5
+			f.server.TotalReads, f.server.IOThreadedReads, f.server.TotalWrites, f.server.IOThreadedWrites = 100, 0, 100, 75
+		}, RedisMainThread, "I/O threads made 0% of the reads and 75% of the writes, the whole process used 2.50 cores"},
+		{"delayed fsync", func(f *figures, _ *Input) { f.server.AOFDelayedFsync = 1 }, Disk, "aof_delayed_fsync"},
+		{"fsync events", func(f *figures, _ *Input) {
+			f.server.AOFFsync, f.server.Latency = "always", []sample.LatencyEvent{{Name: "aof-fsync-always", Unix: 1, LatestMillis: 25}}
+		}, Disk, "latency event aof-fsync-always in 18 of 18 readings, up to 25ms, with appendfsync always"},
+		{"an old event", func(f *figures, _ *Input) {
+			f.server.Latency = []sample.LatencyEvent{{Name: "aof-fsync-always", LatestMillis: 25}}
+		}, None, ""},
+		{"an event of something else", func(f *figures, _ *Input) {
+			f.server.Latency = []sample.LatencyEvent{{Name: "command", Unix: 1, LatestMillis: 25}}
+		}, None, ""},
+		{"evictions", func(f *figures, _ *Input) {
+			f.server.EvictedKeys, f.server.MaxMemory, f.server.MaxMemoryPolicy = 500, 10<<20, "allkeys-lru"
+		}, Memory,
+			"keys/s, at 0.0 MiB of maxmemory 10.0 MiB, policy allkeys-lru"},
+		{"writes refused", func(f *figures, _ *Input) { f.server.OOMErrors = 7 }, Memory, "refused 126 commands"},
+		{"writes refused, by the client's count", func(f *figures, _ *Input) { f.oom = 2 }, Memory, "requests were refused with OOM"},
+		{"connections rejected", func(f *figures, _ *Input) { f.server.RejectedConnections, f.server.MaxClients = 3, 51 }, Clients, "rejected 54 connections; up to 51 clients were connected, maxclients is 51"},
+		{"clients blocked", func(f *figures, _ *Input) { f.server.BlockedClients = 4 }, Clients, "up to 4 of them"},
+		{"a backend", func(_ *figures, in *Input) { in.Backend = "MySQL" }, Backend, "waits for MySQL"},
+		{"nothing known", func(f *figures, _ *Input) { f.agent, f.server.RunID = sample.AgentUse{}, "" }, None, "Redis' main thread"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			f, in := idle(), Input{MeasuredFrom: time.Second}
+			c.change(&f, &in)
+			in.Series = f.run(t, 20*time.Second)
+			if got := Find(in); got.Component != c.want || !strings.Contains(got.Evidence, c.evidence) {
+				t.Errorf("%s: %s\nwant %s: ... %s ...", got.Component, got.Evidence, c.want, c.evidence)
+			}
+		})
+	}
+}
+
+// Where several components are at their limits, the first in the order is named.
+func TestFindTakesTheFirst(t *testing.T) {
+	f := idle()
+	f.agent.CPUSeconds, f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0.95, 0.95, 0.95
+	f.server.AOFDelayedFsync, f.server.EvictedKeys, f.server.RejectedConnections = 1, 100, 1
+	in := Input{MeasuredFrom: time.Second, ServerCPULimit: 1, Backend: "MySQL"}
+	for _, next := range []struct {
+		want Component
+		cure func()
+	}{
+		{LoadGenerator, func() { f.agent.CPUSeconds = 0.1 }},
+		{CPULimit, func() { in.ServerCPULimit = 0 }},
+		{RedisMainThread, func() { f.server.CPUMainThreadSeconds = 0.5 }},
+		{Disk, func() { f.server.AOFDelayedFsync = 0; f.response, f.agent.RoundTrip = 2*time.Millisecond, 1_900_000 }},
+		{Network, func() { f.agent.RoundTrip = 0 }},
+		{Memory, func() { f.server.EvictedKeys = 0 }},
+		{Clients, func() { f.server.RejectedConnections = 0 }},
+		{Backend, func() { in.Backend = "" }},
+		{None, func() {}},
+	} {
+		in.Series = f.run(t, 5*time.Second)
+		if got := Find(in); got.Component != next.want {
+			t.Errorf("%s: %s, want %s", got.Component, got.Evidence, next.want)
+		}
+		next.cure()
+	}
+}
+
+// What happened while warming up, or while a fault was at work, names no bottleneck.
+func TestFindLooksAtTheSteadyPartOnly(t *testing.T) {
+	calm := idle()
+	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	for i := range int64(300) {
+		iv := calm.interval(i, 0)
+		if len(iv.Servers) > 0 { // rejected from 10 s to 15 s
+			iv.Servers[0].RejectedConnections = min(max(i-100, 0), 50)
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	for _, c := range []struct {
+		name string
+		in   Input
+		want Component
+	}{
+		{"all of it", Input{}, Clients},
+		{"a fault", Input{Without: []impact.Window{{From: 9 * time.Second, To: 17 * time.Second}}}, None},
+		{"two faults, one within the other", Input{Without: []impact.Window{{From: 11 * time.Second, To: 12 * time.Second}, {From: 9 * time.Second, To: 17 * time.Second}}}, None},
+		{"a fault elsewhere", Input{Without: []impact.Window{{From: 20 * time.Second, To: 25 * time.Second}}}, Clients},
+		{"warm-up", Input{MeasuredFrom: 16 * time.Second}, None},
+		{"everything is fault", Input{Without: []impact.Window{{To: time.Hour}}}, None},
+	} {
+		c.in.Series = s
+		if got := Find(c.in); got.Component != c.want {
+			t.Errorf("%s: %s: %s, want %s", c.name, got.Component, got.Evidence, c.want)
+		}
+	}
+	if got := Find(Input{Series: s, Without: []impact.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "nothing is known") {
+		t.Error(got.Evidence)
+	}
+}

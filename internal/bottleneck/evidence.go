@@ -1,0 +1,317 @@
+package bottleneck
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// evidence is what the steady part holds.
+type evidence struct {
+	in         Input
+	generators []*generator // by pod
+	servers    []*server    // by address
+	roundTrip  time.Duration
+
+	response, service sample.Distribution
+	inFlight          float64 // share of the connections in use on average, by Little's law
+	oom               uint64  // requests refused with OOM
+}
+
+// generator sums one load pod's readings.
+type generator struct {
+	pod                     int
+	seconds, cpu, throttled float64
+	limit                   float64 // cores; 0 = none
+	threads                 int
+}
+
+// server sums one Redis server's readings; counters as differences within the steady part.
+type server struct {
+	address            string
+	pairs              int // of readings, one after the other
+	seconds, cpu, main float64
+	commands           int64
+	reads, writes      int64
+	threadedReads      int64
+	threadedWrites     int64
+
+	delayedFsync int64
+	fsync        string
+	diskEvents   int // readings with a new event
+	diskEvent    string
+	diskWorst    int64 // ms
+
+	evicted, oom          int64
+	usedMemory, maxMemory int64
+	policy                string
+
+	rejected              int64
+	connected, maxClients int64
+	blocked               int // readings
+	mostBlocked           int64
+
+	slow        int64
+	slowMicros  int64
+	slowCommand string
+}
+
+func gather(in Input) *evidence {
+	e := &evidence{in: in}
+	steady := stretches(in.MeasuredFrom, in.Series.End(), in.Without)
+	e.load(steady)
+	e.agents(steady)
+	if e.roundTrip > 0 {
+		e.roundTrip += in.AddedLatency
+	}
+	e.redis(steady)
+	return e
+}
+
+// stretches are [from, to) without the windows, ascending.
+func stretches(from, to time.Duration, without []impact.Window) []impact.Window {
+	cuts := slices.SortedFunc(slices.Values(without), func(a, b impact.Window) int { return cmp.Compare(a.From, b.From) })
+	var rest []impact.Window
+	for _, c := range cuts {
+		if c.From > from {
+			rest = append(rest, impact.Window{From: from, To: min(c.From, to)})
+		}
+		from = max(from, c.To)
+	}
+	if from < to {
+		rest = append(rest, impact.Window{From: from, To: to})
+	}
+	return rest
+}
+
+// stretchOf is the stretch in which an instant lies, counting from 0; -1 = none. A reading made just after the end is of that stretch.
+func stretchOf(steady []impact.Window, at int64) int {
+	return slices.IndexFunc(steady, func(w impact.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
+}
+
+// tolerance is how long after an interval's end its readings are made at most.
+const tolerance = 100 * time.Millisecond
+
+func (e *evidence) load(steady []impact.Window) {
+	s := e.in.Series
+	var busy, room float64 // connection-seconds
+	for _, w := range steady {
+		first, end := s.Window(w.From, w.To)
+		for i := first; i < end; i++ {
+			iv := s.At(i)
+			room += float64(iv.Connections) * s.Step.Seconds()
+			for k := range iv.Ops {
+				op := &iv.Ops[k]
+				e.response.Add(op.Latency)
+				e.service.Add(op.Service)
+				e.oom += op.Errors[sample.ClassOOM]
+				busy += op.Service.Mean().Seconds() * float64(op.Service.Count())
+			}
+		}
+	}
+	if room > 0 {
+		e.inFlight = busy / room
+	}
+}
+
+// median is that of what Redis and the way to it take: from the send.
+func (e *evidence) median() time.Duration {
+	if e.service.Count() > 0 {
+		return e.service.Quantile(0.5)
+	}
+	return e.response.Quantile(0.5)
+}
+
+func (e *evidence) agents(steady []impact.Window) {
+	pods := map[int]*generator{}
+	last := map[int]sample.AgentUse{}
+	for _, a := range e.in.Series.Agents() {
+		at := stretchOf(steady, a.At)
+		if at >= 0 && a.RoundTrip > 0 && (e.roundTrip == 0 || time.Duration(a.RoundTrip) < e.roundTrip) {
+			e.roundTrip = time.Duration(a.RoundTrip)
+		}
+		before, ok := last[a.Pod]
+		last[a.Pod] = a
+		if !ok || at < 0 || stretchOf(steady, before.At) != at || a.CPUSeconds < before.CPUSeconds {
+			continue
+		}
+		g := pods[a.Pod]
+		if g == nil {
+			g = &generator{pod: a.Pod}
+			pods[a.Pod] = g
+		}
+		g.seconds += time.Duration(a.At - before.At).Seconds()
+		g.cpu += a.CPUSeconds - before.CPUSeconds
+		g.throttled += max(0, a.ThrottledSeconds-before.ThrottledSeconds)
+		g.limit, g.threads = a.CPULimit, a.BusyThreads
+	}
+	for _, pod := range slices.Sorted(maps.Keys(pods)) {
+		if pods[pod].seconds >= shortestEvidence.Seconds() {
+			e.generators = append(e.generators, pods[pod])
+		}
+	}
+}
+
+func (e *evidence) redis(steady []impact.Window) {
+	type process struct{ address, runID string }
+	servers := map[string]*server{}
+	last := map[process]sample.Server{}
+	for _, r := range e.in.Series.Servers() {
+		p := process{r.Address, r.RunID}
+		before, ok := last[p]
+		last[p] = r
+		at := stretchOf(steady, r.At)
+		if !ok || at < 0 || stretchOf(steady, before.At) != at {
+			continue
+		}
+		s := servers[r.Address]
+		if s == nil {
+			s = &server{address: r.Address}
+			servers[r.Address] = s
+		}
+		s.add(&before, &r)
+	}
+	for _, address := range slices.Sorted(maps.Keys(servers)) {
+		if servers[address].seconds >= shortestEvidence.Seconds() {
+			e.servers = append(e.servers, servers[address])
+		}
+	}
+}
+
+// add takes two readings of one process. Counters that went back were reset: what came before is unknown then.
+func (s *server) add(before, now *sample.Server) {
+	since := func(a, b int64) int64 { return max(0, b-a) }
+	s.pairs++
+	s.seconds += time.Duration(now.At - before.At).Seconds()
+	s.cpu += max(0, now.CPUSeconds-before.CPUSeconds)
+	s.main += max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds)
+	s.commands += since(before.CommandsProcessed, now.CommandsProcessed)
+	s.reads += since(before.TotalReads, now.TotalReads)
+	s.writes += since(before.TotalWrites, now.TotalWrites)
+	s.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
+	s.threadedWrites += since(before.IOThreadedWrites, now.IOThreadedWrites)
+	s.delayedFsync += since(before.AOFDelayedFsync, now.AOFDelayedFsync)
+	s.fsync = now.AOFFsync
+	s.evicted += since(before.EvictedKeys, now.EvictedKeys)
+	s.oom += since(before.OOMErrors, now.OOMErrors)
+	s.usedMemory, s.maxMemory, s.policy = max(s.usedMemory, now.UsedMemory), now.MaxMemory, now.MaxMemoryPolicy
+	s.rejected += since(before.RejectedConnections, now.RejectedConnections)
+	s.connected, s.maxClients = max(s.connected, now.ConnectedClients), now.MaxClients
+	if now.BlockedClients > 0 {
+		s.blocked++
+		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
+	}
+	s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
+	if now.SlowLog.WorstMicros > s.slowMicros {
+		s.slowMicros, s.slowCommand = now.SlowLog.WorstMicros, now.SlowLog.Command
+	}
+	fresh := false
+	for _, event := range now.Latency {
+		if !ofDisk(event.Name) || !isNew(before.Latency, event) {
+			continue
+		}
+		fresh = true
+		if event.LatestMillis >= s.diskWorst {
+			s.diskWorst, s.diskEvent = event.LatestMillis, event.Name
+		}
+	}
+	if fresh {
+		s.diskEvents++
+	}
+}
+
+// ofDisk says that an event of LATENCY is time spent on the append-only file.
+func ofDisk(event string) bool {
+	return strings.HasPrefix(event, "aof-fsync") || strings.HasPrefix(event, "aof-write") || event == "aof-fstat"
+}
+
+// isNew says that the event has happened again since the reading before.
+func isNew(before []sample.LatencyEvent, event sample.LatencyEvent) bool {
+	return !slices.ContainsFunc(before, func(b sample.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
+}
+
+func (g *generator) cores() float64 { return g.cpu / g.seconds }
+
+// share is how much of what it could use the generator used: its limit, or a core per thread that sends.
+func (g *generator) share() (float64, string) {
+	switch threads := float64(g.threads); {
+	case g.limit > 0 && (threads == 0 || g.limit <= threads):
+		return g.cores() / g.limit, "its limit of " + cores(g.limit)
+	case threads > 0:
+		return g.cores() / threads, fmt.Sprintf("one core for each of %d threads that send", g.threads)
+	}
+	return 0, ""
+}
+
+func (s *server) cores() float64 { return s.cpu / s.seconds }
+
+// mainThread is the main thread's use in cores; of a server that does not tell, the whole process's, which has about one thread then.
+func (s *server) mainThread() float64 {
+	if s.main > 0 {
+		return s.main / s.seconds
+	}
+	return s.cores()
+}
+
+func (s *server) ioThreads() string {
+	if s.threadedReads+s.threadedWrites == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; I/O threads made %s of the reads and %s of the writes, the whole process used %s",
+		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)), cores(s.cores()))
+}
+
+func (s *server) slowest() string {
+	if s.slow == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand, duration(time.Duration(s.slowMicros)*time.Microsecond))
+}
+
+// busiest is the server that used the most CPU; nil = none is known.
+func (e *evidence) busiest() *server {
+	var most *server
+	for _, s := range e.servers {
+		if most == nil || s.cores() > most.cores() {
+			most = s
+		}
+	}
+	return most
+}
+
+// name is Redis, or which one of several.
+func (e *evidence) name(s *server) string {
+	if len(e.servers) > 1 {
+		return "Redis at " + s.address
+	}
+	return "Redis"
+}
+
+func ratio(a, b int64) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
+func cores(n float64) string       { return fmt.Sprintf("%.2f cores", n) }
+func number(n float64) string      { return fmt.Sprintf("%.0f", n) }
+func bytes(n int64) string         { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func duration(d time.Duration) string {
+	switch ms := float64(d) / float64(time.Millisecond); {
+	case ms >= 1000:
+		return fmt.Sprintf("%.2fs", ms/1000)
+	case ms >= 10:
+		return fmt.Sprintf("%.1fms", ms)
+	default:
+		return fmt.Sprintf("%.2fms", ms)
+	}
+}

@@ -1,0 +1,31 @@
+package bottleneck
+
+import (
+	"net/url"
+
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Of is the input for the record of a plan's load, as far as the plan tells.
+func Of(plan *load.Plan, series *sample.Series) Input {
+	return Input{Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency, Backend: backendOf(&plan.Workload)}
+}
+
+// backendOf names what a workload waits for beside Redis; "" = nothing.
+func backendOf(w *load.Workload) string {
+	switch {
+	case w.CacheAside != nil && w.CacheAside.Database.Driver == "mysql":
+		return "MySQL"
+	case w.CacheAside != nil && w.CacheAside.Database.Driver == "postgres":
+		return "PostgreSQL"
+	case w.CacheAside != nil:
+		return "the database"
+	case w.HTTP != nil:
+		if u, err := url.Parse(w.HTTP.URL); err == nil && u.Host != "" {
+			return "the API at " + u.Host
+		}
+		return "the API"
+	}
+	return ""
+}

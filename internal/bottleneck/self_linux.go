@@ -1,0 +1,41 @@
+package bottleneck
+
+import (
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Self reads this process's own use. It is not safe for concurrent use.
+type Self struct {
+	groups cgroups
+	gc     debug.GCStats
+}
+
+// NewSelf finds where the process's limits lie.
+func NewSelf() *Self {
+	return &Self{groups: findCgroups(readFile("/proc/self", "cgroup"), readFile("/proc/self", "mountinfo"))}
+}
+
+// Read takes a reading; what only the load knows (At, Pod, BusyThreads, RoundTrip) is left to the caller. It costs some 50 us and no pause.
+func (s *Self) Read() sample.AgentUse {
+	var a sample.AgentUse
+	var used syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
+		a.CPUSeconds = seconds(used.Utime) + seconds(used.Stime)
+	}
+	a.CPULimit, a.ThrottledSeconds = s.groups.read()
+	debug.ReadGCStats(&s.gc)
+	a.GCPauseSeconds = s.gc.PauseTotal.Seconds()
+	if words := strings.Fields(readFile("/proc/self", "statm")); len(words) > 1 {
+		pages, _ := strconv.ParseInt(words[1], 10, 64)
+		a.Memory = pages * int64(os.Getpagesize())
+	}
+	return a
+}
+
+func seconds(t syscall.Timeval) float64 { return float64(t.Sec) + float64(t.Usec)/1e6 }

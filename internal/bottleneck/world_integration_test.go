@@ -1,0 +1,191 @@
+//go:build integration
+
+package bottleneck
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// redis is a real redis-server of a test on loopback.
+type redis struct {
+	address, dir string
+	pid          int
+}
+
+// startRedis starts a server and ends it with the test.
+func startRedis(t *testing.T, args ...string) redis {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	_, port, _ := net.SplitHostPort(address)
+	_ = l.Close()
+	dir := t.TempDir()
+	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir}, args...)...)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+		if c, err := net.Dial("tcp", address); err == nil {
+			_ = c.Close()
+			return redis{address, dir, cmd.Process.Pid}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("redis-server does not listen")
+		}
+	}
+}
+
+// favour has the kernel prefer the server, so that it gets its core on a busy machine. A nice value would only hold within the session.
+func (r redis) favour(t *testing.T) {
+	t.Helper()
+	err := tryGroup(t, r.pid, "cpu", func(v2 bool) map[string]string {
+		if v2 {
+			return map[string]string{"cpu.weight": "10000"}
+		}
+		return map[string]string{"cpu.shares": "262144"}
+	})
+	if err != nil {
+		t.Logf("the server must share its core with what else runs here: %v", err)
+	}
+}
+
+// group puts a process into a cgroup of its own, at the root of this machine's v1 controller or of v2. The test is skipped where that is not allowed.
+func group(t *testing.T, pid int, controller string, files func(v2 bool) map[string]string) {
+	t.Helper()
+	if err := tryGroup(t, pid, controller, files); err != nil {
+		t.Skipf("no cgroup can be made here, that takes root and a writable cgroup file system: %v", err)
+	}
+}
+
+func tryGroup(t *testing.T, pid int, controller string, files func(v2 bool) map[string]string) error {
+	t.Helper()
+	parent, v2 := filepath.Join("/sys/fs/cgroup", controller), false
+	if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
+		parent, v2 = "/sys/fs/cgroup", true
+	}
+	dir := filepath.Join(parent, fmt.Sprintf("redquake-test-%d", pid))
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return err
+	}
+	t.Cleanup(func() { // before the process ends; a group with processes cannot be removed
+		_ = os.WriteFile(filepath.Join(parent, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
+		for i := 0; os.Remove(dir) != nil && i < 100; i++ {
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	for name, text := range files(v2) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			return err
+		}
+	}
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
+}
+
+// capCPU gives a process a share of a core, as a container's limit does. It gets that share on a busy machine, too.
+func capCPU(t *testing.T, pid int, cores float64) {
+	t.Helper()
+	quota := strconv.Itoa(int(cores * 100_000))
+	group(t, pid, "cpu", func(v2 bool) map[string]string {
+		if v2 {
+			return map[string]string{"cpu.max": quota + " 100000", "cpu.weight": "10000"}
+		}
+		return map[string]string{"cpu.cfs_quota_us": quota, "cpu.shares": "262144"}
+	})
+}
+
+// throttleWrites has the device of dir take so many writes a second from a process. Where that is not possible it says so and goes on.
+func throttleWrites(t *testing.T, pid int, dir string, perSecond int) {
+	t.Helper()
+	var stat syscall.Stat_t
+	if err := syscall.Stat(dir, &stat); err != nil {
+		t.Fatal(err)
+	}
+	major, minor := stat.Dev>>8&0xfff, stat.Dev&0xff
+	device := fmt.Sprintf("%d:%d", major, minor)
+	if _, err := os.Stat("/sys/dev/block/" + device); err != nil {
+		t.Logf("the disk is not throttled: %s is no block device", device)
+		return
+	}
+	if os.Geteuid() != 0 {
+		t.Log("the disk is not throttled: that takes root")
+		return
+	}
+	group(t, pid, "blkio", func(v2 bool) map[string]string {
+		if v2 {
+			return map[string]string{"io.max": fmt.Sprintf("%s wiops=%d", device, perSecond)}
+		}
+		return map[string]string{"blkio.throttle.write_iops_device": fmt.Sprintf("%s %d", device, perSecond)}
+	})
+	t.Logf("device %s takes %d writes/s from Redis", device, perSecond)
+}
+
+// delayed is the address of a proxy that holds everything back for so long, in both directions.
+func delayed(t *testing.T, address string, by time.Duration) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", address)
+			if err != nil {
+				_ = client.Close()
+				continue
+			}
+			go hold(client, server, by)
+			go hold(server, client, by)
+		}
+	}()
+	return l.Addr().String()
+}
+
+// hold forwards each piece when it has been there for so long.
+func hold(to, from net.Conn, by time.Duration) {
+	type piece struct {
+		data []byte
+		due  time.Time
+	}
+	pieces := make(chan piece, 4096)
+	go func() {
+		defer func() { _ = to.Close() }()
+		for p := range pieces {
+			time.Sleep(time.Until(p.due))
+			if _, err := to.Write(p.data); err != nil {
+				_, _ = io.Copy(io.Discard, from)
+			}
+		}
+	}()
+	defer close(pieces)
+	for {
+		data := make([]byte, 4096)
+		n, err := from.Read(data)
+		if n > 0 {
+			pieces <- piece{data[:n], time.Now().Add(by)}
+		}
+		if err != nil {
+			return
+		}
+	}
+}

@@ -1,0 +1,109 @@
+//go:build integration
+
+package children
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
+)
+
+// warned collects the API server's warnings: restricted Pod Security warns about a Job's template, and refuses only its pods.
+type warned struct{ texts []string }
+
+func (w *warned) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
+
+// A real API server takes every child as it is, in a namespace under the restricted Pod Security Standard.
+func TestAdmission(t *testing.T) {
+	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	config, err := env.Start()
+	if err != nil {
+		t.Fatalf("kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	var warnings warned
+	c := strictClient(t, config, &warnings)
+	ctx := context.Background()
+	create := func(object client.Object) {
+		t.Helper()
+		if err := c.Create(ctx, object); err != nil {
+			t.Errorf("%T is refused: %v", object, err)
+		}
+	}
+	create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "shop", Labels: map[string]string{
+		"pod-security.kubernetes.io/enforce": "restricted", "pod-security.kubernetes.io/warn": "restricted",
+	}}})
+	create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "default"}})
+
+	test := loadTest(t, fullest)
+	test.UID = ""
+	test.Name = strings.Repeat("a", 52)
+	test.Spec.Pods.Count, test.Spec.Load.Users = 1000, new(int32(1000)) // the longest name of a host that there can be
+	create(test)
+	plan, err := Plan(test, addresses)
+	if err != nil {
+		t.Fatal(err)
+	}
+	configMap, err := PlanConfigMap(test, plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(configMap)
+	create(AgentSecret(test, agent.Credentials{CertificatePEM: []byte("c"), PrivateKeyPEM: []byte("k"), Token: "t"}))
+	create(ResultsConfigMap(test, []byte{0xff}))
+	job := LoadJob(test, "ghcr.io/redquake/redquake:v1")
+	create(job)
+	// There is no Job controller here: the pod it would make.
+	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod"}, Spec: job.Spec.Template.Spec})
+
+	fault := &v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: strings.Repeat("f", 46)},
+		Spec:       v1alpha1.RedisFaultSpec{Target: &test.Spec.Target, Type: v1alpha1.FaultPodKill},
+	}
+	create(fault)
+	probe := ProbeLoadTest(fault)
+	create(probe)
+	create(LoadJob(probe, "ghcr.io/redquake/redquake:v1"))
+	if len(warnings.texts) > 0 {
+		t.Errorf("the API server warns: %q", warnings.texts)
+	}
+
+	// Why Plan refuses a name with a dot.
+	dotted := loadTest(t, smallest)
+	dotted.Name, dotted.UID = "a.b", test.UID
+	if err := c.Create(ctx, LoadJob(dotted, "x")); err == nil {
+		t.Error("the API server takes a Job with a dot in its name: Plan need not refuse it")
+	}
+}
+
+// strictClient refuses unknown fields and keeps warnings.
+func strictClient(t *testing.T, config *rest.Config, warnings *warned) client.Client {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config.WarningHandler = warnings
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client.WithFieldValidation(c, metav1.FieldValidationStrict)
+}

@@ -1,0 +1,100 @@
+package children
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
+)
+
+func TestLoadJob(t *testing.T) {
+	golden(t, "job_smallest.yaml", LoadJob(loadTest(t, smallest), "ghcr.io/redquake/redquake:v1"))
+	golden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1"))
+}
+
+// A load that only a number of requests ends has no length of its own, and yet its pods must end some day.
+func TestLoadJobDeadlineOfRequests(t *testing.T) {
+	test := loadTest(t, smallest)
+	test.Spec.Load.Duration, test.Spec.Load.Requests = nil, new(int64(1000))
+	got := time.Duration(*LoadJob(test, "x").Spec.ActiveDeadlineSeconds) * time.Second
+	if want := 2*time.Minute + 168*time.Hour + agent.DefaultLinger + 5*time.Minute; got != want {
+		t.Errorf("activeDeadlineSeconds is %v, want %v", got, want)
+	}
+}
+
+// Two Jobs of one object never share memory with it or with each other.
+func TestLoadJobSharesNothing(t *testing.T) {
+	test := loadTest(t, fullest)
+	before := test.DeepCopy()
+	job := LoadJob(test, "x")
+	job.Spec.Template.Labels["changed"] = "yes"
+	job.Spec.Template.Spec.NodeSelector["changed"] = "yes"
+	*job.Spec.Completions = 99
+	if diff := cmp.Diff(before, test); diff != "" {
+		t.Errorf("changing the Job changed its parent:\n%s", diff)
+	}
+	if got := job.Labels["changed"]; got != "" {
+		t.Error("the Job and its template share their labels")
+	}
+	if got := job.Spec.Template.Spec.TopologySpreadConstraints[0].LabelSelector.MatchLabels["changed"]; got != "" {
+		t.Error("the template and its spread constraint share their labels")
+	}
+	if got := *job.Spec.Parallelism; got != 3 {
+		t.Errorf("parallelism is %d after completions was changed, want 3", got)
+	}
+}
+
+func TestAgentSecret(t *testing.T) {
+	golden(t, "agent_secret.yaml", AgentSecret(loadTest(t, smallest), agent.Credentials{
+		CertificatePEM: []byte("certificate"), PrivateKeyPEM: []byte("key"), Token: "token",
+	}))
+}
+
+func TestResultsConfigMap(t *testing.T) {
+	golden(t, "results.yaml", ResultsConfigMap(loadTest(t, smallest), []byte{0, 1, 0xff}))
+}
+
+func TestProbeLoadTest(t *testing.T) {
+	fault := &v1alpha1.RedisFault{ObjectMeta: parent("kill-primary")}
+	fault.Spec.Target = &loadTest(t, fullest).Spec.Target
+	fault.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: &metav1.Duration{Duration: 20 * time.Second}}
+	probe := ProbeLoadTest(fault)
+	golden(t, "probe.yaml", probe)
+
+	probe.UID = "x"
+	if _, err := Plan(probe, addresses); err != nil {
+		t.Errorf("the probe's own spec is refused: %v", err)
+	}
+	probe.Spec.Target.Auth.Username = "changed"
+	if got := fault.Spec.Target.Auth.Username; got != "app" {
+		t.Error("the probe shares its target with the fault")
+	}
+}
+
+func TestProbeLength(t *testing.T) {
+	of := func(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
+	tests := []struct {
+		name  string
+		fault v1alpha1.RedisFaultSpec
+		want  time.Duration
+	}{
+		{"defaults", v1alpha1.RedisFaultSpec{}, 5*time.Minute + 2*time.Minute + time.Minute},
+		{"steady", v1alpha1.RedisFaultSpec{
+			Trigger:          v1alpha1.FaultTrigger{SteadyFor: of(30 * time.Second), Timeout: *of(time.Minute)},
+			RecoveryDeadline: *of(30 * time.Second),
+		}, time.Minute + 30*time.Second + time.Minute},
+		{"after", v1alpha1.RedisFaultSpec{
+			Trigger: v1alpha1.FaultTrigger{After: of(10 * time.Second), Timeout: *of(time.Hour)},
+		}, 10*time.Second + 2*time.Minute + time.Minute},
+		{"longest", v1alpha1.RedisFaultSpec{Trigger: v1alpha1.FaultTrigger{After: of(168 * time.Hour)}}, 168 * time.Hour},
+	}
+	for _, tt := range tests {
+		if got := probeLength(&tt.fault); got != tt.want {
+			t.Errorf("%s: %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package children
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
+)
+
+// AgentContainer is the name of the load pods' container.
+const AgentContainer = "agent"
+
+// agentUser is the user and group of the load pods: distroless's nonroot.
+const agentUser = int64(65532)
+
+// LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image comes before it. Pod i of the load is the
+// Job's index i, which the Job controller sets as JOB_COMPLETION_INDEX.
+func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
+	spec := Defaulted(&test.Spec)
+	if spec.Pods.Image != "" {
+		image = spec.Pods.Image
+	}
+	count := spec.Pods.Count
+	meta := ofLoadTest(test, LoadJobName(test.Name), ComponentLoad)
+	meta.Annotations = map[string]string{v1alpha1.AnnotationGeneration: strconv.FormatInt(test.Generation, 10)}
+	return &batchv1.Job{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "batch/v1", Kind: "Job"},
+		ObjectMeta: meta,
+		Spec: batchv1.JobSpec{
+			CompletionMode: new(batchv1.IndexedCompletion),
+			Completions:    new(count),
+			Parallelism:    new(count),
+			// A lost pod is never replaced: a second one would record another run. And it must not take the others with it, as
+			// backoffLimit 0 would: the Job controller ends every pod of a failed Job. What a loss means is spec.pods.lost, and the
+			// operator's to decide; so each index fails for itself and the Job only when all are over.
+			BackoffLimitPerIndex:  new(int32(0)),
+			MaxFailedIndexes:      new(count),
+			BackoffLimit:          new(int32(math.MaxInt32)),
+			ActiveDeadlineSeconds: new(int64(jobDeadline(spec).Seconds())),
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{
+					Labels: LoadTestLabels(test.Name, ComponentLoad),
+					// A scale-down in the middle of a run would be measured as an outage of Redis.
+					Annotations: map[string]string{
+						"cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+						"karpenter.sh/do-not-disrupt":                    "true",
+					},
+				},
+				Spec: loadPod(test.Name, spec, image),
+			},
+		},
+	}
+}
+
+// jobDeadline ends the load pods even if no operator is left to do it: the time to get ready, the longest run, the time that an agent
+// keeps its record, and some minutes. A load that only a number of requests ends may be as long as a duration may be.
+func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
+	shape := planShape(spec)
+	run := shape.Length()
+	if run == 0 {
+		run = maxLoadDuration
+	}
+	if spec.Verify != nil {
+		run += agent.DefaultVerifyLimit
+	}
+	return spec.Pods.StartDeadline.Duration + run + agent.DefaultLinger + 5*time.Minute
+}
+
+// loadPod is under the restricted Pod Security Standard.
+func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string) corev1.PodSpec {
+	volumes, mounts := loadVolumes(test, &spec.Target, &spec.Workload)
+	return corev1.PodSpec{
+		RestartPolicy:                 corev1.RestartPolicyNever,
+		TerminationGracePeriodSeconds: new(int64(30)), // the agent's drain takes 20 s of it
+		AutomountServiceAccountToken:  new(false),     // a load pod never talks to the API server
+		EnableServiceLinks:            new(false),     // a variable per Service of the namespace is noise
+		NodeSelector:                  spec.Pods.NodeSelector,
+		Tolerations:                   spec.Pods.Tolerations,
+		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
+			MaxSkew:           1,
+			TopologyKey:       corev1.LabelHostname,
+			WhenUnsatisfiable: corev1.ScheduleAnyway, // two pods on one node are better than none
+			LabelSelector:     &metav1.LabelSelector{MatchLabels: LoadTestLabels(test, ComponentLoad)},
+		}},
+		SecurityContext: &corev1.PodSecurityContext{
+			RunAsNonRoot:   new(true),
+			RunAsUser:      new(agentUser),
+			RunAsGroup:     new(agentUser),
+			FSGroup:        new(agentUser), // so that the group may read the Secrets' files
+			SeccompProfile: &corev1.SeccompProfile{Type: corev1.SeccompProfileTypeRuntimeDefault},
+		},
+		Containers: []corev1.Container{{
+			Name:    AgentContainer,
+			Image:   image,
+			Command: []string{"/redquake", "agent"},
+			Args: []string{
+				"--plan", path.Join(planDir, PlanKey),
+				"--credentials", agentDir,
+				"--listen", fmt.Sprintf(":%d", agent.Port),
+			},
+			Ports:     []corev1.ContainerPort{{Name: "agent", ContainerPort: agent.Port, Protocol: corev1.ProtocolTCP}},
+			Resources: loadResources(spec.Pods.Resources),
+			// The operator polls the agent's status itself, so there is no readiness probe.
+			VolumeMounts: mounts,
+			SecurityContext: &corev1.SecurityContext{
+				AllowPrivilegeEscalation: new(false),
+				ReadOnlyRootFilesystem:   new(true),
+				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
+			},
+			// The reason of a failure is on stderr; with it in the pod's status nobody needs the logs.
+			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
+		}},
+		Volumes: volumes,
+	}
+}
+
+// loadResources are the user's, or the default. There is no CPU limit by default: CFS throttles a limited pod for tens of milliseconds
+// at a time, which would be measured as latency of Redis.
+func loadResources(resources *corev1.ResourceRequirements) corev1.ResourceRequirements {
+	if resources != nil {
+		return *resources
+	}
+	return corev1.ResourceRequirements{
+		Requests: corev1.ResourceList{
+			corev1.ResourceCPU:    resource.MustParse("100m"),
+			corev1.ResourceMemory: resource.MustParse("64Mi"),
+		},
+		Limits: corev1.ResourceList{corev1.ResourceMemory: resource.MustParse("256Mi")},
+	}
+}

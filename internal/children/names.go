@@ -1,0 +1,59 @@
+// Package children builds the objects that the operator makes for a RedisLoadTest or a RedisFault: one builder per object, pure,
+// without a client and without a clock. Every child is owned by its parent and goes with it.
+package children
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Values of the labels of every child.
+const (
+	nameLabelValue = "redquake"
+	managedBy      = "redquake"
+)
+
+// Values of the label app.kubernetes.io/component.
+const (
+	ComponentLoad    = "load"    // the load pods and what they mount
+	ComponentResults = "results" // the record of a finished test
+	ComponentProbe   = "probe"   // a fault's own load test
+)
+
+// LoadJobName is the name of a load test's Job.
+func LoadJobName(test string) string { return test + "-load" }
+
+// PlanName is the name of the ConfigMap with a load test's plan.
+func PlanName(test string) string { return test + "-plan" }
+
+// AgentSecretName is the name of the Secret with the credentials of a load test's run.
+func AgentSecretName(test string) string { return test + "-agent" }
+
+// ResultsName is the name of the ConfigMap with a load test's record.
+func ResultsName(test string) string { return test + "-results" }
+
+// ProbeName is the name of the load test of a fault that names none.
+func ProbeName(fault string) string { return fault + "-probe" }
+
+// LoadTestLabels select a load test's children. No label or annotation of the test itself is copied: GitOps tools track objects by theirs.
+func LoadTestLabels(test, component string) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelName:      nameLabelValue,
+		v1alpha1.LabelComponent: component,
+		v1alpha1.LabelManagedBy: managedBy,
+		v1alpha1.LabelLoadTest:  test,
+	}
+}
+
+// ofLoadTest is the metadata of a load test's child.
+func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Name:      name,
+		Namespace: test.Namespace,
+		Labels:    LoadTestLabels(test.Name, component),
+		OwnerReferences: []metav1.OwnerReference{
+			*metav1.NewControllerRef(test, v1alpha1.GroupVersion.WithKind("RedisLoadTest")),
+		},
+	}
+}

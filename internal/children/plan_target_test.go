@@ -1,0 +1,71 @@
+package children
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/redquake/redquake/internal/load"
+)
+
+func TestPlanTarget(t *testing.T) {
+	test := loadTest(t, `
+target:
+  topology: Sentinel
+  sentinel:
+    service: {name: redis-sentinel}
+    masterName: mymaster
+    auth: {username: watcher, passwordSecretRef: {name: sentinel, key: password}}
+    tls: {caSecretRef: {name: ca}, certSecretRef: {name: client}, serverName: sentinel.shop}
+load: {users: 10, duration: 1m}
+workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
+`)
+	target := &Defaulted(&test.Spec).Target
+	want := load.Target{
+		Topology: load.TopologySentinel,
+		Sentinel: &load.Sentinel{
+			Addresses: []string{"redis-sentinel.shop.svc:26379"}, MasterName: "mymaster",
+			Username: "watcher", PasswordFile: "/etc/redquake/sentinel-password/password",
+			TLS: &load.TLS{CAFile: "/etc/redquake/sentinel-ca/ca.crt", CertFile: "/etc/redquake/sentinel-cert/tls.crt",
+				KeyFile: "/etc/redquake/sentinel-cert/tls.key", ServerName: "sentinel.shop"},
+		},
+	}
+	if diff := cmp.Diff(want, planTarget("shop", target, nil)); diff != "" {
+		t.Error(diff)
+	}
+	mounted := map[string]string{}
+	pod := LoadJob(test, "image").Spec.Template.Spec
+	for _, m := range pod.Containers[0].VolumeMounts {
+		mounted[m.Name] = m.MountPath
+	}
+	for name, dir := range map[string]string{"sentinel-password": sentinelPasswordDir, "sentinel-ca": sentinelCADir, "sentinel-cert": sentinelCertDir} {
+		if mounted[name] != dir {
+			t.Errorf("%s is mounted at %q, not %s: %v", name, mounted[name], dir, mounted)
+		}
+	}
+	for _, m := range pod.Containers[0].VolumeMounts {
+		if !slices.ContainsFunc(pod.Volumes, func(v corev1.Volume) bool { return v.Name == m.Name }) {
+			t.Errorf("there is no volume %s", m.Name)
+		}
+	}
+}
+
+func TestPlanClient(t *testing.T) {
+	test := loadTest(t, `
+target: {addresses: ["a:1"]}
+client: {readFrom: Replica, driver: GoRedis, connectionMaxAge: 10m, goRedis: {poolSize: 7, maxRetries: -1, stateReloadInterval: 1s}}
+load: {users: 10, duration: 1m}
+workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
+`)
+	want := load.Client{
+		Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
+		ReadFrom: load.ReadReplica, Mode: load.Dedicated, Driver: load.GoRedisDriver, MaxAge: 10 * time.Minute,
+		GoRedis: &load.GoRedis{PoolSize: 7, MaxRetries: new(-1), StateReloadInterval: time.Second},
+	}
+	if diff := cmp.Diff(want, planClient(&Defaulted(&test.Spec).Client)); diff != "" {
+		t.Error(diff)
+	}
+}

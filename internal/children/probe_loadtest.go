@@ -1,0 +1,76 @@
+package children
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+const (
+	// probeRate is low enough to disturb nobody and gives an outage to about 5 ms.
+	probeRate = 200
+	// probeKeys are few: the probe's keys are to leave no trace in the server's memory.
+	probeKeys = 100
+	// probeMargin is how much longer the load lives than the latest end of its fault.
+	probeMargin = time.Minute
+	// maxLoadDuration is the most that spec.load.duration takes.
+	maxLoadDuration = 168 * time.Hour
+)
+
+// ProbeLoadTest is the small open-loop load that measures a fault without loadTestRef: 200 SET and GET per second from one pod.
+// fault.spec.target must be set, as admission sees to. The load is as long as the fault may take at most, a minute added, and at
+// most the 168h that a load may take; its owner ends it before.
+func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
+	return &v1alpha1.RedisLoadTest{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisLoadTest"},
+		ObjectMeta: metav1.ObjectMeta{
+			Name:      ProbeName(fault.Name),
+			Namespace: fault.Namespace,
+			Labels: map[string]string{
+				v1alpha1.LabelName:      nameLabelValue,
+				v1alpha1.LabelComponent: ComponentProbe,
+				v1alpha1.LabelManagedBy: managedBy,
+				v1alpha1.LabelFault:     fault.Name,
+			},
+			OwnerReferences: []metav1.OwnerReference{
+				*metav1.NewControllerRef(fault, v1alpha1.GroupVersion.WithKind("RedisFault")),
+			},
+		},
+		Spec: v1alpha1.RedisLoadTestSpec{
+			Target: *fault.Spec.Target.DeepCopy(),
+			Client: v1alpha1.LoadClient{Connections: 20},
+			Load: v1alpha1.LoadShape{
+				Rate:     new(int32(probeRate)),
+				Duration: &metav1.Duration{Duration: probeLength(&fault.Spec)},
+			},
+			Workload: v1alpha1.Workload{
+				Commands: []v1alpha1.WorkloadCommand{
+					{Name: "set", Weight: 1, Command: []string{"SET", "{key}", "{value}"}},
+					{Name: "get", Weight: 1, Command: []string{"GET", "{key}"}},
+				},
+				Keyspace: v1alpha1.Keyspace{
+					Prefix: "rq:" + fault.Name + ":",
+					Keys:   probeKeys,
+					TTL:    &metav1.Duration{Duration: time.Hour},
+				},
+			},
+			Pods: v1alpha1.LoadPods{Count: 1},
+		},
+	}
+}
+
+// probeLength is the longest way from the load's start to the fault's end.
+func probeLength(fault *v1alpha1.RedisFaultSpec) time.Duration {
+	deadline, timeout := fault.RecoveryDeadline, fault.Trigger.Timeout
+	// The CRD's defaults, for an object that was not admitted.
+	orElse(&deadline, metav1.Duration{Duration: 2 * time.Minute})
+	orElse(&timeout, metav1.Duration{Duration: 5 * time.Minute})
+
+	trigger := timeout.Duration
+	if fault.Trigger.After != nil {
+		trigger = fault.Trigger.After.Duration
+	}
+	return min(trigger+deadline.Duration+probeMargin, maxLoadDuration)
+}

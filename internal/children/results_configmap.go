@@ -1,0 +1,22 @@
+package children
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// ResultsSeriesKey is the key of binaryData that holds the encoded series. The series itself says what was coarsened and what is missing.
+const ResultsSeriesKey = "series"
+
+// ResultsConfigMap holds the record of a test so far: data is the encoded series.
+func ResultsConfigMap(test *v1alpha1.RedisLoadTest, data []byte) *corev1.ConfigMap {
+	return &corev1.ConfigMap{
+		TypeMeta:   configMapType,
+		ObjectMeta: ofLoadTest(test, ResultsName(test.Name), ComponentResults),
+		BinaryData: map[string][]byte{ResultsSeriesKey: data},
+	}
+}
+
+var configMapType = metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"}

@@ -1,0 +1,170 @@
+package collect
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/agent/agenttest"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// kept remembers the last checkpoint.
+type kept struct{ data []byte }
+
+func (k *kept) Load(context.Context) ([]byte, error)      { return k.data, nil }
+func (k *kept) Save(_ context.Context, data []byte) error { k.data = data; return nil }
+
+// openAlone opens a session that pulls from nobody; deliver feeds it.
+func openAlone(t testing.TB, store Store, pods, limit int) *Session {
+	t.Helper()
+	credentials, err := agent.NewCredentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(Config{Run: "run", Step: 100 * time.Millisecond, Ops: []string{"a", "b"}, Pods: pods, Credentials: credentials, Store: store,
+		CheckpointEvery: 24 * time.Hour, CheckpointLimit: limit, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+// deliver merges the intervals [from, to) of a pod.
+func deliver(t testing.TB, s *Session, pod int, from, to int64) {
+	t.Helper()
+	var frames []byte
+	for i := from; i < to; i++ {
+		iv := agenttest.Interval(pod, i, 2, s.cfg.Step)
+		data := sample.AppendInterval(nil, &iv)
+		frames = append(binary.AppendUvarint(frames, uint64(len(data))), data...)
+	}
+	if _, err := s.merge(s.pods[pod], batch{state: agent.Running, lastSeq: uint64(to), frames: frames}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCompactCheckpoints: checkpoints of a record that has outgrown them hold every request, gap and pod's position, as the record itself
+// does, whatever happened since; and a session that takes one up goes on from it.
+func TestCompactCheckpoints(t *testing.T) {
+	const limit = 12 << 10
+	store := &kept{}
+	s := openAlone(t, store, 3, limit)
+	start := time.Now().Add(-time.Hour) // so that no interval lies in the future
+	if err := s.Resume(t.Context(), start); err != nil {
+		t.Fatal(err)
+	}
+	for round := range int64(40) {
+		for pod := range 3 {
+			if pod == 2 && round >= 20 {
+				continue // lost half way
+			}
+			if pod == 1 && round == 10 {
+				deliver(t, s, pod, round*20+5, round*20+20) // with a hole
+				continue
+			}
+			deliver(t, s, pod, round*20, round*20+20)
+		}
+		if round == 20 {
+			s.Lose(2)
+		}
+		if err := s.save(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if len(store.data) > limit {
+			t.Fatalf("a checkpoint of %d bytes, allowed are %d", len(store.data), limit)
+		}
+		stored, err := sample.DecodeSeries(store.data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sameSums(t, s.series, stored)
+		if t.Failed() {
+			t.Fatalf("round %d", round)
+		}
+	}
+	if s.compact == nil || s.compact.Step == s.series.Step && s.compact.LatencyStep == s.series.LatencyStep {
+		t.Fatal("the record always fitted: nothing was shown")
+	}
+	if s.series.Step != s.cfg.Step || s.series.LatencyStep != s.cfg.Step {
+		t.Errorf("the record itself was coarsened to %v, %v", s.series.Step, s.series.LatencyStep)
+	}
+
+	next := openAlone(t, store, 3, limit)
+	if err := next.Resume(t.Context(), start); err != nil {
+		t.Fatal(err)
+	}
+	for _, session := range []*Session{s, next} {
+		deliver(t, session, 0, 800, 820)
+	}
+	sameSums(t, s.series, next.series)
+}
+
+// sameSums compares what coarsening must not change.
+func sameSums(t *testing.T, want, got *sample.Series) {
+	t.Helper()
+	type sums struct {
+		Counts  []sample.Counts
+		Latency []sample.Buckets
+		Gaps    []sample.Gap
+		Next    []int64
+		Lost    int
+	}
+	of := func(s *sample.Series) sums {
+		all := sums{Counts: make([]sample.Counts, len(s.Ops)), Latency: make([]sample.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
+		for i := range s.Len() {
+			for k, op := range s.At(i).Ops {
+				all.Counts[k].OK += op.OK
+				all.Counts[k].Fail += op.Fail
+				all.Counts[k].BytesIn += op.BytesIn
+				all.Latency[k] = sample.Merge(all.Latency[k], op.Latency)
+			}
+		}
+		for pod := range s.Pods {
+			all.Next = append(all.Next, s.Next(pod))
+		}
+		return all
+	}
+	if diff := cmp.Diff(of(want), of(got)); diff != "" {
+		t.Errorf("(-record +checkpoint)\n%s", diff)
+	}
+}
+
+// BenchmarkCheckpoint adds ten seconds of one pod's record and stores a checkpoint, in runs of different age.
+func BenchmarkCheckpoint(b *testing.B) {
+	for _, age := range []time.Duration{time.Minute, 10 * time.Minute, time.Hour} {
+		b.Run(fmt.Sprint("after ", age), func(b *testing.B) {
+			store := &kept{}
+			s := openAlone(b, store, 1, 0)
+			at := int64(0)
+			ten := func() {
+				deliver(b, s, 0, at, at+100)
+				at += 100
+			}
+			for at < int64(age/s.cfg.Step) {
+				ten()
+				if at%3000 == 0 { // as often as it takes to become compact
+					if err := s.save(b.Context()); err != nil {
+						b.Fatal(err)
+					}
+				}
+			}
+			for b.Loop() {
+				b.StopTimer()
+				ten()
+				b.StartTimer()
+				if err := s.save(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(store.data))/1024, "KiB")
+		})
+	}
+}

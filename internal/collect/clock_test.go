@@ -1,0 +1,48 @@
+package collect
+
+import (
+	"testing"
+	"time"
+)
+
+func TestClockKeepsTheBestRoundTrip(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	var c clock
+	if _, _, ok := c.estimate(0); ok || c.settled() {
+		t.Fatal("an estimate without a reading")
+	}
+	// True offset 1 s. A slow answer, whose delay lies all on the way back, misleads by half of it.
+	c.observe(0, 20*ms, 1000*ms)
+	if offset, uncertainty, _ := c.estimate(10 * ms); offset != 990*ms || uncertainty != 10*ms {
+		t.Errorf("one slow trip: %d ± %d", offset, uncertainty)
+	}
+	c.observe(100*ms, 102*ms, 1101*ms)
+	c.observe(200*ms, 260*ms, 1260*ms)
+	offset, uncertainty, _ := c.estimate(201 * ms)
+	if offset != 1000*ms || uncertainty != 1*ms+100*ms*50/1e6 {
+		t.Errorf("best of three: %d ± %d", offset, uncertainty)
+	}
+	if c.settled() {
+		t.Error("settled after three")
+	}
+	// Whatever is observed, the truth lies within the uncertainty; old readings make room for new ones.
+	for i := range int64(100) {
+		at := (1000 + i*100) * ms
+		c.observe(at, at+4*ms, at+1003*ms)
+	}
+	offset, uncertainty, _ = c.estimate(11000 * ms)
+	if !c.settled() || offset != 1001*ms || uncertainty < 2*ms || uncertainty > 2*ms+10*ms {
+		t.Errorf("after a hundred: %d ± %d", offset, uncertainty)
+	}
+}
+
+func TestClockPrefersFreshOverSlightlyShorter(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	var c clock
+	c.observe(0, 1*ms, 0)
+	late := int64(10 * time.Minute)
+	c.observe(late, late+2*ms, late+1*ms+30*ms) // the clocks have drifted by 30 ms in 10 min
+	if offset, _, _ := c.estimate(late + 2*ms); offset != 30*ms {
+		t.Errorf("offset %v, want the fresh 30 ms", time.Duration(offset))
+	}
+}

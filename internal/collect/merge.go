@@ -1,0 +1,158 @@
+package collect
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+const (
+	// maxNotes bounds the sentences in a series.
+	maxNotes = 50
+	// maxDecoded is how many decoded intervals are kept to decode into again: more than the ordinary pull brings.
+	maxDecoded = 64
+)
+
+var errFrame = errors.New("an interval's frame is malformed")
+
+// split takes the first frame off b. A frame that b does not hold entirely gives nil, b.
+func split(b []byte) (frame, rest []byte, err error) {
+	length, n := binary.Uvarint(b)
+	switch {
+	case n < 0 || length > maxAnswer:
+		return nil, b, errFrame
+	case n == 0 || uint64(len(b)-n) < length:
+		return nil, b, nil
+	}
+	return b[n : n+int(length)], b[n+int(length):], nil
+}
+
+// merge adds a pulled batch to the series, and says whether more waits at the pod.
+func (s *Session) merge(p *pod, b batch) (more bool, err error) {
+	into, _ := s.decoded.Get().(*[]sample.Interval)
+	if into == nil {
+		into = new([]sample.Interval)
+	}
+	intervals, err := s.decode((*into)[:0], b)
+	if len(intervals) > 0 {
+		err = errors.Join(s.add(p, intervals), err)
+	}
+	if cap(intervals) <= maxDecoded {
+		*into = intervals
+		s.decoded.Put(into) // the series keeps nothing of them
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if b.state == "" {
+		return false, err
+	}
+	before := p.last
+	p.last.LastSeq, p.last.Lost = max(p.last.LastSeq, b.lastSeq), b.lost
+	if b.state.Ended() && !p.last.State.Ended() {
+		p.statusAt = 0 // its status says why it ended
+		return true, err
+	}
+	if b.state != p.last.State {
+		p.statusAt = 0 // Verifying: the status tells how it goes on
+	}
+	s.changedSince(p, before, p.problem)
+	return err == nil && p.pulled < b.lastSeq, err
+}
+
+// decode appends a batch's intervals, into the memory of former ones where intervals has room.
+func (s *Session) decode(intervals []sample.Interval, b batch) ([]sample.Interval, error) {
+	for rest := b.frames; len(rest) > 0; {
+		frame, next, err := split(rest)
+		if err != nil || frame == nil {
+			return intervals, err
+		}
+		n := len(intervals)
+		intervals = slices.Grow(intervals, 1)[:n+1]
+		interval := &intervals[n]
+		if err := interval.Decode(frame); err != nil {
+			return intervals[:n], err
+		}
+		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 || uint64(interval.Index) >= b.lastSeq {
+			return intervals[:n], fmt.Errorf("%w: index %d of %d, %d operations", errFrame, interval.Index, b.lastSeq, len(interval.Ops))
+		}
+		rest = next
+	}
+	return intervals, nil
+}
+
+// add puts intervals of one pod into the series in their order. Those that are there already are ignored; a hole before one is filled
+// with zeros and noted, so that nothing waits for what will never come.
+func (s *Session) add(p *pod, intervals []sample.Interval) error {
+	elapsed := s.now() - s.startInstant()
+	s.record.Lock()
+	defer s.record.Unlock()
+	if p.ctx.Err() != nil {
+		return nil // lost meanwhile
+	}
+	var err error
+	filled := uint64(0)
+	for i := range intervals {
+		interval := &intervals[i]
+		next := s.series.Next(p.index)
+		if interval.Index < next {
+			continue
+		}
+		if interval.Index > next {
+			if time.Duration(elapsed)+time.Minute < time.Duration(interval.Index)*s.cfg.Step {
+				err = fmt.Errorf("%w: interval %d lies in the future", errFrame, interval.Index)
+				break
+			}
+			if err = s.fill(p.index, next, interval.Index); err != nil {
+				break
+			}
+			filled += uint64(interval.Index - next)
+		}
+		if err = s.addInterval(p.index, interval); err != nil {
+			break
+		}
+		s.grown = true
+	}
+	pulled := uint64(s.series.Next(p.index))
+	s.mu.Lock()
+	p.pulled = pulled
+	p.filled += filled
+	s.mu.Unlock()
+	return err
+}
+
+// fill adds zero intervals [from, to) and notes the hole. The caller holds record.
+func (s *Session) fill(pod int, from, to int64) error {
+	for index := from; index < to; index++ {
+		zero := sample.Interval{
+			Index: index, Pods: 1, Ops: make([]sample.Op, len(s.cfg.Ops)),
+			FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		}
+		if err := s.addInterval(pod, &zero); err != nil {
+			return err
+		}
+	}
+	step := s.cfg.Step
+	s.note(fmt.Sprintf("Pod %d had to forget its record from %v to %v before it could be pulled: "+HoleMark+".",
+		pod, time.Duration(from)*step, time.Duration(to)*step))
+	s.cfg.Logger.Warn("a pod had to forget intervals; they count as zero", "pod", pod, "from", from, "to", to)
+	return nil
+}
+
+// HoleMark stands in every note of a series that tells of a hole in its record.
+const HoleMark = "it counts as zero there"
+
+// note adds a sentence to the series. The caller holds record.
+func (s *Session) note(sentence string) {
+	s.merged(func(series *sample.Series) {
+		switch n := len(series.Notes); {
+		case n < maxNotes:
+			series.Notes = append(series.Notes, sentence)
+		case n == maxNotes:
+			series.Notes = append(series.Notes, "Further notes were left out.")
+		}
+	})
+}

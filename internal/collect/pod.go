@@ -1,0 +1,252 @@
+package collect
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+)
+
+// settlingPoll is the time between the first readings of a pod's clock.
+const settlingPoll = 50 * time.Millisecond
+
+// maxBackoff is the longest pause after errors. It is short: a pod's answer after a fault in the network is worth having at once.
+const maxBackoff = 2 * time.Second
+
+// Problem is why a pod that answers cannot be collected from. It does not go away by itself: the caller has to Lose the pod or to end the run.
+type Problem string
+
+// The problems.
+const (
+	Restarted  Problem = "Restarted"  // its process is not the one that was started: what was not yet pulled is gone
+	NotStarted Problem = "NotStarted" // the start instant has passed, and the pod never took it
+	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
+)
+
+// pod is one load pod as the session knows it. Session.mu guards the fields below it; one goroutine follows each pod.
+type pod struct {
+	index        int
+	ledgerWanted bool
+	ctx          context.Context // ends with the session, and when the pod is gone or released
+	cancel       context.CancelFunc
+	poke         chan struct{} // look again now
+	body         bytes.Buffer  // of the following goroutine
+
+	name, address    string
+	gone, released   bool
+	known            bool // status was read at least once
+	last             agent.Status
+	clock            clock
+	began            beginning
+	sentAt           int64 // start instant sent to this instance, pod's clock; 0 = none
+	lastContact      time.Time
+	reachable        bool
+	unreachableSince time.Time
+	failures         int // requests failed in a row
+	err              string
+	problem          Problem
+	problemText      string
+	statusAt         int64 // when the status was last read, local
+
+	pulled uint64 // seq up to which the series holds the pod's intervals
+	filled uint64 // of these, holes that this session filled with zeros
+	acked  uint64 // seq up to which a stored checkpoint holds them
+	closed bool   // the series knows that the record has ended
+	over   bool   // complete or gone, as settle saw it last
+}
+
+// complete says that the pod has ended and everything was pulled. The caller holds mu.
+func (p *pod) complete() bool {
+	ended := p.problem == "" && p.last.State.Ended()
+	if p.closed { // a checkpoint knew it already; it does not hold the ledger's result
+		return !p.ledgerWanted || ended || p.problem != "" || p.released
+	}
+	return ended && p.pulled >= p.last.LastSeq
+}
+
+// beginning is when a pod's load began, read with the best view of its clock there was.
+type beginning struct {
+	at, uncertainty int64 // local
+	known           bool
+}
+
+// follow watches one pod until it is gone or released, or the session is closed.
+func (s *Session) follow(p *pod) {
+	for {
+		pauseFor := s.visit(p)
+		timer := time.NewTimer(pauseFor)
+		select {
+		case <-p.ctx.Done():
+			timer.Stop()
+			return
+		case <-p.poke:
+			timer.Stop()
+		case <-timer.C:
+		}
+	}
+}
+
+// visit does what is due at a pod, status or intervals, and returns how long there is nothing to do.
+func (s *Session) visit(p *pod) time.Duration {
+	s.mu.Lock()
+	address, instance := p.address, p.last.Instance
+	statusDue := s.statusDue(p)
+	pulling := s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete()
+	after, ack := p.pulled, p.acked
+	s.mu.Unlock()
+	if address == "" {
+		return s.cfg.StatusEvery
+	}
+	began := s.now()
+	if statusDue {
+		status, sent, received, err := s.status(p.ctx, address)
+		if !s.contacted(p, err) {
+			return s.backoff(p)
+		}
+		s.learn(p, status, sent, received)
+		s.settlePod(p)
+	} else if pulling {
+		answer, err := s.pull(p.ctx, address, instance, after, ack, &p.body)
+		more, mergeErr := s.merge(p, answer)
+		if err == nil {
+			err = mergeErr
+		}
+		if conflict(err) {
+			// The process is another one, or it knows less than it did: its status tells.
+			s.mu.Lock()
+			p.statusAt = 0
+			p.known = false
+			s.mu.Unlock()
+		}
+		if !s.contacted(p, err) {
+			return s.backoff(p)
+		}
+		s.settlePod(p)
+		if more {
+			return 0
+		}
+	}
+	return max(0, s.rest(p)-time.Duration(s.now()-began))
+}
+
+// rest is the time from the beginning of one visit to the next.
+func (s *Session) rest(p *pod) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.known && !p.clock.settled():
+		return min(settlingPoll, s.cfg.PollEvery)
+	case s.statusDue(p):
+		return 0
+	case p.problem != "" || p.complete():
+		return s.cfg.StatusEvery
+	case s.begun && p.last.StartAt != 0:
+		return s.cfg.PullEvery
+	}
+	return s.cfg.PollEvery
+}
+
+// statusDue says whether a visit is for the status rather than for intervals. The caller holds mu.
+func (s *Session) statusDue(p *pod) bool {
+	age := time.Duration(s.now() - p.statusAt)
+	switch {
+	case !p.known || !p.clock.settled():
+		return true
+	case p.problem != "" || p.complete():
+		return age >= s.cfg.StatusEvery
+	case p.last.StartAt == 0 || !s.begun:
+		return age >= s.cfg.PollEvery
+	case p.last.State == agent.Running && p.last.StartedAt == 0:
+		return age >= s.cfg.PollEvery
+	}
+	return age >= s.cfg.StatusEvery
+}
+
+// contacted notes how a request ended, and says whether it was answered as it should be.
+func (s *Session) contacted(p *pod, err error) bool {
+	if p.ctx.Err() != nil {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		p.failures, p.err, p.lastContact = 0, "", s.cfg.Now()
+		if !p.reachable {
+			p.reachable = true
+			wake(s.changed)
+		}
+		return true
+	}
+	p.failures++
+	p.err = err.Error()
+	if p.reachable {
+		p.reachable, p.unreachableSince = false, s.cfg.Now()
+		s.cfg.Logger.Info("pod does not answer", "pod", p.index, "name", p.name, "address", p.address, "error", err)
+		wake(s.changed)
+	}
+	return false
+}
+
+// backoff grows from PollEvery with every failure, to maxBackoff.
+func (s *Session) backoff(p *pod) time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(s.cfg.PollEvery<<min(max(p.failures-1, 0), 10), max(maxBackoff, s.cfg.PollEvery))
+}
+
+// learn takes a status.
+func (s *Session) learn(p *pod, status agent.Status, sent, received int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before, problem := p.last, p.problem
+	p.statusAt = received
+	if status.Run != s.cfg.Run || status.Pod != p.index {
+		p.known = true
+		p.problem = WrongAgent
+		p.problemText = fmt.Sprintf("%s is pod %d of run %q", p.address, status.Pod, status.Run)
+		s.changedSince(p, before, problem)
+		return
+	}
+	another := status.Instance != before.Instance
+	if another && before.StartAt != 0 || status.LastSeq < p.pulled {
+		p.problem = Restarted
+		p.problemText = fmt.Sprintf("its process began anew after %d intervals were pulled", p.pulled)
+	} else if another {
+		p.clock, p.began, p.sentAt = clock{}, beginning{}, 0
+	}
+	p.known = true
+	if p.problem == Restarted {
+		s.changedSince(p, before, problem)
+		return // what the new process says is not about the run's load
+	}
+	p.clock.observe(sent, received, status.Now)
+	p.last = status
+	p.refineBeginning(received)
+	p.problem, p.problemText = "", ""
+	if s.begun && status.StartAt == 0 && s.now() > s.startAt && !status.State.Ended() {
+		p.problem = NotStarted
+		p.problemText = "it did not take the start instant in time"
+	}
+	s.changedSince(p, before, problem)
+}
+
+// refineBeginning converts the start of the pod's load with the best view of its clock so far. The caller holds mu.
+func (p *pod) refineBeginning(now int64) {
+	if p.last.StartedAt == 0 {
+		return
+	}
+	offset, uncertainty, ok := p.clock.estimate(now)
+	if ok && (!p.began.known || uncertainty < p.began.uncertainty) {
+		p.began = beginning{at: p.last.StartedAt - offset, uncertainty: uncertainty, known: true}
+	}
+}
+
+// changedSince wakes the caller if a decision may hang on what was learned. The caller holds mu.
+func (s *Session) changedSince(p *pod, before agent.Status, problem Problem) {
+	if p.last.State != before.State || (p.last.StartedAt != 0) != (before.StartedAt != 0) || p.problem != problem {
+		s.cfg.Logger.Debug("pod changed", "pod", p.index, "state", p.last.State, "reason", p.last.Reason, "problem", p.problem)
+		wake(s.changed)
+	}
+}

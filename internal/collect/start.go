@@ -1,0 +1,157 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+const (
+	// startMargin is how long before the start instant sending it ends: a pod that takes it later could begin late.
+	startMargin = 100 * time.Millisecond
+	// startRetry is the pause between two tries at one pod.
+	startRetry = 50 * time.Millisecond
+)
+
+// begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
+func (s *Session) begin(at time.Time) {
+	s.begun, s.startAt, s.start = true, s.local(at), at
+	s.merged(func(series *sample.Series) { series.Start = at.Round(0).UTC() })
+	for _, p := range s.pods {
+		wake(p.poke)
+	}
+}
+
+// startInstant is T as decided, local.
+func (s *Session) startInstant() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.startAt
+}
+
+// Start sends every pod that is not lost the instant at, on the pod's own clock, all at the same time, again and again until it has
+// taken it or at is near. The error names each pod that did not. A pod that has a start already keeps it, so that Start
+// may be called again with the same instant, also by another operator process after Resume. Decide and store the instant before.
+func (s *Session) Start(ctx context.Context, at time.Time) error {
+	s.record.Lock()
+	s.mu.Lock()
+	if !s.begun {
+		s.begin(at)
+	}
+	local, apart := s.startAt, at.Sub(s.start).Abs()
+	s.mu.Unlock()
+	s.record.Unlock()
+	if apart > time.Millisecond {
+		return fmt.Errorf("collect: already started for another instant, %v away", apart)
+	}
+	return s.each(never, func(p *pod) error { return s.startPod(ctx, p, local) })
+}
+
+// each calls f for every pod that is neither gone nor released nor to be left out, all at once, and joins the errors, each with its pod.
+func (s *Session) each(leaveOut func(p *pod) bool, f func(p *pod) error) error {
+	s.mu.Lock()
+	var pods []*pod
+	for _, p := range s.pods {
+		if !p.gone && !p.released && !leaveOut(p) {
+			pods = append(pods, p)
+		}
+	}
+	s.mu.Unlock()
+	failed := make([]error, len(pods))
+	done := make(chan struct{})
+	for i, p := range pods {
+		go func() {
+			if err := f(p); err != nil {
+				failed[i] = fmt.Errorf("pod %d: %w", p.index, err)
+			}
+			done <- struct{}{}
+		}()
+	}
+	for range pods {
+		<-done
+	}
+	return errors.Join(failed...)
+}
+
+func never(*pod) bool { return false }
+
+// startPod gives one pod the start instant.
+func (s *Session) startPod(ctx context.Context, p *pod, local int64) error {
+	var last error
+	for {
+		taken, address, request, err := s.startRequest(p, local)
+		if taken {
+			return nil
+		}
+		if time.Duration(local-s.now()) < startMargin {
+			return errors.Join(errors.New("the start instant came before the pod took it"), err, last)
+		}
+		if err == nil {
+			tryCtx, cancel := context.WithTimeout(ctx, min(s.cfg.RequestTimeout, time.Second))
+			err = s.postStart(tryCtx, address, request)
+			cancel()
+			s.startAnswered(p, request, err)
+			if err == nil {
+				return nil
+			}
+		}
+		last = err
+		select {
+		case <-p.ctx.Done():
+			return errors.Join(errors.New("lost or closed"), last)
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), last)
+		default:
+		}
+		if !pause(ctx, startRetry) {
+			return errors.Join(ctx.Err(), last)
+		}
+	}
+}
+
+// startRequest says whether a pod has a start already, or what to send it; an error says why nothing can be sent now.
+func (s *Session) startRequest(p *pod, local int64) (taken bool, address string, request agent.StartRequest, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	offset, _, ok := p.clock.estimate(s.now())
+	switch {
+	case p.problem != "":
+		return false, "", request, errors.New(p.problemText)
+	case !ok || !p.clock.settled():
+		return false, "", request, errors.Join(errors.New("its clock is not known"), textError(p.err))
+	case p.last.StartAt != 0:
+		return true, "", request, nil
+	case p.last.State.Ended():
+		return false, "", request, fmt.Errorf("%s: %s %s", p.last.State, p.last.Reason, p.last.Message)
+	case p.last.State != agent.Ready:
+		return false, "", request, fmt.Errorf("is %s", p.last.State)
+	}
+	if p.sentAt == 0 {
+		// Kept: a try whose answer got lost is repeated with the very same number.
+		p.sentAt = local + offset
+	}
+	return false, p.address, agent.StartRequest{At: p.sentAt, Instance: p.last.Instance}, nil
+}
+
+// startAnswered takes what came of a start request.
+func (s *Session) startAnswered(p *pod, request agent.StartRequest, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil && p.last.Instance == request.Instance && p.last.StartAt == 0 {
+		p.last.StartAt, p.last.State = request.At, agent.Running
+		wake(s.changed)
+	}
+	p.statusAt = 0
+	wake(p.poke)
+}
+
+func textError(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}

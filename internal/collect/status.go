@@ -1,0 +1,202 @@
+package collect
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// PodStatus is what a session knows of one pod. Instants are on the operator's clock.
+type PodStatus struct {
+	Index   int
+	Name    string
+	Address string // "" = not known yet
+
+	State   agent.State // "" = never asked with success
+	Reason  string      // of Failed
+	Message string
+	Server  *sample.Server // what Redis said of itself first, once known
+	Layout  *agent.Layout  // how the deployment looked to the pod; nil = not known, or one server at an address
+
+	Reachable        bool
+	UnreachableSince time.Time // while not Reachable; when the session was opened, if it never was
+	LastContact      time.Time // zero = never
+	Err              string    // of the last request, "" when it was answered
+	Problem          Problem   // "" = none
+	ProblemText      string
+
+	ClockSettled bool          // enough round trips to start by
+	Offset       time.Duration // pod's clock - nanoseconds since the session was opened
+	Uncertainty  time.Duration // half the best round trip, and some for its age
+
+	StartAt   time.Time // the start the pod has taken; zero = none
+	StartedAt time.Time // when its load really began; zero = not yet
+
+	LastSeq  uint64 // newest interval at the pod
+	Pulled   uint64 // intervals in the series
+	Acked    uint64 // intervals in a stored checkpoint
+	Lost     uint64 // intervals the pod had to forget before they were acknowledged
+	Filled   uint64 // intervals that were gone before they were pulled, in this session: they count as zero
+	Complete bool   // ended, and everything was pulled
+	Gone     bool   // Lose was called
+
+	Ledger *ledger.Result // what became of its acknowledged writes, once it has ended; nil where nothing was verified
+}
+
+// Status is the whole session at one instant.
+type Status struct {
+	Pods []PodStatus // by index
+
+	Ready  int // pods that can be started: Ready, reachable, their clock settled
+	Begun  int // pods whose load really began, ended ones included
+	Ended  int // pods that are Finished or Failed
+	Failed int // of these, Failed
+	Gone   int // pods that were lost
+
+	Verifying int            // pods whose load has ended and that read their ledgers back
+	Ledger    *ledger.Result // of all pods that are not gone, once Finished; nil where nothing was verified
+
+	AllReady   bool // every pod that is not gone is Ready, and there is one
+	AllStarted bool // every pod that is not gone has taken a start, and there is one
+	Finished   bool // every pod that is not gone is Complete: the record will not grow
+
+	// Start is T on the operator's clock as the pods have it: the median of what they took; before, what was decided; zero before that.
+	Start time.Time
+	// Skew is the spread of the instants at which the pods' loads really began, latest - earliest; -1 until all began.
+	// SkewUncertainty is the sum of the two pods' clock uncertainties.
+	Skew, SkewUncertainty time.Duration
+	// StartError is how far from the decided instant the pod farthest from it really began; -1 until all began.
+	StartError time.Duration
+	// ClockShift is Start minus the decided instant: near zero, unless the operator's wall clock is another since then, as
+	// after a restart on another node. What was noted by the wall clock before is then off by so much.
+	// It needs a pod whose clock is settled, is 0 before, and is right to ClockShiftUncertainty.
+	ClockShift, ClockShiftUncertainty time.Duration
+
+	Saved      time.Time // when a checkpoint was stored last; zero = not by this session
+	StoreError string    // why the last try failed, "" when it did not
+}
+
+// Status returns how things stand. It costs a copy of a few hundred bytes per pod.
+func (s *Session) Status() Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now()
+	status := Status{Pods: make([]PodStatus, len(s.pods)), Saved: s.saved, Finished: s.finished, Skew: -1, StartError: -1}
+	if s.storeErr != nil {
+		status.StoreError = s.storeErr.Error()
+	}
+	started := 0
+	starts := make([]int64, 0, len(s.pods)) // of pods whose clock is settled
+	begun := make([]beginning, 0, len(s.pods))
+	for i, p := range s.pods {
+		ps := &status.Pods[i]
+		*ps = s.podStatus(p, now)
+		if p.gone {
+			status.Gone++
+			continue
+		}
+		if ps.State == agent.Ready && ps.Reachable && ps.ClockSettled && ps.Problem == "" {
+			status.Ready++
+		}
+		if ps.State.Ended() {
+			status.Ended++
+		}
+		if ps.State == agent.Failed {
+			status.Failed++
+		}
+		if ps.State == agent.Verifying {
+			status.Verifying++
+		}
+		if p.last.StartAt != 0 {
+			started++
+			if ps.ClockSettled {
+				starts = append(starts, p.last.StartAt-int64(ps.Offset))
+				status.ClockShiftUncertainty = max(status.ClockShiftUncertainty, ps.Uncertainty)
+			}
+		}
+		if p.began.known {
+			begun = append(begun, p.began)
+		}
+	}
+	if s.finished && s.cfg.Ledger {
+		status.Ledger = s.ledger()
+	}
+	live := len(s.pods) - status.Gone
+	status.Begun = len(begun)
+	status.AllReady = live > 0 && status.Ready == live
+	status.AllStarted = live > 0 && started == live
+	if s.begun {
+		status.Start = s.start
+		if len(starts) > 0 {
+			slices.Sort(starts)
+			start := starts[len(starts)/2]
+			status.Start = s.instant(start)
+			status.ClockShift = time.Duration(start - s.startAt)
+		}
+		if live > 0 && len(begun) == live {
+			status.skew(begun, s.startAt)
+		}
+	}
+	return status
+}
+
+// ledger merges what the pods found. The caller holds mu.
+func (s *Session) ledger() *ledger.Result {
+	var results []*ledger.Result
+	missing := 0
+	for _, p := range s.pods {
+		if p.gone || p.last.Ledger == nil {
+			missing++
+			continue
+		}
+		results = append(results, p.last.Ledger)
+	}
+	if missing > 0 {
+		results = append(results, &ledger.Result{Unread: fmt.Sprintf("%d of %d load pods were lost, stopped or failed before they had read their ledgers back", missing, len(s.pods))})
+	}
+	return ledger.Merge(results...)
+}
+
+func (s *Session) podStatus(p *pod, now int64) PodStatus {
+	ps := PodStatus{
+		Index: p.index, Name: p.name, Address: p.address,
+		State: p.last.State, Reason: p.last.Reason, Message: p.last.Message, Server: p.last.Server, Layout: p.last.Layout,
+		Reachable: p.reachable, LastContact: p.lastContact, Err: p.err,
+		Problem: p.problem, ProblemText: p.problemText, ClockSettled: p.clock.settled(),
+		LastSeq: p.last.LastSeq, Pulled: p.pulled, Acked: p.acked, Lost: p.last.Lost, Filled: p.filled,
+		Complete: p.complete(), Gone: p.gone, Ledger: p.last.Ledger,
+	}
+	if !p.reachable {
+		ps.UnreachableSince = p.unreachableSince
+	}
+	if offset, uncertainty, ok := p.clock.estimate(now); ok {
+		ps.Offset, ps.Uncertainty = time.Duration(offset), time.Duration(uncertainty)
+		if p.last.StartAt != 0 {
+			ps.StartAt = s.instant(p.last.StartAt - offset)
+		}
+	}
+	if p.began.known {
+		ps.StartedAt = s.instant(p.began.at)
+	}
+	return ps
+}
+
+// skew fills the figures of the start from the pods' beginnings, at least one.
+func (st *Status) skew(begun []beginning, decided int64) {
+	first, last := begun[0], begun[0]
+	for _, b := range begun {
+		if b.at < first.at {
+			first = b
+		}
+		if b.at > last.at {
+			last = b
+		}
+	}
+	st.Skew = time.Duration(last.at - first.at)
+	st.SkewUncertainty = time.Duration(first.uncertainty + last.uncertainty)
+	st.StartError = max(time.Duration(first.at-decided).Abs(), time.Duration(last.at-decided).Abs())
+}

@@ -1,0 +1,180 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// waiting is a fault whose load runs and is steady.
+func waitingFault(change func(*Fault)) Fault {
+	o := Fault{
+		Finalizer: true, CreatedAt: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch, WarmUntil: at(8 * time.Second),
+		SteadyFor: 10 * time.Second, SteadyWithin: time.Minute, Steady: true, SettleWithin: 50 * time.Second,
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+func recordedFault(change func(*Fault)) Fault {
+	return waitingFault(func(o *Fault) {
+		o.Recorded, o.RecordedAt = true, at(20*time.Second)
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+func injectedFault(change func(*Fault)) Fault {
+	return recordedFault(func(o *Fault) {
+		o.InjectedAny, o.InjectedAll, o.InjectedAt, o.RevertedAll = true, true, at(20*time.Second), true
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// activeFault stays for 30 s from its 22nd second.
+func activeFault(change func(*Fault)) Fault {
+	return injectedFault(func(o *Fault) {
+		o.ActiveAt, o.Lasts, o.RevertedAll = at(22*time.Second), 30*time.Second, false
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+// A fault that is active is looked at often until its effect was seen, then seldom, and always at its end.
+func TestHowOftenAnActiveFaultIsLookedAt(t *testing.T) {
+	for _, tc := range []struct {
+		confirmed, kept bool
+		now, want       time.Duration
+	}{
+		{false, false, 30 * time.Second, 30*time.Second + FaultPoll},
+		{true, false, 30 * time.Second, 30*time.Second + HoldPoll},
+		{true, false, 51 * time.Second, 52 * time.Second},
+		{true, true, 30 * time.Second, 30*time.Second + KeepPoll}, // one that would end by itself is renewed often, whatever was seen
+	} {
+		d := NextForFault(activeFault(func(o *Fault) { o.Confirmed, o.Kept = tc.confirmed, tc.kept }), at(tc.now))
+		if d.Action != FaultHold || !d.Until.Equal(at(tc.want)) {
+			t.Errorf("confirmed %v, at %s: %s until %s, want %s", tc.confirmed, tc.now, d.Action, d.Until.Sub(epoch), tc.want)
+		}
+	}
+}
+
+func TestNextForFault(t *testing.T) {
+	ttl, after := time.Minute, 30*time.Second
+	for _, tc := range []struct {
+		name    string
+		seen    Fault
+		now     time.Duration
+		action  FaultAction
+		reason  string
+		message string
+	}{
+		{"nothing before the finalizer", Fault{Load: LoadRunning, Steady: true}, 0, FaultAddFinalizer, v1alpha1.ReasonPending, ""},
+		{"the load may still come", waitingFault(func(o *Fault) { o.Load = LoadMissing }), time.Second, FaultWait, v1alpha1.ReasonLoadTestNotFound, "cache"},
+		{"it did not", waitingFault(func(o *Fault) { o.Load = LoadMissing }), ReferenceGrace, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
+		{"its own load is made", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadMissing, true }), 0, FaultMakeLoad, v1alpha1.ReasonPreparing, ""},
+		{"the load failed", waitingFault(func(o *Fault) { o.Load, o.LoadMessage = LoadFailed, "no Redis" }), 0, FaultFail, v1alpha1.ReasonLoadTestFailed, "no Redis"},
+		{"the load ended first", waitingFault(func(o *Fault) { o.Load = LoadEnded }), 0, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		{"the load warms up", waitingFault(func(o *Fault) { o.Load = LoadPending }), 0, FaultWait, v1alpha1.ReasonWaitingForLoad, ""},
+		{"held before its own load is made", waitingFault(func(o *Fault) { o.Suspend, o.Load, o.OwnLoad = true, LoadMissing, true }), time.Hour, FaultWait, v1alpha1.ReasonSuspended, ""},
+		{"its load's name is another's", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), time.Second, FaultWait, v1alpha1.ReasonPreparing, "another object"},
+		{"and stays it", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), ReferenceGrace, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
+		{"a secret is missing at the trigger", waitingFault(func(o *Fault) { o.Problem = &Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "gone"} }), time.Hour, FaultWait, v1alpha1.ReasonSecretNotFound, "gone"},
+		{"held", waitingFault(func(o *Fault) { o.Suspend = true }), 0, FaultWait, v1alpha1.ReasonSuspended, ""},
+		{"not steady", waitingFault(func(o *Fault) { o.Steady, o.SteadyWhy = false, "varies by 12 %" }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "12 %"},
+		{"never steady", waitingFault(func(o *Fault) { o.Steady, o.SteadyWhy = false, "varies by 12 %" }), 68 * time.Second, FaultFail, v1alpha1.ReasonNotSteady, "12 %"},
+		{"not yet time", waitingFault(func(o *Fault) { o.After, o.Steady = &after, false }), 29 * time.Second, FaultWait, v1alpha1.ReasonWaitingForTime, "30s"},
+		{"time, steady or not", waitingFault(func(o *Fault) { o.After, o.Steady = &after, false }), 30 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		{"steady", waitingFault(nil), 20 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		{"no target was found just now: try again", waitingFault(func(o *Fault) {
+			o.Trouble, o.TroubleSince = &Problem{Reason: v1alpha1.ReasonNoTarget}, at(20*time.Second)
+		}), 25 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
+		{"no target is found", waitingFault(func(o *Fault) {
+			o.Trouble, o.TroubleSince = &Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none"}, at(20*time.Second)
+		}), 51 * time.Second, FaultFail, v1alpha1.ReasonNoTarget, "none"},
+		{"a spec that cannot work", waitingFault(func(o *Fault) { o.Problem = &Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, FaultFail, v1alpha1.ReasonInvalidSpec, ""},
+		{"abort before", waitingFault(func(o *Fault) { o.Abort = true }), 0, FaultFinish, v1alpha1.ReasonAborted, ""},
+
+		{"recorded, not broken", recordedFault(nil), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"recorded: a suspension comes too late", recordedFault(func(o *Fault) { o.Suspend = true }), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"recorded, and the load is gone: undo, as it may be broken", recordedFault(func(o *Fault) { o.Load = LoadMissing }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"recorded, the load ended, undone", recordedFault(func(o *Fault) { o.Load, o.RevertedAll = LoadEnded, true }), 20 * time.Second, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		{"injection errs", recordedFault(func(o *Fault) { o.InjectionErr = "conflict" }), 25 * time.Second, FaultInject, v1alpha1.ReasonInjecting, "conflict"},
+		{"injection errs for too long: undo first", recordedFault(func(o *Fault) { o.InjectedAny, o.InjectionErr = true, "forbidden" }), 51 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "forbidden"},
+		{"then fail", recordedFault(func(o *Fault) { o.InjectionErr, o.RevertedAll = "forbidden", true }), 51 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "forbidden"},
+		{"abort with a record: undo first", recordedFault(func(o *Fault) { o.Abort = true }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "abort"},
+		{"abort, undone", injectedFault(func(o *Fault) { o.Abort = true }), 21 * time.Second, FaultFinish, v1alpha1.ReasonAborted, ""},
+		{"injected, not undone", injectedFault(func(o *Fault) { o.RevertedAll = false }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"recovery is watched", injectedFault(nil), 21 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
+		{"settled", injectedFault(func(o *Fault) { o.Settled = true }), 40 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		{"the load test was deleted", injectedFault(func(o *Fault) { o.Load = LoadMissing }), 40 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		{"never settled", injectedFault(nil), 81 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+
+		{"active: it stays", activeFault(nil), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		{"stayed for its time", activeFault(nil), 52 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"active, and the load ended: nobody measures it any more", activeFault(func(o *Fault) { o.Load = LoadEnded }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"active, and the load failed", activeFault(func(o *Fault) { o.Load = LoadFailed }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"active, and the load is gone", activeFault(func(o *Fault) { o.Load = LoadMissing }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"active, and this process does not collect yet: it stays", activeFault(func(o *Fault) { o.Load = LoadPending }), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		{"active, aborted", activeFault(func(o *Fault) { o.Abort = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.abort"},
+		{"active, stopped", activeFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
+		{"active, suspended: abort ends it, not this", activeFault(func(o *Fault) { o.Suspend = true }), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
+		{"active at the deadline", activeFault(func(o *Fault) { o.Deadline = at(25 * time.Second) }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.deadline"},
+		{"active, deleted", activeFault(func(o *Fault) { o.Deleting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "deleted"},
+		{"undone, and recovery is watched", activeFault(func(o *Fault) { o.Undoing, o.RevertedAll = true, true }), 53 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
+		{"undone in time, recovery is watched past the deadline", activeFault(func(o *Fault) {
+			o.Undoing, o.RevertedAll, o.Deadline = true, true, at(52*time.Second)
+		}), 53 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
+		{"undone by the deadline before it was complete", recordedFault(func(o *Fault) {
+			o.InjectedAny, o.Undoing, o.RevertedAll, o.Deadline = true, true, true, at(30*time.Second)
+		}), 31 * time.Second, FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline"},
+		{"not injected by the deadline", waitingFault(func(o *Fault) { o.Suspend, o.Deadline = true, at(time.Hour) }), time.Hour, FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline"},
+
+		{"stopped before anything was broken", waitingFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 20 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
+		{"stopped with a record", recordedFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
+		{"stopped, undone", activeFault(func(o *Fault) { o.Stopped, o.Undoing, o.RevertedAll = "ended by an annotation", true, true }), 25 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
+		{"a stop that is taken back does not stop the undoing", activeFault(func(o *Fault) { o.Undoing = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"nor does it break what it kept from breaking", recordedFault(func(o *Fault) { o.Undoing = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"undone, and it is not to be seen any more for what", recordedFault(func(o *Fault) { o.Undoing, o.RevertedAll = true, true }), 25 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "before it was complete"},
+
+		{"steps go on", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 15 * time.Minute, FaultInject, v1alpha1.ReasonInjecting, "replica 1 of 2"},
+		{"steps that never end", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 20*time.Second + StepsPatience + 1, FaultRevert, v1alpha1.ReasonReverting, "replica 1 of 2"},
+		{"steps that never ended, undone", recordedFault(func(o *Fault) {
+			o.InjectedAny, o.Undoing, o.RevertedAll, o.InjectionErr = true, true, true, "pod redis-0: not complete: replica 1 of 2"
+		}), 20*time.Second + StepsPatience + 2, FaultFail, v1alpha1.ReasonInjectionFailed, "replica 1 of 2"},
+		{"could not be undone", activeFault(func(o *Fault) { o.Undoing, o.RevertedAll, o.RevertFailed = true, true, "pod redis-0: by hand: this" }), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "by hand"},
+		{"could not be undone, aborted", activeFault(func(o *Fault) {
+			o.Abort, o.Undoing, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: by hand: this"
+		}), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "by hand"},
+		{"could not be undone, deleted: it goes", activeFault(func(o *Fault) {
+			o.Deleting, o.Undoing, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: by hand: this"
+		}), 2 * time.Minute, FaultRelease, "", ""},
+
+		{"finished: the finalizer goes", Fault{Finished: true, Finalizer: true}, 0, FaultRelease, "", ""},
+		{"finished", Fault{Finished: true}, 0, FaultWait, "", ""},
+		{"expired", Fault{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, FaultExpire, "", ""},
+		{"deleted before anything", Fault{Deleting: true, Finalizer: true}, 0, FaultRelease, "", ""},
+		{"deleted with a record: undo first", recordedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"deleted, undone", injectedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRelease, "", ""},
+		{"deleted before the finalizer", Fault{Deleting: true, Recorded: true}, 0, FaultWait, "", ""},
+		{"deleted when it was over", activeFault(func(o *Fault) { o.Deleting, o.Finished = true, true }), 0, FaultRelease, "", ""},
+		{"deleted, let go", Fault{Deleting: true}, 0, FaultWait, "", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := NextForFault(tc.seen, at(tc.now))
+			if d.Action != tc.action || d.Reason != tc.reason {
+				t.Errorf("decided %s (%s), want %s (%s): %s", d.Action, d.Reason, tc.action, tc.reason, d.Message)
+			}
+			if !strings.Contains(d.Message, tc.message) {
+				t.Errorf("message %q does not say %q", d.Message, tc.message)
+			}
+		})
+	}
+}

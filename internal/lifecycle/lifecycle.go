@@ -1,0 +1,22 @@
+// Package lifecycle decides what to do next with an object: (spec, observed, now) -> one Decision. It is pure and does nothing itself,
+// so that a whole life can be stepped through in a test without a cluster and without sleeping.
+package lifecycle
+
+import "time"
+
+// Decision is the one thing to do now.
+type Decision[A ~string] struct {
+	Action  A
+	Reason  string    // where the object stands meanwhile: the reason of its condition Complete
+	Message string    // the same for people
+	Until   time.Time // look again then at the latest; zero = only when something changes
+}
+
+// Problem is why an object cannot go on, as the observer found it: a reason for conditions and a sentence that names the field or the object.
+type Problem struct {
+	Reason  string
+	Message string
+	Lasting bool // waiting will not help
+}
+
+func (p *Problem) Error() string { return p.Message }

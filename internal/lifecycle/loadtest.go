@@ -1,0 +1,239 @@
+package lifecycle
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// LoadTestAction is what can be done with a RedisLoadTest.
+type LoadTestAction string
+
+// The actions.
+const (
+	LoadTestWait    LoadTestAction = "Wait"    // nothing to do before Until
+	LoadTestPrepare LoadTestAction = "Prepare" // make what is missing of Secret, ConfigMap and Job
+	LoadTestStart   LoadTestAction = "Start"   // decide the start instant, store it, send it to all pods
+	LoadTestResend  LoadTestAction = "Resend"  // the start instant is stored, but a pod has not got it
+	LoadTestStep    LoadTestAction = "Step"    // a search: decide the next rate, store it, tell all pods; or tell them the end
+	LoadTestStop    LoadTestAction = "Stop"    // tell the pods to end the load now, keep what was measured
+	LoadTestFinish  LoadTestAction = "Finish"  // figures, verdict, store the record, let the pods go
+	LoadTestFail    LoadTestAction = "Fail"    // the same as far as possible, and the condition Failed
+	LoadTestSuspend LoadTestAction = "Suspend" // delete the Job, forget what was measured
+	LoadTestExpire  LoadTestAction = "Expire"  // delete the object: its TTL has passed
+)
+
+// Limits of waiting that no field of the spec sets.
+const (
+	// ReferenceGrace is how long a missing Secret or Service, or a Service without endpoints, may take to come: GitOps applies in any order.
+	ReferenceGrace = 30 * time.Second
+	// PodSilence is how long a running load pod may be out of reach before it counts as lost.
+	PodSilence = 20 * time.Second
+	// FaultsGrace is how long a finished load waits for the faults that hit it to be settled.
+	FaultsGrace = 30 * time.Second
+	// StartLead is how far ahead the start instant lies: time to tell all pods.
+	StartLead = 2 * time.Second
+	// endGrace is how much later than planned a load may end before its pods count as lost.
+	endGrace = time.Minute
+	// verifyGrace is how long the load pods may take beyond that to read their ledgers back: they give up by themselves before.
+	verifyGrace = 6 * time.Minute
+)
+
+// LoadTest is what was observed of a RedisLoadTest.
+type LoadTest struct {
+	Suspend, Abort bool
+	Finished       bool      // Complete or Failed is True
+	CompletedAt    time.Time // of a finished one
+	TTL            *time.Duration
+	Suspended      bool // the condition is True and nothing of the run is left
+
+	Problem      *Problem  // a reference is missing or the spec cannot work
+	ProblemSince time.Time // when it showed first
+	PendingSince time.Time // creation, or when suspend was taken back
+	StartWithin  time.Duration
+	Children     bool   // Secret, ConfigMap and Job are there
+	PodsWanted   int    //
+	PodsReady    int    // connected to Redis, waiting for the start or beyond
+	PodsExplain  string // why the others are not ready, for people
+	AgentProblem *Problem
+	PodsLost     []string // load pods lost since the start
+	PodsLive     int      // load pods that still count
+	LostPolicy   v1alpha1.LostPodPolicy
+
+	StartedAt     time.Time     // the stored start instant; zero = not decided
+	StartReceived bool          // every live pod has it
+	StartedAny    bool          // some pod has it
+	RampUp        time.Duration //
+	WarmUp        time.Duration //
+	Length        time.Duration // whole run; 0 = ends by number of requests
+
+	Search *Search // nil = the load does not search, or has not begun
+
+	Verifying       int       // load pods that read their ledgers back
+	VerifyingSays   string    // what one of them says of it, for people
+	Stopped         bool      // the pods were told to end, by Abort
+	CollectedSince  time.Time // when this process began to collect; after a restart the pods have to be heard first
+	LedgerUnstored  bool      // the pods have told what their ledgers say, and the status does not hold it yet
+	RecordEnded     bool      // every live pod has finished and everything is pulled
+	RecordEndedAt   time.Time // since when
+	FaultsUnsettled []string  // names of faults that refer to this test and have no settled impact
+}
+
+// Search is what was observed of a load test's search.
+type Search struct {
+	Due     bool      // the pods are to be told a rate, or the end
+	Message string    // how it stands, for people
+	Until   time.Time // when the trial under way can be judged; zero = none is
+}
+
+// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start every problem may heal within its grace;
+// after it the run ends by itself, by abort, or by the loss of its pods.
+func NextForLoadTest(o LoadTest, now time.Time) Decision[LoadTestAction] {
+	if o.Finished {
+		return afterFinish(o, now)
+	}
+	if o.Suspend {
+		if o.Suspended {
+			return wait(v1alpha1.ReasonSuspended, "spec.suspend holds the test", time.Time{})
+		}
+		return do(LoadTestSuspend, v1alpha1.ReasonSuspended, "spec.suspend holds the test")
+	}
+	if o.StartedAt.IsZero() {
+		return beforeStart(o, now)
+	}
+	return afterStart(o, now)
+}
+
+func afterFinish(o LoadTest, now time.Time) Decision[LoadTestAction] {
+	if o.TTL == nil {
+		return Decision[LoadTestAction]{Action: LoadTestWait}
+	}
+	if end := o.CompletedAt.Add(*o.TTL); now.Before(end) {
+		return Decision[LoadTestAction]{Action: LoadTestWait, Until: end}
+	}
+	return Decision[LoadTestAction]{Action: LoadTestExpire}
+}
+
+func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
+	deadline := o.PendingSince.Add(o.StartWithin)
+	switch {
+	case o.Abort:
+		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
+	case o.Problem != nil:
+		grace := o.ProblemSince.Add(min(ReferenceGrace, o.StartWithin))
+		if o.Problem.Lasting || !now.Before(grace) {
+			return do(LoadTestFail, o.Problem.Reason, o.Problem.Message)
+		}
+		return wait(o.Problem.Reason, o.Problem.Message, earlier(grace, now.Add(time.Second)))
+	case o.AgentProblem != nil:
+		return do(LoadTestFail, o.AgentProblem.Reason, o.AgentProblem.Message)
+	case !o.Children && !now.Before(deadline):
+		return do(LoadTestFail, v1alpha1.ReasonStartDeadline, fmt.Sprintf("spec.pods.startDeadline: after %s the load pods could not be made: %s", o.StartWithin, o.PodsExplain))
+	case !o.Children:
+		return do(LoadTestPrepare, v1alpha1.ReasonPreparing, "making the load pods")
+	case o.PodsReady < o.PodsWanted && !now.Before(deadline):
+		return do(LoadTestFail, v1alpha1.ReasonStartDeadline,
+			fmt.Sprintf("spec.pods.startDeadline: after %s only %d of %d load pods are ready: %s", o.StartWithin, o.PodsReady, o.PodsWanted, o.PodsExplain))
+	case o.PodsReady < o.PodsWanted:
+		return wait(v1alpha1.ReasonPreparing, fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
+			earlier(deadline, now.Add(time.Second)))
+	}
+	return do(LoadTestStart, v1alpha1.ReasonStarting, fmt.Sprintf("all %d load pods are ready", o.PodsWanted))
+}
+
+func afterStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
+	elapsed := now.Sub(o.StartedAt)
+	due := later(o.StartedAt.Add(o.Length), o.CollectedSince)
+	grace := endGrace
+	if o.Verifying > 0 {
+		grace += verifyGrace
+	}
+	overdue := o.Length > 0 && now.After(due.Add(grace))
+	switch {
+	case o.Problem != nil: // the spec was planned once; only another version of the operator cannot
+		return do(LoadTestFail, o.Problem.Reason, o.Problem.Message)
+	case o.AgentProblem != nil && !o.RecordEnded:
+		return do(LoadTestFail, o.AgentProblem.Reason, o.AgentProblem.Message)
+	case len(o.PodsLost) > 0 && (o.LostPolicy != v1alpha1.LostPodContinue || o.PodsLive == 0):
+		return do(LoadTestFail, v1alpha1.ReasonPodsLost,
+			fmt.Sprintf("spec.pods.lost: %d of %d load pods were lost during the run: %s", len(o.PodsLost), o.PodsWanted, join(o.PodsLost)))
+	case o.RecordEnded:
+		return afterRecord(o, now)
+	case overdue:
+		return do(LoadTestFail, v1alpha1.ReasonPodsLost, fmt.Sprintf("the load pods have not ended %s after their time", grace))
+	case o.Abort && !o.Stopped:
+		return do(LoadTestStop, v1alpha1.ReasonAborted, "spec.abort: the load pods are told to end")
+	case !o.StartReceived && !o.StartedAny && o.Abort:
+		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
+	case !o.StartReceived && !o.StartedAny && elapsed > 0:
+		// Nobody began: the operator died between storing the instant and sending it. A new one costs nothing.
+		return do(LoadTestStart, v1alpha1.ReasonStarting, "the start instant passed before any load pod had it")
+	case !o.StartReceived:
+		return do(LoadTestResend, v1alpha1.ReasonStarting, "sending the start instant")
+	}
+	return running(o, elapsed, now)
+}
+
+func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {
+	if o.LedgerUnstored { // a pod that was let go forgets it
+		return wait(v1alpha1.ReasonVerifying, "what was read back is stored", now.Add(100*time.Millisecond))
+	}
+	if end := o.RecordEndedAt.Add(FaultsGrace); len(o.FaultsUnsettled) > 0 && now.Before(end) {
+		return wait(v1alpha1.ReasonWaitingForFaults, "the load has ended; waiting for "+join(o.FaultsUnsettled), earlier(end, now.Add(time.Second)))
+	}
+	if o.Abort {
+		return do(LoadTestFinish, v1alpha1.ReasonAborted, "ended by spec.abort")
+	}
+	return do(LoadTestFinish, v1alpha1.ReasonSucceeded, "")
+}
+
+func running(o LoadTest, elapsed time.Duration, now time.Time) Decision[LoadTestAction] {
+	next := now.Add(2 * time.Second)
+	switch {
+	case o.Verifying > 0 && o.Verifying == o.PodsLive:
+		message := fmt.Sprintf("the load has ended, %d load pods read back what was acknowledged", o.Verifying)
+		if o.VerifyingSays != "" {
+			message += ": " + o.VerifyingSays
+		}
+		return wait(v1alpha1.ReasonVerifying, message, next)
+	case elapsed < 0:
+		return wait(v1alpha1.ReasonStarting, fmt.Sprintf("all load pods begin at %s", o.StartedAt.Format(time.RFC3339Nano)), o.StartedAt)
+	case elapsed < o.RampUp:
+		return wait(v1alpha1.ReasonRampingUp, fmt.Sprintf("ramping up for %s", o.RampUp), earlier(next, o.StartedAt.Add(o.RampUp)))
+	case elapsed < o.RampUp+o.WarmUp:
+		return wait(v1alpha1.ReasonWarmingUp, fmt.Sprintf("warming up for %s", o.WarmUp), earlier(next, o.StartedAt.Add(o.RampUp+o.WarmUp)))
+	}
+	if f := o.Search; f != nil && !o.Abort {
+		return searching(f, now, next)
+	}
+	return wait(v1alpha1.ReasonRunning, fmt.Sprintf("%d load pods run", o.PodsLive), next)
+}
+
+// searchAgain is how soon a trial that is not yet in the record is looked at again.
+const searchAgain = 200 * time.Millisecond
+
+func searching(f *Search, now, next time.Time) Decision[LoadTestAction] {
+	switch {
+	case f.Due:
+		return do(LoadTestStep, v1alpha1.ReasonSearching, f.Message)
+	case !f.Until.IsZero():
+		next = earlier(next, later(f.Until, now.Add(searchAgain)))
+	}
+	return wait(v1alpha1.ReasonSearching, f.Message, next)
+}
+
+func do(a LoadTestAction, reason, message string) Decision[LoadTestAction] {
+	return Decision[LoadTestAction]{Action: a, Reason: reason, Message: message}
+}
+
+func wait(reason, message string, until time.Time) Decision[LoadTestAction] {
+	return Decision[LoadTestAction]{Action: LoadTestWait, Reason: reason, Message: message, Until: until}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

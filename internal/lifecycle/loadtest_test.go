@@ -1,0 +1,131 @@
+package lifecycle
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func at(d time.Duration) time.Time { return epoch.Add(d) }
+
+// ready is a test whose pods wait for the start.
+func ready(change func(*LoadTest)) LoadTest {
+	o := LoadTest{
+		PendingSince: epoch, StartWithin: 2 * time.Minute, Children: true, PodsWanted: 2, PodsReady: 2, PodsLive: 2,
+		LostPolicy: v1alpha1.LostPodFail, RampUp: 3 * time.Second, WarmUp: 5 * time.Second, Length: 68 * time.Second,
+	}
+	if change != nil {
+		change(&o)
+	}
+	return o
+}
+
+// running is a test that began at the epoch.
+func runningTest(change func(*LoadTest)) LoadTest {
+	return ready(func(o *LoadTest) {
+		o.StartedAt, o.StartReceived, o.StartedAny = epoch, true, true
+		if change != nil {
+			change(o)
+		}
+	})
+}
+
+func TestNextForLoadTest(t *testing.T) {
+	ttl := time.Minute
+	missing := &Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "spec.target.auth: gone"}
+	for _, tc := range []struct {
+		name    string
+		seen    LoadTest
+		now     time.Duration
+		action  LoadTestAction
+		reason  string
+		until   time.Duration // 0 = none
+		message string
+	}{
+		{"nothing made yet", ready(func(o *LoadTest) { o.Children, o.PodsReady = false, 0 }), 0, LoadTestPrepare, v1alpha1.ReasonPreparing, 0, ""},
+		{"pods come up", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 1, "load-1 is starting" }), 5 * time.Second, LoadTestWait, v1alpha1.ReasonPreparing, 6 * time.Second, "1 of 2 load pods are ready: load-1 is starting"},
+		{"the last look before the deadline is at the deadline", ready(func(o *LoadTest) { o.PodsReady = 0 }), 2*time.Minute - 300*time.Millisecond, LoadTestWait, v1alpha1.ReasonPreparing, 2 * time.Minute, ""},
+		{"pods never come", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 0, "exceeded quota" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota"},
+		{"all ready", ready(nil), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
+		{"all ready at the deadline still starts", ready(nil), 3 * time.Minute, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
+		{"a missing secret may still come", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, epoch }), time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, 2 * time.Second, missing.Message},
+		{"it did not come", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, epoch }), ReferenceGrace, LoadTestFail, v1alpha1.ReasonSecretNotFound, 0, missing.Message},
+		{"what was missing for a moment is given its time", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, at(time.Minute) }), time.Minute + time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, time.Minute + 2*time.Second, ""},
+		{"the children can never be made", ready(func(o *LoadTest) { o.Children, o.PodsExplain = false, "exceeded quota: jobs" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota: jobs"},
+		{"a spec that cannot work fails at once", ready(func(o *LoadTest) { o.Problem = &Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, LoadTestFail, v1alpha1.ReasonInvalidSpec, 0, ""},
+		{"the agent says why", ready(func(o *LoadTest) {
+			o.PodsReady, o.AgentProblem = 0, &Problem{Reason: "AuthenticationFailed", Message: "at redis:6379"}
+		}), 0, LoadTestFail, "AuthenticationFailed", 0, "redis:6379"},
+		{"abort before the start", ready(func(o *LoadTest) { o.Abort = true }), 0, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
+		{"suspend", ready(func(o *LoadTest) { o.Suspend = true }), 0, LoadTestSuspend, v1alpha1.ReasonSuspended, 0, ""},
+		{"suspended", ready(func(o *LoadTest) { o.Suspend, o.Suspended = true, true }), 0, LoadTestWait, v1alpha1.ReasonSuspended, 0, ""},
+
+		{"the start lies ahead", runningTest(nil), -400 * time.Millisecond, LoadTestWait, v1alpha1.ReasonStarting, time.Nanosecond, ""},
+		{"a pod missed the start instant", runningTest(func(o *LoadTest) { o.StartReceived = false }), 100 * time.Millisecond, LoadTestResend, v1alpha1.ReasonStarting, 0, ""},
+		{"nobody has it and it has passed", runningTest(func(o *LoadTest) { o.StartReceived, o.StartedAny = false, false }), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
+		{"nobody has it and it lies ahead", runningTest(func(o *LoadTest) { o.StartReceived, o.StartedAny = false, false }), -time.Second, LoadTestResend, v1alpha1.ReasonStarting, 0, ""},
+		{"ramp-up", runningTest(nil), 2 * time.Second, LoadTestWait, v1alpha1.ReasonRampingUp, 3 * time.Second, ""},
+		{"warm-up", runningTest(nil), 4 * time.Second, LoadTestWait, v1alpha1.ReasonWarmingUp, 6 * time.Second, ""},
+		{"measured time", runningTest(nil), 8 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 10 * time.Second, ""},
+		{"a search decides a rate", runningTest(func(o *LoadTest) { o.Search = &Search{Due: true, Message: "climbing; 100 meets the objectives"} }), 9 * time.Second, LoadTestStep, v1alpha1.ReasonSearching, 0, "climbing"},
+		{"a trial is under way", runningTest(func(o *LoadTest) { o.Search = &Search{Until: at(9300 * time.Millisecond)} }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonSearching, 9300 * time.Millisecond, ""},
+		{"a trial takes long", runningTest(func(o *LoadTest) { o.Search = &Search{Until: at(time.Minute)} }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonSearching, 11 * time.Second, ""},
+		{"a trial is not yet in the record", runningTest(func(o *LoadTest) { o.Search = &Search{Until: at(8 * time.Second)} }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonSearching, 9200 * time.Millisecond, ""},
+		{"a search in its warm-up", runningTest(func(o *LoadTest) { o.Search = &Search{Until: at(20 * time.Second)} }), 4 * time.Second, LoadTestWait, v1alpha1.ReasonWarmingUp, 6 * time.Second, ""},
+		{"a search is aborted", runningTest(func(o *LoadTest) { o.Search, o.Abort = &Search{Due: true}, true }), 9 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},
+		{"a search is aborted, told", runningTest(func(o *LoadTest) { o.Search, o.Abort, o.Stopped = &Search{Due: true}, true, true }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, ""},
+		{"abort", runningTest(func(o *LoadTest) { o.Abort = true }), 9 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},
+		{"abort, told", runningTest(func(o *LoadTest) { o.Abort, o.Stopped = true, true }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, ""},
+		{"abort, ended", runningTest(func(o *LoadTest) { o.Abort, o.Stopped, o.RecordEnded = true, true, true }), 9 * time.Second, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
+		{"a lost pod fails the test", runningTest(func(o *LoadTest) { o.PodsLost, o.PodsLive = []string{"index 1: OOMKilled"}, 1 }), 9 * time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, "OOMKilled"},
+		{"a lost pod is put up with", runningTest(func(o *LoadTest) {
+			o.LostPolicy, o.PodsLost, o.PodsLive = v1alpha1.LostPodContinue, []string{"index 1"}, 1
+		}), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, "1 load pods"},
+		{"all pods lost", runningTest(func(o *LoadTest) {
+			o.LostPolicy, o.PodsLost, o.PodsLive = v1alpha1.LostPodContinue, []string{"index 0", "index 1"}, 0
+		}), 9 * time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, ""},
+		{"one pod reads its ledger back, one still loads", runningTest(func(o *LoadTest) { o.Verifying = 1 }), 69 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 71 * time.Second, ""},
+		{"all read their ledgers back", runningTest(func(o *LoadTest) { o.Verifying, o.VerifyingSays = 2, "waiting for redis-1" }), 69 * time.Second, LoadTestWait, v1alpha1.ReasonVerifying, 71 * time.Second, "2 load pods read back what was acknowledged: waiting for redis-1"},
+		{"reading takes its time", runningTest(func(o *LoadTest) { o.Verifying = 1 }), 68*time.Second + 5*time.Minute, LoadTestWait, v1alpha1.ReasonRunning, 70*time.Second + 5*time.Minute, ""},
+		{"reading never ends", runningTest(func(o *LoadTest) { o.Verifying = 2 }), 69*time.Second + endGrace + verifyGrace, LoadTestFail, v1alpha1.ReasonPodsLost, 0, ""},
+		{"what was read must be stored first", runningTest(func(o *LoadTest) { o.RecordEnded, o.LedgerUnstored = true, true }), 70 * time.Second, LoadTestWait, v1alpha1.ReasonVerifying, 70*time.Second + 100*time.Millisecond, ""},
+		{"the record has ended", runningTest(func(o *LoadTest) { o.RecordEnded = true }), 70 * time.Second, LoadTestFinish, v1alpha1.ReasonSucceeded, 0, ""},
+		{"a fault is not settled", runningTest(func(o *LoadTest) {
+			o.RecordEnded, o.RecordEndedAt, o.FaultsUnsettled = true, at(69*time.Second), []string{"kill"}
+		}), 70 * time.Second, LoadTestWait, v1alpha1.ReasonWaitingForFaults, 71 * time.Second, "kill"},
+		{"a fault never settles", runningTest(func(o *LoadTest) {
+			o.RecordEnded, o.RecordEndedAt, o.FaultsUnsettled = true, at(69*time.Second), []string{"kill"}
+		}), 69*time.Second + FaultsGrace, LoadTestFinish, v1alpha1.ReasonSucceeded, 0, ""},
+		{"pods that never end", runningTest(nil), 68*time.Second + endGrace + time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, ""},
+		{"the operator was away for an hour: the pods are heard first", runningTest(func(o *LoadTest) { o.CollectedSince = at(time.Hour) }), time.Hour + 30*time.Second, LoadTestWait, v1alpha1.ReasonRunning, time.Hour + 32*time.Second, ""},
+		{"a run by number of requests has no such limit", runningTest(func(o *LoadTest) { o.Length = 0 }), 3 * time.Hour, LoadTestWait, v1alpha1.ReasonRunning, 3*time.Hour + 2*time.Second, ""},
+
+		{"finished", LoadTest{Finished: true}, 0, LoadTestWait, "", 0, ""},
+		{"finished with a TTL", LoadTest{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Second, LoadTestWait, "", time.Minute, ""},
+		{"expired", LoadTest{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, LoadTestExpire, "", 0, ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			d := NextForLoadTest(tc.seen, at(tc.now))
+			if d.Action != tc.action || d.Reason != tc.reason {
+				t.Errorf("decided %s (%s), want %s (%s): %s", d.Action, d.Reason, tc.action, tc.reason, d.Message)
+			}
+			if tc.until == time.Nanosecond {
+				tc.until = 0
+				if !d.Until.Equal(epoch) {
+					t.Errorf("until %s, want the start", d.Until)
+				}
+			} else if want := at(tc.until); tc.until != 0 && !d.Until.Equal(want) {
+				t.Errorf("until %s, want %s", d.Until, want)
+			} else if tc.until == 0 && !d.Until.IsZero() {
+				t.Errorf("until %s, want none", d.Until)
+			}
+			if !strings.Contains(d.Message, tc.message) {
+				t.Errorf("message %q does not say %q", d.Message, tc.message)
+			}
+		})
+	}
+}

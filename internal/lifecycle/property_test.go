@@ -1,0 +1,176 @@
+package lifecycle
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// draws turns a fuzzer's two numbers into as many choices as an object has fields.
+type draws struct{ *rand.Rand }
+
+func (d draws) yes() bool { return d.IntN(2) == 0 }
+
+// length is around the limits that the decisions compare with.
+func (d draws) length() time.Duration {
+	limits := []time.Duration{0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace, FaultsGrace, InjectPatience, StepsPatience, endGrace, time.Hour}
+	return limits[d.IntN(len(limits))] + time.Duration(d.IntN(3)-1)
+}
+
+func (d draws) instant() time.Time {
+	if d.IntN(4) == 0 {
+		return time.Time{}
+	}
+	ahead, behind := d.length(), d.length()
+	return epoch.Add(ahead - behind)
+}
+
+func (d draws) optional() *time.Duration {
+	if d.yes() {
+		return nil
+	}
+	return new(d.length())
+}
+
+func (d draws) problem() *Problem {
+	if d.yes() {
+		return nil
+	}
+	return &Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none", Lasting: d.yes()}
+}
+
+func (d draws) text() string { return []string{"", "some words"}[d.IntN(2)] }
+
+func (d draws) fault() Fault {
+	return Fault{
+		Deleting: d.yes(), Finalizer: d.yes(), Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(),
+		OwnLoad: d.yes(), CreatedAt: d.instant(), Load: []LoadState{LoadMissing, LoadPending, LoadRunning, LoadEnded, LoadFailed}[d.IntN(5)],
+		LoadName: "cache", LoadMessage: d.text(), LoadStart: d.instant(), WarmUntil: d.instant(),
+		After: d.optional(), SteadyFor: d.length(), SteadyWithin: d.length(), Steady: d.yes(), SteadyWhy: d.text(),
+		Recorded: d.yes(), RecordedAt: d.instant(), InjectedAny: d.yes(), InjectedAll: d.yes(), InjectedAt: d.instant(), InjectionErr: d.text(),
+		RevertedAll: d.yes(), Problem: d.problem(), Trouble: d.problem(), TroubleSince: d.instant(), Settled: d.yes(), SettleWithin: d.length(),
+		Stopped: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Undoing: d.yes(), RevertFailed: d.text(),
+	}
+}
+
+func (d draws) loadTest() LoadTest {
+	o := LoadTest{
+		Suspend: d.yes(), Abort: d.yes(), Finished: d.IntN(4) == 0, CompletedAt: d.instant(), TTL: d.optional(), Suspended: d.yes(),
+		Problem: d.problem(), PendingSince: d.instant(), StartWithin: d.length(), Children: d.yes(), PodsWanted: d.IntN(4), PodsExplain: d.text(),
+		AgentProblem: d.problem(), LostPolicy: []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue, ""}[d.IntN(3)],
+		StartedAt: d.instant(), StartReceived: d.yes(), StartedAny: d.yes(), RampUp: d.length(), WarmUp: d.length(), Length: d.length(),
+		Stopped: d.yes(), RecordEnded: d.yes(), RecordEndedAt: d.instant(),
+	}
+	o.PodsReady, o.PodsLive = d.IntN(o.PodsWanted+1), d.IntN(o.PodsWanted+1)
+	if d.yes() {
+		o.PodsLost = []string{"index 0: OOMKilled"}
+	}
+	if d.yes() {
+		o.FaultsUnsettled = []string{"kill"}
+	}
+	return o
+}
+
+// FuzzDecide holds the decisions to what must never happen, whatever was observed. The seeds run with every `go test`.
+func FuzzDecide(f *testing.F) {
+	for seed := range uint64(2000) {
+		f.Add(seed, seed*seed)
+	}
+	f.Fuzz(func(t *testing.T, a, b uint64) {
+		d := draws{rand.New(rand.NewPCG(a, b))}
+		now := d.instant()
+		checkFault(t, d.fault(), now)
+		checkLoadTest(t, d.loadTest(), now)
+	})
+}
+
+func checkFault(t *testing.T, o Fault, now time.Time) {
+	t.Helper()
+	got := NextForFault(o, now)
+	must := func(ok bool, rule string) {
+		t.Helper()
+		if !ok {
+			t.Errorf("%s: decided %s (%s) for %+v at %s", rule, got.Action, got.Reason, o, now)
+		}
+	}
+	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
+	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRecord, FaultInject, FaultHold, FaultObserve, FaultRevert, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
+	if is(FaultInject) {
+		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
+		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Undoing, "nothing is broken by a fault that ends")
+		must(!o.InjectedAll, "nothing is broken twice")
+	}
+	if is(FaultHold) {
+		must(o.InjectedAll && !o.RevertedAll && !o.Undoing && now.Before(o.ActiveAt.Add(o.Lasts)), "a fault stays that is complete and not undone, for its time")
+		must(!o.Deleting && !o.Abort && o.Stopped == "" && !overdue(o, now), "no fault stays that is ended")
+	}
+	if is(FaultFinish) && o.Recorded {
+		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be undone is no success")
+	}
+	if is(FaultRecord) {
+		must(o.Finalizer && !o.Recorded && !o.Suspend && o.Load == LoadRunning, "targets are chosen once, under full load, unless held")
+	}
+	if o.Finished {
+		must(is(FaultWait, FaultRelease, FaultExpire, FaultRevert), "a finished fault stays finished")
+	}
+	if o.Deleting {
+		must(is(FaultWait, FaultRelease, FaultRevert), "a deleted fault only leaves")
+	}
+	if o.Recorded && !o.RevertedAll && o.Finalizer && !o.Finished {
+		must(!is(FaultFinish, FaultFail, FaultRelease, FaultExpire), "a fault does not end before it is undone")
+	}
+	if is(FaultExpire) {
+		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)), "expiry is for a finished fault whose TTL is over")
+	}
+	if is(FaultMakeLoad) {
+		must(o.OwnLoad && o.Load == LoadMissing, "a probe load is made where there is none")
+	}
+	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultObserve, FaultRecord, FaultInject, FaultRevert) {
+		must(!got.Until.IsZero() && got.Until.After(now), "who waits knows when to look again")
+	}
+	if !o.Finished && !o.Deleting && !is(FaultRelease, FaultExpire) {
+		must(got.Reason != "", "a condition needs a reason")
+	}
+}
+
+func checkLoadTest(t *testing.T, o LoadTest, now time.Time) {
+	t.Helper()
+	got := NextForLoadTest(o, now)
+	must := func(ok bool, rule string) {
+		t.Helper()
+		if !ok {
+			t.Errorf("%s: decided %s (%s) for %+v at %s", rule, got.Action, got.Reason, o, now)
+		}
+	}
+	is := func(actions ...LoadTestAction) bool { return slices.Contains(actions, got.Action) }
+	must(is(LoadTestWait, LoadTestPrepare, LoadTestStart, LoadTestResend, LoadTestStop, LoadTestFinish, LoadTestFail, LoadTestSuspend, LoadTestExpire), "an action that there is")
+	if o.Finished {
+		must(is(LoadTestWait, LoadTestExpire), "a finished test stays finished")
+	} else {
+		must(got.Reason != "", "a condition needs a reason")
+	}
+	if is(LoadTestStart) && o.StartedAt.IsZero() {
+		must(o.Children && o.PodsReady == o.PodsWanted, "no start before all pods are ready")
+	}
+	if is(LoadTestStart) {
+		must(!o.Suspend && (!o.Abort || o.Stopped) && (o.StartedAt.IsZero() || !o.StartedAny), "no start of a test that is held, aborted or under way")
+	}
+	if is(LoadTestResend, LoadTestStop) {
+		must(!o.StartedAt.IsZero(), "who talks to running pods has started them")
+	}
+	if is(LoadTestExpire) {
+		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)), "expiry is for a finished test whose TTL is over")
+	}
+	if is(LoadTestSuspend) {
+		must(o.Suspend && !o.Suspended, "only a test that is to be held forgets its run")
+	}
+	if is(LoadTestFinish) && got.Reason == v1alpha1.ReasonSucceeded {
+		must(o.RecordEnded && !o.Abort, "success needs the whole record")
+	}
+	if is(LoadTestWait) && !o.Finished && !o.Suspend {
+		must(!got.Until.IsZero(), "who waits knows when to look again")
+	}
+}

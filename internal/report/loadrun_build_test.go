@@ -1,0 +1,219 @@
+package report
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/workload"
+)
+
+// recorded is a record of seconds intervals of 1 s, of two operations: each has ok successes of 1 ms per second, and none while down.
+func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *sample.Series {
+	t.Helper()
+	s := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
+	for i := range seconds {
+		iv := &sample.Interval{Index: int64(i), Pods: 1, Ops: make([]sample.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		begin := int64(i) * int64(time.Second)
+		for k := range iv.Ops {
+			op := &iv.Ops[k]
+			if down(i) {
+				op.Sent, op.Unknown, op.Dropped = 10, 10, 5
+				op.Errors[sample.ClassTimeout], op.Errors[sample.ClassReset] = 2, 8
+				iv.FirstError, iv.LastError = begin, begin+int64(time.Second)-1
+				continue
+			}
+			op.Sent, op.OK = uint64(ok), uint64(ok)
+			var h sample.Histogram
+			for range ok {
+				h.Record(int64(time.Millisecond))
+			}
+			op.Latency = h.AppendTo(nil)
+			iv.FirstOK, iv.LastOK = begin, begin+int64(time.Second)-1
+		}
+		iv.Servers = []sample.Server{{
+			At: begin, Address: "a:1", RunID: "r", Name: "valkey", Version: "8.0", Mode: "standalone", Role: "master",
+			CPUSeconds: float64(i) / 2, UsedMemory: int64(i) << 20,
+		}}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	return s
+}
+
+func TestNewLoadRun(t *testing.T) {
+	plan := &load.Plan{
+		Pods: 1, Target: load.Target{Addresses: []string{"a:1"}},
+		Shape: load.Shape{Rate: 200, WarmUp: 10 * time.Second, Duration: 20 * time.Second},
+	}
+	r := NewLoadRun(plan, recorded(t, 30, 100, func(i int) bool { return i == 5 || i == 20 || i == 21 }), nil, Finished, "")
+	sec := func(n int) Seconds { return Seconds(time.Duration(n) * time.Second) }
+	if r.Elapsed != sec(30) || r.Planned != sec(30) || r.Measured != sec(20) || r.Outcome != Finished {
+		t.Errorf("outcome %s, elapsed %v, planned %v, measured %v; want Finished, 30 s, 30 s, 20 s", r.Outcome, r.Elapsed, r.Planned, r.Measured)
+	}
+	if want := (Target{Addresses: []string{"a:1"}, Server: "valkey", Version: "8.0", Mode: "standalone", Role: "master"}); !cmp.Equal(r.Target, want) {
+		t.Errorf("the target is %+v", r.Target)
+	}
+	// 18 good seconds with 2 x 100, 2 bad ones with 2 x (10 unknown + 5 dropped).
+	if r.Total.Requests != 3660 || r.Total.OK != 3600 || r.Total.Unknown != 40 || r.Total.Dropped != 20 || r.Total.Throughput != 180 {
+		t.Errorf("the total is %+v", r.Total)
+	}
+	if len(r.Operations) != 2 || r.Operations[1].Name != "get" || r.Operations[1].OK != 1800 {
+		t.Errorf("the operations are %+v", r.Operations)
+	}
+	if p99 := time.Duration(r.Total.Latency.P99); p99 < 990*time.Microsecond || p99 > 1010*time.Microsecond || r.Total.Service != nil {
+		t.Errorf("p99 is %v and service %v, want 1 ms within 1 %% and none", p99, r.Total.Service)
+	}
+	if want := []ErrorCount{{"reset", 32}, {"timeout", 8}}; !cmp.Equal(r.Errors, want) {
+		t.Errorf("errors are %v, want %v", r.Errors, want)
+	}
+	if r.Latency != ResponseTime || r.Load != "open loop, 200 requests/s" {
+		t.Errorf("latency from %s, load %q", r.Latency, r.Load)
+	}
+	if len(r.Anomalies) != 1 || r.Anomalies[0].At != sec(20) || r.Anomalies[0].Length != sec(2) || r.Anomalies[0].Dip != 1 {
+		t.Errorf("anomalies are %+v, want one at 20 s for 2 s of 100 %%", r.Anomalies)
+	}
+	if r.Redis == nil || r.Redis.MaxCPU != 500 || r.Redis.MaxMemory != 29<<20 {
+		t.Errorf("redis is %+v, want 500m and 29Mi", r.Redis)
+	}
+	if r.Bottleneck == nil || r.Bottleneck.Component != "None" || !strings.Contains(r.tail(), "Bottleneck  None: nothing was at its limit: Redis' main thread was 50% busy") {
+		t.Errorf("the bottleneck is %+v in\n%s", r.Bottleneck, r.tail())
+	}
+}
+
+func TestNewLoadRunOutcome(t *testing.T) {
+	plan := &load.Plan{Pods: 1, Shape: load.Shape{Users: 1, Duration: 3 * time.Second}}
+	always, never := func(int) bool { return true }, func(int) bool { return false }
+	tests := []struct {
+		name    string
+		series  *sample.Series
+		given   Outcome
+		want    Outcome
+		message string
+	}{
+		{"good", recorded(t, 3, 1, never), Finished, Finished, ""},
+		{"dead", recorded(t, 3, 1, always), Finished, Failed, "no request succeeded"},
+		{"nothing", recorded(t, 0, 1, never), Finished, Failed, "no request was made in the measured time"},
+		{"interrupted at once", recorded(t, 0, 1, never), Interrupted, Interrupted, ""},
+	}
+	for _, tt := range tests {
+		if r := NewLoadRun(plan, tt.series, nil, tt.given, ""); r.Outcome != tt.want || r.Message != tt.message {
+			t.Errorf("%s: %s %q, want %s %q", tt.name, r.Outcome, r.Message, tt.want, tt.message)
+		}
+	}
+}
+
+func TestLoadInWords(t *testing.T) {
+	for want, shape := range map[string]load.Shape{
+		"closed loop, 5 users":                            {Users: 5},
+		"closed loop, 5 users with 10ms between requests": {Users: 5, ThinkTime: 10 * time.Millisecond},
+		"open loop, 5 requests/s":                         {Rate: 5},
+		"open loop, 5 requests/s, at most 2 in flight":    {Rate: 5, Users: 2},
+		"closed loop, 2 stages up to 7 users":             {Stages: []load.Stage{{Users: 7}, {Users: 3}}},
+		"open loop, 1 stages up to 0.5 requests/s":        {Stages: []load.Stage{{Rate: 0.5}}},
+	} {
+		if got := inWords(shape); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func TestLongestGap(t *testing.T) {
+	gap := func(from, to int64) sample.Gap { return sample.Gap{From: from, To: to} }
+	gaps := []sample.Gap{gap(0, 90), gap(100, 120), {From: 200, To: 240, Open: true}}
+	if got, want := longest(gaps, 95), (&Gap{At: 200, Length: 40, Open: true}); !cmp.Equal(got, want) {
+		t.Errorf("after the warm-up: %+v, want %+v", got, want)
+	}
+	if got := longest(gaps[:1], 95); got != nil {
+		t.Errorf("only in the warm-up: %+v, want none", got)
+	}
+}
+
+// The rate of a run that its requests end counts the time until the last of them, not the rest of the interval.
+func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
+	series := sample.NewSeries("run", time.Unix(0, 0), 100*time.Millisecond, []string{"incr"}, 1)
+	for i := range int64(10) {
+		begin := i * int64(100*time.Millisecond)
+		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(99*time.Millisecond)}
+		iv.Ops[0].OK = 100
+		if i == 9 {
+			iv.Ops[0].OK, iv.LastOK = 20, begin+int64(20*time.Millisecond)
+		}
+		if err := series.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	series.Finish(0)
+	r := NewLoadRun(&load.Plan{Pods: 1, Shape: load.Shape{Users: 5, Requests: 920}}, series, nil, Finished, "")
+	if r.Total.Requests != 920 || r.Total.Throughput != 1000 || r.Measured != r.Elapsed || r.Elapsed != Seconds(920*time.Millisecond) {
+		t.Errorf("%d requests, %v/s in %v of %v; want 920 in 0.92 s", r.Total.Requests, r.Total.Throughput, r.Measured, r.Elapsed)
+	}
+}
+
+// What one shard lived through is told where the others went on.
+func TestLongestShardGap(t *testing.T) {
+	series := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	for i := range int64(10) {
+		begin := i * int64(time.Second)
+		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
+		iv.Ops[0].OK = 10
+		iv.Shards = []sample.ShardCounts{{OK: 5}, {OK: 5}}
+		if i == 4 || i == 5 {
+			iv.Shards[1] = sample.ShardCounts{Errors: 5}
+		}
+		if i == 6 {
+			iv.ShardGaps = []sample.ShardGap{{Shard: 1, Gap: sample.Gap{From: 3_900_000_000, To: 6_300_000_000}}}
+		}
+		if err := series.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	series.Finish(0)
+	r := NewLoadRun(&load.Plan{Pods: 1, Shape: load.Shape{Users: 5, Duration: 10 * time.Second}}, series, nil, Finished, "")
+	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: Seconds(2400 * time.Millisecond)}}
+	shards := []Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: Seconds(2400 * time.Millisecond)}}
+	if diff := cmp.Diff(shards, r.Shards); diff != "" {
+		t.Errorf("shards:\n%s", diff)
+	}
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "Shard 1     4/s, errors 10, longest gap 2.4s\nShard 0     5/s, errors 0, no gap\n") {
+		t.Errorf("%v, the worst shard does not come first in\n%s", err, text.String())
+	}
+	if !cmp.Equal(r.LongestShardGap, want) || r.LongestGap != nil {
+		t.Errorf("the shard's gap is %+v, the load's %+v; want %+v and none", r.LongestShardGap, r.LongestGap, want)
+	}
+}
+
+// What a workload counts is shown by what it means.
+func TestWorkloadFigures(t *testing.T) {
+	plan := &load.Plan{Pods: 1, Shape: load.Shape{Users: 5, Duration: 2 * time.Second}, Workload: load.Workload{CacheAside: &workload.CacheAside{}}}
+	series := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
+	series.SetTallies(plan.Tallies())
+	for i := range int64(2) {
+		begin := i * int64(time.Second)
+		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin, Tallies: []uint64{9, 1, 5000, 3000}}
+		iv.Ops[0].OK = 10
+		if err := series.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	series.Finish(0)
+	r := NewLoadRun(plan, series, nil, Finished, "")
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "Workload    hits 18, misses 2, hitRatio 90%, cacheTime 0.5ms, databaseTime 3ms\n") {
+		t.Errorf("%v in\n%s", err, text.String())
+	}
+	var found bool
+	for _, f := range r.Workload {
+		found = found || f.Name == "hitRatio" && f.Share != nil && *f.Share == 0.9
+	}
+	if !found {
+		t.Errorf("no hit ratio of 0.9 in %+v", r.Workload)
+	}
+}

@@ -1,0 +1,106 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/redquake/redquake/internal/ledger"
+)
+
+// Verification is what became of a run's ledger writes: exact for them, a lower bound for everything that the load wrote.
+type Verification struct {
+	Acknowledged   uint64 `json:"acknowledged"`
+	Failed         uint64 `json:"failed"`
+	Unknown        uint64 `json:"unknown"`
+	UnknownPresent uint64 `json:"unknownPresent"` // of Unknown, those that the read found: legal
+
+	Lost      *uint64 `json:"lostWrites,omitempty"`       // acknowledged and absent; absent where Unread says something
+	FirstLost Seconds `json:"firstLostSeconds,omitempty"` // when the first of them was acknowledged, at the earliest, from the load's start
+	LastLost  Seconds `json:"lastLostSeconds,omitempty"`  // and the last, at the latest
+	Errors    uint64  `json:"errorsMeanwhile,omitempty"`  // about so many requests erred while they were acknowledged
+
+	Replicas       int    `json:"replicasRead"`
+	ReplicaMissing uint64 `json:"missingAtReplica,omitempty"` // present at the primary, absent at a replica in step; the worst replica
+
+	Stale *StaleReads  `json:"staleReads,omitempty"`
+	Dual  *DualPrimary `json:"dualPrimary,omitempty"`
+
+	Settings string `json:"settings,omitempty"` // of the primary: persistence and limits
+	Unread   string `json:"unread,omitempty"`   // why nothing can be said of lost writes
+}
+
+// StaleReads is how far replicas were behind.
+type StaleReads struct {
+	Reads     uint64  `json:"reads"`
+	Stale     uint64  `json:"stale"`
+	MaxWrites uint64  `json:"maxWrites"`
+	MaxBehind Seconds `json:"maxBehindSeconds"`
+	Backwards uint64  `json:"backwards"` // answers older than an earlier one of the same node, or of the primary older than an acknowledged write
+}
+
+// DualPrimary is whether two nodes took writes at the same time.
+type DualPrimary struct {
+	Writes uint64  `json:"writes"`                 // taken by a node while another one of the shard took them, too
+	First  Seconds `json:"firstSeconds,omitempty"` // from the load's start
+	Last   Seconds `json:"lastSeconds,omitempty"`
+}
+
+// Verified adds what the ledger's read found; nil adds nothing.
+func (r *LoadRun) Verified(l *ledger.Result) {
+	if l == nil {
+		return
+	}
+	v := &Verification{
+		Acknowledged: l.Acked, Failed: l.Failed, Unknown: l.Unknown, UnknownPresent: l.UnknownPresent,
+		Replicas: l.Replicas, ReplicaMissing: l.ReplicaMissing, Settings: l.Settings, Unread: l.Unknowable(),
+	}
+	if v.Unread == "" {
+		v.Lost = &l.Lost
+		v.FirstLost, v.LastLost, v.Errors = Seconds(l.FirstLost), Seconds(l.LastLost), l.Errors
+	}
+	if s := l.Stale; s != nil {
+		v.Stale = &StaleReads{Reads: s.Reads, Stale: s.Stale, MaxWrites: s.MaxWrites, MaxBehind: Seconds(s.MaxBehind), Backwards: s.NonMonotonic + s.RolledBack}
+	}
+	if d := l.Dual; d != nil {
+		v.Dual = &DualPrimary{Writes: d.Writes, First: Seconds(d.First), Last: Seconds(d.Last)}
+	}
+	r.Verification = v
+	r.Notes = append(r.Notes, l.Notes...)
+}
+
+// write writes its lines.
+func (v *Verification) write(b *strings.Builder) {
+	switch {
+	case v.Unread != "":
+		line(b, "Lost writes", "not known: %s", v.Unread)
+	case *v.Lost == 0:
+		line(b, "Lost writes", "none of %d acknowledged ledger writes (%s)", v.Acknowledged, v.aside())
+	default:
+		seen := "no client saw an error then"
+		if v.Errors > 0 {
+			seen = fmt.Sprintf("about %d requests erred then", v.Errors)
+		}
+		line(b, "Lost writes", "%d of %d acknowledged ledger writes, at least, acknowledged from %s to %s; %s (%s)",
+			*v.Lost, v.Acknowledged, seconds(v.FirstLost), seconds(v.LastLost), seen, v.aside())
+	}
+	if s := v.Stale; s != nil {
+		line(b, "Stale reads", "%d of %d answers of replicas, at most %d writes and %s behind; %d went backwards", s.Stale, s.Reads, s.MaxWrites, seconds(s.MaxBehind), s.Backwards)
+	}
+	if d := v.Dual; d != nil && d.Writes == 0 {
+		line(b, "Primaries", "never two at the same time")
+	} else if d != nil {
+		line(b, "Primaries", "two at the same time: %d writes taken by a second one, from %s to %s", d.Writes, seconds(d.First), seconds(d.Last))
+	}
+}
+
+// aside is what has to stand beside any claim about loss.
+func (v *Verification) aside() string {
+	text := fmt.Sprintf("%d unknown, %d of them present; read at the primary and %d replicas", v.Unknown, v.UnknownPresent, v.Replicas)
+	if v.ReplicaMissing > 0 {
+		text += fmt.Sprintf(", one of which lacks %d", v.ReplicaMissing)
+	}
+	if v.Settings != "" {
+		text += "; " + v.Settings
+	}
+	return text
+}

@@ -1,0 +1,221 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// WriteText writes the run for people.
+func (r *LoadRun) WriteText(w io.Writer) error {
+	var b strings.Builder
+	r.head(&b)
+	b.WriteByte('\n')
+	if r.Search != nil {
+		r.Search.write(&b)
+		b.WriteByte('\n')
+	}
+	b.WriteString(r.operations())
+	if tail := r.tail(); tail != "" {
+		b.WriteByte('\n')
+		b.WriteString(tail)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// line writes one "name  text" line; names are padded to one width.
+func line(b *strings.Builder, name, format string, args ...any) {
+	fmt.Fprintf(b, "%-11s "+format+"\n", append([]any{name}, args...)...)
+}
+
+// head says what was run.
+func (r *LoadRun) head(b *strings.Builder) {
+	outcome := string(r.Outcome)
+	if r.Message != "" {
+		outcome += ": " + r.Message
+	}
+	line(b, "Outcome", "%s", outcome)
+	line(b, "Target", "%s", r.Target)
+	line(b, "Load", "%s", r.Load)
+	if r.Search != nil {
+		line(b, "Search", "%s", r.Search.Message)
+	}
+	measured := fmt.Sprintf("%s of %s", seconds(r.Measured), seconds(r.Elapsed))
+	if r.Measured == r.Elapsed {
+		measured = seconds(r.Elapsed)
+	}
+	if r.Elapsed < r.Planned && r.Search == nil { // a search ends when it has found
+		measured += ", planned were " + seconds(r.Planned)
+	}
+	line(b, "Measured", "%s", measured)
+	line(b, "Throughput", "%s/s", Rate(r.Total.Throughput))
+	bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped
+	if r.Total.Requests > 0 {
+		line(b, "Errors", "%d of %d requests (%s)%s", bad, r.Total.Requests, Share(float64(bad)/float64(r.Total.Requests)), r.classes())
+	}
+	switch r.Latency {
+	case ResponseTime:
+		line(b, "Latency", "response time, counted from the intended arrival (open loop); service time counts from the send")
+	case ServiceTime:
+		line(b, "Latency", "service time, counted from the send (closed loop)")
+	}
+}
+
+// classes lists the errors by class.
+func (r *LoadRun) classes() string {
+	var parts []string
+	for _, e := range r.Errors {
+		parts = append(parts, fmt.Sprintf("%s %d", e.Class, e.Count))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(parts, ", ")
+}
+
+// operations is the table of figures, all operations together first.
+func (r *LoadRun) operations() string {
+	var t table
+	t.row("OPERATION", "REQUESTS", "OK", "FAILED", "UNKNOWN", "DROPPED", "OK/S", "P50", "P90", "P99", "P99.9", "MAX")
+	rows := []Operation{r.Total}
+	if len(r.Operations) > 1 {
+		rows = append(rows, r.Operations...)
+	} else if len(r.Operations) == 1 {
+		rows = r.Operations // the total says the same
+	}
+	for _, o := range rows {
+		t.operation(o.Name, o, o.Latency)
+	}
+	if r.Total.Service != nil {
+		t.row("all, service", "", "", "", "", "", "")
+		last := &t.rows[len(t.rows)-1]
+		*last = append(*last, quantiles(r.Total.Service)...)
+	}
+	t.dropEmpty("FAILED", "UNKNOWN", "DROPPED")
+	return t.String()
+}
+
+func (t *table) operation(name string, o Operation, latency *Quantiles) {
+	count := func(n uint64) string { return strconv.FormatUint(n, 10) }
+	t.row(append([]string{
+		name, count(o.Requests), count(o.OK), count(o.Failed), count(o.Unknown), count(o.Dropped), Rate(o.Throughput),
+	}, quantiles(latency)...)...)
+}
+
+func quantiles(q *Quantiles) []string {
+	if q == nil {
+		return []string{"-", "-", "-", "-", "-"}
+	}
+	return []string{seconds(q.P50), seconds(q.P90), seconds(q.P99), seconds(q.P999), seconds(q.Max)}
+}
+
+// tail says what else was seen.
+func (r *LoadRun) tail() string {
+	var b strings.Builder
+	if len(r.Workload) > 0 {
+		var parts []string
+		for _, f := range r.Workload {
+			parts = append(parts, f.Name+" "+f.Text)
+		}
+		line(&b, "Workload", "%s", strings.Join(parts, ", "))
+	}
+	if len(r.Shards) > 0 {
+		r.shards(&b)
+	}
+	if r.Trend != "" {
+		line(&b, "Trend", "%s", r.Trend)
+	}
+	if r.MaxLag > 0 {
+		line(&b, "Lag", "at most %s from an intended arrival to its send", seconds(r.MaxLag))
+	}
+	if r.LongestGap != nil {
+		line(&b, "Gap", "%s", r.LongestGap.text("longest stretch without a success"))
+	}
+	if g := r.LongestShardGap; g != nil {
+		line(&b, "Shard gap", "%s", g.text(fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
+	}
+	if r.ProbeGap != nil {
+		line(&b, "Probe gap", "%s", r.ProbeGap.text("the same for the probe, which dials afresh"))
+	}
+	for _, a := range r.Anomalies {
+		line(&b, "Anomaly", "throughput %s down for %s at %s", Share(a.Dip), seconds(a.Length), seconds(a.At))
+	}
+	if r.Verification != nil {
+		r.Verification.write(&b)
+	}
+	if r.Redis != nil {
+		line(&b, "Redis", "%s", r.Redis)
+	}
+	if r.Bottleneck != nil {
+		line(&b, "Bottleneck", "%s: %s", r.Bottleneck.Component, r.Bottleneck.Evidence)
+	}
+	for _, note := range r.Notes {
+		line(&b, "Note", "%s", note)
+	}
+	return b.String()
+}
+
+// shardsShown is how many shards the text lists, those that did worst first; JSON has all.
+const shardsShown = 16
+
+func (r *LoadRun) shards(b *strings.Builder) {
+	worst := slices.SortedStableFunc(slices.Values(r.Shards), func(a, b Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
+	for _, s := range worst[:min(len(worst), shardsShown)] {
+		gap := "no gap"
+		if s.LongestGap > 0 {
+			gap = "longest gap " + seconds(s.LongestGap)
+		}
+		line(b, fmt.Sprintf("Shard %d", s.Shard), "%s/s, errors %d, %s", Rate(s.Throughput), s.Errors, gap)
+	}
+	if more := len(worst) - shardsShown; more > 0 {
+		line(b, "Shards", "%d more, with shorter gaps", more)
+	}
+}
+
+func (g *Gap) text(what string) string {
+	end := ""
+	if g.Open {
+		end = ", not over when the run ended"
+	}
+	return fmt.Sprintf("%s at %s: %s%s", seconds(g.Length), seconds(g.At), what, end)
+}
+
+// String names the target as far as it is known.
+func (t Target) String() string {
+	parts := []string{strings.Join(t.Addresses, ",")}
+	if t.Server != "" || t.Version != "" {
+		parts = append(parts, strings.TrimSpace(t.Server+" "+t.Version))
+	}
+	for _, s := range []string{t.Mode, t.Role} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String tells the server's figures in one line.
+func (r *Redis) String() string {
+	var parts []string
+	parts = append(parts, "CPU at most "+Millicores(float64(r.MaxCPU)/1000))
+	if r.MaxMainThreadCPU > 0 {
+		parts = append(parts, "its main thread "+Millicores(float64(r.MaxMainThreadCPU)/1000))
+	}
+	parts = append(parts, "memory at most "+Bytes(r.MaxMemory))
+	for _, c := range []struct {
+		count int64
+		what  string
+	}{{r.EvictedKeys, "evicted keys"}, {r.RejectedConnections, "rejected connections"}, {int64(r.Restarts), "restarts"}} {
+		if c.count != 0 {
+			parts = append(parts, fmt.Sprintf("%s %d", c.what, c.count))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func seconds(s Seconds) string { return Duration(time.Duration(s)) }

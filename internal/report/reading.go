@@ -1,0 +1,40 @@
+package report
+
+import (
+	"strconv"
+
+	"github.com/redquake/redquake/internal/workload"
+)
+
+// Figure is one of a workload's own figures. One of count, share and seconds is there.
+type Figure struct {
+	Name    string   `json:"name"`
+	Count   *uint64  `json:"count,omitempty"`
+	Share   *float64 `json:"share,omitempty"`
+	Seconds *Seconds `json:"seconds,omitempty"` // a mean
+	Text    string   `json:"-"`
+}
+
+// Reading is a workload's reading as text: a count, a share such as 99.2%, a mean such as 0.41ms.
+func Reading(r workload.Reading) string {
+	switch {
+	case r.Share != nil:
+		return Share(*r.Share)
+	case r.Mean != nil:
+		return Duration(*r.Mean)
+	case r.Count != nil:
+		return strconv.FormatUint(*r.Count, 10)
+	}
+	return ""
+}
+
+func figures(readings []workload.Reading) (out []Figure) {
+	for _, r := range readings {
+		f := Figure{Name: r.Name, Count: r.Count, Share: r.Share, Text: Reading(r)}
+		if r.Mean != nil {
+			f.Seconds = new(Seconds(*r.Mean))
+		}
+		out = append(out, f)
+	}
+	return out
+}

@@ -1,0 +1,74 @@
+package report
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/search"
+)
+
+// Search is what a search for the highest rate came to. Throughput, errors and latencies of the run are of the trial of that rate.
+type Search struct {
+	Rate    float64 `json:"rate"` // highest rate that met the objectives, requests/s; 0 = none did
+	Done    bool    `json:"done"` // it came to its end
+	Message string  `json:"message"`
+	Trials  []Trial `json:"trials"`
+
+	Tried []search.Trial `json:"-"` // what was tried; NewLoadRun makes Trials of it
+}
+
+// Trial is one rate that was tried, by the judged part of its time.
+type Trial struct {
+	Rate       float64    `json:"rate"`
+	At         Seconds    `json:"atSeconds"` // since the load's start
+	Measured   Seconds    `json:"measuredSeconds"`
+	Met        bool       `json:"met"`
+	Missed     string     `json:"missed,omitempty"`
+	Throughput float64    `json:"throughput"`
+	ErrorRate  float64    `json:"errorRate"`
+	Latency    *Quantiles `json:"latency,omitempty"`
+}
+
+// searched fills in the trials, and returns the window that the run's figures are of; ok is false where no trial was judged.
+func (s *Search) searched(plan *load.Plan, series *sample.Series) (from, to time.Duration, ok bool) {
+	spec := plan.Shape.Search
+	for _, t := range s.Tried {
+		if !t.Judged {
+			continue
+		}
+		from, to := spec.Window(t)
+		sum := impact.SummarizeWindow(series, from, to)
+		s.Trials = append(s.Trials, Trial{
+			Rate: t.Rate, At: Seconds(t.At), Measured: Seconds(sum.Measured), Met: t.Met, Missed: t.Why,
+			Throughput: sum.Throughput, ErrorRate: sum.ErrorRate, Latency: quantilesOf(sum.Latency),
+		})
+		if t.Met {
+			s.Trials[len(s.Trials)-1].Missed = ""
+		}
+	}
+	best, ok := search.Best(s.Tried)
+	from, to = spec.Window(best)
+	return from, to, ok
+}
+
+// write writes the table of trials, and what it came to.
+func (s *Search) write(b *strings.Builder) {
+	var t table
+	t.row("TRIAL", "RATE", "OK/S", "P50", "P99", "ERRORS", "OBJECTIVES")
+	for i, one := range s.Trials {
+		p50, p99 := "-", "-"
+		if one.Latency != nil {
+			p50, p99 = seconds(one.Latency.P50), seconds(one.Latency.P99)
+		}
+		result := "met"
+		if !one.Met {
+			result = "missed: " + one.Missed
+		}
+		t.row(fmt.Sprint(i+1), Rate(one.Rate), Rate(one.Throughput), p50, p99, Share(one.ErrorRate), result)
+	}
+	b.WriteString(t.String())
+}

@@ -1,0 +1,60 @@
+package report
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// table is rows of text in columns: the first is aligned to the left, the others, which hold figures, to the right.
+type table struct{ rows [][]string }
+
+func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
+
+// dropEmpty takes away the columns from the second on in which every row below the header says nothing, "0" or "-".
+func (t *table) dropEmpty(names ...string) {
+	header := t.rows[0]
+	for column := len(header) - 1; column > 0; column-- {
+		if !slices.Contains(names, header[column]) {
+			continue
+		}
+		told := false
+		for _, row := range t.rows[1:] {
+			told = told || row[column] != "" && row[column] != "0" && row[column] != "-"
+		}
+		if told {
+			continue
+		}
+		for i, row := range t.rows {
+			t.rows[i] = append(row[:column:column], row[column+1:]...)
+		}
+	}
+}
+
+// String returns the table, two spaces between columns, a newline after each row.
+func (t *table) String() string {
+	var widths []int
+	for _, row := range t.rows {
+		for i, cell := range row {
+			if i == len(widths) {
+				widths = append(widths, 0)
+			}
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	var b strings.Builder
+	for _, row := range t.rows {
+		var line strings.Builder
+		for i, cell := range row {
+			pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if i == 0 {
+				line.WriteString(cell + pad)
+			} else {
+				line.WriteString("  " + pad + cell)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

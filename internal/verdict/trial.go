@@ -1,0 +1,65 @@
+package verdict
+
+import (
+	"fmt"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/search"
+)
+
+// keepsUp is the least share of a trial's requests that must succeed within its window, those apart that may fail: the arrivals are evenly
+// spaced, so fewer mean a queue that grows, or errors that no objective speaks of.
+const keepsUp = 0.98
+
+// Trial judges one rate of a search, in requests/s, by the figures of its window: the objectives that hang on a rate, and whether
+// the load kept up with it. It is void where the record was coarsened so far that it does not tell.
+func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary) search.Judgement {
+	if summary.Measured == 0 || summary.OK > 0 && summary.Latency.Count == 0 {
+		return search.Judgement{Void: true}
+	}
+	least := keepsUp * rate
+	if objectives != nil && objectives.MaxErrorRate != nil {
+		if share, err := percent(*objectives.MaxErrorRate); err == nil {
+			least *= 1 - share
+		}
+	}
+	judgement := Judge(OfRate(objectives), Figures{Summary: summary})
+	if judgement.Verdict == v1alpha1.VerdictPass && summary.Throughput < least {
+		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", report.Rate(summary.Throughput), report.Rate(rate))}
+	}
+	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
+}
+
+// OfRate are the objectives that a rate can miss by itself; nil where none is set.
+func OfRate(o *v1alpha1.Objectives) *v1alpha1.Objectives {
+	if o == nil || (o.MaxLatencyP50 == nil && o.MaxLatencyP99 == nil && o.MaxLatencyP999 == nil && o.MaxErrorRate == nil) {
+		return nil
+	}
+	return &v1alpha1.Objectives{MaxLatencyP50: o.MaxLatencyP50, MaxLatencyP99: o.MaxLatencyP99, MaxLatencyP999: o.MaxLatencyP999, MaxErrorRate: o.MaxErrorRate}
+}
+
+// expected is how many requests beyond a limit a trial should be able to show: a share is not judged by fewer than ten.
+const expected = 10
+
+// Significant is how many requests a trial needs, so that what its objectives allow would be ten of them: 1,000 for a p99, 10,000 for a p99.9
+// or an error rate of 0.1 %. At most a million.
+func Significant(o *v1alpha1.Objectives) float64 {
+	least := 100.0 // one reply across the window's edge must not miss keepsUp
+	if o == nil {
+		return least
+	}
+	if o.MaxLatencyP99 != nil {
+		least = expected / 0.01
+	}
+	if o.MaxLatencyP999 != nil {
+		least = expected / 0.001
+	}
+	if o.MaxErrorRate != nil {
+		if share, err := percent(*o.MaxErrorRate); err == nil && share > 0 {
+			least = max(least, expected/share)
+		}
+	}
+	return min(least, 1e6)
+}
