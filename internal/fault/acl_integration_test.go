@@ -1,0 +1,76 @@
+//go:build integration
+
+package fault
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+func TestMayRun(t *testing.T) {
+	s := newStage(t)
+	server := redistest.NewServer(t, redistest.Options{
+		Users:  []string{"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command", "mute on >pw ~* +info"},
+		Config: []string{`rename-command BGSAVE ""`},
+	})
+	for _, tc := range []struct {
+		user, command string
+		says          string // "" = may
+	}{
+		{"", "CLIENT PAUSE 1 ALL", ""},
+		{"", "BGSAVE", "rename-command"},
+		{"asks", "CLIENT PAUSE 1 ALL", ""},
+		{"asks", "CLIENT UNPAUSE", "Give user asks the ACL rule +client|unpause"},
+		{"asks", "DEBUG SLEEP 0", "+debug"},
+		{"asks", "BGSAVE", "knows no command BGSAVE"},
+		{"asksnot", "CLIENT UNPAUSE", ""}, // it cannot be told
+		{"asksnot", "BGSAVE", "knows no command BGSAVE"},
+		{"mute", "BGSAVE", ""},
+	} {
+		around := s.around()
+		if tc.user != "" {
+			around.Login.Username, around.Login.Password = tc.user, "pw"
+		}
+		err := mayRun(t.Context(), around, server.Address(), strings.Fields(tc.command)...)
+		if tc.says == "" {
+			if err != nil {
+				t.Errorf("%q %s: %v", tc.user, tc.command, err)
+			}
+			continue
+		}
+		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.says) || !strings.Contains(p.Message, server.Address()) {
+			t.Errorf("%q %s: %+v, want %q", tc.user, tc.command, p, tc.says)
+		}
+	}
+	if err := mayRun(t.Context(), s.around(), "127.0.0.1:1", "PING"); err == nil {
+		t.Error("a server that does not answer allows everything")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	s := newStage(t)
+	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
+	around := s.around()
+	around.Login = topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	for command, says := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
+		words := strings.Fields(command)
+		sent := make([]any, len(words))
+		for i, w := range words {
+			sent[i] = w
+		}
+		_, err := s.real.Do(t.Context(), server.Address(), around.Login, sent...)
+		if p := problemOf(t, refused(err, around, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
+			t.Errorf("%s: %+v, want %q", command, p, says)
+		}
+	}
+	_, err := s.real.Do(t.Context(), server.Address(), around.Login, "GET")
+	if got := refused(err, around, server.Address(), "GET"); err == nil || !errors.Is(got, err) {
+		t.Errorf("%v became %v", err, got)
+	}
+}

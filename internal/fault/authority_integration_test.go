@@ -1,0 +1,36 @@
+//go:build integration
+
+package fault
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
+func TestSelectAsksTheSentinels(t *testing.T) {
+	s := newStage(t)
+	set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
+	impostor := redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", impostor, nil)
+	for i, server := range set.Servers() {
+		s.host(fmt.Sprintf("redis-%d", i+1), server, nil)
+	}
+	around := s.around()
+	primaries := v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}
+	_, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), primaries)
+	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
+		t.Errorf("without sentinels: %+v", p)
+	}
+	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: time.Second}
+	found, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), primaries)
+	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
+		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())
+	}
+}

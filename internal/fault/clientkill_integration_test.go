@@ -1,0 +1,149 @@
+//go:build integration
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+func killOf(clients v1alpha1.ClientType) *v1alpha1.RedisFaultSpec {
+	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}}
+}
+
+// connections opens raw connections that have said something, and are closed with the test.
+func connections(t *testing.T, server *redistest.Server, n int, says string) []net.Conn {
+	t.Helper()
+	var all []net.Conn
+	for range n {
+		c, err := net.Dial("tcp", server.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_, _ = c.Write([]byte(says + "\r\n"))
+		if _, err := c.Read(make([]byte, 256)); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// closedByServer counts the connections that the server has ended.
+func closedByServer(t *testing.T, all []net.Conn) int {
+	t.Helper()
+	n := 0
+	for _, c := range all {
+		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		var timeout net.Error
+		if _, err := c.Read(make([]byte, 256)); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+			n++
+		}
+	}
+	return n
+}
+
+// Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
+func TestClientKill(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	for _, tc := range []struct {
+		kind          v1alpha1.ClientType
+		says, another string
+	}{{v1alpha1.ClientNormal, "PING", "SUBSCRIBE a"}, {v1alpha1.ClientPubSub, "SUBSCRIBE a", "PING"}} {
+		t.Run(string(tc.kind), func(t *testing.T) {
+			spec := killOf(tc.kind)
+			hit, spared := connections(t, server, 5, tc.says), connections(t, server, 3, tc.another)
+			injector, target := s.aim(spec)
+			begun(t, injector, target, false)
+			checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
+			inject(t, injector, target)
+			if n := closedByServer(t, hit); n != len(hit) {
+				t.Errorf("%d of %d connections were closed", n, len(hit))
+			}
+			later := connections(t, server, 4, tc.says)
+			inject(t, injector, target)
+			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "new ones")
+			// An operator that died before it could store the number finds out all the same.
+			stored := target.DeepCopy()
+			stored.Undo = stored.Undo[:3]
+			injector = s.reborn(spec)
+			begun(t, injector, stored, true)
+			inject(t, injector, stored)
+			checkEffect(t, injector, stored, v1alpha1.EffectConfirmed, "unknown number")
+			revertFully(t, injector, stored)
+			if n := closedByServer(t, later) + closedByServer(t, spared); n != 0 {
+				t.Errorf("%d connections were closed that were not meant", n)
+			}
+			for _, c := range append(later, spared...) {
+				_ = c.Close()
+			}
+		})
+	}
+}
+
+// A killed link comes back by a partial synchronisation.
+func TestClientKillOfReplicas(t *testing.T) {
+	s, r := newStage(t), redistest.NewReplication(t, 1, redistest.Options{})
+	s.host("redis-0", r.Primary, nil)
+	injector, target := s.aim(killOf(v1alpha1.ClientReplica))
+	before := r.Primary.Info("sync_partial_ok")
+	inject(t, injector, target)
+	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "closed 1 connections of type replica")
+	redistest.Wait(t, "the replica is back", func() error {
+		if r.Primary.Info("connected_slaves") == "1" && r.Primary.Info("sync_partial_ok") != before {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+}
+
+func TestClientKillRefused(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{
+		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})
+	s.host("redis-0", server, nil)
+	if _, _, err := s.tryAim(killOf(v1alpha1.ClientReplica)); problemOf(t, err).Lasting || !strings.Contains(err.Error(), "no connection of type replica") {
+		t.Errorf("nothing to kill: %v", err)
+	}
+	for user, says := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
+		s.login = topology.Login{Username: user, Password: "pw", Timeout: time.Second}
+		_, _, err := s.tryAim(killOf(v1alpha1.ClientNormal))
+		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
+			t.Errorf("%s: %+v, want %q", user, p, says)
+		}
+	}
+}
+
+func TestClientKillLeavesOthersAlone(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	pod := s.host("redis-0", server, nil)
+	connections(t, server, 3, "PING")
+	injector, target := s.aim(killOf(v1alpha1.ClientNormal))
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := injector.Inject(cancelled, target); !errors.Is(err, context.Canceled) {
+		t.Errorf("inject after the context ended: %v", err)
+	}
+	server.Restart()
+	mine := connections(t, server, 3, "PING")
+	inject(t, injector, target)
+	checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
+	s.replace(pod, "another")
+	inject(t, injector, target)
+	if err := s.cluster.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	inject(t, injector, target)
+	if n := closedByServer(t, mine); n != 0 {
+		t.Errorf("%d connections of another process were closed", n)
+	}
+}

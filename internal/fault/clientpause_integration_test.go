@@ -1,0 +1,259 @@
+//go:build integration
+
+package fault
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+func pauseOfAll(lasts time.Duration) *v1alpha1.RedisFaultSpec {
+	return lasting(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClientPause}, lasts)
+}
+
+func pauseOfWrites(lasts time.Duration) *v1alpha1.RedisFaultSpec {
+	return lasting(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}, lasts)
+}
+
+// answersAfter is how long a server takes for a command of a connection of its own.
+func answersAfter(t *testing.T, server *redistest.Server, words ...any) time.Duration {
+	t.Helper()
+	began := time.Now()
+	server.Do(words...)
+	return time.Since(began)
+}
+
+func checkEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+	t.Helper()
+	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, says) {
+		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
+	}
+}
+
+// revertFully calls Revert until it is done, as the controller does; it fails the test after too many calls.
+func revertFully(t *testing.T, injector Injector, target *v1alpha1.FaultTarget) {
+	t.Helper()
+	var err error
+	for range 40 {
+		if err = injector.Revert(t.Context(), target); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("revert: %v", err)
+}
+
+func inject(t *testing.T, injector Injector, target *v1alpha1.FaultTarget) {
+	t.Helper()
+	if err := injector.Inject(t.Context(), target); err != nil {
+		t.Fatalf("inject: %v", err)
+	}
+}
+
+func begun(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want bool) {
+	t.Helper()
+	if got, err := injector.Begun(t.Context(), target); got != want || err != nil {
+		t.Errorf("begun %v, %v; want %v", got, err, want)
+	}
+}
+
+func TestClientPauseOfAll(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	injector, target := s.aim(pauseOfAll(10 * time.Minute))
+	begun(t, injector, target, false)
+	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
+	if err := injector.Revert(t.Context(), target); err != nil {
+		t.Errorf("revert before the injection: %v", err)
+	}
+	inject(t, injector, target)
+	begun(t, injector, target, true)
+	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "does not answer PING")
+	inject(t, injector, target)
+	began := time.Now()
+	revertFully(t, injector, target)
+	if took := answersAfter(t, server, "PING"); time.Since(began) > 2*time.Second || took > 300*time.Millisecond {
+		t.Errorf("undone after %s, and the server answers after %s: want the rest of one short pause", time.Since(began), took)
+	}
+	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
+	revertFully(t, injector, target)
+}
+
+// Where nobody ends the pause the server does, and no client slips through before.
+func TestClientPauseOfAllEndsByItself(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	injector, target := s.aim(pauseOfAll(1800 * time.Millisecond))
+	inject(t, injector, target)
+	want := 1800*time.Millisecond + afterwards
+	late := time.Duration(len(pauses(want))) * 100 * time.Millisecond // each ends on the server's next tick, of ten a second
+	if took := answersAfter(t, server, "PING"); took < want-200*time.Millisecond || took > want+late+time.Second {
+		t.Errorf("answered after %s, want %s to %s", took, want, want+late)
+	}
+	revertFully(t, injector, target)
+}
+
+// An operator that dies takes its pause with it; the next one injects it anew.
+func TestClientPauseOfAllOperatorDies(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	spec := pauseOfAll(10 * time.Minute)
+	injector, target := s.aim(spec)
+	inject(t, injector, target)
+	injector = s.reborn(spec)
+	if took := answersAfter(t, server, "PING"); took > time.Second {
+		t.Errorf("answered %s after the operator died", took)
+	}
+	begun(t, injector, target, false)
+	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
+	inject(t, injector, target)
+	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "PING")
+	injector = s.reborn(spec)
+	revertFully(t, injector, target)
+}
+
+func TestClientPauseOfWrites(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	spec := pauseOfWrites(10 * time.Minute)
+	injector, target := s.aim(spec)
+	begun(t, injector, target, false)
+	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
+	if err := injector.Revert(t.Context(), target); err != nil {
+		t.Errorf("revert before the injection: %v", err)
+	}
+	inject(t, injector, target)
+	injector = s.reborn(spec)
+	begun(t, injector, target, true)
+	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "EVAL")
+	if took := answersAfter(t, server, "GET", "a"); took > 300*time.Millisecond {
+		t.Errorf("a read took %s", took)
+	}
+	inject(t, injector, target)
+	revertFully(t, injector, target)
+	if took := answersAfter(t, server, "SET", "a", "1"); took > 300*time.Millisecond {
+		t.Errorf("a write took %s after the pause was undone", took)
+	}
+	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
+	revertFully(t, injector, target)
+}
+
+// A second injection must not move the end: the server ends the pause when the first one said.
+func TestClientPauseOfWritesTwice(t *testing.T) {
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	spec := pauseOfWrites(2500 * time.Millisecond)
+	injector, target := s.aim(spec)
+	began := time.Now()
+	inject(t, injector, target)
+	time.Sleep(time.Second)
+	inject(t, s.reborn(spec), target)
+	server.Do("SET", "a", "1")
+	if took, want := time.Since(began), 2500*time.Millisecond+afterwards; took < want-200*time.Millisecond || took > want+700*time.Millisecond {
+		t.Errorf("writes waited for %s, want %s", took, want)
+	}
+}
+
+// A pod that was replaced, a process that was restarted, a context that has ended: the server is left alone.
+func TestClientPauseLeavesOthersAlone(t *testing.T) {
+	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
+		t.Run(name, func(t *testing.T) {
+			s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+			pod := s.host("redis-0", server, nil)
+			injector, target := s.aim(spec)
+			cancelled, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := injector.Inject(cancelled, target); !errors.Is(err, context.Canceled) {
+				t.Errorf("inject after the context ended: %v", err)
+			}
+			if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {
+				t.Errorf("effect %s after the context ended", effect)
+			}
+			server.Restart()
+			inject(t, injector, target)
+			revertFully(t, injector, target)
+			s.replace(pod, "another")
+			inject(t, injector, target)
+			revertFully(t, injector, target)
+			if err := s.cluster.Delete(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			inject(t, injector, target)
+			revertFully(t, injector, target)
+			if took := answersAfter(t, server, "SET", "a", "1"); took > 300*time.Millisecond {
+				t.Errorf("a write took %s: somebody else's server was paused", took)
+			}
+		})
+	}
+}
+
+func TestClientPauseRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name, user string
+		spec       *v1alpha1.RedisFaultSpec
+		says       string
+	}{
+		{"no CLIENT PAUSE", "app on >pw ~* +info +ping +acl|dryrun", pauseOfAll(time.Minute), "+client|pause"},
+		{"no CLIENT UNPAUSE", "app on >pw ~* +info +ping +acl|dryrun +client|pause", pauseOfWrites(time.Minute), "+client|unpause"},
+		{"nothing to see it by", "app on >pw ~* +info +ping +acl|dryrun +client|pause +client|unpause", pauseOfWrites(time.Minute), "EVAL"},
+	} {
+		s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{tc.user}})
+		s.login = topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+		s.host("redis-0", server, nil)
+		_, _, err := s.tryAim(tc.spec)
+		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.says) {
+			t.Errorf("%s: %+v, want %q", tc.name, p, tc.says)
+		}
+	}
+	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s.host("redis-0", server, nil)
+	server.Do("CLIENT", "PAUSE", "1500", "WRITE")
+	_, _, err := s.tryAim(pauseOfWrites(time.Minute))
+	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "somebody else") {
+		t.Errorf("a pause of somebody else's: %+v", p)
+	}
+}
+
+// PUBLISH shows a pause of writes where scripts are forbidden, and over TLS, too.
+func TestClientPauseByACLUserOverTLS(t *testing.T) {
+	authority := redistest.NewAuthority(t)
+	s := newStage(t)
+	server := redistest.NewServer(t, redistest.Options{TLS: authority,
+		Users: []string{"app on >pw &redquake +info +ping +acl|dryrun +client|pause +client|unpause +publish"}})
+	s.login = topology.Login{Username: "app", Password: "pw", TLS: authority.Client("client"), Timeout: time.Second}
+	s.host("redis-0", server, nil)
+	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"PING": pauseOfAll(time.Minute), "PUBLISH": pauseOfWrites(time.Minute)} {
+		injector, target := s.aim(spec)
+		inject(t, injector, target)
+		checkEffect(t, injector, target, v1alpha1.EffectConfirmed, name)
+		revertFully(t, injector, target)
+		checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "")
+	}
+}
+
+func TestPauses(t *testing.T) {
+	for _, tc := range []struct {
+		lasts time.Duration
+		n     int
+		last  string
+	}{{100 * time.Millisecond, 1, "100"}, {time.Second, 5, "200"}, {1300 * time.Millisecond, 7, "100"}, {time.Hour, 3600, "1000"}, {24 * time.Hour, 3600, "24000"}} {
+		all := pauses(tc.lasts)
+		if len(all) != tc.n || all[len(all)-1][2] != tc.last {
+			t.Errorf("%s: %d pauses, the last of %sms; want %d and %s", tc.lasts, len(all), all[len(all)-1][2], tc.n, tc.last)
+		}
+	}
+}
+
+func lasting(spec *v1alpha1.RedisFaultSpec, lasts time.Duration) *v1alpha1.RedisFaultSpec {
+	spec.Duration = &metav1.Duration{Duration: lasts}
+	return spec
+}

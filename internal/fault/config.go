@@ -1,0 +1,130 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// config changes settings of the server by CONFIG SET for as long as the fault lasts.
+type config struct {
+	settings
+	allow []v1alpha1.Allowance
+	lasts time.Duration
+}
+
+func newConfig(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+	c := config{allow: spec.Allow, lasts: durationOf(spec)}
+	c.settings = settings{Surroundings: around, values: map[string]string{}, field: parameterField}
+	if spec.Config != nil {
+		for name, value := range spec.Config.Parameters {
+			c.values[name] = string(value)
+		}
+	}
+	return c
+}
+
+func parameterField(name string) string { return "spec.config.parameters." + name }
+
+func (c config) Traits() Traits { return Traits{Lasts: c.lasts, Separate: true} }
+
+func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if len(c.values) == 0 {
+		return invalid("spec.config.parameters: nothing would be changed")
+	}
+	for _, name := range c.names() {
+		if why := denied(name); why != "" {
+			return invalid("%s: Redquake does not change this setting: %s", c.field(name), why)
+		}
+	}
+	if err := c.record(ctx, target); err != nil {
+		return err
+	}
+	if err := c.mayEvict(ctx, target); err != nil {
+		return err
+	}
+	return c.hasLog(ctx, target)
+}
+
+// mayEvict refuses settings at which the server would evict data, unless that is allowed: it could not be brought back.
+func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	i := slices.IndexFunc(evicting, func(name string) bool { return c.values[name] != "" })
+	if i < 0 || slices.Contains(c.allow, v1alpha1.AllowEviction) {
+		return nil
+	}
+	before := map[string]string{}
+	for _, name := range []string{"maxmemory", "maxmemory-policy"} { // one by one: a server before Redis 7 takes no more
+		reply, err := c.Servers.Do(ctx, target.Address, c.Login, "CONFIG", "GET", name)
+		if err != nil {
+			return err
+		}
+		before[name] = pairsOf(reply)[name]
+	}
+	why := evicts(before, c.values)
+	if why == "" {
+		return nil
+	}
+	return blastRadius("%s: %s: what is evicted cannot be brought back; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
+}
+
+// hasLog refuses appendfsync where there is no append-only file: it would change nothing.
+func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if _, asked := c.values["appendfsync"]; !asked || c.values["appendonly"] == "yes" {
+		return nil
+	}
+	info, err := c.info(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if c.values["appendonly"] == "" && infoValue(info, "aof_enabled") == "1" {
+		return nil
+	}
+	return invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
+}
+
+func (c config) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	return c.begun(ctx, target)
+}
+
+func (c config) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	return c.change(ctx, target)
+}
+
+func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	effect, evidence := c.effect(ctx, target)
+	if _, asked := c.values["appendonly"]; !asked || effect != v1alpha1.EffectConfirmed {
+		return effect, evidence
+	}
+	info, err := c.info(ctx, target.Address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, infoValue(info, "aof_enabled"), infoValue(info, "aof_rewrite_in_progress"))
+}
+
+// Revert sets the old values. An append-only file that is switched on again is complete, and data durable, only when it has been written anew.
+func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if err := c.setBack(ctx, target); err != nil {
+		return err
+	}
+	if c.values["appendonly"] != "no" || c.old(target)["appendonly"] != "yes" {
+		return nil
+	}
+	at, err := c.find(ctx, target)
+	if err != nil || at.whose != original {
+		return err
+	}
+	info, err := c.info(ctx, at.address)
+	if err != nil {
+		return err
+	}
+	if infoValue(info, "aof_rewrite_in_progress") == "1" || infoValue(info, "aof_rewrite_scheduled") == "1" {
+		return &InProgress{Message: "appendonly is yes again; the file is being written anew"}
+	}
+	return nil
+}
+
+func (c config) ByHand(target *v1alpha1.FaultTarget) string { return c.byHand(target) }

@@ -1,0 +1,203 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// failoverFollows precedes the address of each replica that is not to be promoted; its value is the address from which it replicates. FAILOVER
+// leaves it there: it has to be pointed to the new primary.
+const failoverFollows = "follows "
+
+// replicationGrace is how much longer than its TIMEOUT a failover may take until it is taken for stuck, and how long replicas that do not answer are
+// waited for after it.
+const replicationGrace = 10 * time.Second
+
+// replicationFailover sends FAILOVER to the primary, which waits for the replica, demotes itself and hands over; and points the other replicas to
+// the new primary.
+type replicationFailover struct{ failover }
+
+func (r replicationFailover) plan(ctx context.Context, target *v1alpha1.FaultTarget, server topology.Server) error {
+	said, err := r.replicasOf(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	switch said.Failover {
+	case "":
+		return unsupported("the server at %s (%s %s) knows no FAILOVER, which came with Redis 6.2", target.Address, server.Name, server.Version)
+	case "no-failover":
+	default:
+		return busy("the server at %s is failing over already: %s", target.Address, said.Failover)
+	}
+	if err := r.unwatched(ctx, target); err != nil {
+		return err
+	}
+	replica := said.Replicas[0].Address
+	setUndo(target, failoverPrimary, target.Address)
+	setUndo(target, failoverReplica, replica)
+	for _, other := range said.Replicas[1:] {
+		theirs, err := r.replication(ctx, other.Address)
+		if err != nil {
+			return busy("the replica at %s does not answer, so it could not be pointed to the new primary: %v", other.Address, err)
+		}
+		setUndo(target, failoverFollows+other.Address, theirs.Primary)
+		if err := mayRun(ctx, r.Surroundings, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
+			return err
+		}
+	}
+	return mayRun(ctx, r.Surroundings, target.Address, "FAILOVER", "ABORT")
+}
+
+// unwatched refuses a primary that sentinels watch: they would take FAILOVER for a fault and fail over once more.
+func (r replicationFailover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	const why = "they would fail over once more on top of it: use method Sentinel"
+	if len(r.Sentinels) > 0 {
+		return invalid("spec.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
+	}
+	if err := mayRun(ctx, r.Surroundings, target.Address, "CLIENT", "LIST"); err != nil {
+		return err
+	}
+	reply, err := r.Servers.Do(ctx, target.Address, r.Login, "CLIENT", "LIST")
+	if err != nil {
+		return err
+	}
+	text, _ := reply.(string)
+	for word := range strings.FieldsSeq(text) {
+		if strings.HasPrefix(word, "name=sentinel-") {
+			return invalid("spec.target.sentinel: sentinels watch the server at %s (its client %s), and %s, and say where they are", target.Address, word, why)
+		}
+	}
+	return nil
+}
+
+func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+	primary, replica := r.recorded(target, failoverPrimary), r.recorded(target, failoverReplica)
+	old, oldErr := r.replication(ctx, primary)
+	now, nowErr := r.replication(ctx, replica)
+	sent := target.InjectedAt
+	switch {
+	case nowErr == nil && now.Role == topology.Primary && (oldErr != nil || old.Role != topology.Primary):
+		return standing{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is none
+	case oldErr != nil:
+		return standing{}, oldErr
+	case nowErr == nil && now.Role == topology.Primary:
+		return standing{}, fmt.Errorf("split: %s and %s both call themselves the primary", primary, replica)
+	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace && (old.Failover != "no-failover" || old.Role != topology.Primary):
+		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", primary, old.Failover)}, nil
+	case old.Failover != "no-failover":
+		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", primary, old.Failover)}, nil
+	case old.Role != topology.Primary:
+		return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", primary, old.Primary)}, nil
+	}
+	return standing{phase: resting, primary: primary, proof: fmt.Sprintf("ROLE of %s is primary", primary)}, nil
+}
+
+// words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
+func (r replicationFailover) words(target *v1alpha1.FaultTarget) []any {
+	host, port, _ := net.SplitHostPort(r.recorded(target, failoverReplica))
+	words := []any{"FAILOVER", "TO", host, port}
+	if r.mode == v1alpha1.FailoverForce {
+		words = append(words, "FORCE")
+	}
+	return append(words, "TIMEOUT", r.timeout.Milliseconds())
+}
+
+func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words(target)...)
+	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
+		return nil
+	}
+	return refused(err, r.Surroundings, target.Address, "FAILOVER")
+}
+
+// finish points the other replicas to the new primary. One that somebody has detached or pointed elsewhere meanwhile is left alone, and
+// one that does not answer is not waited for longer than replicationGrace.
+func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
+	late := r.now().Sub(begunAt(target)) > r.timeout+replicationGrace
+	missing := r.repoint(ctx, target, now.primary)
+	if missing == "" || late {
+		return nil
+	}
+	return &InProgress{missing}
+}
+
+// repoint points the other replicas to the new primary, and says what is not known to follow it yet; "" = nothing.
+func (r replicationFailover) repoint(ctx context.Context, target *v1alpha1.FaultTarget, primary string) string {
+	host, port, err := net.SplitHostPort(primary)
+	if err != nil {
+		return err.Error()
+	}
+	var missing []string
+	for _, u := range target.Undo {
+		address, isOther := strings.CutPrefix(u.Name, failoverFollows)
+		if !isOther {
+			continue
+		}
+		said, err := r.replication(ctx, address)
+		if err == nil && said.Role == topology.Replica && said.Primary == u.Value {
+			_, err = r.Servers.Do(ctx, address, r.Login, "REPLICAOF", host, port)
+			missing = append(missing, fmt.Sprintf("the replica at %s is pointed to %s", address, primary))
+		}
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("the replica at %s cannot be pointed to %s: %v", address, primary, err))
+		}
+	}
+	return strings.Join(missing, "; ")
+}
+
+// tidy ends a failover that is under way, and completes one that has happened.
+func (r replicationFailover) tidy(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
+		return r.finish(ctx, target, now)
+	}
+	if here, err := r.here(ctx, target); err != nil || !here {
+		return err
+	}
+	old, err := r.replication(ctx, target.Address)
+	if err != nil || old.Failover == "no-failover" {
+		return err
+	}
+	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
+	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
+		return err
+	}
+	return &InProgress{"FAILOVER ABORT was sent"}
+}
+
+func (r replicationFailover) command(target *v1alpha1.FaultTarget) string {
+	words := make([]string, 0, 8)
+	for _, word := range r.words(target) {
+		words = append(words, fmt.Sprint(word))
+	}
+	return strings.Join(words, " ") + " at " + r.recorded(target, failoverPrimary)
+}
+
+func (r replicationFailover) byHand(target *v1alpha1.FaultTarget) string {
+	return atServer(target.Address, "FAILOVER ABORT")
+}
+
+func (r replicationFailover) care(ctx context.Context, target *v1alpha1.FaultTarget) string {
+	text := "coordinated: the old primary took no writes until the replica had them all"
+	if r.mode == v1alpha1.FailoverForce {
+		text = fmt.Sprintf("coordinated only if the replica had caught up within %s: FORCE waits no longer", r.timeout)
+	}
+	for _, u := range target.Undo {
+		address, isOther := strings.CutPrefix(u.Name, failoverFollows)
+		if !isOther {
+			continue
+		}
+		switch said, err := r.replication(ctx, address); {
+		case err != nil:
+			text += fmt.Sprintf("; the replica at %s does not answer", address)
+		case said.Role == topology.Replica && said.Primary == u.Value:
+			text += fmt.Sprintf("; the replica at %s still replicates from the old primary", address)
+		}
+	}
+	return text
+}

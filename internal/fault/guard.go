@@ -1,0 +1,136 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// Guarded is Select behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
+// sentinels unless spec.allow says so. A refusal is a Problem.
+func Guarded(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, spec *v1alpha1.RedisFaultSpec, traits Traits) ([]v1alpha1.FaultTarget, error) {
+	if err := unprotected(ctx, around); err != nil {
+		return nil, err
+	}
+	found, err := survey(ctx, around, target)
+	if err != nil {
+		return nil, err
+	}
+	if err := settlePrimaries(ctx, around, found); err != nil {
+		return nil, err
+	}
+	within, err := onNode(found, nodeToLose(spec))
+	if err != nil {
+		return nil, err
+	}
+	hit, err := choose(within, spec.Select)
+	if err != nil {
+		return nil, err
+	}
+	if traits.WholePod {
+		sentinelsBeside(ctx, around, found)
+	}
+	if traits.Silences {
+		err = withinRadius(found, hit, spec.Allow, around.electorate(ctx, found, hit))
+	}
+	return hit, err
+}
+
+// unprotected refuses a namespace whose owner forbids faults.
+func unprotected(ctx context.Context, around Surroundings) error {
+	namespace := &corev1.Namespace{}
+	if err := around.Live.Get(ctx, client.ObjectKey{Name: around.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
+		return nil
+	}
+	return &lifecycle.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
+		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", around.Namespace, v1alpha1.AnnotationProtected)}
+}
+
+// electorate are the sentinels that decide on a failover: all that any of them knows, dead ones included, and those that answer.
+type electorate struct{ all, answering int }
+
+// electorate asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
+func (s Surroundings) electorate(ctx context.Context, found []server, hit []v1alpha1.FaultTarget) electorate {
+	concerns := func(t v1alpha1.FaultTarget) bool {
+		return slices.ContainsFunc(found, func(o server) bool {
+			return o.pod.Name == t.Pod && (o.sentinelBeside || o.said.Role == topology.Sentinel)
+		})
+	}
+	if len(s.Sentinels) == 0 || !slices.ContainsFunc(hit, concerns) {
+		return electorate{}
+	}
+	f := failover{Surroundings: s, now: time.Now}
+	name, err := f.watchedName(ctx)
+	if err != nil {
+		return electorate{}
+	}
+	w, err := f.askAll(ctx, name)
+	if err != nil {
+		return electorate{}
+	}
+	return electorate{all: w.all, answering: len(w.answered)}
+}
+
+// withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary.
+// A server without a copy has nothing to spare: hitting it is what was asked for.
+func withinRadius(found []server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
+	isHit := func(s *server) bool {
+		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.pod.Name })
+	}
+	copies, spared := map[int][]string{}, map[int]int{}
+	sentinels, sentinelsHit := 0, 0
+	for i := range found {
+		s := &found[i]
+		alone := s.said.Role == topology.Sentinel
+		if alone || s.sentinelBeside {
+			sentinels++
+			if isHit(s) {
+				sentinelsHit++
+			}
+		}
+		if alone {
+			continue
+		}
+		copies[s.shard] = append(copies[s.shard], s.pod.Name)
+		if s.err == nil && !isHit(s) { // one that does not answer is no copy to fall back to
+			spared[s.shard]++
+		}
+	}
+	if known.all == 0 {
+		known = electorate{sentinels, sentinels}
+	}
+	if left := max(0, known.answering-sentinelsHit); sentinelsHit > 0 && left < known.all/2+1 && !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
+		return tooWide(v1alpha1.AllowMajorityOfSentinels, "it would hit %d of %d sentinels and leave %d, too few to elect a primary", sentinelsHit, known.all, left)
+	}
+	if slices.Contains(allow, v1alpha1.AllowAllCopies) {
+		return nil
+	}
+	for shard, names := range copies {
+		touched := slices.ContainsFunc(found, func(s server) bool { return s.shard == shard && s.said.Role != topology.Sentinel && isHit(&s) })
+		if touched && len(names) > 1 && spared[shard] == 0 {
+			what := "every copy of the data"
+			if shard >= 0 {
+				what = fmt.Sprintf("every copy of shard %d", shard)
+			}
+			return tooWide(v1alpha1.AllowAllCopies, "it would hit %s that answers (%s)", what, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+func tooWide(allowance v1alpha1.Allowance, format string, words ...any) error {
+	return &lifecycle.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true,
+		Message: fmt.Sprintf("spec.select: "+format, words...) + fmt.Sprintf("; spec.allow: [%s] lifts this guard", allowance)}
+}

@@ -1,0 +1,36 @@
+//go:build integration
+
+package fault
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+)
+
+// Real sentinels, whose user has no more rights than the documentation gives. All pods have the same address here, so that each seems to have the
+// first sentinel beside it: killing two of three pods would take two of three sentinels.
+func TestGuardAsksRealSentinels(t *testing.T) {
+	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{SentinelUsers: []string{"rq on >secret -@all +sentinel"}})
+	s := newFailoverStage(t, set.Servers(), set.SentinelAddresses()...)
+	s.atSentinel.Username, s.atSentinel.Password = "rq", "secret"
+	for hit, says := range map[int32]string{1: "", 2: "2 of 3 sentinels and leave 1"} {
+		spec := &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit}}
+		injector, err := For(spec, s.around())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Guarded(t.Context(), s.around(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+		if says == "" {
+			if err != nil {
+				t.Errorf("one of three: %v", err)
+			}
+			continue
+		}
+		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, says) {
+			t.Errorf("%d of three: %+v", hit, p)
+		}
+	}
+}

@@ -1,0 +1,188 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
+type ioThreads struct {
+	Surroundings
+	count  int32
+	reads  bool
+	method v1alpha1.ApplyMethod
+	allow  []v1alpha1.Allowance
+	lasts  time.Duration
+}
+
+// undoWay is the name under which Undo says how a target is changed.
+const undoWay = "method"
+
+// The ways in which a target is changed.
+const (
+	byNothing = "None" // it has as many threads as are wanted
+	byLive    = "Live"
+	byRoll    = "Roll"
+)
+
+func newIOThreads(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+	t := ioThreads{Surroundings: around, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: durationOf(spec)}
+	if s := spec.IOThreads; s != nil {
+		t.count, t.reads = s.Count, s.Reads
+		if s.Method != "" {
+			t.method = s.Method
+		}
+	}
+	return t
+}
+
+// Traits are told before a server is asked: a fault that may come to roll rolls.
+func (t ioThreads) Traits() Traits {
+	return Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive}
+}
+
+func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if t.count < 1 {
+		return invalid("spec.ioThreads.count: there is at least the main thread")
+	}
+	now, err := t.ask(ctx, target.Address)
+	if err != nil {
+		return refused(err, t.Surroundings, target.Address, "CONFIG", "GET")
+	}
+	if now.count == "" {
+		return unsupported("the server at %s has no setting io-threads", target.Address)
+	}
+	if err := t.roomForThreads(ctx, target); err != nil {
+		return err
+	}
+	how, err := t.way(ctx, target, now)
+	if err != nil {
+		return err
+	}
+	switch how {
+	case byLive:
+		err = t.live(now.reads != "").record(ctx, target)
+	case byRoll:
+		setUndo(target, "io-threads", now.count)
+		err = t.recordRoll(ctx, target, now.reads != "")
+	}
+	if err == nil {
+		setUndo(target, undoWay, how)
+	}
+	return err
+}
+
+// way finds how the target can be changed. Which servers take io-threads while they run is not told by their versions: setting the value that it
+// has changes nothing, and is answered as setting another would be.
+func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now threads) (string, error) {
+	if t.satisfied(now) {
+		return byNothing, nil
+	}
+	if t.method == v1alpha1.ApplyRoll {
+		return byRoll, nil
+	}
+	_, err := t.Servers.Do(ctx, target.Address, t.Login, "CONFIG", "SET", "io-threads", now.count)
+	switch {
+	case err == nil:
+		return byLive, nil
+	case !topology.IsReply(err):
+		return "", err
+	case !strings.Contains(err.Error(), "immutable") && !strings.Contains(err.Error(), "Unsupported CONFIG parameter"): // the latter before Redis 7
+		return "", unsupported("spec.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))
+	case t.method == v1alpha1.ApplyLive:
+		return "", unsupported("spec.ioThreads.method: Live is not possible: %v. Use Roll", err)
+	}
+	return byRoll, nil
+}
+
+// threads are a server's settings; "" = it has none of the name.
+type threads struct{ count, reads string }
+
+func (t ioThreads) ask(ctx context.Context, address string) (threads, error) {
+	var found [2]string
+	for i, name := range []string{"io-threads", "io-threads-do-reads"} { // one by one: a server before Redis 7 takes no more
+		reply, err := t.Servers.Do(ctx, address, t.Login, "CONFIG", "GET", name)
+		if err != nil {
+			return threads{}, err
+		}
+		found[i] = pairsOf(reply)[name]
+	}
+	return threads{count: found[0], reads: found[1]}, nil
+}
+
+// satisfied says whether a server is as the spec wants it. reads that are not asked for are left as they are.
+func (t ioThreads) satisfied(now threads) bool {
+	return now.count == strconv.Itoa(int(t.count)) && (!t.reads || now.reads != "no")
+}
+
+// live are the settings that CONFIG SET changes.
+func (t ioThreads) live(knowsReads bool) settings {
+	values := map[string]string{"io-threads": strconv.Itoa(int(t.count))}
+	if t.reads && knowsReads {
+		values["io-threads-do-reads"] = "yes"
+	}
+	return settings{Surroundings: t.Surroundings, values: values, field: func(name string) string {
+		if name == "io-threads" {
+			return "spec.ioThreads.count"
+		}
+		return "spec.ioThreads.reads"
+	}}
+}
+
+// recordedLive are the settings of a target that was recorded.
+func (t ioThreads) recordedLive(target *v1alpha1.FaultTarget) settings {
+	_, knowsReads := undoValue(target, "io-threads-do-reads")
+	return t.live(knowsReads)
+}
+
+func (t ioThreads) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	switch how, _ := undoValue(target, undoWay); how {
+	case byLive:
+		return t.recordedLive(target).begun(ctx, target)
+	case byRoll:
+		return t.rollBegun(ctx, target)
+	}
+	return false, nil
+}
+
+func (t ioThreads) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	switch how, _ := undoValue(target, undoWay); how {
+	case byRoll:
+		return t.rollOut(ctx, target)
+	case byLive:
+		if err := t.recordedLive(target).change(ctx, target); err != nil {
+			return err
+		}
+	}
+	return t.recordCounters(ctx, target)
+}
+
+func (t ioThreads) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	switch how, _ := undoValue(target, undoWay); how {
+	case byLive:
+		return t.recordedLive(target).setBack(ctx, target)
+	case byRoll:
+		return t.rollBack(ctx, target)
+	}
+	return nil
+}
+
+func (t ioThreads) ByHand(target *v1alpha1.FaultTarget) string {
+	switch how, _ := undoValue(target, undoWay); how {
+	case byLive:
+		return t.recordedLive(target).byHand(target)
+	case byRoll:
+		edit, err := recordedEdit(target)
+		if err != nil {
+			return fmt.Sprintf("kubectl -n %s get statefulset: %v", t.Namespace, err)
+		}
+		return edit.byHand(t.Namespace)
+	}
+	return ""
+}

@@ -1,0 +1,103 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// The counters of INFO that tell the threads' work. They stand in Undo as they were just after a live change.
+const (
+	threadedReads  = "io_threaded_reads_processed"
+	threadedWrites = "io_threaded_writes_processed"
+	allCommands    = "total_commands_processed"
+)
+
+// traffic is how many commands a server must have processed until its counters say anything: fewer may be probes and Redquake's own questions.
+const traffic = 1000
+
+// recordCounters notes the counters of the process that was changed, once: what is counted from there on is the effect.
+func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if _, noted := undoValue(target, allCommands); noted {
+		return nil
+	}
+	pod, err := t.pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	info, err := t.counters(ctx, target.Address)
+	if err != nil || infoValue(info, "run_id") != target.RunID {
+		return err
+	}
+	for _, name := range []string{threadedReads, threadedWrites, allCommands} {
+		setUndo(target, name, infoValue(info, name))
+	}
+	return nil
+}
+
+func (t ioThreads) counters(ctx context.Context, address string) (string, error) {
+	reply, err := t.Servers.Do(ctx, address, t.Login, "INFO", "everything")
+	text, _ := reply.(string)
+	return text, err
+}
+
+// Effect needs both: that CONFIG GET shows the number, and that the threads work, or rest where there is only the main thread.
+func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	pod, err := t.pod(ctx, target.Pod)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case pod.Status.PodIP == "":
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s has no address yet", target.Pod)
+	}
+	now, err := t.ask(ctx, Address(pod))
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !t.satisfied(now) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d", target.Pod, now.count, readsInWords(now.reads), t.count)
+	}
+	info, err := t.counters(ctx, Address(pod))
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	since := func(name string) int64 {
+		n, _ := strconv.ParseInt(infoValue(info, name), 10, 64)
+		if before, noted := undoValue(target, name); noted && infoValue(info, "run_id") == target.RunID {
+			was, _ := strconv.ParseInt(before, 10, 64)
+			return n - was
+		}
+		return n // of a process that began with the new number
+	}
+	reads, writes, commands := since(threadedReads), since(threadedWrites), since(allCommands)
+	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), reads, writes, commands)
+	return t.judge(reads+writes, commands, evidence)
+}
+
+// judge is pure: what the counters' growth says.
+func (t ioThreads) judge(threaded, commands int64, evidence string) (v1alpha1.Effect, string) {
+	switch {
+	case t.count > 1 && threaded > 0:
+		return v1alpha1.EffectConfirmed, evidence
+	case commands < traffic:
+		return v1alpha1.EffectInconclusive, evidence + ": too few to tell"
+	case t.count == 1 && threaded == 0:
+		return v1alpha1.EffectConfirmed, evidence
+	case t.count == 1:
+		return v1alpha1.EffectInconclusive, evidence + ": threads still worked"
+	}
+	return v1alpha1.EffectInconclusive, evidence + fmt.Sprintf(": Redis 6 and 7 wake the threads only while %d or more clients wait for a reply at once; the load may be too low", 2*t.count)
+}
+
+func readsInWords(reads string) string {
+	if reads == "" {
+		return ""
+	}
+	return ", io-threads-do-reads " + reads
+}

@@ -1,0 +1,130 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// downFor is a kill that keeps down, and the record of it on redis-0, injected at an instant.
+func downFor(w *world, lasts time.Duration) (keptDown, *v1alpha1.FaultTarget) {
+	w.t.Helper()
+	spec := &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{KeepDown: &metav1.Duration{Duration: lasts}}}
+	injector, err := For(spec, w.around())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0"}
+	if err := injector.Preflight(w.t.Context(), target); err != nil {
+		w.t.Fatal(err)
+	}
+	return injector.(keptDown), target
+}
+
+func TestKeepDown(t *testing.T) {
+	w := newWorld(t)
+	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	w.pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
+	k, target := downFor(w, 12*time.Second)
+	if got := k.Traits().Lasts; got != 12*time.Second {
+		t.Errorf("it lasts %s", got)
+	}
+	if err := k.Keep(t.Context(), target); err != nil || len(w.deleted) > 0 {
+		t.Fatalf("before the injection: %v, deleted %v", err, w.deleted)
+	}
+	if err := k.Inject(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	target.InjectedAt = &metav1.MicroTime{Time: time.Now()}
+	for _, uid := range []string{"new-1", "new-2"} {
+		w.replace(pod, uid)
+		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectNotObserved || !strings.Contains(why, "serves") {
+			t.Errorf("while %s serves: %s: %s", uid, effect, why)
+		}
+		if err := k.Keep(t.Context(), target); err != nil {
+			t.Fatal(err)
+		}
+		delete(w.servers.servers, "10.0.0.1:6379")
+		if effect, why := k.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed {
+			t.Errorf("after %s: %s: %s", uid, effect, why)
+		}
+	}
+	if got := strings.Join(w.deleted, " "); got != "new-1 new-2" {
+		t.Errorf("deleted %s; want both replacements, and nothing else", got)
+	}
+}
+
+// A controller that gives each pod a new name: what it made since the injection is a replacement, what was there before is not.
+func TestKeepDownInADeployment(t *testing.T) {
+	w := newWorld(t)
+	injected := time.Now()
+	of := func(controller string, created time.Time) func(*corev1.Pod) {
+		return func(p *corev1.Pod) {
+			p.OwnerReferences[0].Kind, p.OwnerReferences[0].UID = "ReplicaSet", "rs"
+			if controller != "" {
+				p.OwnerReferences[0].UID = "other"
+			}
+			p.CreationTimestamp = metav1.NewTime(created)
+		}
+	}
+	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, of("", injected.Add(-time.Hour)))
+	w.pod("redis-old", "old", "10.0.0.2", topology.Replica, of("", injected.Add(-time.Minute)))
+	w.pod("app", "app", "10.0.0.3", "", of("another", injected.Add(time.Second)))
+	w.pod("redis-new", "new", "10.0.0.4", "", of("", injected.Add(time.Second)))
+	k, target := downFor(w, time.Minute)
+	target.InjectedAt = &metav1.MicroTime{Time: injected}
+	if err := k.Keep(t.Context(), target); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(w.deleted, " "); got != "new" {
+		t.Errorf("deleted %q, want new", got)
+	}
+}
+
+func TestPlainKillKeepsNothing(t *testing.T) {
+	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, Surroundings{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, keeps := injector.(Keeper); keeps || injector.Traits().Lasts != 0 {
+		t.Error("a kill without keepDown lasts")
+	}
+}
+
+func TestRolesAfter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		role          v1alpha1.RedisRole
+		own, other    topology.Role // "" = does not answer
+		says, message string        // "" = nothing is said
+	}{
+		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, says: EventNoFailover, message: "redis-0 is the primary again"},
+		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
+		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now"},
+		"nobody yet":         {role: v1alpha1.RolePrimary, other: topology.Replica},
+		"two for themselves": {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Primary},
+		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
+			w.pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
+			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
+			seen := RolesAfter(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), hit)
+			if tc.says == "" {
+				if len(seen) > 0 {
+					t.Errorf("said %+v", seen)
+				}
+				return
+			}
+			if len(seen) != 1 || seen[0].Event != tc.says || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
+				t.Errorf("said %+v, want %s: %s", seen, tc.says, tc.message)
+			}
+		})
+	}
+}

@@ -1,0 +1,106 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// podKill deletes the pod. There is nothing to undo: the pod's owner replaces it.
+type podKill struct {
+	Surroundings
+	instant
+	grace *int64 // nil = the pod's own
+}
+
+func newPodKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+	kill := podKill{Surroundings: around}
+	if spec.PodKill != nil {
+		kill.grace = spec.PodKill.GracePeriodSeconds
+	}
+	if spec.PodKill != nil && spec.PodKill.KeepDown != nil {
+		return keptDown{podKill: kill, lasts: spec.PodKill.KeepDown.Duration}
+	}
+	return kill
+}
+
+func (podKill) Traits() Traits { return Traits{EndsServer: true, Silences: true, WholePod: true} }
+
+func (k podKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := k.pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+	}
+	return nil
+}
+
+func (k podKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := k.pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+}
+
+func (k podKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	uid := types.UID(target.UID)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: target.Pod}}
+	options := []client.DeleteOption{client.Preconditions{UID: &uid}}
+	if k.grace != nil {
+		options = append(options, client.GracePeriodSeconds(*k.grace))
+	}
+	return ignoreGone(k.Cluster.Delete(ctx, pod, options...))
+}
+
+// ignoreGone takes for success that a pod which was to be deleted is gone, or that its name belongs to its replacement.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+func (k podKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	pod, err := k.pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone", target.Pod, target.UID)
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case string(pod.UID) == target.UID && pod.DeletionTimestamp == nil:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
+	case string(pod.UID) == target.UID:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is still terminating", target.Pod, target.UID)
+	}
+	evidence := fmt.Sprintf("pod %s is %s instead of %s", target.Pod, pod.UID, target.UID)
+	server, err := k.Servers.Ask(ctx, Address(pod), k.Login)
+	if err == nil && target.RunID != "" && server.RunID == target.RunID {
+		return v1alpha1.EffectInconclusive, evidence + ", but its server still has run_id " + server.RunID
+	}
+	if err == nil {
+		evidence += fmt.Sprintf(", its server has run_id %s instead of %s", server.RunID, orUnknown(target.RunID))
+	}
+	return v1alpha1.EffectConfirmed, evidence
+}
+
+func (s Surroundings) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, pod)
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown one"
+	}
+	return s
+}

@@ -1,0 +1,90 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// processCrash ends the server process by a Redis command: a signal to PID 1 from inside its own container is ignored by the kernel.
+// There is nothing to undo: the kubelet restarts the container.
+type processCrash struct {
+	Surroundings
+	instant
+	method v1alpha1.CrashMethod
+}
+
+func newProcessCrash(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+	crash := processCrash{Surroundings: around, method: v1alpha1.CrashShutdown}
+	if spec.ProcessCrash != nil && spec.ProcessCrash.Method != "" {
+		crash.method = spec.ProcessCrash.Method
+	}
+	return crash
+}
+
+func (processCrash) Traits() Traits { return Traits{EndsServer: true, Silences: true} }
+
+func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := c.pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways && pod.Spec.RestartPolicy != "" {
+		return invalid("pod %s has restartPolicy %s: its server would stay down", target.Pod, pod.Spec.RestartPolicy)
+	}
+	if target.RunID == "" {
+		return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed,
+			Message: fmt.Sprintf("Redis at %s did not answer INFO, so its end could not be told from one that had already come", target.Address)}
+	}
+	return nil
+}
+
+func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := c.pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case err != nil:
+		return false, err
+	case string(pod.UID) != target.UID, restartCount(pod, target.Container) > target.RestartCount:
+		return true, nil
+	}
+	server, err := c.Servers.Ask(ctx, target.Address, c.Login)
+	return err == nil && server.RunID != target.RunID, err
+}
+
+func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if begun, err := c.Begun(ctx, target); begun || err != nil {
+		return err
+	}
+	if c.method == v1alpha1.CrashSegfault {
+		return c.Servers.Segfault(ctx, target.Address, c.Login)
+	}
+	return c.Servers.Shutdown(ctx, target.Address, c.Login)
+}
+
+func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	pod, err := c.pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != target.UID:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone: something replaced it", target.Pod, target.UID)
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	server, err := c.Servers.Ask(ctx, Address(pod), c.Login)
+	if err == nil && server.RunID != target.RunID {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("the server has run_id %s instead of %s", server.RunID, target.RunID)
+	}
+	if n := restartCount(pod, target.Container); n > target.RestartCount {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("container %s restarted: %d restarts instead of %d", target.Container, n, target.RestartCount)
+	}
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("the server still has run_id %s", server.RunID)
+}

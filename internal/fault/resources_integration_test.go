@@ -1,0 +1,166 @@
+//go:build integration
+
+package fault
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// apiServer is a real one, without controllers and without a kubelet: the test sets the status that it would.
+type apiServer struct {
+	t *testing.T
+	client.Client
+}
+
+func newAPIServer(t *testing.T) *apiServer {
+	t.Helper()
+	env := &envtest.Environment{}
+	config, err := env.Start()
+	if err != nil {
+		t.Fatalf("kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	c, err := client.New(config, client.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a := &apiServer{t: t, Client: c}
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
+	a.create(node)
+	node.Status.Capacity, node.Status.Allocatable = quantities("cpu", "64", "memory", "64Gi", "pods", "64"), quantities("cpu", "64", "memory", "64Gi", "pods", "64")
+	if err := a.Status().Update(t.Context(), node); err != nil {
+		t.Fatal(err)
+	}
+	a.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
+	a.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})
+	return a
+}
+
+func (a *apiServer) create(object client.Object) {
+	a.t.Helper()
+	if err := a.Create(a.t.Context(), object); err != nil {
+		a.t.Fatalf("%T: %v", object, err)
+	}
+}
+
+// pod makes a pod that its kubelet runs.
+func (a *apiServer) pod(name string, own corev1.ResourceRequirements) *corev1.Pod {
+	a.t.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Spec:       corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Resources: own}}},
+	}
+	a.create(pod)
+	a.kubelet(pod)
+	return pod
+}
+
+// kubelet carries out what the spec says.
+func (a *apiServer) kubelet(pod *corev1.Pod) {
+	a.t.Helper()
+	a.read(pod)
+	pod.Status.Phase, pod.Status.PodIP = corev1.PodRunning, "10.0.0.1"
+	pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", Ready: true, Image: "redis:7", ImageID: "i", Resources: pod.Spec.Containers[0].Resources.DeepCopy()}}
+	if err := a.Status().Update(a.t.Context(), pod); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *apiServer) read(pod *corev1.Pod) {
+	a.t.Helper()
+	if err := a.Get(a.t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
+		a.t.Fatal(err)
+	}
+}
+
+func (a *apiServer) resources(cpu string) Injector {
+	a.t.Helper()
+	injector, err := For(&v1alpha1.RedisFaultSpec{
+		Type: v1alpha1.FaultResources, Duration: &metav1.Duration{Duration: time.Second}, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))},
+	}, Surroundings{Namespace: namespace, Cluster: a, Live: a})
+	if err != nil {
+		a.t.Fatal(err)
+	}
+	return injector
+}
+
+// A real API server takes the resize and its way back, and its word is what Preflight passes on.
+func TestResourcesAPIServer(t *testing.T) {
+	a := newAPIServer(t)
+	ctx := t.Context()
+	t.Run("there and back", func(t *testing.T) {
+		pod := a.pod("redis-0", guaranteed)
+		target := &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Container: "redis"}
+		slow := a.resources("100m")
+		if err := slow.Preflight(ctx, target); err != nil {
+			t.Fatal(err)
+		}
+		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {
+			t.Fatalf("Preflight resized it: %s", said(pod.Spec.Containers[0].Resources))
+		}
+		inProgress(t, slow.Inject(ctx, target), "is to give")
+		inProgress(t, slow.Inject(ctx, target), "has not applied")
+		if a.read(pod); said(pod.Spec.Containers[0].Resources) != "cpu 100m, memory 256Mi" {
+			t.Fatal(said(pod.Spec.Containers[0].Resources))
+		}
+		a.kubelet(pod)
+		if err := slow.Inject(ctx, target); err != nil {
+			t.Fatal(err)
+		}
+		effectIs(t, slow, target, v1alpha1.EffectConfirmed, "cpu 100m instead of cpu 1")
+		inProgress(t, slow.Revert(ctx, target), "again")
+		a.kubelet(pod)
+		if err := slow.Revert(ctx, target); err != nil {
+			t.Fatal(err)
+		}
+		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {
+			t.Errorf("it has %s afterwards", said(pod.Spec.Containers[0].Resources))
+		}
+	})
+	t.Run("another pod of the name", func(t *testing.T) {
+		pod := a.pod("redis-1", guaranteed)
+		r := a.resources("100m").(*resources)
+		target := &v1alpha1.FaultTarget{Pod: pod.Name, UID: "00000000-0000-0000-0000-000000000000", Container: "redis"}
+		slow := corev1.ResourceRequirements{Limits: quantities("cpu", "100m"), Requests: quantities("cpu", "100m")}
+		if err := r.resize(ctx, target, slow); !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "metadata.uid") {
+			t.Errorf("a patch with another UID: %v", err)
+		}
+	})
+	t.Run("another class of service", func(t *testing.T) {
+		pod := a.pod("redis-2", corev1.ResourceRequirements{Limits: quantities("cpu", "1", "memory", "256Mi"), Requests: quantities("cpu", "500m", "memory", "256Mi")})
+		problem := problemOf(t, a.resources("500m").Preflight(ctx, &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Container: "redis"}))
+		if problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, "QOS Class") {
+			t.Errorf("%+v", problem)
+		}
+	})
+	// Why Preflight refuses a container without a limit.
+	t.Run("a limit cannot be taken away", func(t *testing.T) {
+		pod := a.pod("redis-3", corev1.ResourceRequirements{Requests: quantities("cpu", "1")})
+		for _, c := range []struct {
+			limit string
+			taken bool
+		}{{`"2"`, true}, {`null`, false}} {
+			err := a.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType,
+				[]byte(`{"spec":{"containers":[{"name":"redis","resources":{"limits":{"cpu":`+c.limit+`}}}]}}`)))
+			if (err == nil) != c.taken {
+				t.Errorf("a limit of %s: %v", c.limit, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,451 @@
+//go:build integration
+
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+)
+
+// errDied is what a call returns in which the operator dies.
+var errDied = errors.New("the operator died")
+
+// workload is a StatefulSet whose pods are real servers. settle plays its controller and the kubelet. Pod 0 is the primary.
+type workload struct {
+	*stage
+	ports   []int
+	servers []*redisServer
+	born    int
+	rolled  []string // pods in the order in which they were deleted
+
+	writes       int  // of the operator, so far
+	dieAt        int  // the number of the write in which it dies, from 1; 0 = never
+	dieAfterward bool // when that write has been done
+}
+
+func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet)) *workload {
+	t.Helper()
+	w := &workload{stage: newStage(t), servers: make([]*redisServer, replicas)}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", UID: "s", Generation: 1},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(0))}},
+			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "sidecar", Args: []string{"--io-threads", "no"}},
+				{Name: "redis", Image: "redis:7", Command: []string{"redis-server"}, Args: []string{"--appendonly", "no"}},
+			}}},
+		},
+	}
+	if change != nil {
+		change(set)
+	}
+	must(t, w.cluster.Create(t.Context(), set))
+	for range replicas {
+		free := startRedis(t) // on a port that nobody has
+		w.ports = append(w.ports, free.port)
+		w.end(free)
+	}
+	under := w.cluster
+	w.cluster = interceptor.NewClient(under, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return w.write(func() error {
+				if err := c.Patch(ctx, object, patch, options...); err != nil {
+					return err
+				}
+				object.SetGeneration(object.GetGeneration() + 1) // as an API server does when the spec changes
+				return under.Update(ctx, object)
+			})
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return w.write(func() error {
+				w.rolled = append(w.rolled, object.GetName())
+				w.othersServe(object.GetName())
+				return c.Delete(ctx, object, options...)
+			})
+		},
+	})
+	w.settle()
+	return w
+}
+
+// write does one write of the operator, which may die in it.
+func (w *workload) write(do func() error) error {
+	w.writes++
+	if w.writes == w.dieAt && !w.dieAfterward {
+		return errDied
+	}
+	err := do()
+	if w.writes == w.dieAt {
+		return errDied
+	}
+	return err
+}
+
+func (w *workload) end(server *redisServer) {
+	w.t.Helper()
+	must(w.t, w.real.Shutdown(context.Background(), server.address(), w.login))
+	<-server.ended
+}
+
+func (w *workload) set() *appsv1.StatefulSet {
+	w.t.Helper()
+	set := &appsv1.StatefulSet{}
+	must(w.t, w.cluster.Get(w.t.Context(), client.ObjectKey{Namespace: namespace, Name: "redis"}, set))
+	return set
+}
+
+// othersServe fails the test if another pod is away, or out of sync, while one is deleted.
+func (w *workload) othersServe(name string) {
+	w.t.Helper()
+	for i, port := range w.ports {
+		pod := fmt.Sprintf("redis-%d", i)
+		if pod == name {
+			continue
+		}
+		if _, err := w.pod(context.Background(), pod); err != nil {
+			w.t.Errorf("%s is deleted while %s is away", name, pod)
+			continue
+		}
+		reply, err := w.real.Do(context.Background(), "127.0.0.1:"+strconv.Itoa(port), w.login, "INFO", "replication")
+		if info := fmt.Sprint(reply); err != nil || i > 0 && infoValue(info, "master_link_status") != "up" {
+			w.t.Errorf("%s is deleted while %s is not in sync (%v)", name, pod, err)
+		}
+	}
+}
+
+func (w *workload) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, w.cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
+}
+
+// settle makes the status as the controller does, rolls one pod if the strategy says so, and starts the pods that are missing.
+func (w *workload) settle() {
+	w.t.Helper()
+	set := w.set()
+	text, err := json.Marshal(set.Spec.Template)
+	must(w.t, err)
+	revision := fmt.Sprintf("redis-%x", fnvOf(text))
+	set.Status.ObservedGeneration, set.Status.UpdateRevision = set.Generation, revision
+	must(w.t, w.cluster.Status().Update(w.t.Context(), set))
+	rolls := set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType
+	for i := len(w.ports) - 1; i >= 0; i-- {
+		name := fmt.Sprintf("redis-%d", i)
+		pod, err := w.pod(w.t.Context(), name)
+		if err == nil && rolls && pod.Labels[appsv1.StatefulSetRevisionLabel] != revision {
+			w.t.Errorf("the StatefulSet controller rolls %s by itself", name)
+			rolls = false
+		}
+		if apierrors.IsNotFound(err) {
+			w.start(i, set, revision)
+		}
+	}
+}
+
+func fnvOf(text []byte) (sum uint64) {
+	for _, b := range text {
+		sum = sum*1099511628211 + uint64(b)
+	}
+	return sum
+}
+
+// start runs the server of a pod by the template's words.
+func (w *workload) start(i int, set *appsv1.StatefulSet, revision string) {
+	w.t.Helper()
+	if w.servers[i] != nil {
+		w.end(w.servers[i])
+	}
+	template := containerIn(&set.Spec.Template.Spec, "redis")
+	options := slices.Concat([]string{"--repl-diskless-sync-delay", "0"}, template.Args)
+	if i > 0 {
+		options = append(options, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
+	}
+	w.servers[i] = startRedisOn(w.t, w.ports[i], options...)
+	w.born++
+	w.world.pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("uid-%d", w.born), "127.0.0.1", "", func(p *corev1.Pod) {
+		p.Labels[appsv1.StatefulSetRevisionLabel] = revision
+		p.Spec.Containers = set.DeepCopy().Spec.Template.Spec.Containers
+		containerIn(&p.Spec, "redis").Ports = []corev1.ContainerPort{{ContainerPort: int32(w.ports[i])}}
+		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", Ready: true}}
+	})
+}
+
+func (w *workload) around() Surroundings {
+	around := w.stage.around()
+	around.Cluster, around.Live = w.cluster, w.cluster
+	return around
+}
+
+func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) Injector {
+	w.t.Helper()
+	w.real.Close()
+	injector, err := For(spec, w.around())
+	must(w.t, err)
+	return injector
+}
+
+// record chooses all servers and records them, as the controller does.
+func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget {
+	w.t.Helper()
+	targets, err := Select(w.t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
+	must(w.t, err)
+	for i := range targets {
+		redistest.Wait(w.t, "preflight passes", func() error { return w.injector(spec).Preflight(w.t.Context(), &targets[i]) })
+	}
+	return targets
+}
+
+// work calls each target's step until all are done, as the controller does; a new operator makes each call. An operator that dies forgets what
+// it changed in the record.
+func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(Injector, *v1alpha1.FaultTarget) error) (progress []string) {
+	w.t.Helper()
+	redistest.Wait(w.t, "all steps are done", func() error {
+		var pending error
+		for i := range targets {
+			before := targets[i].DeepCopy()
+			err := step(w.injector(spec), &targets[i])
+			var steps *InProgress
+			switch {
+			case errors.As(err, &steps):
+				progress = append(progress, steps.Message)
+				pending = err
+			case errors.Is(err, errDied) || err != nil && strings.Contains(err.Error(), errDied.Error()):
+				targets[i] = *before
+				pending = err
+			case err != nil:
+				w.t.Fatal(err)
+			}
+			w.settle()
+		}
+		return pending
+	})
+	return progress
+}
+
+func (w *workload) inject(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec) []string {
+	w.t.Helper()
+	return w.work(targets, spec, func(i Injector, target *v1alpha1.FaultTarget) error { return i.Inject(w.t.Context(), target) })
+}
+
+func (w *workload) revert(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec) []string {
+	w.t.Helper()
+	return w.work(targets, spec, func(i Injector, target *v1alpha1.FaultTarget) error { return i.Revert(w.t.Context(), target) })
+}
+
+// threadsAre fails the test unless all servers, and the template, have so many threads.
+func (w *workload) threadsAre(want string, arguments ...string) {
+	w.t.Helper()
+	for i, port := range w.ports {
+		reply, err := w.real.Do(w.t.Context(), "127.0.0.1:"+strconv.Itoa(port), w.login, "CONFIG", "GET", "io-threads")
+		if got := pairsOf(reply)["io-threads"]; err != nil || got != want {
+			w.t.Errorf("redis-%d has io-threads %s (%v), want %s", i, got, err, want)
+		}
+	}
+	if got := argumentsOf(&w.set().Spec.Template.Spec, "redis"); !slices.Equal(got, arguments) {
+		w.t.Errorf("the template's arguments are %q, want %q", got, arguments)
+	}
+}
+
+// busy makes many clients wait for replies at once: only then do Redis 7's threads wake.
+func (w *workload) busy() {
+	w.t.Helper()
+	out, err := exec.Command("redis-benchmark", "-p", strconv.Itoa(w.ports[0]), "-c", "50", "-n", "5000", "-t", "set", "-P", "8", "-q").CombinedOutput()
+	if err != nil {
+		w.t.Fatalf("%v: %s", err, out)
+	}
+}
+
+func TestIOThreadsRolls(t *testing.T) {
+	w := newWorkload(t, 3, nil)
+	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+	spec.IOThreads.Reads = true
+	old := w.set()
+	targets := w.record(spec)
+	for i := range targets {
+		must(t, w.injector(spec).Revert(t.Context(), &targets[i])) // of targets that were never broken
+	}
+	if len(w.rolled) > 0 || w.writes > 0 {
+		t.Fatalf("before the injection %v were rolled, with %d writes", w.rolled, w.writes)
+	}
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "still 1, io-threads-do-reads no instead of 2")
+	progress := w.inject(targets, spec)
+	if want := []string{"redis-2", "redis-1", "redis-0"}; !slices.Equal(w.rolled, want) {
+		t.Errorf("rolled %v, want %v: the primary last", w.rolled, want)
+	}
+	if !slices.ContainsFunc(progress, func(m string) bool { return strings.HasPrefix(m, "1 of 3 pods rolled: ") }) {
+		t.Errorf("progress was %q", progress)
+	}
+	w.threadsAre("2", "--appendonly", "no", "--io-threads", "2", "--io-threads-do-reads", "yes")
+	if s := w.set().Spec.UpdateStrategy.Type; s != appsv1.OnDeleteStatefulSetStrategyType {
+		t.Errorf("strategy %s", s)
+	}
+	if begun, err := w.injector(spec).Begun(t.Context(), &targets[0]); !begun || err != nil {
+		t.Errorf("begun: %v, %v", begun, err)
+	}
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectInconclusive, "too few to tell")
+	w.busy()
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectConfirmed, "io-threads-do-reads yes; since then threads handled")
+
+	w.rolled = nil
+	w.revert(targets, spec)
+	if want := []string{"redis-2", "redis-1", "redis-0"}; !slices.Equal(w.rolled, want) {
+		t.Errorf("rolled back %v, want %v", w.rolled, want)
+	}
+	w.threadsAre("1", "--appendonly", "no")
+	if now := w.set(); now.Spec.UpdateStrategy.Type != old.Spec.UpdateStrategy.Type || *now.Spec.UpdateStrategy.RollingUpdate.Partition != 0 {
+		t.Errorf("strategy %+v", now.Spec.UpdateStrategy)
+	}
+	w.rolled = nil
+	w.revert(targets, spec)
+	if len(w.rolled) > 0 {
+		t.Errorf("what was undone is rolled again: %v", w.rolled)
+	}
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "instead of 2")
+}
+
+// The operator dies in each of its writes, before and after it was done.
+func TestIOThreadsOperatorDies(t *testing.T) {
+	spec := threadsFault(2, v1alpha1.ApplyRoll, v1alpha1.AllowTooFewCores)
+	whole := newWorkload(t, 1, nil)
+	targets := whole.record(spec)
+	whole.inject(targets, spec)
+	whole.revert(targets, spec)
+	if whole.writes != 5 { // template, pod; template, pod, strategy
+		t.Fatalf("%d writes", whole.writes)
+	}
+	for at := 1; at <= whole.writes; at++ {
+		for _, afterward := range []bool{false, true} {
+			t.Run(fmt.Sprintf("in write %d, done: %v", at, afterward), func(t *testing.T) {
+				w := newWorkload(t, 1, nil)
+				targets := w.record(spec)
+				w.dieAt, w.dieAfterward = at, afterward
+				w.inject(targets, spec)
+				w.threadsAre("2", "--appendonly", "no", "--io-threads", "2")
+				w.revert(targets, spec)
+				w.threadsAre("1", "--appendonly", "no")
+				if s := w.set().Spec.UpdateStrategy.Type; s != appsv1.RollingUpdateStatefulSetStrategyType {
+					t.Errorf("strategy %s", s)
+				}
+				if n := len(w.rolled); n != 2 {
+					t.Errorf("%d pods were deleted, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+// A roll that is stopped halfway is rolled back; a pod that does not come up does not hold that up.
+func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
+	w := newWorkload(t, 2, nil)
+	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+	targets := w.record(spec)
+	for len(w.rolled) == 0 {
+		wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "")
+		w.settle()
+	}
+	pod, err := w.pod(t.Context(), "redis-1")
+	must(t, err)
+	w.update(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+	wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "pod redis-1 is not ready")
+	w.revert(targets, spec)
+	if want := []string{"redis-1", "redis-1"}; !slices.Equal(w.rolled, want) {
+		t.Errorf("rolled %v, want %v", w.rolled, want)
+	}
+	w.threadsAre("1", "--appendonly", "no")
+}
+
+// What somebody else wrote meanwhile is told, and left alone.
+func TestIOThreadsForeignChange(t *testing.T) {
+	w := newWorkload(t, 1, nil)
+	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+	targets := w.record(spec)
+	w.inject(targets, spec)
+	set := w.set()
+	containerIn(&set.Spec.Template.Spec, "redis").Args = []string{"--appendonly", "yes"}
+	must(t, w.cluster.Update(t.Context(), set))
+	writes := w.writes
+	for name, err := range map[string]error{"inject": w.injector(spec).Inject(t.Context(), &targets[0]), "revert": w.injector(spec).Revert(t.Context(), &targets[0])} {
+		var steps *InProgress
+		if err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), `somebody else changed the arguments of container redis in StatefulSet redis to ["--appendonly" "yes"]`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if w.writes != writes {
+		t.Error("it was written over")
+	}
+	if by, want := w.injector(spec).ByHand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
+		`"template":{"spec":{"containers":[{"name":"redis","args":["--appendonly","no"]}]}}}}'`; by != want {
+		t.Errorf("by hand: %s\nwant: %s", by, want)
+	}
+	w.hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+		return c.Delete(ctx, object, options...)
+	}
+	must(t, w.cluster.Delete(t.Context(), set))
+	must(t, w.injector(spec).Inject(t.Context(), &targets[0]))
+	must(t, w.injector(spec).Revert(t.Context(), &targets[0])) // of a StatefulSet that is gone
+}
+
+func TestIOThreadsRollRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name   string
+		change func(*appsv1.StatefulSet)
+		after  func(*workload)
+		reason string
+		says   string
+	}{
+		{"an operator's", func(s *appsv1.StatefulSet) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop", UID: "o", Controller: new(true)}}
+		}, nil, v1alpha1.ReasonNotSupported, "belongs to RedisCluster shop (redis.example.com/v1)"},
+		{"a script", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Containers[1].Command = []string{"sh", "-c", "exec redis-server"}
+		}, nil, v1alpha1.ReasonNotSupported, "runs a script"},
+		{"arguments without end", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Containers[1].Command = []string{"redis-server", "--appendonly", "no", "--proc-title-template", strings.Repeat("x", 4096)}
+			s.Spec.Template.Spec.Containers[1].Args = slices.Repeat([]string{"--appendonly", "no"}, 300)
+		}, nil, v1alpha1.ReasonNotSupported, "too long to be recorded"},
+		{"another roll", nil, func(w *workload) {
+			set := w.set()
+			set.Status.UpdateRevision = "redis-next"
+			must(w.t, w.cluster.Status().Update(w.t.Context(), set))
+		}, v1alpha1.ReasonInjectionFailed, "is not of its latest revision"},
+		{"a pod that is not ready", nil, func(w *workload) {
+			pod, err := w.pod(w.t.Context(), "redis-0")
+			must(w.t, err)
+			w.update(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+		}, v1alpha1.ReasonInjectionFailed, "pod redis-0 is not ready"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorkload(t, 1, tc.change)
+			if tc.after != nil {
+				tc.after(w)
+			}
+			spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+			targets, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+			must(t, err)
+			problem := problemOf(t, w.injector(spec).Preflight(t.Context(), &targets[0]))
+			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {
+				t.Errorf("%+v", problem)
+			}
+			if w.writes > 0 {
+				t.Errorf("%d writes before anything was allowed", w.writes)
+			}
+		})
+	}
+}

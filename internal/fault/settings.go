@@ -1,0 +1,396 @@
+package fault
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"path"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// settings changes settings of a server process by one CONFIG SET. The old values are in the target's Undo, each under the setting's name; what
+// else is recorded there stands under names with a space, which no setting has.
+type settings struct {
+	Surroundings
+	values map[string]string        // as the spec wants them
+	field  func(name string) string // of the spec, in which a setting stands
+}
+
+// What Undo holds beside the old values.
+const (
+	undoAsSet    = "values as set"       // JSON: the new values that CONFIG GET spells otherwise than the spec does; present once they were set
+	undoRewrites = "config rewrites"     // how many CONFIG REWRITEs of the process had succeeded; absent where the server does not count them
+	undoFile     = "config file"         // on a volume that outlives the pod; absent otherwise
+	undoHeld     = "config file changed" // another process came up with a new value: its file holds it, and is to be rewritten
+)
+
+// The longest that FaultTarget's Undo and ByHand hold, in bytes.
+const (
+	longestUndo   = 4096
+	longestByHand = 2048
+)
+
+func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
+
+// record puts the present values into the target's Undo. It finds settings that the server does not know or cannot change by setting each to the
+// value that it has, which changes nothing.
+func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	for _, command := range [][]string{append([]string{"CONFIG", "GET"}, s.names()...), {"CONFIG", "SET", s.names()[0], "x"}} {
+		if err := mayRun(ctx, s.Surroundings, target.Address, command...); err != nil {
+			return err
+		}
+	}
+	old, err := s.get(ctx, target.Address)
+	if err != nil {
+		return s.refusal(err, target.Address, "GET")
+	}
+	for _, name := range s.names() {
+		value, known := old[name]
+		if !known {
+			return invalid("%s: the server at %s knows no such setting", s.field(name), target.Address)
+		}
+		if len(value) > longestUndo {
+			return invalid("%s: the value at %s has %d bytes, and at most %d can be recorded", s.field(name), target.Address, len(value), longestUndo)
+		}
+	}
+	if err := s.set(ctx, target.Address, old); err != nil {
+		return s.refusal(err, target.Address, "SET")
+	}
+	for _, name := range s.names() {
+		setUndo(target, name, old[name])
+	}
+	if err := s.recordFile(ctx, target); err != nil {
+		return err
+	}
+	if n := len(s.byHand(target)); n > longestByHand {
+		return invalid("%s: the command that would set everything back by hand has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestByHand)
+	}
+	return nil
+}
+
+// recordFile records what tells later whether the configuration file was rewritten meanwhile.
+func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	info, err := s.info(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if n, counted := rewrites(info); counted {
+		setUndo(target, undoRewrites, fmt.Sprint(n))
+	}
+	file := infoValue(info, "config_file")
+	if file == "" {
+		return nil
+	}
+	if err := mayRun(ctx, s.Surroundings, target.Address, "CONFIG", "REWRITE"); err != nil {
+		return err
+	}
+	pod, err := s.pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if outlives(pod, path.Clean(file)) {
+		setUndo(target, undoFile, path.Clean(file))
+	}
+	return nil
+}
+
+// outlives says whether a file of the Redis container is on a claimed volume that the next pod of the same name will have, too.
+func outlives(pod *corev1.Pod, file string) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind == "ReplicaSet" { // its next pod has another name
+		return false
+	}
+	claimed := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		claimed[v.Name] = v.PersistentVolumeClaim != nil
+	}
+	deepest, found := "", false
+	for _, mount := range containerOf(pod).VolumeMounts {
+		at := path.Clean(mount.MountPath)
+		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) && len(at) > len(deepest) {
+			deepest, found = at, claimed[mount.Name]
+		}
+	}
+	return found
+}
+
+// begun says whether the process that was recorded has other values than were recorded.
+func (s settings) begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	at, err := s.find(ctx, target)
+	if err != nil || at.whose != original {
+		return false, err
+	}
+	now, err := s.get(ctx, at.address)
+	return err == nil && len(differing(now, s.old(target))) > 0, err
+}
+
+// change sets the new values, and records how the server spells them.
+func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	at, err := s.find(ctx, target)
+	if err != nil || at.whose != original {
+		return err
+	}
+	if err := s.set(ctx, at.address, s.values); err != nil {
+		return s.refusal(err, at.address, "SET")
+	}
+	now, err := s.get(ctx, at.address)
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(differing(now, s.values))
+	if err != nil {
+		return err
+	}
+	if len(text) > longestUndo {
+		return fmt.Errorf("CONFIG GET at %s spells the new values in %d bytes, and at most %d can be recorded", at.address, len(text), longestUndo)
+	}
+	setUndo(target, undoAsSet, string(text))
+	return nil
+}
+
+// effect compares what CONFIG GET shows with what was set.
+func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	at, err := s.find(ctx, target)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case at.whose == nobody, at.whose == replacement:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone, and its process with it", target.Pod, target.UID)
+	}
+	now, err := s.get(ctx, at.address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	want, set := s.asSet(target)
+	if !set {
+		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)
+	}
+	prefix := "CONFIG GET shows "
+	if at.whose == successor {
+		prefix = "the server has restarted: CONFIG GET shows "
+	}
+	if lost := differing(now, want); len(lost) > 0 {
+		instead := map[string]string{}
+		for name := range lost {
+			instead[name] = want[name]
+		}
+		return v1alpha1.EffectNotObserved, prefix + inWords(lost) + " instead of " + inWords(instead)
+	}
+	return v1alpha1.EffectConfirmed, prefix + inWords(now)
+}
+
+// old are the values before the fault; empty where none were recorded.
+func (s settings) old(target *v1alpha1.FaultTarget) map[string]string {
+	values := map[string]string{}
+	for name := range s.values {
+		if value, ok := undoValue(target, name); ok {
+			values[name] = value
+		}
+	}
+	return values
+}
+
+// asSet are the new values as the server spells them; false where they were not set as far as is known.
+func (s settings) asSet(target *v1alpha1.FaultTarget) (map[string]string, bool) {
+	text, set := undoValue(target, undoAsSet)
+	values := maps.Clone(s.values)
+	return values, set && json.Unmarshal([]byte(text), &values) == nil
+}
+
+// whose is a process, seen from the one that was recorded.
+type whose int
+
+const (
+	nobody      whose = iota // there is no pod of the name
+	original                 // the very process
+	successor                // another process in the same pod
+	replacement              // that of another pod of the same name
+)
+
+type process struct {
+	whose
+	address string // "" = it has none yet
+}
+
+// find says which process answers now where the recorded one did.
+func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (process, error) {
+	pod, err := s.pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return process{}, nil
+	case err != nil:
+		return process{}, err
+	case string(pod.UID) != target.UID && pod.Status.PodIP == "":
+		return process{whose: replacement}, nil
+	case string(pod.UID) != target.UID:
+		return process{whose: replacement, address: Address(pod)}, nil
+	}
+	server, err := s.Servers.Ask(ctx, target.Address, s.Login)
+	if err != nil {
+		return process{}, err
+	}
+	if server.RunID != target.RunID {
+		return process{whose: successor, address: target.Address}, nil
+	}
+	return process{whose: original, address: target.Address}, nil
+}
+
+// get asks for exactly these settings, in one command.
+func (s settings) get(ctx context.Context, address string) (map[string]string, error) {
+	command := []any{"CONFIG", "GET"}
+	for _, name := range s.names() {
+		command = append(command, name)
+	}
+	reply, err := s.Servers.Do(ctx, address, s.Login, command...)
+	return pairsOf(reply), err
+}
+
+// set sets values in one command: all or none.
+func (s settings) set(ctx context.Context, address string, values map[string]string) error {
+	command := []any{"CONFIG", "SET"}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		command = append(command, name, values[name])
+	}
+	_, err := s.Servers.Do(ctx, address, s.Login, command...)
+	return err
+}
+
+// refusal makes a Problem of what a server says to a CONFIG command, and names the field.
+func (s settings) refusal(err error, address, subcommand string) error {
+	if err == nil || !topology.IsReply(err) {
+		return err
+	}
+	if told := refused(err, s.Surroundings, address, "CONFIG", subcommand); !errors.Is(told, err) {
+		return told
+	}
+	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {
+		return unsupported("%v: this server takes one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
+	}
+	field := s.field(s.names()[0])
+	for _, name := range s.names() {
+		if strings.Contains(err.Error(), "'"+name+"'") {
+			field = s.field(name)
+		}
+	}
+	return &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
+}
+
+func (s settings) info(ctx context.Context, address string) (string, error) {
+	reply, err := s.Servers.Do(ctx, address, s.Login, "INFO", "everything")
+	text, _ := reply.(string)
+	return text, err
+}
+
+// rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
+func rewrites(info string) (n int, counted bool) {
+	counted = strings.Contains(info, "cmdstat_config|get:") // that one has been called: it was just used
+	stat := infoValue(info, "cmdstat_config|rewrite")
+	for part := range strings.SplitSeq(stat, ",") {
+		var k int
+		if _, err := fmt.Sscanf(part, "calls=%d", &k); err == nil {
+			n += k
+		}
+		if _, err := fmt.Sscanf(part, "failed_calls=%d", &k); err == nil {
+			n -= k
+		}
+	}
+	return n, counted
+}
+
+// infoValue is a field of INFO; "" where it is absent.
+func infoValue(info, field string) string {
+	for line := range strings.Lines(info) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
+			return value
+		}
+	}
+	return ""
+}
+
+// pairsOf reads a reply of names and values, a map in RESP3.
+func pairsOf(reply any) map[string]string {
+	values := map[string]string{}
+	switch r := reply.(type) {
+	case map[any]any:
+		for name, value := range r {
+			values[fmt.Sprint(name)] = fmt.Sprint(value)
+		}
+	case []any:
+		for i := 0; i+1 < len(r); i += 2 {
+			values[fmt.Sprint(r[i])] = fmt.Sprint(r[i+1])
+		}
+	}
+	return values
+}
+
+// differing are those of now that want has otherwise.
+func differing(now, want map[string]string) map[string]string {
+	found := map[string]string{}
+	for name, value := range want {
+		if is, ok := now[name]; ok && is != value {
+			found[name] = is
+		}
+	}
+	return found
+}
+
+// inWords writes values as people read them: appendfsync always, maxmemory 0.
+func inWords(values map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		if value == "" {
+			value = `""`
+		}
+		words = append(words, name+" "+value)
+	}
+	return strings.Join(words, ", ")
+}
+
+// redisCLI is the way by which a person sends a command to a target's server.
+func redisCLI(around Surroundings, target *v1alpha1.FaultTarget, words ...string) string {
+	command := []string{"kubectl", "-n", around.Namespace, "exec"}
+	if around.Login.Password != "" {
+		command = append(command, "-it")
+	}
+	command = append(command, target.Pod, "-c", target.Container, "--", "redis-cli")
+	if _, port, err := net.SplitHostPort(target.Address); err == nil {
+		command = append(command, "-p", port)
+	}
+	if around.Login.TLS != nil {
+		command = append(command, "--tls", "--insecure")
+	}
+	if around.Login.Username != "" {
+		command = append(command, "--user", around.Login.Username)
+	}
+	if around.Login.Password != "" {
+		command = append(command, "--askpass")
+	}
+	for _, word := range words {
+		command = append(command, shellWord(word))
+	}
+	return strings.Join(command, " ")
+}
+
+// shellWord quotes a word for a shell where it needs that.
+func shellWord(word string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=", r)
+	}
+	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,82 @@
+//go:build integration
+
+package fault
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// stage is a namespace whose pods are real servers on loopback; the cluster around them is the fake one of world.
+type stage struct {
+	*world
+	real  *topology.Real
+	login topology.Login
+}
+
+func newStage(t *testing.T) *stage {
+	t.Helper()
+	s := &stage{world: newWorld(t), real: topology.NewReal(), login: topology.Login{Timeout: time.Second}}
+	t.Cleanup(s.real.Close)
+	return s
+}
+
+// host makes the pod of a server. Select finds it by app=redis.
+func (s *stage) host(name string, server *redistest.Server, change func(*corev1.Pod)) *corev1.Pod {
+	s.t.Helper()
+	return s.pod(name, "uid-"+name, "127.0.0.1", "", func(p *corev1.Pod) {
+		p.Spec.Containers[0].Ports[0].ContainerPort = int32(server.Port)
+		if change != nil {
+			change(p)
+		}
+	})
+}
+
+func (s *stage) around() Surroundings {
+	around := s.world.around()
+	around.Servers, around.Login = s.real, s.login
+	around.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
+	return around
+}
+
+// aim makes the injector of a fault and the record of the first target, as the controller does before it injects.
+func (s *stage) aim(spec *v1alpha1.RedisFaultSpec) (Injector, *v1alpha1.FaultTarget) {
+	s.t.Helper()
+	injector, target, err := s.tryAim(spec)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return injector, target
+}
+
+// tryAim is aim for a fault that may be refused.
+func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (Injector, *v1alpha1.FaultTarget, error) {
+	s.t.Helper()
+	injector, err := For(spec, s.around())
+	if err != nil {
+		return nil, nil, err
+	}
+	found, err := Guarded(s.t.Context(), s.around(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	if err != nil {
+		return injector, nil, err
+	}
+	return injector, &found[0], injector.Preflight(s.t.Context(), &found[0])
+}
+
+// reborn is the injector as another process makes it: nothing in memory, no connection open.
+func (s *stage) reborn(spec *v1alpha1.RedisFaultSpec) Injector {
+	s.t.Helper()
+	s.real.Close()
+	injector, err := For(spec, s.around())
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return injector
+}

@@ -1,0 +1,35 @@
+package fault
+
+import (
+	"context"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Unknown stands for a type that this version does not know: it does nothing and says why.
+type Unknown struct{ Problem error }
+
+// Traits are none.
+func (u Unknown) Traits() Traits { return Traits{} }
+
+// Preflight returns the problem.
+func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
+
+// Begun returns the problem.
+func (u Unknown) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, u.Problem }
+
+// Inject returns the problem.
+func (u Unknown) Inject(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
+
+// Revert returns the problem: the version that injected the fault has to undo it.
+func (u Unknown) Revert(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
+
+// Effect is inconclusive.
+func (u Unknown) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	return v1alpha1.EffectInconclusive, u.Problem.Error()
+}
+
+// ByHand does not know how.
+func (u Unknown) ByHand(*v1alpha1.FaultTarget) string {
+	return "the version of the operator that injected this fault knows how to undo it: run that one"
+}

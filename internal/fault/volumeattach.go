@@ -1,0 +1,185 @@
+package fault
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and the node takes no new pods
+// meanwhile. The replacement meets the attach-detach controller's own Multi-Attach error until the holder goes. The holder's deadline ends it
+// even if no operator is left; the cordon is recorded on the node itself.
+type volumeAttachDelay struct {
+	Surroundings
+	delay    time.Duration
+	keepAway v1alpha1.KeepAway
+	image    string // of the holder; "" = that of the target's container
+}
+
+var _ Follower = volumeAttachDelay{}
+
+func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+	delay := volumeAttachDelay{Surroundings: around, delay: defaultAttachDelay, keepAway: v1alpha1.KeepAwayCordon}
+	if v := spec.VolumeAttachDelay; v != nil {
+		delay.delay, delay.keepAway, delay.image = cmp.Or(v.Delay.Duration, delay.delay), cmp.Or(v.KeepAway, delay.keepAway), v.Image
+	}
+	return delay
+}
+
+// defaultAttachDelay is for a fault without the member volumeAttachDelay.
+const defaultAttachDelay = time.Minute
+
+// What Preflight records of the volume that is held.
+const (
+	undoHeldClaim  = "claim"
+	undoHeldVolume = "volume"
+)
+
+func (v volumeAttachDelay) Traits() Traits {
+	return Traits{Lasts: v.delay, EndsServer: true, Silences: true, WholePod: true}
+}
+
+func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := v.pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+	}
+	claim, volume, err := v.heldVolume(ctx, pod, target.Container)
+	if err != nil {
+		return err
+	}
+	if err := v.elsewhere(ctx, pod, volume, target.Node); err != nil {
+		return err
+	}
+	recordController(target, pod)
+	setUndo(target, undoHeldClaim, claim)
+	setUndo(target, undoHeldVolume, volume.Name)
+	return nil
+}
+
+func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	return v.ended(ctx, target)
+}
+
+// Inject takes three steps, each of which the next call finds done: the holder runs, the node is cordoned, the pod is killed.
+func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if ended, err := v.ended(ctx, target); ended || err != nil {
+		return err
+	}
+	if err := v.hold(ctx, target); err != nil {
+		return err
+	}
+	if v.keepAway == v1alpha1.KeepAwayCordon {
+		if err := v.keepOff(ctx, target); err != nil {
+			return err
+		}
+	}
+	return v.removeTarget(ctx, target)
+}
+
+// keepOff cordons the target's node once a replacement could go elsewhere: another fault may have taken the last node meanwhile.
+func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := v.pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if err := v.elsewhere(ctx, pod, nil, target.Node); err != nil {
+		return err
+	}
+	changed, err := v.cordon(ctx, target.Node)
+	if err == nil && changed {
+		return &Preparing{fmt.Sprintf("node %s is unschedulable from now on", target.Node)}
+	}
+	return err
+}
+
+// Revert releases the volume first: the replacement waits for that alone. What keeps it from one does not keep it from the other.
+func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	return errors.Join(v.release(ctx, target), v.uncordon(ctx, target.Node))
+}
+
+func (v volumeAttachDelay) ByHand(target *v1alpha1.FaultTarget) string {
+	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
+	if v.keepAway == v1alpha1.KeepAwayCordon {
+		command += " && " + v.uncordonByHand(target.Node)
+	}
+	return command
+}
+
+// Effect is confirmed by the event that the attach-detach controller wrote, or by the state that it wrote it for.
+func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	ended, err := v.ended(ctx, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !ended {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
+	}
+	pod, err := v.replacement(ctx, target)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case pod == nil:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet", target.Pod, target.UID)
+	case pod.Spec.NodeName == target.Node:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s came up on node %s again, where the volume is", pod.Name, target.Node)
+	case pod.Status.Phase == corev1.PodRunning:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s runs on node %s: nothing holds the volume back", pod.Name, pod.Spec.NodeName)
+	case pod.Spec.NodeName == "":
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name, unscheduled(pod))
+	}
+	events, err := v.eventsOf(ctx, pod)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if e := multiAttach(events); e != nil {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name, pod.Spec.NodeName, e.Message)
+	}
+	volume, _ := undoValue(target, undoHeldVolume)
+	attached, err := v.attached(ctx, volume, target.Node)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case attached:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", volume, target.Node, pod.Name, pod.Spec.NodeName)
+	}
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", volume, target.Node)
+}
+
+// ended says whether the pod that was recorded is gone, or going.
+func (s Surroundings) ended(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := s.pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+}
+
+// replacement is the pod that came in the target's place; nil while there is none.
+func (s Surroundings) replacement(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
+	found, err := s.replacements(ctx, target)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+func unscheduled(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}

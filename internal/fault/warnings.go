@@ -1,0 +1,84 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Warnings says what else will act on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
+// the workload and may undo the fault. What cannot be read is not warned of.
+func Warnings(ctx context.Context, around Surroundings, traits Traits, targets []v1alpha1.FaultTarget) []string {
+	var found []string
+	warn := func(format string, words ...any) {
+		if text := fmt.Sprintf(format, words...); !slices.Contains(found, text) && len(found) < 32 {
+			found = append(found, text[:min(len(text), 512)])
+		}
+	}
+	for i := range targets {
+		pod, err := around.pod(ctx, targets[i].Pod)
+		if err != nil {
+			continue
+		}
+		container := containerOf(pod)
+		if traits.EndsServer {
+			warnOfHook(pod.Name, &container, warn)
+		} else if traits.Silences {
+			warnOfProbe(pod.Name, &container, traits.Lasts, warn)
+		}
+		if traits.RollsPods {
+			warnOfHook(pod.Name, &container, warn)
+		}
+		if traits.Lasts > 0 || !traits.EndsServer { // after a kill it only does what it is there for
+			warnOfOwner(ctx, around, pod, warn)
+		}
+	}
+	return found
+}
+
+func warnOfHook(pod string, container *corev1.Container, warn func(string, ...any)) {
+	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
+		return
+	}
+	what := "a request"
+	if exec := container.Lifecycle.PreStop.Exec; exec != nil && len(exec.Command) > 0 {
+		what = path.Base(exec.Command[0]) // its arguments may hold a password
+	}
+	warn("pod %s has a preStop hook, which runs before the server ends unless the grace period is 0: %s", pod, what)
+}
+
+func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, warn func(string, ...any)) {
+	probe := container.LivenessProbe
+	if probe == nil {
+		return
+	}
+	patience := time.Duration(max(probe.PeriodSeconds, 1)*max(probe.FailureThreshold, 1)) * time.Second
+	if lasts >= patience {
+		warn("pod %s has a liveness probe that restarts its container after %s without an answer; the fault lasts %s", pod, patience, lasts)
+	}
+}
+
+// warnOfOwner follows the pod's controller to one that is no part of Kubernetes.
+func warnOfOwner(ctx context.Context, around Surroundings, pod *corev1.Pod, warn func(string, ...any)) {
+	owner := metav1.GetControllerOf(pod)
+	if owner != nil && owner.Kind == "StatefulSet" {
+		set := &appsv1.StatefulSet{}
+		if err := around.Live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, set); err != nil {
+			return
+		}
+		owner = metav1.GetControllerOf(set)
+	}
+	if owner != nil && !strings.HasPrefix(owner.APIVersion, "apps/") && owner.APIVersion != "v1" {
+		warn("pod %s belongs to %s %s (%s): its operator may undo the fault", pod.Name, owner.Kind, owner.Name, owner.APIVersion)
+	}
+}

@@ -1,0 +1,57 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+func TestWarnings(t *testing.T) {
+	owned := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", OwnerReferences: []metav1.OwnerReference{
+		{APIVersion: "databases.spotahome.com/v1", Kind: "RedisFailover", Name: "cache", UID: "x", Controller: new(true)},
+	}}}
+	probe := func(p *corev1.Pod) {
+		p.Spec.Containers[0].LivenessProbe = &corev1.Probe{PeriodSeconds: 5, FailureThreshold: 3}
+	}
+	hook := func(p *corev1.Pod) {
+		p.Spec.Containers[0].Lifecycle = &corev1.Lifecycle{PreStop: &corev1.LifecycleHandler{Exec: &corev1.ExecAction{Command: []string{"sh", "-c", "redis-cli failover"}}}}
+	}
+	for _, tc := range []struct {
+		name   string
+		set    *appsv1.StatefulSet
+		pod    func(*corev1.Pod)
+		traits Traits
+		want   string // "" = no warning
+	}{
+		{"nothing of note", nil, nil, Traits{EndsServer: true, Silences: true, Lasts: time.Minute}, ""},
+		{"a hook before a kill", nil, hook, Traits{EndsServer: true, Silences: true}, "preStop hook, which runs before the server ends unless the grace period is 0: sh"},
+		{"a hook that will not run", nil, hook, Traits{Silences: true, Lasts: time.Second}, ""},
+		{"a probe more patient than the fault is long", nil, probe, Traits{Silences: true, Lasts: 14 * time.Second}, ""},
+		{"a probe less patient", nil, probe, Traits{Silences: true, Lasts: 15 * time.Second}, "restarts its container after 15s"},
+		{"an operator", owned, nil, Traits{Lasts: time.Second}, "RedisFailover cache (databases.spotahome.com/v1)"},
+		{"an operator, and a failover", owned, nil, Traits{}, "RedisFailover cache"},
+		{"an operator, and a kill", owned, nil, Traits{EndsServer: true}, ""},
+		{"a hook before a roll", nil, hook, Traits{RollsPods: true, Lasts: time.Second}, "preStop hook"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(t)
+			if tc.set != nil {
+				if err := w.cluster.Create(t.Context(), tc.set.DeepCopy()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, tc.pod)
+			got := Warnings(t.Context(), w.around(), tc.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "gone"}})
+			if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)) {
+				t.Errorf("%q, want %q", got, tc.want)
+			}
+		})
+	}
+}

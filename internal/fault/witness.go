@@ -1,0 +1,131 @@
+package fault
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// lookEvery is the pace of a witness.
+const lookEvery = 100 * time.Millisecond
+
+// lookWithin is how long one look may take: a server that is slower did not answer.
+const lookWithin = 250 * time.Millisecond
+
+// Witness looks at all servers of a target ten times a second, and listens to its sentinels, from just before a fault on. What it saw is a
+// help to understand a recovery, not a figure of it: an operator that dies loses what it had not told yet.
+type Witness struct {
+	around   Surroundings
+	selector labels.Selector
+	ready    chan struct{} // closed after the first look
+
+	mu     sync.Mutex
+	course *course
+	seen   []Sighting
+}
+
+// Watch begins to look, until ctx ends. It returns a Problem where the target names no pods.
+func Watch(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget) (*Witness, error) {
+	selector, err := podSelector(ctx, around, target)
+	if err != nil {
+		return nil, err
+	}
+	w := &Witness{around: around, selector: selector, ready: make(chan struct{}), course: newCourse()}
+	go w.look(ctx)
+	if listener, ok := around.Servers.(topology.Listener); ok {
+		for _, sentinel := range around.Sentinels {
+			go listener.Listen(ctx, sentinel, around.SentinelLogin, "[+]*", func(at time.Time, channel, payload string) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.seen = append(w.seen, w.course.heard(at, sentinel, channel, payload)...)
+			})
+		}
+	}
+	return w, nil
+}
+
+// AwaitLook waits until the servers have been looked at once, but not for longer than a look may take: what was before a fault must be known
+// to tell what it changes.
+func (w *Witness) AwaitLook() {
+	select {
+	case <-w.ready:
+	case <-time.After(lookWithin):
+	}
+}
+
+// Seen is everything so far.
+func (w *Witness) Seen() []Sighting {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return append([]Sighting(nil), w.seen...)
+}
+
+func (w *Witness) look(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for first := true; ctx.Err() == nil; first = false {
+		if now, err := w.ask(ctx); err == nil {
+			w.mu.Lock()
+			w.seen = append(w.seen, w.course.note(time.Now(), now)...)
+			w.mu.Unlock()
+		}
+		if first {
+			close(w.ready)
+		}
+		select {
+		case <-ctx.Done():
+		case <-tick.C:
+		}
+	}
+}
+
+// ask is one look at all pods that have an address.
+func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
+	var pods corev1.PodList
+	if err := w.around.Cluster.List(ctx, &pods, client.InNamespace(w.around.Namespace), client.MatchingLabelsSelector{Selector: w.selector}); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	defer cancel()
+	now := map[string]observed{}
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if pod.Status.PodIP == "" || pod.DeletionTimestamp != nil || pod.Labels[v1alpha1.LabelLoadTest] != "" {
+			continue
+		}
+		asking.Go(func() {
+			if o, ok := w.askOne(ctx, Address(pod)); ok {
+				mu.Lock()
+				defer mu.Unlock()
+				now[pod.Name] = o
+			}
+		})
+	}
+	asking.Wait()
+	return now, nil
+}
+
+func (w *Witness) askOne(ctx context.Context, address string) (observed, bool) {
+	reply, err := w.around.Servers.Do(ctx, address, w.around.Login, "INFO")
+	if err != nil {
+		return observed{}, false
+	}
+	info, _ := reply.(string)
+	var cluster string
+	if topology.ParseInfo(address, info).Mode == "cluster" {
+		if reply, err := w.around.Servers.Do(ctx, address, w.around.Login, "CLUSTER", "INFO"); err == nil {
+			cluster, _ = reply.(string)
+		}
+	}
+	o := parseObserved(info, cluster)
+	return o, o.role != topology.Sentinel
+}

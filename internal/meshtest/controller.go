@@ -1,0 +1,92 @@
+//go:build integration || e2e || chaosmesh
+
+package meshtest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+// ControllerVariable names the environment variable that holds the path of chaos-controller-manager; `make chaosmesh` builds it.
+const ControllerVariable = "REDQUAKE_CHAOS_CONTROLLER"
+
+// StartController runs Chaos Mesh's own controller manager against the API server of a kubeconfig, until the test ends or stop is called. The
+// CRDs must be there. namespace is where it takes itself to be.
+func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
+	t.Helper()
+	program := os.Getenv(ControllerVariable)
+	if program == "" {
+		t.Fatalf("%s is not set: run make chaosmesh, or make e2e-chaosmesh", ControllerVariable)
+	}
+	folder := t.TempDir()
+	selfSigned(t, folder)
+	log, err := os.Create(filepath.Join(folder, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program)
+	command.Stdout, command.Stderr = log, log
+	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERTS_DIR="+folder, "NAMESPACE="+namespace, "ENABLE_LEADER_ELECTION=false",
+		"WEBHOOK_HOST=127.0.0.1", "WEBHOOK_PORT="+freePort(t), "METRICS_HOST=127.0.0.1", "METRICS_PORT="+freePort(t), "CHAOSD_SECURITY_MODE=false", "TZ=UTC")
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop = sync.OnceFunc(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait() // it was killed
+		_ = log.Close()
+	})
+	t.Cleanup(func() {
+		stop()
+		if t.Failed() {
+			text, _ := os.ReadFile(log.Name())
+			t.Logf("Chaos Mesh's controller says: %s", text[max(0, len(text)-8000):])
+		}
+	})
+	return stop
+}
+
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = listener.Close() }()
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	return port
+}
+
+// selfSigned writes the certificate of its webhook, which nobody calls here.
+func selfSigned(t testing.TB, folder string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{"localhost"}}
+	certificate, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, block := range map[string]*pem.Block{"tls.crt": {Type: "CERTIFICATE", Bytes: certificate}, "tls.key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(folder, name), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,78 @@
+// Package meshtest helps tests that need Chaos Mesh's kinds, and somebody who plays its controller.
+package meshtest
+
+import (
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Finalizer is what Chaos Mesh takes an object up by: until it is removed nothing is undone.
+const Finalizer = "chaos-mesh/records"
+
+// What Chaos Mesh's controller writes into status.experiment of an object that breaks the pod shop/redis-0, step by step.
+const (
+	Selected  = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0}]}`
+	Waits     = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected/Wait, injectedCount: 0, recoveredCount: 0}]}`
+	Refused   = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0, events: [{type: Failed, operation: Apply, message: no agent, timestamp: "2026-11-21T10:00:00Z"}]}]}`
+	Injected  = `{desiredPhase: Run, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Injected, injectedCount: 1, recoveredCount: 0}]}`
+	Recovers  = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Injected/Wait, injectedCount: 1, recoveredCount: 0}]}`
+	Recovered = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 1, recoveredCount: 1}]}`
+	Never     = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0}]}`
+)
+
+// CRDs are the files of Chaos Mesh's own CRDs, from its Go module at the version that hack/chaosmesh names.
+func CRDs(t testing.TB) []string {
+	t.Helper()
+	_, here, _, _ := runtime.Caller(0)
+	command := exec.Command("go", "mod", "download", "-json", "github.com/chaos-mesh/chaos-mesh")
+	command.Dir = filepath.Join(filepath.Dir(here), "../../hack/chaosmesh")
+	text, err := command.Output()
+	var module struct{ Dir string }
+	if err == nil {
+		err = json.Unmarshal(text, &module)
+	}
+	if err != nil {
+		t.Fatalf("Chaos Mesh's module: %v: %s", err, text)
+	}
+	var files []string
+	for _, name := range []string{"podchaos", "networkchaos", "iochaos", "stresschaos", "timechaos"} {
+		files = append(files, filepath.Join(module.Dir, "config/crd/bases/chaos-mesh.org_"+name+".yaml"))
+	}
+	return files
+}
+
+// SetStatus sets what Chaos Mesh says of an object that breaks a pod, named as namespace/name.
+func SetStatus(t testing.TB, child *unstructured.Unstructured, pod, experiment string) {
+	t.Helper()
+	var status map[string]any
+	// AllRecovered is what it is not to be judged by.
+	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` + strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
+	if err := yaml.Unmarshal([]byte(text), &status); err != nil {
+		t.Error(err)
+	}
+	child.Object["status"] = integers(status)
+}
+
+// integers makes integers of what YAML made floating point.
+func integers(value any) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for key := range v {
+			v[key] = integers(v[key])
+		}
+	case []any:
+		for i := range v {
+			v[i] = integers(v[i])
+		}
+	case float64:
+		return int64(v)
+	}
+	return value
+}
