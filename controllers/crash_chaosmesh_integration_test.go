@@ -1,0 +1,188 @@
+//go:build integration
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/meshtest"
+)
+
+// meshKinds are those that Chaos Mesh injects: it is played by a stand-in, which really kills pods and breaks nothing else.
+var meshKinds = []crashKind{
+	{name: "PodKill by Chaos Mesh", fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) { s.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))} })},
+	{name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(delays)},
+	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+		s.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
+	})},
+	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+		s.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
+	})},
+	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+		s.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
+	})},
+	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+		s.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
+	})},
+	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(skews)},
+}
+
+func delays(s *v1alpha1.RedisFaultSpec) {
+	s.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
+}
+
+func skews(s *v1alpha1.RedisFaultSpec) {
+	s.ClockSkew = &v1alpha1.ClockSkew{Offset: *length(-time.Hour)}
+}
+
+func byMesh(change func(*v1alpha1.RedisFaultSpec)) func(*place, *v1alpha1.RedisFaultSpec) {
+	return byMeshFor(time.Second, change)
+}
+
+func byMeshFor(lasts time.Duration, change func(*v1alpha1.RedisFaultSpec)) func(*place, *v1alpha1.RedisFaultSpec) {
+	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Engine = v1alpha1.EngineChaosMesh
+		if spec.Type != v1alpha1.FaultPodKill {
+			spec.Duration = length(lasts)
+		}
+		change(spec)
+	}
+}
+
+// meshed is the scene of one server that Chaos Mesh can reach.
+func meshed(broken func(*redisSet) int) func(*place) scene {
+	one := single(broken)
+	return func(p *place) scene {
+		sc := one(p)
+		startMesh(p)
+		return sc
+	}
+}
+
+// meshServer is a second kube-apiserver, which has Chaos Mesh's kinds: the other one must not have them. It is started for the first who asks, and
+// ends with the process.
+var meshServer struct {
+	once   sync.Once
+	env    *envtest.Environment
+	config *rest.Config
+	client client.WithWatch
+	err    error
+}
+
+// stopMeshServer ends it, if it was ever started.
+func stopMeshServer() error {
+	if meshServer.env == nil {
+		return nil
+	}
+	return meshServer.env.Stop()
+}
+
+func newMeshPlace(t *testing.T) *place {
+	t.Helper()
+	crds := meshtest.CRDs(t)
+	meshServer.once.Do(func() {
+		meshServer.env = &envtest.Environment{CRDDirectoryPaths: append(crds, "../config/crd/bases"), ErrorIfCRDPathMissing: true}
+		meshServer.config, meshServer.err = meshServer.env.Start()
+		if meshServer.err != nil {
+			return
+		}
+		meshServer.config.QPS, meshServer.config.Burst = 500, 1000
+		meshServer.client, meshServer.err = client.NewWithWatch(meshServer.config, client.Options{Scheme: apiServer.client.Scheme()})
+	})
+	if meshServer.err != nil {
+		t.Fatal(meshServer.err)
+	}
+	return newPlaceOn(t, meshServer.config, meshServer.client)
+}
+
+// startMesh plays Chaos Mesh's controller in a place.
+func startMesh(p *place) {
+	p.stopMesh = p.standIn("Chaos Mesh", 20*time.Millisecond, func(ctx context.Context) error { return syncMesh(ctx, p) })
+}
+
+// uninstall removes a CRD and waits until its kind is gone.
+func uninstall(name string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	crd := &unstructured.Unstructured{}
+	crd.SetAPIVersion("apiextensions.k8s.io/v1")
+	crd.SetKind("CustomResourceDefinition")
+	crd.SetName(name)
+	err := meshServer.client.Delete(ctx, crd)
+	for ; err == nil; time.Sleep(50 * time.Millisecond) {
+		err = meshServer.client.Get(ctx, client.ObjectKey{Name: name}, crd)
+	}
+	return client.IgnoreNotFound(err)
+}
+
+// syncMesh brings every object that Chaos Mesh has here a step further.
+func syncMesh(ctx context.Context, p *place) error {
+	var problems []error
+	for _, kind := range kindsOfMesh() {
+		problems = append(problems, syncMeshKind(ctx, p, kind))
+	}
+	return errors.Join(problems...)
+}
+
+func kindsOfMesh() []schema.GroupVersionKind {
+	var kinds []schema.GroupVersionKind
+	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
+		kind, _ := chaosmesh.Kind(fault) // the other faults of the network are of NetworkDelay's kind
+		kinds = append(kinds, kind)
+	}
+	return kinds
+}
+
+func listOfMesh(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+	return list
+}
+
+func syncMeshKind(ctx context.Context, p *place, kind schema.GroupVersionKind) error {
+	list := listOfMesh(kind)
+	if err := p.client.List(ctx, list, client.InNamespace(p.namespace)); err != nil {
+		return err
+	}
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: redisName}}
+	for i := range list.Items {
+		child := &list.Items[i]
+		state := chaosmesh.Read(child)
+		switch {
+		case child.GetDeletionTimestamp() != nil && !state.Stopped:
+			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Recovers)
+		case child.GetDeletionTimestamp() != nil:
+			child.SetFinalizers(nil)
+		case controllerutil.AddFinalizer(child, meshtest.Finalizer):
+			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Selected)
+		case !state.Injected:
+			if kind.Kind == "PodChaos" {
+				if err := p.client.Delete(ctx, pod, client.GracePeriodSeconds(0)); err != nil {
+					return err
+				}
+			}
+			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Injected)
+		default:
+			continue
+		}
+		if err := p.client.Update(ctx, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+//go:build integration
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	goredis "github.com/redis/go-redis/v9"
+	appsv1 "k8s.io/api/apps/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+)
+
+// clusterKinds are those that do other things in a Redis Cluster than elsewhere.
+var clusterKinds = []crashKind{
+	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
+	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce), alike: true},
+	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover), alike: true},
+	{name: "ReplicaScale in a cluster, one more", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(1)},
+	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(-1)},
+}
+
+// A server that was elected is elected again only four times cluster-node-timeout later, 4 s at the least: a fault that fails back any sooner comes
+// to nothing.
+const (
+	electionTimeout = time.Second
+	untilReelection = 4*electionTimeout + 500*time.Millisecond
+)
+
+func failsOver(mode v1alpha1.FailoverMode) func(*place, *v1alpha1.RedisFaultSpec) {
+	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		time.Sleep(untilReelection)
+		spec.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverCluster, Mode: mode}
+	}
+}
+
+// clustered is the scene of a cluster of three primaries with a replica each.
+func clustered(p *place) scene {
+	set := redistest.NewCluster(p.t, 3, 1, redistest.ClusterOptions{NodeTimeout: electionTimeout})
+	addresses := p.podsOf(set.Servers())
+	target := redisPods(set.Addresses()...)
+	target.Topology = v1alpha1.TopologyCluster
+	return scene{target: target, shows: func() map[string]string { return serversShow(addresses) }}
+}
+
+// clusterFleet is the scene of a StatefulSet of four servers in a cluster: three primaries, and redis-3 a replica of redis-0.
+func clusterFleet(p *place) scene {
+	f := startFleet(p, 4, func(f *fleet, _ *appsv1.StatefulSet) { f.clustered = true })
+	target := redisPods(f.address(0), f.address(1), f.address(2))
+	target.Topology = v1alpha1.TopologyCluster
+	return scene{target: target, shows: f.shows}
+}
+
+// formCluster makes a cluster of the servers that have just come up for the first time.
+func (f *fleet) formCluster() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	const primaries, slots = 3, 16384
+	var at []*goredis.Client
+	for i := range primaries + 1 {
+		c := goredis.NewClient(&goredis.Options{Addr: f.address(i), DisableIdentity: true})
+		defer c.Close()
+		at = append(at, c)
+	}
+	var problems []error
+	for i, c := range at {
+		if i < primaries {
+			problems = append(problems, c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), c.ClusterAddSlotsRange(ctx, i*slots/primaries, (i+1)*slots/primaries-1).Err())
+		}
+		for other := range i {
+			problems = append(problems, c.ClusterMeet(ctx, f.ipOf(other), "6379").Err())
+		}
+	}
+	id, err := at[0].Do(ctx, "cluster", "myid").Text()
+	if err := errors.Join(append(problems, err)...); err != nil {
+		return err
+	}
+	for { // until it knows that primary
+		err := at[primaries].ClusterReplicate(ctx, id).Err()
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// inSync is what a fleet shows of its roles when all of so many servers are there.
+func (f *fleet) inSync(replicas int32) string {
+	primaries := 1
+	if f.clustered {
+		primaries = 3
+	}
+	return fmt.Sprintf("%d primary, %d replicas in sync", primaries, int(replicas)-primaries)
+}

@@ -1,0 +1,248 @@
+//go:build integration
+
+package controllers
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// crashOut is the file that the table is written to. Where it is set every point of every kind is tried, else two of each kind.
+const crashOut = "REDQUAKE_CRASH_OUT"
+
+// crashRow is a kill of the operator at one point of one kind of fault, and what was found when the fault was over.
+type crashRow struct {
+	Fault    string `json:"fault"`
+	Point    string `json:"point"`
+	Reverted bool   `json:"reverted"` // Redis and the cluster are as they were
+	Orphans  int    `json:"orphans"`  // objects that the fault made and left
+}
+
+// The operator is killed before and after every call by which a fault of any kind changes something. Another process goes on, and finds Redis
+// and the cluster as they were; there is one record of one injection.
+func TestCrashSafety(t *testing.T) {
+	t.Parallel()
+	out := os.Getenv(crashOut)
+	var mu sync.Mutex
+	var rows []crashRow
+	t.Cleanup(func() {
+		if out == "" {
+			return
+		}
+		slices.SortStableFunc(rows, func(a, b crashRow) int { return cmp.Compare(a.Fault, b.Fault) })
+		if err := writeCrashes(out, rows); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, kind := range crashKinds {
+		if kind.alike && out == "" {
+			continue
+		}
+		t.Run(kind.name, func(t *testing.T) {
+			t.Parallel()
+			s := kind.raise(t)
+			unkilled := s.live(kind, "")
+			points := pointsOf(unkilled.calls)
+			if len(unkilled.problems) > 0 || len(points) == 0 {
+				t.Fatalf("without any kill, after %v: %s", unkilled.calls, strings.Join(unkilled.problems, "; "))
+			}
+			if out == "" {
+				points = sampleOf(unkilled.calls)
+			}
+			for _, point := range points {
+				seen := s.live(kind, point)
+				if !seen.died { // such as a second look that was not needed this time
+					t.Logf("%s: never came", point)
+					continue
+				}
+				mu.Lock()
+				rows = append(rows, crashRow{Fault: kind.name, Point: point, Reverted: seen.reverted, Orphans: len(seen.orphans)})
+				mu.Unlock()
+				if n := len(seen.problems); n > 0 {
+					t.Errorf("killed %s, %d problems: %s", point, n, strings.Join(seen.problems[:min(n, 8)], "\n\t"))
+					s = kind.raise(t) // what this one left must not be taken for what the next one does
+				}
+			}
+		})
+	}
+}
+
+// pointsOf are the failpoints around calls, each once.
+func pointsOf(calls []string) []string {
+	var points []string
+	for _, call := range calls {
+		if !slices.Contains(points, "before "+call) {
+			points = append(points, "before "+call, "after "+call)
+		}
+	}
+	return points
+}
+
+// sampleOf are the two points where a mistake would hurt most: it is broken and nothing says so; it is undone and nothing says so.
+func sampleOf(calls []string) []string {
+	var points []string
+	for i, call := range calls {
+		if i > 0 && (strings.HasPrefix(call, storing+"active") || strings.HasPrefix(call, storing+"injecting")) {
+			points = append(points, "after "+calls[i-1])
+			break
+		}
+	}
+	if i := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, storing+"undone") }); i >= 0 {
+		points = append(points, "before "+calls[i])
+	}
+	return points
+}
+
+// crashCourse is one fault's life and what was found after it.
+type crashCourse struct {
+	calls    []string // the failpoints that the process passed before it died
+	died     bool
+	reverted bool
+	orphans  []string
+	problems []string // all that is not as it should be
+}
+
+// live lets a fault run, with the operator killed at a point and started again, and looks at what is there afterwards.
+func (s *crashStage) live(kind crashKind, dieAt string) crashCourse {
+	s.t.Helper()
+	s.faults++
+	name := fmt.Sprintf("fault-%d", s.faults)
+	c := crashCourse{}
+	broken := 0
+	if s.broken != nil {
+		broken = s.broken()
+	}
+	s.operator.arm(dieAt)
+	s.create(newFault(name, "run", kind.fault, func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After, f.Spec.RecoveryDeadline = length(0), *length(time.Second)
+		kind.spec(s.place, &f.Spec)
+	}))
+	over := s.within(2*time.Minute, func() bool {
+		s.revive(&c)
+		return s.pushOn(name)
+	})
+	if _, call, _ := strings.Cut(dieAt, " "); !c.died && slices.Contains(s.operator.calls(), call) { // it was the last one: the death is just to come
+		s.within(10*time.Second, func() bool {
+			s.revive(&c)
+			return c.died
+		})
+	}
+	if !c.died {
+		c.calls = s.operator.calls()
+	}
+	f := s.fault(name)
+	if !over {
+		c.problems = append(c.problems, fmt.Sprintf("it is not over after 2 minutes: %s; targets %+v", where(f.Status.Conditions), f.Status.Targets))
+	}
+	c.problems = append(c.problems, kind.wrongIn(f)...)
+	// A pause ends by itself: one that was left has to be seen at once.
+	var paused []string
+	if !s.within(2*time.Second, func() bool {
+		paused = waitingIn(s.shows())
+		return len(paused) == 0
+	}) {
+		c.problems = append(c.problems, paused...)
+	}
+	var differs []string
+	c.reverted = s.within(30*time.Second, func() bool {
+		differs = differences(s.before, s.shows())
+		return len(differs) == 0
+	})
+	c.problems = append(c.problems, differs...)
+	for _, o := range s.orphansOf(f) {
+		c.orphans = append(c.orphans, o)
+		c.problems = append(c.problems, o+" is left behind")
+	}
+	if s.broken != nil && s.broken()-broken != 1 {
+		c.problems = append(c.problems, fmt.Sprintf("it was broken %d times", s.broken()-broken))
+	}
+	s.mustChange(s.client.Delete(s.t.Context(), f))
+	if !s.within(time.Minute, func() bool { return !s.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}) }) {
+		c.problems = append(c.problems, "it cannot be deleted")
+	}
+	return c
+}
+
+// waitingIn are the servers that let clients wait.
+func waitingIn(shows map[string]string) []string {
+	var waiting []string
+	for name, value := range shows {
+		if strings.HasSuffix(name, "publishes") && (strings.Contains(value, "timeout") || strings.Contains(value, "deadline")) {
+			waiting = append(waiting, name+": "+value)
+		}
+	}
+	return waiting
+}
+
+// revive starts another operator where one has died.
+func (s *crashStage) revive(c *crashCourse) {
+	s.t.Helper()
+	if s.operator.died() {
+		c.died, c.calls = true, s.operator.calls()
+		s.operator = startProcess(s.place)
+	}
+}
+
+// pushOn ends a fault when nothing but recovery is left to watch, and says whether it is over.
+func (s *crashStage) pushOn(name string) bool {
+	f := s.fault(name)
+	if isFinished(f.Status.Conditions) {
+		return len(f.Finalizers) == 0
+	}
+	if reason(f.Status.Conditions) == v1alpha1.ReasonObserving && !f.Spec.Abort {
+		s.mustChange(change(s.place, f, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+	}
+	return false
+}
+
+// wrongIn is what a fault's record should not say.
+func (k crashKind) wrongIn(f *v1alpha1.RedisFault) []string {
+	var wrong []string
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete); c == nil || c.Status != metav1.ConditionTrue {
+		wrong = append(wrong, "it is not complete: "+where(f.Status.Conditions))
+	}
+	if n := len(f.Status.Targets); n != 1 {
+		return append(wrong, fmt.Sprintf("it has %d records", n))
+	}
+	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertGivenUp {
+		wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
+	}
+	injections := slices.DeleteFunc(timelineOf(f), func(event string) bool { return event != eventInjected })
+	if len(injections) != 1 {
+		wrong = append(wrong, fmt.Sprintf("its timeline tells of %d injections: %v", len(injections), timelineOf(f)))
+	}
+	if seen := f.Status.Effect; seen == "" || seen == v1alpha1.EffectNotObserved && !k.fades {
+		wrong = append(wrong, fmt.Sprintf("its effect is %q: %s", f.Status.Effect, f.Status.EffectEvidence))
+	}
+	return wrong
+}
+
+// writeCrashes stores the table and prints it.
+func writeCrashes(file string, rows []crashRow) error {
+	text, err := json.MarshalIndent(rows, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(os.Stdout, 0, 8, 2, ' ', 0)
+	fmt.Fprintln(table, "FAULT\tKILLED\tREVERTED\tORPHANS")
+	for _, row := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%t\t%d\n", row.Fault, row.Point, row.Reverted, row.Orphans)
+	}
+	return table.Flush()
+}

@@ -1,0 +1,222 @@
+//go:build integration
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// crashKinds are all kinds of faults, each where it can happen and with the shortest course that it has; the slowest first.
+var crashKinds = slices.Concat(nativeKinds, clusterKinds, meshKinds)
+
+// nativeKinds are those that Redquake itself injects.
+var nativeKinds = []crashKind{
+	{name: "IOThreads by a roll", fault: v1alpha1.FaultIOThreads, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
+	}},
+	{name: "PodKill", fault: v1alpha1.FaultPodKill, scene: single(podsDeleted), spec: plainSpec},
+	{name: "PodKill, kept down", fault: v1alpha1.FaultPodKill, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.PodKill = &v1alpha1.PodKill{KeepDown: length(time.Second)}
+	}},
+	{name: "ProcessCrash", fault: v1alpha1.FaultProcessCrash, scene: single(serversEnded), spec: plainSpec},
+	{name: "Config", fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
+		spec.Duration = length(time.Second)
+	}},
+	{name: "Config, rewritten meanwhile", fault: v1alpha1.FaultConfig, scene: rewritten, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
+	}},
+	{name: "ClientPause", fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) { spec.Duration = length(time.Second) }},
+	{name: "ClientPause of writes", fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, length(3*time.Second)
+	}},
+	{name: "Hang by DEBUG SLEEP", fault: v1alpha1.FaultHang, scene: single(slowly("debug"), "--enable-debug-command", "yes"), spec: hangs(v1alpha1.HangDebugSleep)},
+	{name: "Hang by a script", fault: v1alpha1.FaultHang, scene: single(slowly("eval_ro")), spec: hangs(v1alpha1.HangScript)},
+	{name: "Hang by CLIENT PAUSE", fault: v1alpha1.FaultHang, scene: single(nil), fades: true, spec: hangs(v1alpha1.HangClientPause)},
+	{name: "ClientKill", fault: v1alpha1.FaultClientKill, scene: single(executed("client|kill")), spec: plainSpec},
+	{name: "Resources", fault: v1alpha1.FaultResources, scene: fleetOf(1, onNodes), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, length(time.Second)
+	}},
+	{name: "ReplicaScale, one more", fault: v1alpha1.FaultReplicaScale, scene: fleetOf(2, nil), spec: scales(1)},
+	{name: "ReplicaScale, one less", fault: v1alpha1.FaultReplicaScale, scene: fleetOf(3, nil), spec: scales(-1)},
+	{name: "Failover without sentinels", fault: v1alpha1.FaultFailover, scene: fleetOf(3, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
+	}},
+	{name: "Failover by sentinels", fault: v1alpha1.FaultFailover, scene: watched, spec: plainSpec},
+	{name: "Failover by sentinels, coordinated", fault: v1alpha1.FaultFailover, scene: patientlyWatched, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Failover = &v1alpha1.Failover{Mode: v1alpha1.FailoverCoordinated}
+	}},
+	{name: "NodeLoss", fault: v1alpha1.FaultNodeLoss, scene: fleetOf(1, onNodes), spec: func(p *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: redisPodOf(p).Spec.NodeName}, length(time.Second)
+	}},
+	{name: "VolumeAttachDelay", fault: v1alpha1.FaultVolumeAttachDelay, scene: fleetOf(1, onVolume), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{Delay: *length(3 * time.Second)}
+	}},
+	{name: "BackgroundSave", fault: v1alpha1.FaultBackgroundSave, scene: single(executed("bgsave")), spec: plainSpec},
+}
+
+func plainSpec(*place, *v1alpha1.RedisFaultSpec) {}
+
+// redisPods is a target by its pods' label; the load goes to the addresses.
+func redisPods(addresses ...string) v1alpha1.RedisTarget {
+	return v1alpha1.RedisTarget{Addresses: addresses, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+}
+
+// single is the scene of one server in one pod.
+func single(broken func(*redisSet) int, options ...string) func(*place) scene {
+	return func(p *place) scene {
+		set := startRedis(p, options...)
+		sc := scene{target: redisPods(set.address()), shows: func() map[string]string { return serverShows(set.address()) }}
+		if broken != nil {
+			sc.broken = func() int { return broken(set) }
+		}
+		return sc
+	}
+}
+
+func podsDeleted(s *redisSet) int { return len(s.podsDeleted()) }
+
+// fleetOf is the scene of a StatefulSet.
+func fleetOf(replicas int32, change func(*fleet, *appsv1.StatefulSet)) func(*place) scene {
+	return func(p *place) scene {
+		f := startFleet(p, replicas, change)
+		return scene{target: redisPods(f.address(0)), shows: f.shows}
+	}
+}
+
+// watched is the scene of a primary and two replicas that three sentinels watch.
+func watched(p *place) scene { return watchedFor(p, 0) }
+
+// patientlyWatched leaves time for a failover while the primary's writes are paused.
+func patientlyWatched(p *place) scene { return watchedFor(p, 10*time.Second) }
+
+func watchedFor(p *place, downAfter time.Duration) scene {
+	set := redistest.NewSentinel(p.t, 2, redistest.SentinelOptions{DownAfter: downAfter})
+	addresses := p.podsOf(set.Servers())
+	target := redisPods()
+	target.Sentinel = &v1alpha1.SentinelTarget{Addresses: set.SentinelAddresses(), MasterName: redistest.MasterName}
+	return scene{target: target, shows: func() map[string]string { return serversShow(addresses) }, broken: func() int { return failoversOf(set) }}
+}
+
+// failoversOf is how often sentinels have failed over: each time the config epoch grows by one.
+func failoversOf(set *redistest.Sentinel) int {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	latest := int64(0)
+	for _, sentinel := range set.Sentinels {
+		reply, err := sentinel.Client().Do(ctx, "SENTINEL", "MASTER", redistest.MasterName).Result()
+		if err != nil {
+			continue
+		}
+		if watched, err := topology.ParseWatched(reply); err == nil {
+			latest = max(latest, watched.ConfigEpoch)
+		}
+	}
+	return int(latest)
+}
+
+// podsOf makes a pod of each server, and gives the servers' addresses by its name.
+func (p *place) podsOf(servers []*redistest.Server) map[string]string {
+	p.t.Helper()
+	addresses := map[string]string{}
+	for i, server := range servers {
+		name := fmt.Sprintf("redis-%d", i)
+		addresses[name] = server.Address()
+		pod := &corev1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "redis"}},
+			Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{
+				Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: int32(server.Port)}},
+			}}},
+		}
+		p.create(pod)
+		pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "127.0.0.1", PodIPs: []corev1.PodIP{{IP: "127.0.0.1"}}}
+		p.mustChange(p.client.Status().Update(context.Background(), pod))
+	}
+	return addresses
+}
+
+// rewritten is the scene of a server whose configuration file somebody writes anew as soon as a fault has changed hz, as Sentinel does.
+func rewritten(p *place) scene {
+	server := redistest.NewServer(p.t, redistest.Options{})
+	addresses := p.podsOf([]*redistest.Server{server})
+	stop := make(chan struct{})
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		done := false // for this fault
+		for {
+			select {
+			case <-stop:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+			hz := serverShows(server.Address())["setting hz"]
+			if hz == "50" && !done {
+				done = server.Client().ConfigRewrite(context.Background()).Err() == nil
+			}
+			done = done && hz == "50"
+		}
+	}()
+	p.t.Cleanup(func() {
+		close(stop)
+		<-over
+	})
+	return scene{target: redisPods(server.Address()), shows: func() map[string]string {
+		shows := serversShow(addresses)
+		file, err := os.ReadFile(filepath.Join(server.Dir, "redis.conf"))
+		shows["hz in the file"] = fmt.Sprint(strings.Contains(string(file), "hz 50"), err)
+		return shows
+	}}
+}
+
+func onNodes(f *fleet, _ *appsv1.StatefulSet) { f.nodes = makeNodes(f.place) }
+
+func onVolume(f *fleet, set *appsv1.StatefulSet) {
+	f.nodes, f.volumes = makeNodes(f.place), makeVolume(f.place)
+	pod := &set.Spec.Template.Spec
+	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: f.volumes.claim},
+	}}}
+	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
+}
+
+func scales(by int32) func(*place, *v1alpha1.RedisFaultSpec) {
+	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.ReplicaScale, spec.Duration = &v1alpha1.ReplicaScale{By: by}, length(time.Second)
+	}
+}
+
+func executed(command string) func(*redisSet) int {
+	return func(s *redisSet) int { return calls(s.address(), command) }
+}
+
+func slowly(command string) func(*redisSet) int {
+	return func(s *redisSet) int { return slow(s.address(), command) }
+}
+
+func hangs(method v1alpha1.HangMethod) func(*place, *v1alpha1.RedisFaultSpec) {
+	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+		spec.Hang = &v1alpha1.Hang{Duration: *length(1200 * time.Millisecond), Method: method}
+	}
+}
+
+func serversEnded(s *redisSet) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.killed)
+}

@@ -1,0 +1,211 @@
+//go:build integration
+
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// failpoints stand before and after each call of a process by which a fault changes something. Calls are counted by name: the second CONFIG SET
+// is "CONFIG SET #2". Stores of the fault's status are named by what they are the first to say; those that say nothing new are no step, nor is a finalizer that is there already.
+type failpoints struct {
+	mu    sync.Mutex
+	dieAt string
+	times map[string]int
+}
+
+func (f *failpoints) arm(dieAt string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.dieAt, f.times = dieAt, map[string]int{}
+}
+
+// around makes a call between its two failpoints.
+func (f *failpoints) around(name string, call func() error) error {
+	f.mu.Lock()
+	f.times[name]++
+	n := f.times[name]
+	dieAt := f.dieAt
+	f.mu.Unlock()
+	switch {
+	case n > 1 && (strings.HasPrefix(name, storing) || strings.HasSuffix(name, "finalizer")):
+		return call()
+	case n > 1:
+		name = fmt.Sprintf("%s #%d", name, n)
+	}
+	fmt.Println(name)
+	if dieAt == "before "+name {
+		die()
+	}
+	err := call()
+	if dieAt == "after "+name && !apierrors.IsConflict(err) {
+		die()
+	}
+	if apierrors.IsConflict(err) { // refused, and made again: that call is the step
+		f.mu.Lock()
+		f.times[strings.TrimSuffix(name, fmt.Sprintf(" #%d", n))]--
+		f.mu.Unlock()
+	}
+	return err
+}
+
+// die ends this process as the kernel's out-of-memory killer or a lost node does: nothing is tidied up.
+func die() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}
+
+const storing = "store: "
+
+// milestone is the furthest that a fault's status tells.
+func milestone(f *v1alpha1.RedisFault) string {
+	status := &f.Status
+	text := "waiting"
+	every := func(is func(*v1alpha1.FaultTarget) bool) bool {
+		return len(status.Targets) > 0 && !slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return !is(&t) })
+	}
+	switch {
+	case status.CompletionTime != nil:
+		return storing + "over"
+	case status.RevertedAt != nil:
+		text = "undone"
+	case status.RevertingSince != nil:
+		text = "undoing"
+	case every(func(t *v1alpha1.FaultTarget) bool { return t.ActiveAt != nil }):
+		text = "active"
+	case status.InjectedAt != nil:
+		text = "injecting"
+	case status.StartTime != nil:
+		text = "recorded"
+	}
+	if status.Effect == v1alpha1.EffectConfirmed {
+		text += ", effect confirmed"
+	}
+	return storing + text
+}
+
+// intercept puts the failpoints between the fault reconciler and the API server.
+func (f *failpoints) intercept() interceptor.Funcs {
+	named := func(verb string, c client.Client, object client.Object) string {
+		kind := fmt.Sprintf("%T", object)
+		if gvk, err := apiutil.GVKForObject(object, c.Scheme()); err == nil {
+			kind = gvk.Kind
+		}
+		if fault, is := object.(*v1alpha1.RedisFault); is && verb == "patch" {
+			if controllerutil.ContainsFinalizer(fault, v1alpha1.FinalizerFault) {
+				return "add finalizer"
+			}
+			return "remove finalizer"
+		}
+		return verb + " " + kind
+	}
+	return interceptor.Funcs{
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			return f.around(named("create", c, object), func() error { return c.Create(ctx, object, options...) })
+		},
+		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
+			return f.around(named("update", c, object), func() error { return c.Update(ctx, object, options...) })
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return f.around(named("delete", c, object), func() error { return c.Delete(ctx, object, options...) })
+		},
+		DeleteAllOf: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteAllOfOption) error {
+			return f.around(named("delete all of", c, object), func() error { return c.DeleteAllOf(ctx, object, options...) })
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return f.around(named("patch", c, object), func() error { return c.Patch(ctx, object, patch, options...) })
+		},
+		SubResourceCreate: func(ctx context.Context, c client.Client, sub string, object, made client.Object, options ...client.SubResourceCreateOption) error {
+			return f.around(named("create", c, object)+"/"+sub, func() error { return c.SubResource(sub).Create(ctx, object, made, options...) })
+		},
+		SubResourceUpdate: func(ctx context.Context, c client.Client, sub string, object client.Object, options ...client.SubResourceUpdateOption) error {
+			return f.around(named("update", c, object)+"/"+sub, func() error { return c.SubResource(sub).Update(ctx, object, options...) })
+		},
+		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+			var asked client.SubResourcePatchOptions
+			if asked.ApplyOptions(options); len(asked.DryRun) > 0 { // changes nothing
+				return c.SubResource(sub).Patch(ctx, object, patch, options...)
+			}
+			name := named("patch", c, object) + "/" + sub
+			if fault, is := object.(*v1alpha1.RedisFault); is {
+				name = milestone(fault)
+			}
+			return f.around(name, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
+		},
+	}
+}
+
+// failingServers puts the failpoints before and after each command that changes something.
+type failingServers struct {
+	*topology.Real
+	*failpoints
+}
+
+func (s failingServers) Do(ctx context.Context, address string, login topology.Login, command ...any) (reply any, err error) {
+	name, asks := commandName(command)
+	if asks {
+		return s.Real.Do(ctx, address, login, command...)
+	}
+	_ = s.around(name, func() error {
+		reply, err = s.Real.Do(ctx, address, login, command...)
+		return nil
+	})
+	return reply, err
+}
+
+func (s failingServers) Shutdown(ctx context.Context, address string, login topology.Login) error {
+	return s.around("SHUTDOWN", func() error { return s.Real.Shutdown(ctx, address, login) })
+}
+
+func (s failingServers) Segfault(ctx context.Context, address string, login topology.Login) error {
+	return s.around("DEBUG SEGFAULT", func() error { return s.Real.Segfault(ctx, address, login) })
+}
+
+func (s failingServers) Queue(ctx context.Context, key, address string, login topology.Login, commands [][]string) error {
+	return s.around("queue of "+strings.Join(commands[0][:2], " "), func() error { return s.Real.Queue(ctx, key, address, login, commands) })
+}
+
+func (s failingServers) HangUp(key string) {
+	if !s.Queued(key) {
+		s.Real.HangUp(key)
+		return
+	}
+	_ = s.around("end of the queue", func() error {
+		s.Real.HangUp(key)
+		return nil
+	})
+}
+
+// twoWords are the commands whose second word says what they do.
+var twoWords = []string{"ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "LATENCY", "MEMORY", "SCRIPT", "SENTINEL", "SLOWLOG"}
+
+// asking are the commands that change nothing. One that is missing here is a failpoint more.
+var asking = []string{
+	"ACL DRYRUN", "ACL WHOAMI", "CLIENT ID", "CLIENT INFO", "CLIENT LIST", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER NODES", "CLUSTER REPLICAS", "CLUSTER SHARDS",
+	"CLUSTER SLOTS", "COMMAND", "CONFIG GET", "DBSIZE", "INFO", "LASTSAVE", "LATENCY LATEST", "MEMORY STATS", "PING", "ROLE", "SENTINEL CKQUORUM",
+	"SENTINEL GET-MASTER-ADDR-BY-NAME", "SENTINEL MASTER", "SENTINEL MASTERS", "SENTINEL MYID", "SENTINEL REPLICAS", "SENTINEL SENTINELS", "SLOWLOG GET", "TIME", "WAIT",
+}
+
+func commandName(command []any) (name string, asks bool) {
+	name = strings.ToUpper(fmt.Sprint(command[0]))
+	if len(command) > 1 && slices.Contains(twoWords, name) {
+		name += " " + strings.ToUpper(fmt.Sprint(command[1]))
+	}
+	probes := strings.HasPrefix(name, "EVAL") && len(command) > 1 && command[1] == "return 0"
+	return name, probes || slices.Contains(asking, name)
+}

@@ -1,0 +1,110 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// RedisFaultReconciler injects faults, undoes them, and measures what they did.
+type RedisFaultReconciler struct {
+	Client   client.Client
+	Live     client.Reader // reads past the cache
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	Sessions *Sessions
+	Servers  topology.Servers
+	Home     string // the operator's own namespace; its annotation stops all faults. "" = none does
+
+	witnesses sync.Map // of faults under way, by UID: *witness
+	tries     sync.Map // when an injection or an undoing that is not complete was last called, by UID: time.Time
+}
+
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
+// What has no namespace stands in config/rbac/cluster_role.yaml.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;patch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+// +kubebuilder:rbac:groups=chaos-mesh.org,resources=podchaos;networkchaos;iochaos;stresschaos;timechaos,verbs=get;list;create;delete
+
+// Reconcile brings one fault a step further.
+func (r *RedisFaultReconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	scope, err := r.observe(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := lifecycle.NextForFault(scope.seen, r.Clock.Now())
+	if pause := r.pause(scope, decision); pause > 0 {
+		return ctrl.Result{RequeueAfter: pause}, nil
+	}
+	outcome := r.perform(ctx, scope, decision)
+	r.tried(scope, decision, outcome)
+	if outcome.deleted {
+		return ctrl.Result{}, outcome.err
+	}
+	if err := r.report(ctx, scope, decision, outcome); err != nil {
+		return refused(err)
+	}
+	return requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+}
+
+// SetupWithManager registers the controller: it looks again when a load test or a pod changes that a fault has to do with.
+func (r *RedisFaultReconciler) SetupWithManager(mgr ctrl.Manager) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.RedisFault{}).
+		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.faultsOfLoadTest)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.faultsOfPod)).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.faultsOfNamespace)).
+		Named("redisfault").
+		WithOptions(options()).
+		Complete(r)
+}
+
+func (r *RedisFaultReconciler) faultsOfLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
+	return r.some(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return loadTestName(f) == test.GetName() && (!isFinished(f.Status.Conditions) || lossesUnknown(f))
+	})
+}
+
+// faultsOfPod is the faults whose recovery a pod may be part of: every injected one that is not over.
+func (r *RedisFaultReconciler) faultsOfPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
+		return nil
+	}
+	return r.some(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return f.Status.InjectedAt != nil && !isFinished(f.Status.Conditions)
+	})
+}
+
+func (r *RedisFaultReconciler) some(ctx context.Context, namespace string, concerned func(*v1alpha1.RedisFault) bool) []reconcile.Request {
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil // the fault looks again by itself twice a second
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if f := &all.Items[i]; concerned(f) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)})
+		}
+	}
+	return requests
+}

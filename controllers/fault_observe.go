@@ -1,0 +1,383 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// defaultSteadyFor is how long the throughput must have been steady where a trigger says nothing.
+const defaultSteadyFor = 10 * time.Second
+
+// faultScope is everything that one reconcile knows of a fault. It is filled once, before anything is decided.
+type faultScope struct {
+	fault     *v1alpha1.RedisFault    // as read; its status is what will be written
+	before    *v1alpha1.RedisFault    // as read, untouched
+	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
+	run       *run                    // of test; nil when this process does not collect it
+	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
+	around    fault.Surroundings      // filled when target is known
+	injector  fault.Injector          // fault.Unknown where this version does not know the type
+	traits    fault.Traits            // of injector
+	underWay  string                  // another fault that is recorded on the same load and not over
+	quietFrom time.Duration           // from here on, counted from the load's start, the record can be a baseline; 0 before the start
+	measured  *impact.Impact          // nil before the injection, or when the record is out of reach
+	recordEnd time.Duration           // end of the record, from the load's start
+	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
+	podsRead  bool                    // pods is what there is; never in the reconcile that injects
+	podsAt    time.Time               // when they were
+	seen      lifecycle.Fault
+}
+
+func (r *RedisFaultReconciler) observe(ctx context.Context, key client.ObjectKey) (*faultScope, error) {
+	f := &v1alpha1.RedisFault{}
+	if err := r.Client.Get(ctx, key, f); err != nil {
+		return nil, err
+	}
+	s := &faultScope{fault: f, before: f.DeepCopy()}
+	s.seen = lifecycle.Fault{
+		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
+		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: seconds(f.Spec.TTLSecondsAfterFinished),
+		Finished: isFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
+		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
+		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, Undoing: f.Status.RevertingSince != nil,
+	}
+	if f.Status.CompletionTime != nil {
+		s.seen.CompletedAt = f.Status.CompletionTime.Time
+	}
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
+		s.seen.Trouble = &lifecycle.Problem{Reason: c.Reason, Message: c.Message}
+		s.seen.TroubleSince = c.LastTransitionTime.Time
+	}
+	observeRecords(s)
+	if s.seen.Finished {
+		return s, r.observeLosses(ctx, s)
+	}
+	if err := r.observeStop(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeLoad(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeTarget(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeQuiet(ctx, s); err != nil {
+		return nil, err
+	}
+	r.observeTrigger(s)
+	r.observeImpact(ctx, s)
+	return s, nil
+}
+
+// observeRecords reads back what was stored of the targets.
+func observeRecords(s *faultScope) {
+	status := &s.fault.Status
+	s.seen.Recorded = status.StartTime != nil && len(status.Targets) > 0
+	if !s.seen.Recorded {
+		return
+	}
+	s.seen.RecordedAt = status.StartTime.Time
+	s.seen.InjectedAll, s.seen.RevertedAll = true, true
+	var failures []string
+	for _, t := range status.Targets {
+		complete := t.InjectedAt != nil && t.ActiveAt != nil
+		s.seen.InjectedAny = s.seen.InjectedAny || t.InjectedAt != nil
+		s.seen.InjectedAll = s.seen.InjectedAll && complete
+		s.seen.RevertedAll = s.seen.RevertedAll && (t.RevertedAt != nil || t.RevertGivenUp)
+		s.seen.Progress = cmp.Or(s.seen.Progress, t.Progress)
+		if !complete && t.LastError != "" {
+			s.seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
+		}
+		if complete && t.ActiveAt.After(s.seen.ActiveAt) {
+			s.seen.ActiveAt = t.ActiveAt.Time
+		}
+		if t.RevertGivenUp {
+			failures = append(failures, fmt.Sprintf("pod %s: %s; by hand: %s", t.Pod, t.LastError, t.ByHand))
+		}
+	}
+	s.seen.RevertFailed = strings.Join(failures, "; ")
+	if status.InjectedAt != nil {
+		s.seen.InjectedAt = status.InjectedAt.Time
+	}
+}
+
+// observeLoad says where the load stands.
+func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) error {
+	test := &v1alpha1.RedisLoadTest{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: s.seen.LoadName}, test)
+	if apierrors.IsNotFound(err) || (err == nil && test.DeletionTimestamp != nil) {
+		s.seen.Load = lifecycle.LoadMissing
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
+		s.seen.Load = lifecycle.LoadForeign
+		return nil
+	}
+	if began := s.fault.Status.LoadStartTime; s.seen.Recorded && began != nil && !began.Equal(test.Status.StartTime) {
+		s.seen.Load = lifecycle.LoadMissing // the run that measured is over: this is another of the same name
+		return nil
+	}
+	s.test, s.run = test, r.Sessions.find(test.UID)
+	complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete)
+	if complete != nil {
+		s.seen.LoadMessage = complete.Reason
+	}
+	switch {
+	case test.Spec.Load.Search != nil:
+		s.seen.Load = lifecycle.LoadPending
+		s.seen.Problem = &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
+			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so that no fault can be measured by it", test.Name)}
+		return nil
+	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
+		s.seen.Load = lifecycle.LoadFailed
+		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
+		return nil
+	case complete != nil && complete.Status == metav1.ConditionTrue:
+		s.seen.Load = lifecycle.LoadEnded
+		return nil
+	case test.Status.StartTime == nil || s.run == nil || !s.run.begun.Load():
+		s.seen.Load = lifecycle.LoadPending
+		return nil
+	}
+	measuredFrom := measuredFrom(test)
+	s.seen.LoadStart = test.Status.StartTime.Time
+	s.seen.WarmUntil = s.seen.LoadStart.Add(measuredFrom)
+	s.seen.Load = lifecycle.LoadRunning
+	if s.run.session.Status().Finished {
+		s.seen.Load = lifecycle.LoadEnded
+	} else if r.Clock.Now().Before(s.seen.WarmUntil) {
+		s.seen.Load = lifecycle.LoadPending
+	}
+	return nil
+}
+
+// observeTarget prepares what an injection acts on. Missing Secrets count only before the records are stored.
+func (r *RedisFaultReconciler) observeTarget(ctx context.Context, s *faultScope) error {
+	s.around = fault.Surroundings{
+		Namespace: s.fault.Namespace, Owner: *metav1.NewControllerRef(s.fault, v1alpha1.GroupVersion.WithKind("RedisFault")),
+		Cluster: r.Client, Live: r.Live, Servers: r.Servers,
+	}
+	s.target = s.fault.Spec.Target
+	switch {
+	case s.target != nil:
+	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be gone before the fault is undone
+		s.target = s.fault.Status.Target
+	case s.test != nil:
+		s.target = &s.test.Spec.Target
+	}
+	s.around.Target, s.around.LoadTest = s.target, s.seen.LoadName
+	if s.target != nil {
+		login, err := fault.LoginFor(ctx, r.Client, s.fault.Namespace, s.target)
+		if err := s.trouble(err); err != nil {
+			return err
+		}
+		s.around.Login = login
+		if err := s.trouble(fault.SentinelsOf(ctx, r.Client, &s.around, s.target)); err != nil {
+			return err
+		}
+	}
+	injector, err := fault.For(&s.fault.Spec, s.around)
+	if problem, err := asProblem(err); err != nil {
+		return err
+	} else if problem != nil {
+		// A type that only another version of the operator knows. What that one recorded cannot be undone here: say so, touch nothing.
+		s.seen.Problem, injector = problem, fault.Unknown{Problem: problem}
+	}
+	s.injector, s.traits = injector, injector.Traits()
+	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
+	_, s.seen.Kept = injector.(fault.Keeper)
+	return nil
+}
+
+// trouble keeps why something could not be read, if that is a Problem. Once a fault is recorded every reason is: nothing may keep it from being
+// undone, and what needs the missing thing fails by itself, in bounded time.
+func (s *faultScope) trouble(err error) error {
+	problem, err := asProblem(err)
+	if err != nil && s.seen.Recorded {
+		problem, err = &lifecycle.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: err.Error()}, nil
+	}
+	if problem != nil {
+		s.seen.Problem = problem
+	}
+	return err
+}
+
+// observeQuiet says where a baseline may begin: after warm-up, and after every earlier fault on the same load was over. The outage of
+// one fault would make the next one's baseline unsteady.
+func (r *RedisFaultReconciler) observeQuiet(ctx context.Context, s *faultScope) error {
+	if s.test == nil || s.test.Status.StartTime == nil {
+		return nil
+	}
+	s.quietFrom = measuredFrom(s.test)
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+		return err
+	}
+	injected := s.fault.Status.InjectedAt
+	for i := range all.Items {
+		other := &all.Items[i].Status
+		if all.Items[i].UID == s.fault.UID || other.LoadTest != s.test.Name || !other.LoadStartTime.Equal(s.test.Status.StartTime) {
+			continue
+		}
+		if other.StartTime != nil && other.CompletionTime == nil && all.Items[i].DeletionTimestamp == nil {
+			s.underWay = all.Items[i].Name
+		}
+		if other.InjectedAt == nil || other.CompletionTime == nil {
+			continue
+		}
+		if injected == nil || other.CompletionTime.Before(injected) {
+			s.quietFrom = max(s.quietFrom, other.CompletionTime.Sub(s.test.Status.StartTime.Time))
+		}
+	}
+	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steadiness begins there, too
+	return nil
+}
+
+// observeTrigger says whether the moment has come.
+func (r *RedisFaultReconciler) observeTrigger(s *faultScope) {
+	trigger := &s.fault.Spec.Trigger
+	s.seen.SteadyFor, s.seen.SteadyWithin = defaultSteadyFor, trigger.Timeout.Duration
+	if s.seen.SteadyWithin == 0 {
+		s.seen.SteadyWithin = 5 * time.Minute
+	}
+	if trigger.After != nil {
+		s.seen.After = &trigger.After.Duration
+		return
+	}
+	if trigger.SteadyFor != nil {
+		s.seen.SteadyFor = trigger.SteadyFor.Duration
+	}
+	if s.seen.Recorded || s.seen.Load != lifecycle.LoadRunning {
+		return
+	}
+	if s.underWay != "" {
+		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is under way on the same load", s.underWay)
+		return
+	}
+	s.run.read(func(series *sample.Series) {
+		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom)
+	})
+}
+
+// observeImpact measures what clients have lived through so far, and finds the pods that the timeline speaks of.
+func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope) {
+	if s.fault.Status.InjectedAt == nil {
+		return
+	}
+	deadline := s.fault.Spec.RecoveryDeadline.Duration
+	if deadline == 0 {
+		deadline = 2 * time.Minute
+	}
+	if stays := s.stay(r.Clock.Now()); stays > 0 { // recovery begins when a lasting fault is undone
+		deadline += stays
+	}
+	s.seen.SettleWithin = deadline + sustainFor
+	read := s.test != nil && s.run.read(func(series *sample.Series) {
+		start := s.test.Status.StartTime.Time
+		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
+		seen := effectSeen(&s.fault.Status, s.traits)
+		if !seen.IsZero() {
+			f.SeenAt = seen.Sub(start)
+		}
+		options := impact.Options{MeasuredFrom: s.quietFrom}
+		measured := impact.Analyze(series, f, options)
+		s.measured, s.recordEnd = &measured, series.End()
+		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
+	})
+	if read {
+		s.doubtClocks()
+	} else {
+		// Waiting cannot bring the record back once the load is over; before that the session may only have to resume.
+		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
+	}
+	if s.target == nil {
+		return
+	}
+	pods, err := fault.AllPods(ctx, fault.Surroundings{Namespace: s.fault.Namespace, Live: r.Client}, s.target)
+	if err != nil { // a Service that was deleted meanwhile, or may not be read any more: nothing can be said of the pods
+		return
+	}
+	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.concerns(&p) })
+	s.podsRead, s.podsAt = true, r.Clock.Now()
+}
+
+// stay is how long the fault was there from its injection, or will have been: 0 for one that leaves nothing.
+func (s *faultScope) stay(now time.Time) time.Duration {
+	status := &s.fault.Status
+	switch {
+	case s.traits.Lasts == 0 && !s.traits.RollsPods:
+		return 0
+	case status.RevertedAt != nil:
+		return status.RevertedAt.Sub(status.InjectedAt.Time)
+	case s.seen.InjectedAll:
+		return max(s.seen.ActiveAt.Add(s.traits.Lasts).Sub(status.InjectedAt.Time), now.Sub(status.InjectedAt.Time))
+	}
+	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
+}
+
+// doubtClocks adds a doubt where the operator's clock is another than the one that t0 was noted by.
+func (s *faultScope) doubtClocks() {
+	if shift := s.run.session.Status().ClockShift; shift.Abs() > maxSkew {
+		s.measured.Doubts = append(s.measured.Doubts, impact.Doubt{Reason: "ClockShift",
+			Message: fmt.Sprintf("the operator's clock moved by %s against the load pods' during the run", report.Duration(shift))})
+	}
+}
+
+// concerns says whether a pod is one that was hit, or was created since.
+func (s *faultScope) concerns(pod *corev1.Pod) bool {
+	if !pod.CreationTimestamp.Time.Before(s.fault.Status.InjectedAt.Time.Truncate(time.Second)) {
+		return true
+	}
+	return slices.ContainsFunc(s.fault.Status.Targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == pod.Name })
+}
+
+// loadTestName is the load test that measures a fault.
+func loadTestName(f *v1alpha1.RedisFault) string {
+	if f.Spec.LoadTestRef != nil {
+		return f.Spec.LoadTestRef.Name
+	}
+	return children.ProbeName(f.Name)
+}
+
+// measuredFrom is the end of a test's ramp-up and warm-up, from its start.
+func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
+	var d time.Duration
+	for _, part := range []*metav1.Duration{test.Spec.Load.RampUp, test.Spec.Load.WarmUp} {
+		if part != nil {
+			d += part.Duration
+		}
+	}
+	return d
+}
+
+// asProblem takes a Problem out of an error; other errors come back as they are.
+func asProblem(err error) (*lifecycle.Problem, error) {
+	var problem *lifecycle.Problem
+	if errors.As(err, &problem) {
+		return problem, nil
+	}
+	return nil, err
+}

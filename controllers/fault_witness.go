@@ -1,0 +1,64 @@
+package controllers
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/internal/fault"
+)
+
+// watch has the servers of a fault's target looked at from before the injection on. That it cannot is no reason not to inject.
+func (r *RedisFaultReconciler) watch(s *faultScope) {
+	if _, running := r.witnesses.Load(s.fault.UID); running || s.target == nil {
+		return
+	}
+	// It outlives this reconcile. Its end is finish, or this limit where the object goes without one.
+	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
+	w, err := fault.Watch(ctx, s.around, s.target)
+	if err != nil {
+		cancel()
+		return
+	}
+	r.witnesses.Store(s.fault.UID, &witness{Witness: w, cancel: cancel})
+	w.AwaitLook() // what was before must be known: one look takes milliseconds
+}
+
+type witness struct {
+	*fault.Witness
+	cancel context.CancelFunc
+}
+
+func (r *RedisFaultReconciler) unwatch(uid types.UID) {
+	if w, running := r.witnesses.LoadAndDelete(uid); running {
+		w.(*witness).cancel()
+	}
+}
+
+// sightings puts what the witness and the injector saw into the timeline.
+func (r *RedisFaultReconciler) sightings(ctx context.Context, s *faultScope) {
+	status := &s.fault.Status
+	if status.InjectedAt == nil {
+		return
+	}
+	var all []fault.Sighting
+	if w, running := r.witnesses.Load(s.fault.UID); running {
+		all = w.(*witness).Seen()
+	}
+	if follower, ok := s.injector.(fault.Follower); ok {
+		ctx, cancel := context.WithTimeout(ctx, fault.AskTimeout)
+		defer cancel()
+		for i := range status.Targets {
+			all = append(all, follower.Follow(ctx, &status.Targets[i])...)
+		}
+	}
+	for _, seen := range all {
+		at := seen.At
+		if seen.Coarse {
+			at = within(r.Clock.Now(), metav1.NewTime(at))
+		}
+		once(status, at, seen.Event, seen.Object, seen.Message)
+	}
+}

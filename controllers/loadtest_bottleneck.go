@@ -1,0 +1,37 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// observeLimit asks for the CPU limit of Redis' containers once the record is complete. No client of Redis can see it. Without it the bottleneck CPULimit
+// is not looked for, so that it is no reason to wait.
+func (r *RedisLoadTestReconciler) observeLimit(ctx context.Context, s *loadTestScope) error {
+	if target := &s.test.Spec.Target; !s.session.Finished || (target.PodSelector == nil && target.Service == nil) {
+		return nil
+	}
+	limit, err := fault.CPULimit(ctx, fault.Surroundings{Namespace: s.test.Namespace, Live: r.Live}, &s.test.Spec.Target)
+	if _, problem := errors.AsType[*lifecycle.Problem](err); problem {
+		return nil // no pod is known: a Service without a selector, say, or Redis is down
+	}
+	s.serverCPULimit = limit
+	return err
+}
+
+// setBottleneck names what limited the complete record; of a search, what kept the next rate from meeting the objectives.
+func (s *loadTestScope) setBottleneck(series *sample.Series) {
+	in := bottleneck.Of(s.plan, series)
+	in.Without, in.ServerCPULimit = s.faultWindows(), s.serverCPULimit
+	if s.searching != nil {
+		in.Without = s.plan.Shape.Search.Elsewhere(s.searching.trials)
+	}
+	s.bottleneck = bottleneck.Find(in)
+	s.test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(s.bottleneck.Component), Evidence: limited(s.bottleneck.Evidence, 512)}
+}

@@ -1,0 +1,368 @@
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/verdict"
+)
+
+// trendWidth is how many characters the throughput is drawn with.
+const trendWidth = 20
+
+// maxSkew is how far the pods' starts may lie apart, or a clock be off, before their records are no longer one.
+const maxSkew = 50 * time.Millisecond
+
+// report writes what was observed and decided into the status, once, and then tells it as events.
+func (r *RedisLoadTestReconciler) report(ctx context.Context, s *loadTestScope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
+	if s.seen.Finished {
+		r.Sessions.drop(s.test.UID)
+		return nil
+	}
+	status := &s.test.Status
+	status.ObservedGeneration = s.test.Generation
+	if s.plan != nil && d.Action != lifecycle.LoadTestSuspend {
+		r.setAgents(s)
+	}
+	s.setFigures(r.Clock.Now(), o.ended)
+	s.setVerification()
+	if o.ended {
+		now := metav1.NewMicroTime(r.Clock.Now())
+		status.CompletionTime = &now
+		if err := s.setResults(ctx, resultsStore{client: r.Client, test: s.test}); err != nil {
+			return err
+		}
+		if !o.failed {
+			s.judge(d.Reason)
+		}
+	}
+	s.setConditions(d, o)
+	if !r.due(s) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(), onto(s.before)); err != nil {
+		return err
+	}
+	r.tell(s)
+	if o.ended {
+		r.Sessions.drop(s.test.UID)
+	}
+	return nil
+}
+
+// due says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
+func (r *RedisLoadTestReconciler) due(s *loadTestScope) bool {
+	before, after := &s.before.Status, &s.test.Status
+	if equality.Semantic.DeepEqual(before, after) {
+		return false
+	}
+	if len(before.Conditions) != len(after.Conditions) || before.Verdict != after.Verdict || len(before.Impacts) != len(after.Impacts) ||
+		(before.Verification == nil) != (after.Verification == nil) || judgedTrials(before.Search) != judgedTrials(after.Search) {
+		return true
+	}
+	for _, c := range after.Conditions {
+		if old := meta.FindStatusCondition(before.Conditions, c.Type); old == nil || old.Status != c.Status || old.Reason != c.Reason {
+			return true
+		}
+	}
+	return r.Sessions.due(s.run, s.test.UID, r.Clock.Now())
+}
+
+func (r *RedisLoadTestReconciler) setAgents(s *loadTestScope) {
+	status := &s.test.Status
+	status.Agents = &v1alpha1.AgentsStatus{Desired: int32(s.seen.PodsWanted), Lost: int32(len(s.lost))}
+	for _, p := range s.session.Pods {
+		if p.Reachable && !p.Gone && p.State != "" && p.State != "Preparing" {
+			status.Agents.Ready++
+		}
+	}
+	if s.session.Begun == len(s.session.Pods) && s.session.Skew >= 0 && s.session.Begun > 0 {
+		status.StartSkew = report.Duration(s.session.Skew)
+		status.ClockUncertainty = report.Duration(s.session.SkewUncertainty)
+	}
+}
+
+// setTarget says where the load goes and what answered there.
+func (s *loadTestScope) setTarget() {
+	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
+	target := &v1alpha1.TargetStatus{Addresses: addresses[:min(len(addresses), 64)], Topology: v1alpha1.TopologyStandalone}
+	if named := s.plan.Target.Topology; named != "" && named != load.TopologyAuto {
+		target.Topology = v1alpha1.Topology(named)
+	}
+	for _, p := range s.session.Pods {
+		if p.Server != nil && target.Server == "" {
+			target.Server, target.Version = p.Server.Name, p.Server.Version
+		}
+		if p.Layout != nil && target.Primaries == nil {
+			target.Topology = v1alpha1.Topology(p.Layout.Topology)
+			target.Primaries, target.Replicas = unique(p.Layout.Primaries), unique(p.Layout.Replicas)
+		}
+	}
+	s.test.Status.Target = target
+}
+
+// unique drops what stands twice and keeps the order: the lists of a status are sets.
+func unique(servers []string) []string {
+	var once []string
+	for _, s := range servers {
+		if !slices.Contains(once, s) {
+			once = append(once, s)
+		}
+	}
+	return once
+}
+
+// forget takes everything of a run out of the status.
+func (s *loadTestScope) forget() {
+	conditions := s.test.Status.Conditions
+	s.test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions, ObservedGeneration: s.test.Generation}
+}
+
+// setFigures fills everything that comes from the record.
+func (s *loadTestScope) setFigures(now time.Time, final bool) {
+	status := &s.test.Status
+	if s.plan == nil || s.seen.StartedAt.IsZero() {
+		return
+	}
+	from := s.plan.Shape.MeasuredFrom()
+	s.run.read(func(series *sample.Series) {
+		status.Progress = s.progress(series, now, final)
+		status.Trend = impact.Trend(series, trendWidth)
+		summary := s.summarize(series, final)
+		s.summary = &summary
+		status.Summary = summaryStatus(&summary)
+		status.Summary.Workload = workloadFigures(s.plan.Workload.Readings(summary.Tallies))
+		status.Redis = redisFacts(impact.Servers(series))
+		s.holes = slices.DeleteFunc(slices.Clone(series.Notes), func(note string) bool { return !strings.Contains(note, collect.HoleMark) })
+		if final {
+			if s.searching == nil { // a search falls and rises by itself
+				status.Anomalies = s.anomalies(impact.Anomalies(series, from, s.faultWindows()))
+			}
+			s.setBottleneck(series)
+		}
+	})
+	s.setImpacts()
+}
+
+func (s *loadTestScope) progress(series *sample.Series, now time.Time, final bool) string {
+	if final && s.session.Finished && !s.seen.Abort {
+		return "100%"
+	}
+	share := 0.0
+	if length := s.plan.Shape.Length(); length > 0 {
+		share = float64(now.Sub(s.seen.StartedAt)) / float64(length)
+	}
+	if n := s.plan.Shape.Requests; n > 0 {
+		total := impact.Summarize(series, 0)
+		share = max(share, float64(total.Requests)/float64(n))
+	}
+	return fmt.Sprintf("%d%%", int(100*min(max(share, 0), 1)))
+}
+
+// setImpacts copies what the faults measured, and the worst of it into the summary.
+func (s *loadTestScope) setImpacts() {
+	status := &s.test.Status
+	status.Impacts = nil
+	if status.Summary != nil {
+		status.Summary.TPSDip, status.Summary.RecoveryTime = "", ""
+	}
+	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
+	worst, slowest := -1.0, time.Duration(-1)
+	for i := range s.faults {
+		f := &s.faults[i]
+		if f.Status.InjectedAt == nil || len(status.Impacts) == 64 {
+			continue
+		}
+		status.Impacts = append(status.Impacts, v1alpha1.FaultImpact{
+			Fault: f.Name, Type: f.Spec.Type, InjectedAt: f.Status.InjectedAt, Effect: f.Status.Effect, Impact: f.Status.Impact,
+		})
+		if f.Status.Impact == nil || status.Summary == nil {
+			continue
+		}
+		figures := faultFigures(f)
+		if figures.Impact.Dip > worst {
+			worst, status.Summary.TPSDip = figures.Impact.Dip, f.Status.Impact.TPSDip
+		}
+		switch {
+		case !figures.Impact.Recovered && isFinished(f.Status.Conditions):
+			slowest, status.Summary.RecoveryTime = 1<<62, v1alpha1.ReasonNotRecovered
+		case figures.Impact.Recovered && figures.Impact.RecoveryTime > slowest:
+			slowest, status.Summary.RecoveryTime = figures.Impact.RecoveryTime, f.Status.Impact.RecoveryTime
+		}
+	}
+}
+
+// setResults says where the record lies, as it was stored.
+func (s *loadTestScope) setResults(ctx context.Context, store resultsStore) error {
+	data, err := store.Load(ctx)
+	if err != nil || len(data) == 0 {
+		return err
+	}
+	series, err := sample.DecodeSeries(data)
+	if err != nil {
+		return nil //nolint:nilerr // what is there cannot be read, now or later: then there are no results to name
+	}
+	s.test.Status.Results = &v1alpha1.ResultsReference{
+		ConfigMap: children.ResultsName(s.test.Name), Interval: report.Duration(series.Step), Note: limited(strings.Join(series.Notes, " "), 1024),
+	}
+	return nil
+}
+
+// judge sets the verdict.
+func (s *loadTestScope) judge(reason string) {
+	status := &s.test.Status
+	figures := verdict.Figures{Doubts: s.doubts(reason)}
+	if f := status.Search; f != nil && f.Done && f.Rate == 0 {
+		figures.Missed = f.Message
+	}
+	if s.summary != nil {
+		figures.Summary = *s.summary
+	}
+	for i := range s.faults {
+		if s.faults[i].Status.InjectedAt != nil && s.faults[i].Status.Impact != nil {
+			figures.Faults = append(figures.Faults, faultFigures(&s.faults[i]))
+		}
+	}
+	if v := status.Verification; v != nil {
+		figures.Lost = v.LostWrites
+	}
+	judgement := verdict.Judge(s.test.Spec.Objectives, figures)
+	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
+	state := metav1.ConditionUnknown
+	if judgement.Verdict != v1alpha1.VerdictInconclusive {
+		state = truth(judgement.Verdict == v1alpha1.VerdictPass)
+	}
+	setCondition(&status.Conditions, s.test.Generation, v1alpha1.ConditionObjectivesMet, state, judgement.Reason, judgement.Message)
+}
+
+// measuredFrom is the end of ramp-up and warm-up; 0 where there is no plan.
+func (s *loadTestScope) measuredFrom() time.Duration {
+	if s.plan == nil {
+		return 0
+	}
+	return s.plan.Shape.MeasuredFrom()
+}
+
+// doubts are reasons not to trust the run as a whole.
+func (s *loadTestScope) doubts(reason string) []impact.Doubt {
+	var doubts []impact.Doubt
+	add := func(reason, format string, args ...any) {
+		doubts = append(doubts, impact.Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
+	}
+	if reason == v1alpha1.ReasonAborted {
+		add(v1alpha1.ReasonAborted, "the load was aborted")
+	}
+	if len(s.lost) > 0 {
+		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted, strings.Join(s.seen.PodsLost, "; "))
+	}
+	// All pods record on one grid: a late beginner does harm only where the others were measured already.
+	if limit := max(maxSkew, s.measuredFrom()); s.session.Skew > limit {
+		add("StartSkew", "the load pods began %s apart (limit %s)", report.Duration(s.session.Skew), report.Duration(limit))
+	}
+	if s.session.SkewUncertainty > maxSkew {
+		add("ClockUncertainty", "the load pods' clocks are known to %s only (limit %s)", report.Duration(s.session.SkewUncertainty), report.Duration(maxSkew))
+	}
+	if shift := s.session.ClockShift; shift > maxSkew || shift < -maxSkew {
+		add("ClockShift", "the operator's clock moved by %s against the load pods' during the run", report.Duration(shift))
+	}
+	if s.bottleneck.Component == bottleneck.LoadGenerator {
+		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.bottleneck.Evidence)
+	}
+	if f := s.searching; f != nil && !f.next.Done {
+		add("SearchUnfinished", "the search did not come to its end: %s", f.message())
+	}
+	for _, hole := range s.holes {
+		add("IntervalsMissing", "%s", hole)
+	}
+	return doubts
+}
+
+func (s *loadTestScope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) {
+	status, generation := &s.test.Status, s.test.Generation
+	reason, message := d.Reason, d.Message
+	if o.err != nil {
+		message = o.err.Error()
+	}
+	if o.problem != nil {
+		reason, message = o.problem.Reason, o.problem.Message
+	}
+	if o.ended && !o.failed {
+		message = s.plain(d.Message)
+	}
+	setStanding(&status.Conditions, generation, standing{
+		complete: o.ended && !o.failed, failed: o.ended && o.failed,
+		suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil || d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended,
+		reason:    reason, message: cmp.Or(message, "the load test has ended"),
+	})
+	switch {
+	case s.seen.Problem != nil:
+		setCondition(&status.Conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.seen.Problem.Reason, s.seen.Problem.Message)
+	case s.plan != nil:
+		setCondition(&status.Conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets are there")
+	default:
+		setCondition(&status.Conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not looked at yet")
+	}
+	ready := !s.seen.StartedAt.IsZero() || (s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
+	explained := message
+	if ready {
+		explained = fmt.Sprintf("all %d load pods were connected to Redis", s.seen.PodsWanted)
+	}
+	setCondition(&status.Conditions, generation, v1alpha1.ConditionLoadReady, truth(ready), reason, explained)
+	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil || !o.ended || o.failed {
+		setCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "judged when the test is complete")
+	}
+}
+
+// plain says in one sentence how the test went.
+func (s *loadTestScope) plain(why string) string {
+	status := &s.test.Status
+	if status.Summary == nil {
+		return why
+	}
+	text := fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Summary.Throughput, status.Summary.Errors)
+	if status.Summary.Latency != nil {
+		text += ", p99 " + status.Summary.Latency.P99
+	}
+	if status.Search != nil && status.Search.Message != "" {
+		text = status.Search.Message + "; " + text
+	}
+	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && status.Verdict != "" {
+		text += fmt.Sprintf("; %s: %s", status.Verdict, c.Message)
+	}
+	if why != "" {
+		text = why + "; " + text
+	}
+	return text
+}
+
+// tell turns what was just stored into events.
+func (r *RedisLoadTestReconciler) tell(s *loadTestScope) {
+	c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete)
+	old := meta.FindStatusCondition(s.before.Status.Conditions, v1alpha1.ConditionComplete)
+	if c == nil || (old != nil && old.Reason == c.Reason && old.Status == c.Status) {
+		return
+	}
+	kind := corev1.EventTypeNormal
+	if meta.IsStatusConditionTrue(s.test.Status.Conditions, v1alpha1.ConditionFailed) || s.seen.Problem != nil {
+		kind = corev1.EventTypeWarning
+	}
+	r.Recorder.Eventf(s.test, nil, kind, c.Reason, "Reconcile", "%s", limited(c.Message, 1000))
+}

@@ -1,0 +1,239 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// talkTimeout bounds what one reconcile says to the load pods: a pod that does not answer must not hold the others' tests.
+const talkTimeout = 5 * time.Second
+
+// storePatience is how long a finished test tries to store its record.
+const storePatience = 2 * time.Minute
+
+// outcome is what a step came to.
+type outcome struct {
+	again   bool               // look again at once
+	deleted bool               // the object is no more
+	problem *lifecycle.Problem // found by the step: shown, and tried again
+	ended   bool               // the object is over: figures and conditions are final
+	failed  bool               // with ended: it failed
+	err     error              // try again later
+}
+
+// perform does the one thing that was decided.
+func (r *RedisLoadTestReconciler) perform(ctx context.Context, s *loadTestScope, d lifecycle.Decision[lifecycle.LoadTestAction]) outcome {
+	r.loseForGood(s)
+	switch d.Action {
+	case lifecycle.LoadTestPrepare:
+		return r.prepare(ctx, s)
+	case lifecycle.LoadTestStart:
+		return r.start(ctx, s)
+	case lifecycle.LoadTestResend:
+		return r.resend(ctx, s)
+	case lifecycle.LoadTestStep:
+		return r.step(ctx, s)
+	case lifecycle.LoadTestStop:
+		return r.stop(ctx, s)
+	case lifecycle.LoadTestFinish:
+		return r.finish(ctx, s)
+	case lifecycle.LoadTestFail:
+		return r.fail(ctx, s)
+	case lifecycle.LoadTestSuspend:
+		return r.suspend(ctx, s)
+	case lifecycle.LoadTestExpire:
+		return r.expire(ctx, s)
+	}
+	return outcome{}
+}
+
+// prepare makes what is missing: the credentials, the plan, the Job. A Job that is still going away is waited for.
+func (r *RedisLoadTestReconciler) prepare(ctx context.Context, s *loadTestScope) outcome {
+	if s.stale {
+		return outcome{again: true, err: r.discard(ctx, s)}
+	}
+	credentials, err := agent.NewCredentials()
+	if err != nil {
+		return outcome{err: err}
+	}
+	plan, err := children.PlanConfigMap(s.test, s.plan)
+	if err != nil {
+		return outcome{err: err}
+	}
+	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image)} {
+		if err := r.createOwned(ctx, s.test, child); err != nil {
+			return outcome{err: err}
+		}
+	}
+	return outcome{}
+}
+
+// createOwned creates a child, or finds it made. One of the same name that belongs to another object, such as a deleted test of
+// the same name, must go first.
+func (r *RedisLoadTestReconciler) createOwned(ctx context.Context, owner, child client.Object) error {
+	found := child.DeepCopyObject().(client.Object)
+	err := r.Live.Get(ctx, client.ObjectKeyFromObject(child), found)
+	if apierrors.IsNotFound(err) {
+		return r.Client.Create(ctx, child)
+	}
+	if err != nil {
+		return err
+	}
+	if !metav1.IsControlledBy(found, owner) || found.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("%T %s belongs to another object or is being deleted: waiting until it is gone", child, child.GetName())
+	}
+	return nil
+}
+
+// start stores the start instant and then sends it. The instant lies far enough ahead for all pods to be told.
+func (r *RedisLoadTestReconciler) start(ctx context.Context, s *loadTestScope) outcome {
+	at := r.Clock.Now().Add(lifecycle.StartLead)
+	// What is stored has microseconds: what is sent must be the same instant.
+	at = at.Add(-time.Duration(at.Nanosecond() % 1000))
+	s.test.Status.StartTime, s.test.Status.Search = &metav1.MicroTime{Time: at}, nil
+	s.seen.StartedAt = at
+	s.setTarget()
+	if err := r.storeStatus(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	if s.run.begun.Load() { // the session holds an instant that passed unsent: another one takes up the new instant
+		r.Sessions.drop(s.test.UID)
+		s.run = nil
+		return outcome{again: true}
+	}
+	return r.resend(ctx, s)
+}
+
+func (r *RedisLoadTestReconciler) resend(ctx context.Context, s *loadTestScope) outcome {
+	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
+	defer cancel()
+	if err := s.run.session.Start(ctx, s.seen.StartedAt); err != nil {
+		return outcome{err: err}
+	}
+	s.run.begun.Store(true)
+	return outcome{again: true}
+}
+
+// stop tells the pods to end the load; their records are pulled as at a normal end.
+func (r *RedisLoadTestReconciler) stop(ctx context.Context, s *loadTestScope) outcome {
+	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
+	defer cancel()
+	err := s.run.session.Stop(ctx)
+	s.run.stopped = err == nil
+	return outcome{again: err == nil, err: err}
+}
+
+// loseForGood tells the session which pods will not come back, so that the record of the others can be completed.
+func (r *RedisLoadTestReconciler) loseForGood(s *loadTestScope) {
+	for index := range s.lost {
+		s.run.session.Lose(index)
+	}
+}
+
+// finish stores the record and lets the pods go; the figures follow in the status.
+func (r *RedisLoadTestReconciler) finish(ctx context.Context, s *loadTestScope) outcome {
+	if s.run == nil || !s.run.begun.Load() {
+		if err := r.deleteJob(ctx, s); err != nil {
+			return outcome{err: err}
+		}
+		return outcome{ended: true}
+	}
+	talk, cancel := context.WithTimeout(ctx, talkTimeout)
+	defer cancel()
+	err := s.run.session.Release(talk)
+	if why := s.run.session.Status().StoreError; err != nil && why != "" {
+		if r.Clock.Since(s.run.endedAt) < storePatience {
+			return outcome{err: err} // without the record there is no result: try again
+		}
+		return r.giveUp(ctx, s, &lifecycle.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
+	}
+	if err != nil {
+		ctrl.LoggerFrom(ctx).Info("a load pod did not hear that it may go", "error", err.Error())
+	}
+	if s.seen.Abort || len(s.lost) > 0 { // a pod that counts as lost may still load Redis
+		if err := r.deleteJob(ctx, s); err != nil {
+			return outcome{err: err}
+		}
+	}
+	return outcome{ended: true}
+}
+
+// fail ends the load and stores what there is. What cannot be done any more is let be: the Job's deletion ends the pods in any case.
+func (r *RedisLoadTestReconciler) fail(ctx context.Context, s *loadTestScope) outcome {
+	if s.run != nil && s.run.begun.Load() {
+		for _, tell := range []func(context.Context) error{s.run.session.Stop, s.run.session.Release} {
+			talk, cancel := context.WithTimeout(ctx, talkTimeout)
+			if err := tell(talk); err != nil {
+				ctrl.LoggerFrom(ctx).Info("a load pod did not hear that the test has failed", "error", err.Error())
+			}
+			cancel()
+		}
+	}
+	return r.giveUp(ctx, s, nil)
+}
+
+func (r *RedisLoadTestReconciler) giveUp(ctx context.Context, s *loadTestScope, why *lifecycle.Problem) outcome {
+	if err := r.deleteJob(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	return outcome{ended: true, failed: true, problem: why}
+}
+
+// suspend forgets the run, as a suspended Job forgets its pods.
+func (r *RedisLoadTestReconciler) suspend(ctx context.Context, s *loadTestScope) outcome {
+	if err := r.discard(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	s.forget()
+	return outcome{}
+}
+
+// discard deletes the load pods with their plan and their record. The credentials stay: they belong to the test, not to a run of it.
+func (r *RedisLoadTestReconciler) discard(ctx context.Context, s *loadTestScope) error {
+	r.Sessions.drop(s.test.UID) // first: it would store the record again
+	s.run = nil
+	if err := r.deleteJob(ctx, s); err != nil {
+		return err
+	}
+	for _, name := range []string{children.ResultsName(s.test.Name), children.PlanName(s.test.Name)} {
+		if err := r.deleteOwned(ctx, s.test, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: name}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *RedisLoadTestReconciler) expire(ctx context.Context, s *loadTestScope) outcome {
+	uid := s.test.UID
+	err := r.Client.Delete(ctx, s.test, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return outcome{deleted: true, err: client.IgnoreNotFound(err)}
+}
+
+func (r *RedisLoadTestReconciler) deleteJob(ctx context.Context, s *loadTestScope) error {
+	return r.deleteOwned(ctx, s.test, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: children.LoadJobName(s.test.Name)}})
+}
+
+// deleteOwned deletes a child, if it is there and is the owner's: a name alone proves nothing.
+func (r *RedisLoadTestReconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
+	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if !metav1.IsControlledBy(child, owner) {
+		return nil
+	}
+	uid := child.GetUID()
+	return client.IgnoreNotFound(r.Client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+}

@@ -1,0 +1,208 @@
+//go:build integration
+
+package controllers
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// standingOf is what kstatus makes of an object, as kubectl plugins and Flux see it.
+func standingOf(t *testing.T, object client.Object) status.Status {
+	t.Helper()
+	object.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Any"))
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := status.Compute(&unstructured.Unstructured{Object: content})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result.Status
+}
+
+// writes keeps the statuses that an operator wrote.
+type writes struct {
+	mu   sync.Mutex
+	list []write
+}
+
+func (w *writes) add(one write) {
+	if one.verb == "patch-status" {
+		one.object = one.object.DeepCopyObject().(client.Object)
+		w.mu.Lock()
+		w.list = append(w.list, one)
+		w.mu.Unlock()
+	}
+}
+
+// moving are the instants of writes that changed neither a condition's status or reason nor anything that is set once.
+func (w *writes) moving() []time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var found []time.Time
+	before := ""
+	for _, one := range w.list {
+		test, ok := one.object.(*v1alpha1.RedisLoadTest)
+		if !ok {
+			continue
+		}
+		mark := string(test.Status.Verdict) + strconv.FormatBool(test.Status.StartTime != nil) + strconv.Itoa(len(test.Status.Impacts))
+		for _, c := range test.Status.Conditions {
+			mark += c.Type + string(c.Status) + c.Reason
+		}
+		if mark == before {
+			found = append(found, one.at)
+		}
+		before = mark
+	}
+	return found
+}
+
+// A run from creation to verdict: two pods, an open loop, every figure.
+func TestCompleteRun(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	var written writes
+	o := startOperator(p, spy{after: written.add})
+	const rate, seconds = 400, 7
+	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Pods.Count = 2
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(rate)), WarmUp: length(time.Second), Duration: length(seconds * time.Second)}
+		test.Spec.Workload.Keyspace.Prefill = true
+		test.Spec.Objectives = &v1alpha1.Objectives{MinThroughput: new("300"), MaxErrorRate: new("1%"), MaxLatencyP99: length(time.Second)}
+	}))
+	waiting := p.testStands("run", 20*time.Second, v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning)
+	if got := standingOf(t, waiting); got != status.InProgressStatus {
+		t.Errorf("kstatus %s before the start", got)
+	}
+	running := p.testStands("run", 20*time.Second, v1alpha1.ReasonRunning)
+	if got := standingOf(t, running); got != status.InProgressStatus {
+		t.Errorf("kstatus %s during the run", got)
+	}
+	test := p.testEnds("run", 30*time.Second)
+	st := &test.Status
+	if got := standingOf(t, test); got != status.CurrentStatus || reason(st.Conditions) != v1alpha1.ReasonSucceeded {
+		t.Fatalf("kstatus %s, %s", got, where(st.Conditions))
+	}
+	sum := st.Summary
+	if sum == nil || sum.Latency == nil {
+		t.Fatalf("summary %+v", sum)
+	}
+	if want := int64(rate * seconds); sum.Requests < want-rate/4 || sum.Requests > want+rate/4 || sum.Errors != 0 { // a stall at the end of warm-up moves some; the whole record is exact
+		t.Errorf("%d requests, %d errors, want %d and 0", sum.Requests, sum.Errors, want)
+	}
+	if tps := number(t, sum.Throughput); tps < rate*0.95 || tps > rate*1.05 {
+		t.Errorf("throughput %s, want %d", sum.Throughput, rate)
+	}
+	if len(sum.Operations) != 2 || sum.Operations[0].Requests+sum.Operations[1].Requests != sum.Requests {
+		t.Errorf("operations %+v", sum.Operations)
+	}
+	if st.Verdict != v1alpha1.VerdictPass || len(st.Objectives) != 3 || !meta.IsStatusConditionTrue(st.Conditions, v1alpha1.ConditionObjectivesMet) {
+		t.Errorf("verdict %s, objectives %+v", st.Verdict, st.Objectives)
+	}
+	if st.Bottleneck == nil || st.Bottleneck.Component == "" || st.Bottleneck.Evidence == "" {
+		t.Errorf("bottleneck %+v", st.Bottleneck)
+	} else {
+		t.Logf("bottleneck %s: %s", st.Bottleneck.Component, st.Bottleneck.Evidence)
+	}
+	if st.Progress != "100%" || st.Agents == nil || st.Agents.Desired != 2 || st.Agents.Lost != 0 {
+		t.Errorf("progress %s, agents %+v", st.Progress, st.Agents)
+	}
+	if st.Target == nil || st.Target.Server != "redis" || !strings.HasPrefix(st.Target.Version, "7.") || !slices.Equal(st.Target.Addresses, []string{redis.address()}) {
+		t.Errorf("target %+v", st.Target)
+	}
+	if skew, err := time.ParseDuration(st.StartSkew); err != nil || skew > time.Second {
+		t.Errorf("start skew %q", st.StartSkew)
+	}
+	if st.Redis == nil || st.Redis.Restarts != 0 || st.StartTime == nil || st.CompletionTime == nil || st.ObservedGeneration != test.Generation {
+		t.Errorf("redis %+v, from %v to %v, generation %d", st.Redis, st.StartTime, st.CompletionTime, st.ObservedGeneration)
+	}
+	checkRecord(t, p, test, rate*(seconds+1))
+	p.until("the load pods have ended", 10*time.Second, func() bool { return p.podsIn(corev1.PodSucceeded) == 2 }, func() string { return "" })
+	if o.sessions.find(test.UID) != nil {
+		t.Error("the session of a finished test is kept")
+	}
+	moving := written.moving()
+	for i := 1; i < len(moving); i++ {
+		if d := moving[i].Sub(moving[i-1]); d < statusEvery-100*time.Millisecond {
+			t.Errorf("moving figures were written twice within %s", d)
+		}
+	}
+	if len(moving) < 2 || len(moving) > seconds {
+		t.Errorf("moving figures were written %d times in %d s", len(moving), seconds+1)
+	}
+	t.Logf("%d writes of the status, %d of them moving figures; skew %s ± %s", len(written.list), len(moving), st.StartSkew, st.ClockUncertainty)
+}
+
+// checkRecord reads the stored record as `redquake report` would.
+func checkRecord(t *testing.T, p *place, test *v1alpha1.RedisLoadTest, due uint64) {
+	t.Helper()
+	if test.Status.Results == nil || test.Status.Results.ConfigMap != children.ResultsName(test.Name) {
+		t.Fatalf("results %+v", test.Status.Results)
+	}
+	stored := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: test.Status.Results.ConfigMap}}
+	if !p.read(stored) {
+		t.Fatal("there is no record")
+	}
+	series, err := sample.DecodeSeries(stored.BinaryData[children.ResultsSeriesKey])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all uint64
+	for i := range series.Len() {
+		for _, op := range series.At(i).Ops {
+			all += op.Due
+		}
+	}
+	if !series.Ended() || all < due-4 || all > due+4 {
+		t.Errorf("the record has ended: %v; %d requests due, want %d", series.Ended(), all, due)
+	}
+	if d := series.Start.Sub(test.Status.StartTime.Time).Abs(); d > 0 {
+		t.Errorf("the record's start is %s off status.startTime", d)
+	}
+}
+
+// podsIn counts the load pods that are in one of these phases at one instant; without any, all of them.
+func (p *place) podsIn(phases ...corev1.PodPhase) int {
+	p.t.Helper()
+	var pods corev1.PodList
+	if err := p.client.List(p.t.Context(), &pods, client.InNamespace(p.namespace), client.HasLabels{v1alpha1.LabelLoadTest}); err != nil {
+		p.t.Fatal(err)
+	}
+	n := 0
+	for i := range pods.Items {
+		if len(phases) == 0 || slices.Contains(phases, pods.Items[i].Status.Phase) {
+			n++
+		}
+	}
+	return n
+}
+
+func number(t *testing.T, text string) float64 {
+	t.Helper()
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	if err != nil {
+		t.Errorf("%q is no number", text)
+	}
+	return n
+}

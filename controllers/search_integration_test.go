@@ -1,0 +1,167 @@
+//go:build integration
+
+package controllers
+
+import (
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// searchFor makes a search whose answer is known, whatever the machine: at most so many requests in flight, each 20 ms long, are 50/s each.
+func searchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
+	return func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Client.Connections = inFlight
+		test.Spec.Client.AddedLatency = &metav1.Duration{Duration: 20 * time.Millisecond}
+		test.Spec.Client.RequestTimeout = metav1.Duration{Duration: 500 * time.Millisecond}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Users: new(inFlight), Duration: length(5 * time.Minute), WarmUp: length(time.Second),
+			Search: &v1alpha1.LoadSearch{From: 100, To: 5000, Precision: "20%", Trial: metav1.Duration{Duration: time.Second}, Settle: metav1.Duration{Duration: 500 * time.Millisecond}},
+		}
+		test.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP50: &metav1.Duration{Duration: 60 * time.Millisecond}, MinThroughput: new("150")}
+	}
+}
+
+// checkFound checks a search over capacity requests/s that came to its end.
+func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest, capacity float64) {
+	t.Helper()
+	found := test.Status.Search
+	if found == nil {
+		t.Fatalf("no search in the status: %s", where(test.Status.Conditions))
+	}
+	for _, trial := range found.Trials {
+		t.Logf("%d/s from %v on: met %v, %s/s, p99 %s, errors %s %s", trial.Rate, trial.StartTime.Sub(test.Status.StartTime.Time), trial.Met != nil && *trial.Met,
+			trial.Throughput, trial.LatencyP99, trial.ErrorRate, trial.Message)
+	}
+	t.Log(found.Message)
+	// In flight for a little longer than 20 ms each; the machine is a busy one.
+	if !found.Done || float64(found.Rate) > capacity || float64(found.Rate) < capacity*0.5 {
+		t.Errorf("found %d/s, done %v; the capacity is %.0f/s", found.Rate, found.Done, capacity)
+	}
+	for i, trial := range found.Trials {
+		if trial.Met == nil {
+			t.Errorf("trial %d was never judged", i)
+		}
+		if i > 0 && trial.StartTime.Sub(found.Trials[i-1].StartTime.Time) < 1500*time.Millisecond {
+			t.Errorf("trial %d began %v after the one before", i, trial.StartTime.Sub(found.Trials[i-1].StartTime.Time))
+		}
+	}
+	if test.Status.Verdict != v1alpha1.VerdictPass || reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
+		t.Errorf("verdict %s: %s", test.Status.Verdict, where(test.Status.Conditions))
+	}
+	// The figures of the test are those of the rate that was found.
+	if sum := test.Status.Summary; sum == nil || sum.Requests < int64(found.Rate)*95/100 || sum.Requests > int64(found.Rate)*3 {
+		t.Errorf("the summary has %+v, found were %d/s over a second", sum, found.Rate)
+	}
+	if len(test.Status.Anomalies) > 0 {
+		t.Errorf("a search falls by itself, there are %d anomalies", len(test.Status.Anomalies))
+	}
+}
+
+func TestSearchFindsTheHighestRate(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	p.create(newLoadTest("search", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		searchFor(8)(test) // 4 in each pod
+		test.Spec.Pods.Count, test.Spec.Client.Connections = 2, 4
+	}))
+	test := p.testEnds("search", 3*time.Minute)
+	checkFound(t, test, 400)
+}
+
+// The operator dies before it has stored the third trial, and between storing and telling it, and when the second is judged; the search goes on where it was.
+func TestSearchSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	trials := func(w write, made, judged int) bool {
+		test, ok := w.object.(*v1alpha1.RedisLoadTest)
+		return ok && w.verb == "patch-status" && test.Status.Search != nil && len(test.Status.Search.Trials) == made && judgedTrials(test.Status.Search) == judged
+	}
+	for name, dies := range map[string]func(die func()) spy{
+		"before a trial is stored": func(die func()) spy {
+			return spy{before: func(w write) error {
+				if trials(w, 3, 2) {
+					die()
+					return errDead
+				}
+				return nil
+			}}
+		},
+		"before a trial is told": func(die func()) spy {
+			return spy{after: func(w write) {
+				if trials(w, 3, 2) {
+					die()
+				}
+			}}
+		},
+		"after the last is judged": func(die func()) spy {
+			return spy{after: func(w write) {
+				if test, ok := w.object.(*v1alpha1.RedisLoadTest); ok && w.verb == "patch-status" && test.Status.Search != nil && test.Status.Search.Done {
+					die()
+				}
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			redis := startRedis(p)
+			startKubelet(p, nil)
+			var died atomic.Bool
+			starts := keepRunning(p, func(self func() *operator) spy {
+				if died.Load() {
+					return spy{}
+				}
+				return dies(func() {
+					if died.CompareAndSwap(false, true) {
+						self().crash()
+					}
+				})
+			})
+			p.create(newLoadTest("search", redis.address(), searchFor(8)))
+			checkFound(t, p.testEnds("search", 3*time.Minute), 400)
+			if starts.Load() < 2 {
+				t.Errorf("%d processes: nothing died", starts.Load())
+			}
+		})
+	}
+}
+
+// What the duration cuts off has no verdict.
+func TestSearchThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	p.create(newLoadTest("short", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		searchFor(8)(test)
+		test.Spec.Load.Duration = length(4 * time.Second)
+	}))
+	short := p.testEnds("short", time.Minute)
+	if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "load.duration") {
+		t.Errorf("verdict %s, search %+v: %s", short.Status.Verdict, short.Status.Search, where(short.Status.Conditions))
+	}
+}
+
+// A fault cannot be measured by a load that rises and falls by itself.
+func TestFaultRefusesASearch(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	p.create(newLoadTest("search", redis.address(), searchFor(8)))
+	p.create(newFault("kill", "search", v1alpha1.FaultPodKill, nil))
+	f := p.faultEnds("kill", time.Minute)
+	if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
+		t.Errorf("%s", where(f.Status.Conditions))
+	}
+}

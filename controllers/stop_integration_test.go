@@ -1,0 +1,134 @@
+//go:build integration
+
+package controllers
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// annotate sets an annotation of a namespace, or takes it away.
+func (p *place) annotate(namespace, name, value string) {
+	p.t.Helper()
+	object := &corev1.Namespace{}
+	if err := p.client.Get(context.Background(), client.ObjectKey{Name: namespace}, object); err != nil {
+		p.t.Fatal(err)
+	}
+	before := object.DeepCopy()
+	object.Annotations = map[string]string{name: value}
+	if value == "" {
+		object.Annotations = nil
+	}
+	p.mustChange(p.client.Patch(context.Background(), object, client.MergeFrom(before)))
+}
+
+// A namespace whose owner forbids faults gets none.
+func TestProtectedNamespace(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	redis := startRedis(p)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	p.annotate(p.namespace, v1alpha1.AnnotationProtected, "true")
+	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+	f := p.faultEnds("kill", time.Minute)
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
+		t.Errorf("%+v", c)
+	}
+	if len(f.Status.Targets) != 0 || len(redis.podsDeleted()) != 0 {
+		t.Errorf("targets %+v, pods deleted %v", f.Status.Targets, redis.podsDeleted())
+	}
+}
+
+// The annotation of a fault's namespace, and that of the operator's own, undo an active fault at once and let no other begin.
+func TestStop(t *testing.T) {
+	t.Parallel()
+	for _, whose := range []string{"the fault's namespace", "the operator's namespace"} {
+		t.Run(whose, func(t *testing.T) {
+			t.Parallel()
+			p := newPlace(t)
+			stopped := p.namespace
+			if whose == "the operator's namespace" {
+				stopped = p.home()
+				p.mustChange(p.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: stopped}}))
+			}
+			redis := startRedis(p)
+			startKubelet(p, nil)
+			startOperator(p, spy{})
+			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+			p.create(hzFault(nil))
+			p.create(newFault("later", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
+			p.faultStands("break", time.Minute, v1alpha1.ReasonActive)
+			p.faultStands("later", time.Minute, v1alpha1.ReasonWaitingForTime)
+			if got := redis.hz(""); got != "50" {
+				t.Fatalf("hz is %s while the fault is active", got)
+			}
+			p.annotate(stopped, v1alpha1.AnnotationStop, "true")
+			p.until("the fault is undone", 5*time.Second, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
+			for _, name := range []string{"break", "later"} {
+				f := p.faultEnds(name, 10*time.Second)
+				if got := standingOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != v1alpha1.ReasonStopped {
+					t.Errorf("%s is %s to kstatus, %s", name, got, where(f.Status.Conditions))
+				}
+				if !strings.Contains(where(f.Status.Conditions), v1alpha1.AnnotationStop+" of namespace "+stopped) {
+					t.Errorf("%s does not say who stopped it: %s", name, where(f.Status.Conditions))
+				}
+			}
+			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), eventReverted) {
+				t.Errorf("undone at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
+			}
+			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+			if f := p.faultEnds("new", 10*time.Second); reason(f.Status.Conditions) != v1alpha1.ReasonStopped || len(f.Status.Targets) != 0 {
+				t.Errorf("a fault that comes while all are stopped: %s", where(f.Status.Conditions))
+			}
+			p.annotate(stopped, v1alpha1.AnnotationStop, "")
+			p.create(newFault("after", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
+			p.faultStands("after", 20*time.Second, v1alpha1.ReasonObserving)
+		})
+	}
+}
+
+// A fault that would end every copy of the data is refused unless it is allowed in so many words.
+func TestBlastRadius(t *testing.T) {
+	t.Parallel()
+	p := newPlace(t)
+	fleet := startFleet(p, 2, nil)
+	startKubelet(p, nil)
+	startOperator(p, spy{})
+	p.create(newLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Target, test.Spec.Load.Duration = redisPods(fleet.address(0)), length(time.Hour)
+	}))
+	all := func(f *v1alpha1.RedisFault) {
+		f.Spec.Trigger.After = length(0)
+		f.Spec.Select = v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
+	}
+	p.create(newFault("refused", "run", v1alpha1.FaultPodKill, all))
+	f := p.faultEnds("refused", time.Minute)
+	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
+	if c == nil || c.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(c.Message, "redis-0, redis-1") || !strings.Contains(c.Message, string(v1alpha1.AllowAllCopies)) {
+		t.Errorf("%+v", c)
+	}
+	if len(f.Status.Targets) != 0 || fleet.serversStopped() != 0 {
+		t.Errorf("targets %+v, %d servers ended", f.Status.Targets, fleet.serversStopped())
+	}
+	p.create(newFault("allowed", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+		all(f)
+		f.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowAllCopies}
+	}))
+	if f := p.faultStands("allowed", time.Minute, v1alpha1.ReasonObserving); len(f.Status.Targets) != 2 {
+		t.Errorf("targets %+v", f.Status.Targets)
+	}
+	p.until("both servers end", 10*time.Second, func() bool { return fleet.serversStopped() == 2 }, func() string { return "" })
+}
