@@ -1,0 +1,155 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/load"
+)
+
+// indexVariable is what the Job controller sets in the pods of an Indexed Job.
+const indexVariable = "JOB_COMPLETION_INDEX"
+
+// agentFlags are the flags of `redquake agent`.
+type agentFlags struct {
+	plan        string
+	credentials string
+	listen      string
+	index       int
+}
+
+func newAgent(io streams) *cobra.Command {
+	var flags agentFlags
+	cmd := &cobra.Command{
+		Use:   "agent --plan FILE --credentials DIR",
+		Short: "Be a load pod: prepare the load, wait for the start, keep the record until it is pulled",
+		Long: `Be a load pod: prepare the load, wait for the start, keep the record until it is pulled.
+
+The operator starts agents in the pods of a RedisLoadTest's Job; people rarely call this. Passwords and certificates of Redis
+are read from the files that the plan names. Logs are JSON on stderr.
+
+Exit codes:
+  0  the load ran and its record was taken
+  1  the load failed or was cut short, or nobody took its record
+  2  a flag or a file is wrong`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := flags.config(slog.New(slog.NewJSONHandler(io.err, nil)))
+			if err != nil {
+				return err
+			}
+			return serve(cmd.Context(), config)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&flags.plan, "plan", "", "`file` with the plan, as the operator wrote it (required)")
+	f.StringVar(&flags.credentials, "credentials", "", "`directory` with tls.crt, tls.key and token of this run (required)")
+	f.StringVar(&flags.listen, "listen", fmt.Sprintf(":%d", agent.Port), "`host:port` to serve HTTPS on")
+	f.IntVar(&flags.index, "index", -1, "this pod's `number` within the run, from 0 (default $"+indexVariable+")")
+	f.Lookup("index").DefValue = "0" // pflag then shows no default beside the one in the text
+	for _, name := range []string{"plan", "credentials"} {
+		_ = cmd.MarkFlagRequired(name) // fails only for a flag that does not exist
+	}
+	return cmd
+}
+
+// config reads everything that the flags name.
+func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
+	plan, err := readPlan(f.plan)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	index, err := f.podIndex(plan.Pods)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	credentials, err := readCredentials(f.credentials)
+	if err != nil {
+		return agent.Config{}, err
+	}
+	certificate, err := credentials.Certificate()
+	if err != nil {
+		return agent.Config{}, fmt.Errorf("--credentials %s: %w", f.credentials, err)
+	}
+	runner, err := load.New(plan, index)
+	if err != nil {
+		return agent.Config{}, fmt.Errorf("--plan %s: %w", f.plan, err)
+	}
+	return agent.Config{
+		Plan: plan, Pod: index, Runner: watchedRunner{runner},
+		Token: credentials.Token, Certificate: certificate,
+		Listen: f.listen,
+		Logger: logger.With("run", plan.Run, "pod", index),
+	}, nil
+}
+
+func serve(ctx context.Context, config agent.Config) error {
+	config.Logger.Info("agent begins", "listen", config.Listen, "pods", config.Plan.Pods, "addresses", config.Plan.Target.Addresses)
+	if err := agent.Serve(ctx, config); err != nil {
+		config.Logger.Error("agent ends", "error", err.Error())
+		return &failure{code: exitFailed} // told in the log
+	}
+	config.Logger.Info("agent ends")
+	return nil
+}
+
+// readPlan is strict: an agent that does not know a field would run another load than was asked for.
+func readPlan(file string) (*load.Plan, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("--plan: %w", err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.DisallowUnknownFields()
+	plan := &load.Plan{}
+	if err := decoder.Decode(plan); err != nil {
+		return nil, fmt.Errorf("--plan %s: %w (is the agent's image of another version than the operator's?)", file, err)
+	}
+	return plan, nil
+}
+
+// podIndex is --index, or what the Job controller told.
+func (f *agentFlags) podIndex(pods int) (int, error) {
+	index, from := f.index, "--index"
+	if index < 0 {
+		text := os.Getenv(indexVariable)
+		if text == "" {
+			return 0, errors.New("set --index or $" + indexVariable + ": which pod of the run is this?")
+		}
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return 0, fmt.Errorf("$%s: %q is no number", indexVariable, text)
+		}
+		index, from = n, "$"+indexVariable
+	}
+	if index < 0 || index >= pods {
+		return 0, fmt.Errorf("%s: %d is not one of the plan's %d pods, which count from 0", from, index, pods)
+	}
+	return index, nil
+}
+
+func readCredentials(dir string) (agent.Credentials, error) {
+	var c agent.Credentials
+	var token []byte
+	for key, into := range map[string]*[]byte{
+		agent.KeyCertificate: &c.CertificatePEM, agent.KeyPrivateKey: &c.PrivateKeyPEM, agent.KeyToken: &token,
+	} {
+		text, err := os.ReadFile(filepath.Join(dir, key))
+		if err != nil {
+			return agent.Credentials{}, fmt.Errorf("--credentials: %w", err)
+		}
+		*into = text
+	}
+	c.Token = string(bytes.TrimSpace(token))
+	return c, nil
+}

@@ -1,0 +1,192 @@
+//go:build integration
+
+package main
+
+import (
+	"bytes"
+	encoding "encoding/binary"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// shutDown ends a server as SHUTDOWN NOSAVE does.
+func shutDown(t *testing.T, address string) {
+	t.Helper()
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := io.WriteString(c, "SHUTDOWN NOSAVE\r\n"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// operator speaks to an agent as the operator does.
+type operator struct {
+	t       *testing.T
+	client  *http.Client
+	address string
+	token   string
+}
+
+// ask makes one request and returns the answer's code and body.
+func (o *operator) ask(method, path string, body any) (int, []byte) {
+	o.t.Helper()
+	code, answer, err := o.try(method, path, body)
+	if err != nil {
+		o.t.Fatal(err)
+	}
+	return code, answer
+}
+
+func (o *operator) try(method, path string, body any) (int, []byte, error) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return 0, nil, err
+	}
+	request, err := http.NewRequest(method, "https://"+o.address+path, bytes.NewReader(text))
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+o.token)
+	response, err := o.client.Do(request)
+	if err != nil {
+		return 0, nil, err
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, answer, err
+}
+
+// await polls the status until state, or fails with what the agent says instead.
+func (o *operator) await(p *process, state agent.State) agent.Status {
+	o.t.Helper()
+	var status agent.Status
+	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		_, body, err := o.try(http.MethodGet, agent.PathStatus, nil)
+		if err != nil {
+			continue // does not listen yet
+		}
+		if err := json.Unmarshal(body, &status); err != nil {
+			o.t.Fatalf("%v in %q", err, body)
+		}
+		if status.State == state {
+			return status
+		}
+	}
+	_ = p.cmd.Process.Kill()
+	_ = p.cmd.Wait()
+	o.t.Fatalf("the agent is %+v, want %s; its log:\n%s", status, state, p.err.String())
+	return status
+}
+
+// startAgent starts the binary as a load pod does, and an operator beside it.
+func startAgent(t *testing.T, redis string) (*process, *operator) {
+	t.Helper()
+	flags, credentials := mounted(t, agentPlan(redis))
+	trust, err := agent.ClientTLS(credentials.CertificatePEM)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := freeAddress(t)
+	p := begin(t, []string{indexVariable + "=1"}, "agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address)
+	return p, &operator{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
+}
+
+func TestAgentProcess(t *testing.T) {
+	t.Parallel()
+	p, o := startAgent(t, startRedis(t))
+	ready := o.await(p, agent.Ready)
+	if ready.Run != "run" || ready.Pod != 1 {
+		t.Errorf("the status is %+v, want pod 1 of run", ready)
+	}
+	if code, body := o.ask(http.MethodPost, agent.PathStart, agent.StartRequest{At: ready.Now + int64(300*time.Millisecond), Instance: ready.Instance}); code != http.StatusNoContent {
+		t.Fatalf("start: %d %s", code, body)
+	}
+	// Pull as it goes, acknowledging what came.
+	var seq, sent, ok uint64
+	for seq < 10 {
+		code, body := o.ask(http.MethodGet, fmt.Sprintf("%s?after=%d&ack=%d&wait=2s&instance=%s", agent.PathIntervals, seq, seq, ready.Instance), nil)
+		if code != http.StatusOK {
+			t.Fatalf("intervals: %d %s", code, body)
+		}
+		for len(body) > 0 {
+			length, n := encoding.Uvarint(body)
+			iv, err := sample.DecodeInterval(body[n : n+int(length)])
+			if err != nil {
+				t.Fatal(err)
+			}
+			body = body[n+int(length):]
+			if uint64(iv.Index) != seq {
+				t.Fatalf("interval %d came, want %d", iv.Index, seq)
+			}
+			seq++
+			sent += iv.Ops[0].Sent
+			ok += iv.Ops[0].OK
+		}
+	}
+	// The second of two pods makes half of 400/s, for one second.
+	if sent != 200 || ok != 200 {
+		t.Errorf("%d requests were sent and %d answered, want 200", sent, ok)
+	}
+	o.await(p, agent.Finished)
+	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
+		t.Fatalf("release: %d %s", code, body)
+	}
+	if code := p.code(t); code != 0 {
+		t.Errorf("exit code %d, log\n%s", code, p.err.String())
+	}
+	for line := range strings.Lines(p.err.String()) {
+		if !json.Valid([]byte(line)) || !strings.Contains(line, `"run":"run","pod":1`) {
+			t.Errorf("the log holds %q", line)
+		}
+	}
+	if strings.Contains(p.err.String(), o.token) {
+		t.Error("the token is in the log")
+	}
+}
+
+// An agent whose Redis is not there says why, until it is told that this is known.
+func TestAgentProcessFails(t *testing.T) {
+	t.Parallel()
+	p, o := startAgent(t, freeAddress(t))
+	if status := o.await(p, agent.Failed); status.Reason != "TargetUnreachable" {
+		t.Errorf("the status is %+v, want TargetUnreachable", status)
+	}
+	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
+		t.Fatalf("release: %d %s", code, body)
+	}
+	if code := p.code(t); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+}
+
+// A pod that is told to end before its load began ends, and not as a success.
+func TestAgentProcessTerminated(t *testing.T) {
+	t.Parallel()
+	p, o := startAgent(t, startRedis(t))
+	o.await(p, agent.Ready)
+	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if status := o.await(p, agent.Failed); status.Reason != agent.ReasonTerminated {
+		t.Errorf("the status is %+v, want %s", status, agent.ReasonTerminated)
+	}
+	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
+		t.Fatalf("release: %d %s", code, body)
+	}
+	if code := p.code(t); code != exitFailed {
+		t.Errorf("exit code %d, want %d", code, exitFailed)
+	}
+}

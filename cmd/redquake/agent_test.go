@@ -1,0 +1,113 @@
+package main
+
+import (
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/load"
+)
+
+// agentPlan is a plan of two pods for a Redis at address.
+func agentPlan(address string) *load.Plan {
+	return &load.Plan{
+		Run: "run", Pods: 2, Interval: 100 * time.Millisecond,
+		Target: load.Target{Addresses: []string{address}},
+		Client: load.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
+		Shape:  load.Shape{Rate: 400, Duration: time.Second},
+		Workload: load.Workload{
+			Commands: []load.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
+			Keyspace: load.Keyspace{Prefix: "rq:", Keys: 10, Distribution: load.Uniform},
+			Values:   load.Values{MinBytes: 8, MaxBytes: 8},
+		},
+	}
+}
+
+// mounted writes what a load pod has mounted and returns the flags that name it.
+func mounted(t *testing.T, plan any) (agentFlags, agent.Credentials) {
+	t.Helper()
+	credentials, err := agent.NewCredentials()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for name, data := range map[string][]byte{
+		"plan.json": text, agent.KeyCertificate: credentials.CertificatePEM, agent.KeyPrivateKey: credentials.PrivateKeyPEM,
+		agent.KeyToken: []byte(credentials.Token + "\n"),
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return agentFlags{plan: filepath.Join(dir, "plan.json"), credentials: dir, listen: "127.0.0.1:0", index: -1}, credentials
+}
+
+func TestAgentConfig(t *testing.T) {
+	flags, credentials := mounted(t, agentPlan("127.0.0.1:1"))
+	t.Setenv(indexVariable, "1")
+	config, err := flags.config(slog.Default())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Pod != 1 || config.Plan.Pods != 2 || config.Token != credentials.Token || config.Listen != "127.0.0.1:0" || config.Runner == nil {
+		t.Errorf("the config is %+v", config)
+	}
+	flags.index = 0
+	if config, err = flags.config(slog.Default()); err != nil || config.Pod != 0 {
+		t.Errorf("with --index 0 pod %d, %v", config.Pod, err)
+	}
+}
+
+func TestAgentConfigRefuses(t *testing.T) {
+	tests := []struct {
+		name, index string
+		change      func(*agentFlags)
+		want        string
+	}{
+		{"no index", "", nil, "set --index or $JOB_COMPLETION_INDEX"},
+		{"bad index", "first", nil, `$JOB_COMPLETION_INDEX: "first" is no number`},
+		{"index of another plan", "2", nil, "$JOB_COMPLETION_INDEX: 2 is not one of the plan's 2 pods"},
+		{"index flag", "0", func(f *agentFlags) { f.index = 7 }, "--index: 7 is not one of"},
+		{"no plan", "0", func(f *agentFlags) { f.plan += "x" }, "--plan: open "},
+		{"no credentials", "0", func(f *agentFlags) { f.credentials += "x" }, "--credentials: open "},
+		{"no key pair", "0", func(f *agentFlags) {
+			_ = os.WriteFile(filepath.Join(f.credentials, agent.KeyPrivateKey), []byte("x"), 0o600)
+		}, "the run's certificate: "},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			flags, _ := mounted(t, agentPlan("127.0.0.1:1"))
+			t.Setenv(indexVariable, tt.index)
+			if tt.change != nil {
+				tt.change(&flags)
+			}
+			if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v, want it to hold %q", err, tt.want)
+			}
+		})
+	}
+}
+
+// An agent that does not know all of its plan would run another load.
+func TestAgentRefusesAPlanItDoesNotKnow(t *testing.T) {
+	flags, _ := mounted(t, map[string]any{"run": "x", "pods": 1, "surprise": true})
+	t.Setenv(indexVariable, "0")
+	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), `unknown field "surprise"`) {
+		t.Errorf("the error is %v, want the unknown field", err)
+	}
+	invalid := agentPlan("127.0.0.1:1")
+	invalid.Shape = load.Shape{}
+	flags, _ = mounted(t, invalid)
+	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), "PlanInvalid: shape") {
+		t.Errorf("the error is %v, want PlanInvalid", err)
+	}
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+func newLoad(name string, io streams) *cobra.Command {
+	var flags loadFlags
+	cmd := &cobra.Command{
+		Use:     "load [-f FILE] [flags]",
+		Short:   "Load a Redis from this machine and write what was measured",
+		Long:    loadHelp,
+		Example: strings.ReplaceAll(loadExamples, "{name}", name),
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := flags.check(); err != nil {
+				return err
+			}
+			test, err := flags.loadTest(io)
+			if err != nil {
+				return err
+			}
+			plan, notes, err := flags.plan(test)
+			if err != nil {
+				return err
+			}
+			runner, err := load.New(plan, 0, flags.options()...)
+			if err != nil {
+				return err
+			}
+			return runLoad(cmd.Context(), runner, plan, test.Spec.Objectives, notes, flags.output, io)
+		},
+	}
+	flags.register(cmd.Flags())
+	groupFlags(cmd)
+	return cmd
+}
+
+// coarsenAfter is the number of intervals after which a record is coarsened, so that a load of days fits into memory: at 100 ms, three hours.
+const coarsenAfter = 108_000
+
+// runLoad runs the whole load in this process and writes the result.
+func runLoad(ctx context.Context, runner *load.Runner, plan *load.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
+	shown := newProgress(io.err, plan)
+	if err := runner.Prepare(ctx, shown.say); err != nil {
+		shown.done()
+		if ctx.Err() != nil {
+			return &failure{code: exitInterrupted, err: errors.New("interrupted before the load began")}
+		}
+		return failed(err)
+	}
+
+	start := time.Now()
+	series := sample.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
+	series.SetTallies(plan.Tallies())
+	var broken error
+	runCtx, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	searching := newConductor(plan, objectives, runner.Step, shown.note, giveUp)
+	runErr := watchedRunner{runner}.Run(runCtx, start, func(iv *sample.Interval) {
+		if err := series.Add(0, iv); err != nil {
+			broken = errors.Join(broken, err)
+			return
+		}
+		if iv.Index%coarsenAfter == coarsenAfter-1 {
+			series.Coarsen("the record fits into memory")
+		}
+		shown.interval(iv, series)
+		searching.interval(series, time.Duration(iv.Index+1)*plan.Interval, time.Since(start))
+	})
+	shown.done()
+	series.Finish(0)
+	if broken != nil {
+		return failed(fmt.Errorf("the record cannot be trusted: %w", broken))
+	}
+
+	outcome, message := report.Finished, ""
+	switch {
+	case runErr != nil && ctx.Err() != nil:
+		outcome, message = report.Interrupted, "what was measured until then stands"
+	case runErr != nil:
+		outcome, message = report.Failed, runErr.Error()
+	}
+	run := report.NewLoadRun(plan, series, searching.outcome(), outcome, message)
+	run.Notes = append(notes, run.Notes...)
+	if plan.Verify != nil {
+		run.Verified(verify(ctx, runner, shown.say, runErr))
+		shown.done()
+	}
+	if err := writeLoadRun(run, format, io.out); err != nil {
+		return failed(err)
+	}
+	return exitOf(run)
+}
+
+// verify reads the ledger of acknowledged writes back, if the load came to its end.
+func verify(ctx context.Context, runner *load.Runner, say func(string), runErr error) *ledger.Result {
+	if runErr != nil {
+		return &ledger.Result{Unread: "the load did not come to its end"}
+	}
+	result, err := runner.Verify(ctx, say)
+	switch {
+	case ctx.Err() != nil:
+		return &ledger.Result{Unread: "it was interrupted"}
+	case err != nil:
+		return &ledger.Result{Unread: err.Error()}
+	}
+	return result
+}
+
+func writeLoadRun(run *report.LoadRun, format string, out io.Writer) error {
+	if format == "json" {
+		return report.WriteJSON(out, run)
+	}
+	return run.WriteText(out)
+}
+
+// exitOf is nil for a run that is worth its figures. The result tells why it is not, so nothing more is said.
+func exitOf(run *report.LoadRun) error {
+	switch run.Outcome {
+	case report.Interrupted:
+		return &failure{code: exitInterrupted}
+	case report.Failed:
+		return &failure{code: exitFailed}
+	case report.Finished:
+	}
+	return nil
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+const loadTestYAML = `
+apiVersion: redquake.dev/v1alpha1
+kind: RedisLoadTest
+metadata: {name: checkout}
+spec:
+  target: {addresses: ["127.0.0.1:6379"]}
+  load: {users: 10, duration: 30s}
+  workload: {commands: [{name: get, command: [GET, "{key}"]}]}
+`
+
+func TestReadLoadTest(t *testing.T) {
+	other := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n---\n"
+	for name, text := range map[string]string{
+		"alone":        loadTestYAML,
+		"among others": other + loadTestYAML + "---\n" + other,
+		"json":         `{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"checkout"},"spec":{"load":{"users":10,"duration":"30s"}}}`,
+	} {
+		test, err := readLoadTest("-", strings.NewReader(text))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if test.Name != "checkout" || *test.Spec.Load.Users != 10 || test.Spec.Load.Duration.Duration != 30*time.Second {
+			t.Errorf("%s: read %+v", name, test)
+		}
+	}
+}
+
+// A message names the file and the field.
+func TestReadLoadTestRefuses(t *testing.T) {
+	replaced := func(old, with string) string { return strings.Replace(loadTestYAML, old, with, 1) }
+	tests := []struct{ name, text, want string }{
+		{"unknown field", replaced("users: 10", "userz: 10"), `FILE: unknown field "spec.load.userz"`},
+		{"duplicate field", replaced("users: 10", "users: 10, users: 11"), `FILE: `},
+		{"text for a number", replaced("users: 10", "users: many"), `FILE: spec.load.users: is "many", must be a whole number`},
+		{"bad duration", replaced("30s", "soon"), `FILE: spec.load.duration: time: invalid duration "soon"`},
+		{"number for a duration", replaced("30s", "30"), `FILE: spec.load.duration: is 30, must be a duration such as 1m30s`},
+		{"number for text in a list", replaced(`[GET, "{key}"]`, "[GET, 1]"), `FILE: spec.workload.commands[0].command[1]: is 1, must be text`},
+		{"list for an object", replaced("{users: 10, duration: 30s}", "[]"), `FILE: spec.load: is [], must be an object`},
+		{"no yaml", "a: [", "FILE: is no YAML of an object: "},
+		{"other version", replaced("v1alpha1", "v9"), `FILE: apiVersion: is "redquake.dev/v9", must be "redquake.dev/v1alpha1"`},
+		{"none", "kind: ConfigMap\n", `FILE: holds no RedisLoadTest of redquake.dev/v1alpha1`},
+		{"empty", "", `FILE: holds no RedisLoadTest`},
+		{"two", loadTestYAML + "---" + loadTestYAML, `FILE: holds more than one RedisLoadTest (checkout and checkout)`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "test.yaml")
+			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := readLoadTest(file, nil)
+			if want := strings.Replace(tt.want, "FILE", file, 1); err == nil || !strings.HasPrefix(err.Error(), want) {
+				t.Errorf("the error is\n%v\nwant it to begin with\n%s", err, want)
+			}
+		})
+	}
+}

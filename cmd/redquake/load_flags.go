@@ -1,0 +1,333 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// passwordVariable holds the password, as it does for redis-cli: a password on a command line can be read by every user of the machine.
+const passwordVariable = "REDISCLI_AUTH"
+
+// What is run where neither a file nor a flag says it.
+const (
+	defaultAddress  = "127.0.0.1:6379"
+	defaultUsers    = 50
+	defaultDuration = 30 * time.Second
+)
+
+var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
+
+// loadFlags are the flags of `redquake load`.
+type loadFlags struct {
+	file   string
+	output string
+
+	addresses                 []string
+	username, passwordFile    string
+	tls, insecure             bool
+	ca, cert, key, serverName string
+	database                  int32
+
+	topology, masterName   string
+	sentinels              []string
+	sentinelUsername       string
+	sentinelPasswordFile   string
+	sentinelTLS            bool
+	readFrom, mode, driver string
+	poolSize, maxRetries   int32
+	stateReloadInterval    time.Duration
+	connectionMaxAge       time.Duration
+	retries                int32
+	addedLatency           time.Duration
+
+	users, rate               int32
+	thinkTime, rampUp, warmUp time.Duration
+	duration                  time.Duration
+	requests                  int64
+	connections, pipeline     int32
+	resp2                     bool
+	commands                  []string
+	keys                      int64
+	valueBytes                int32
+	prefill                   bool
+	interval                  time.Duration
+	verify, staleReads        bool
+	verifyShare               string
+	search, searchPrecision   string
+	searchTrial, maxP99       time.Duration
+	maxErrorRate              string
+	dualPrimary               bool
+
+	unrecorded bool
+
+	changed func(name string) bool // whether a flag was given
+}
+
+func (f *loadFlags) register(flags *pflag.FlagSet) {
+	f.changed = flags.Changed
+	flags.SortFlags = false
+	flags.StringVarP(&f.file, "file", "f", "", "`file` with a RedisLoadTest, - for standard input; the flags below change what it says")
+	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps: to measure what recording costs")
+	_ = flags.MarkHidden("no-record") // for hack/bench
+	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
+
+	flags.StringArrayVar(&f.addresses, "address", nil, "`host:port` of Redis; repeatable, the first that answers is used (default "+defaultAddress+")")
+	flags.StringVar(&f.topology, "topology", "Auto", "`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto asks the servers")
+	flags.StringArrayVar(&f.sentinels, "sentinel", nil, "`host:port` of a sentinel that tells the primary; repeatable, instead of --address")
+	flags.StringVar(&f.masterName, "master-name", "", "`name` under which the sentinels watch the primary (default: the only one)")
+	flags.StringVar(&f.sentinelUsername, "sentinel-username", "", "ACL `user` of the sentinels")
+	flags.StringVar(&f.sentinelPasswordFile, "sentinel-password-file", "", "`file` with the password of the sentinels")
+	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false, "use TLS towards the sentinels, with the same files")
+	flags.StringVar(&f.username, "username", "", "ACL `user`")
+	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the password (default: $"+passwordVariable+" holds it)")
+	flags.Int32Var(&f.database, "database", 0, "`number` for SELECT")
+	flags.BoolVar(&f.tls, "tls", false, "use TLS")
+	flags.StringVar(&f.ca, "ca", "", "PEM `file` with the certificates to trust (default: the system's)")
+	flags.StringVar(&f.cert, "cert", "", "PEM `file` with the client's certificate")
+	flags.StringVar(&f.key, "key", "", "PEM `file` with its key")
+	flags.StringVar(&f.serverName, "server-name", "", "`name` that the server's certificate must have (default: the host)")
+	flags.BoolVar(&f.insecure, "insecure", false, "take any certificate: for tests only")
+
+	flags.Int32Var(&f.users, "users", defaultUsers, "closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
+	flags.Int32Var(&f.rate, "rate", 0, "open loop: `number` of requests per second, at times fixed in advance")
+	flags.DurationVar(&f.thinkTime, "think-time", 0, "closed loop: a user's pause before its next request")
+	flags.DurationVar(&f.duration, "duration", defaultDuration, "measured time, after ramp-up and warm-up")
+	flags.Int64Var(&f.requests, "requests", 0, "end after this `number` of requests, instead of a duration")
+	flags.DurationVar(&f.rampUp, "ramp-up", 0, "time over which users or rate grow from 0, outside every figure")
+	flags.DurationVar(&f.warmUp, "warm-up", 0, "time after that, outside every figure")
+
+	flags.StringVar(&f.search, "search", "", "open loop: `FROM:TO`, look between two rates for the highest that meets these limits;\n--duration bounds the search, then 30m by default")
+	flags.DurationVar(&f.maxP99, "max-latency-p99", 0, "highest 99th percentile of latency that --search allows")
+	flags.StringVar(&f.maxErrorRate, "max-error-rate", "", "highest `share` of errors that --search allows, as 0.1%")
+	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second, "how long --search judges each rate, at least")
+	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the rate that is missed may lie above the one that is found")
+
+	flags.StringArrayVar(&f.commands, "command", nil, "Redis `command`, optionally led by its weight, as '9:GET {key}'; repeatable; placeholders\n"+
+		"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
+	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
+	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
+	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
+
+	flags.Int32Var(&f.connections, "connections", 50, "`number` of connections")
+	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
+	flags.BoolVar(&f.resp2, "resp2", false, "speak RESP2 instead of RESP3")
+	flags.StringVar(&f.readFrom, "read-from", "Primary", "`servers` that read-only commands go to: Primary, Replica or Any")
+	flags.StringVar(&f.mode, "mode", "Dedicated", "`way` of sharing: Dedicated: one request in flight per connection; Multiplexed: users share connections")
+	flags.DurationVar(&f.connectionMaxAge, "connection-max-age", 0, "age at which a connection is replaced; 0 = never")
+	flags.Int32Var(&f.retries, "retries", 0, "`number` of times that a failed request is sent again: a retry hides an error")
+	flags.DurationVar(&f.addedLatency, "added-latency", 0, "round trip that is added in the client, to stand for a slower network")
+	flags.StringVar(&f.driver, "driver", "Native", "`client` that makes the requests: Native, or GoRedis with its own pool and retries")
+	flags.Int32Var(&f.poolSize, "pool-size", 0, "`number` of connections of driver GoRedis (default: --connections)")
+	flags.Int32Var(&f.maxRetries, "max-retries", 0, "`number` of retries of driver GoRedis, -1 for none (default: its own)")
+	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0, "how often driver GoRedis asks a cluster for its layout (default: its own)")
+	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond, "step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
+
+	flags.BoolVar(&f.verify, "verify-writes", false, "make a share of the requests numbered writes and read them back after the load:\nacknowledged and absent is lost")
+	flags.StringVar(&f.verifyShare, "verify-share", "1%", "`share` of the requests that are such writes")
+	flags.BoolVar(&f.staleReads, "verify-stale-reads", false, "also read a register from the replicas: how far they are behind")
+	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false, "also offer writes to every node: whether two take them at the same time")
+}
+
+// loadTest is what the file and the flags say together. A flag that was given comes before the file.
+func (f *loadFlags) loadTest(io streams) (*v1alpha1.RedisLoadTest, error) {
+	test := &v1alpha1.RedisLoadTest{}
+	if f.file != "" {
+		var err error
+		if test, err = readLoadTest(f.file, io.in); err != nil {
+			return nil, err
+		}
+	}
+	if test.Name == "" {
+		test.Name = "load" // generateName, or no file
+	}
+	if err := f.applyWorkload(&test.Spec.Workload); err != nil {
+		return nil, err
+	}
+	f.applyShape(&test.Spec.Load)
+	if err := f.applySearch(&test.Spec); err != nil {
+		return nil, err
+	}
+	f.applyClient(&test.Spec)
+	f.applyVerify(&test.Spec)
+	return test, nil
+}
+
+func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) {
+	fromFlags := f.file == ""
+	if f.changed("users") || fromFlags && f.rate == 0 && f.search == "" {
+		shape.Users = &f.users
+	}
+	if f.changed("rate") {
+		shape.Rate = &f.rate
+	}
+	if f.changed("duration") || fromFlags && !f.changed("requests") {
+		shape.Duration = &metav1.Duration{Duration: f.duration}
+	}
+	if f.changed("requests") {
+		shape.Requests = &f.requests
+	}
+	for name, d := range map[string]struct {
+		field **metav1.Duration
+		value time.Duration
+	}{
+		"think-time": {&shape.ThinkTime, f.thinkTime},
+		"ramp-up":    {&shape.RampUp, f.rampUp},
+		"warm-up":    {&shape.WarmUp, f.warmUp},
+	} {
+		if f.changed(name) {
+			*d.field = &metav1.Duration{Duration: d.value}
+		}
+	}
+}
+
+// searchLimit is how long a search may take where nothing is said.
+const searchLimit = 30 * time.Minute
+
+// applySearch sets what is searched, and the objectives that it is to meet.
+func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
+	if spec.Objectives == nil && (f.maxP99 > 0 || f.maxErrorRate != "") {
+		spec.Objectives = &v1alpha1.Objectives{}
+	}
+	if f.maxP99 > 0 {
+		spec.Objectives.MaxLatencyP99 = &metav1.Duration{Duration: f.maxP99}
+	}
+	if f.maxErrorRate != "" {
+		spec.Objectives.MaxErrorRate = &f.maxErrorRate
+	}
+	shape := &spec.Load
+	if f.search != "" {
+		from, to, err := parseSearch(f.search)
+		if err != nil {
+			return err
+		}
+		if shape.Search == nil {
+			shape.Search = &v1alpha1.LoadSearch{}
+			shape.Rate, shape.Stages, shape.Requests = nil, nil, nil
+		}
+		shape.Search.From, shape.Search.To = from, to
+		if f.file == "" && !f.changed("duration") {
+			shape.Duration = &metav1.Duration{Duration: searchLimit}
+		}
+	}
+	if shape.Search == nil {
+		if f.changed("search-trial") || f.changed("search-precision") || f.file == "" && spec.Objectives != nil {
+			return errors.New("--search-trial, --search-precision, --max-latency-p99 and --max-error-rate belong to --search")
+		}
+		return nil
+	}
+	if f.changed("search-trial") {
+		shape.Search.Trial = metav1.Duration{Duration: f.searchTrial}
+	}
+	if f.changed("search-precision") {
+		shape.Search.Precision = f.searchPrecision
+	}
+	return nil
+}
+
+func (f *loadFlags) applyWorkload(workload *v1alpha1.Workload) error {
+	texts := f.commands
+	if f.file == "" && len(texts) == 0 {
+		texts = defaultCommands
+	}
+	if len(texts) > 0 {
+		commands, err := parseCommands(texts)
+		if err != nil {
+			return err
+		}
+		workload.Commands = commands
+	}
+	if f.changed("keys") {
+		workload.Keyspace.Keys = f.keys
+	}
+	if f.changed("prefill") {
+		workload.Keyspace.Prefill = f.prefill
+	}
+	if f.changed("value-bytes") {
+		workload.Values = v1alpha1.ValueSizes{Bytes: &f.valueBytes}
+	}
+	return nil
+}
+
+func (f *loadFlags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
+	if f.changed("connections") {
+		spec.Client.Connections = f.connections
+	}
+	if f.changed("pipeline") {
+		spec.Client.Pipeline = f.pipeline
+	}
+	if f.changed("resp2") {
+		spec.Client.Protocol = v1alpha1.RESP3
+		if f.resp2 {
+			spec.Client.Protocol = v1alpha1.RESP2
+		}
+	}
+	if f.changed("interval") {
+		spec.Observe.Interval = metav1.Duration{Duration: f.interval}
+	}
+	if f.changed("database") {
+		spec.Target.Database = f.database
+	}
+	f.applyTopology(&spec.Target)
+	f.applyDriver(&spec.Client)
+}
+
+func (f *loadFlags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
+	if spec.Verify == nil && !f.verify && !f.staleReads && !f.dualPrimary {
+		return
+	}
+	if spec.Verify == nil {
+		spec.Verify = &v1alpha1.LoadVerify{}
+	}
+	if f.changed("verify-writes") {
+		spec.Verify.AcknowledgedWrites = f.verify
+	}
+	if f.changed("verify-share") {
+		spec.Verify.Share = f.verifyShare
+	}
+	if f.changed("verify-stale-reads") {
+		spec.Verify.StaleReads = f.staleReads
+	}
+	if f.changed("verify-dual-primary") {
+		spec.Verify.DualPrimary = f.dualPrimary
+	}
+}
+
+// check says which flags contradict each other, or say nothing that can be done.
+func (f *loadFlags) check() error {
+	for name, bad := range map[string]bool{
+		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
+		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,
+	} {
+		// The zero value would be taken for "not said" and get the default.
+		if bad && f.changed(name) {
+			return fmt.Errorf("--%s: must be above 0", name)
+		}
+	}
+	switch {
+	case f.search != "" && (f.changed("rate") || f.changed("requests") || f.changed("think-time")):
+		return errors.New("--search decides the rates itself: it excludes --rate, --requests and --think-time")
+	case f.output != "text" && f.output != "json":
+		return fmt.Errorf("--output: %q is neither text nor json", f.output)
+	case len(f.sentinels) > 0 && len(f.addresses) > 0:
+		return errors.New("--sentinel and --address exclude each other: the sentinels tell where Redis is")
+	case f.changed("retries") && f.retries < 0:
+		return errors.New("--retries: must not be negative")
+	case (f.cert == "") != (f.key == ""):
+		return errors.New("--cert and --key go together")
+	case f.passwordFile != "":
+		if _, err := os.ReadFile(f.passwordFile); err != nil {
+			return fmt.Errorf("--password-file: %w", err)
+		}
+	case f.username != "" && os.Getenv(passwordVariable) == "":
+		return errors.New("--username needs --password-file or $" + passwordVariable)
+	}
+	return nil
+}

@@ -1,0 +1,184 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/internal/load"
+)
+
+// planOf is what a command line of `redquake load` comes to; FILE stands for a file with the text.
+func planOf(t *testing.T, text string, args ...string) (*load.Plan, []string, error) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "test.yaml")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i := range args {
+		args[i] = strings.Replace(args[i], "FILE", file, 1)
+	}
+	var f loadFlags
+	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
+	f.register(set)
+	if err := set.Parse(args); err != nil {
+		return nil, nil, err
+	}
+	if err := f.check(); err != nil {
+		return nil, nil, err
+	}
+	test, err := f.loadTest(streams{in: strings.NewReader(text), err: &bytes.Buffer{}})
+	if err != nil {
+		return nil, nil, err
+	}
+	return f.plan(test)
+}
+
+func TestPlanOfNothing(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	got, notes, err := planOf(t, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &load.Plan{
+		Run: "load", Pods: 1, Interval: 100 * time.Millisecond, Info: time.Second,
+		Target: load.Target{Topology: load.TopologyAuto, Addresses: []string{"127.0.0.1:6379"}},
+		Client: load.Client{Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
+			ReadFrom: load.ReadPrimary, Mode: load.Dedicated, Driver: load.NativeDriver},
+		Shape: load.Shape{Users: 50, Duration: 30 * time.Second},
+		Workload: load.Workload{
+			Commands: []load.Command{
+				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
+				{Name: "get", Weight: 9, Words: []string{"GET", "{key}"}},
+			},
+			Keyspace: load.Keyspace{Prefix: "rq:", Keys: 100_000, Distribution: load.Uniform},
+			Values:   load.Values{MinBytes: 32, MaxBytes: 32},
+		},
+		Probe: load.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(notes) > 0 {
+		t.Errorf("notes %v, plan (-want +got):\n%s", notes, diff)
+	}
+}
+
+func TestPlanOfFlags(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got, _, err := planOf(t, "", "--address", "a:1", "--address", "b:2", "--username", "app", "--password-file", password, "--database", "3",
+		"--tls", "--ca", "ca.crt", "--cert", "c.crt", "--key", "c.key", "--server-name", "redis", "--insecure",
+		"--rate", "500", "--users", "20", "--requests", "1000", "--ramp-up", "1s", "--warm-up", "2s",
+		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill",
+		"--connections", "4", "--pipeline", "5", "--resp2", "--interval", "1s",
+		"--verify-writes", "--verify-share", "5%", "--verify-stale-reads")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &load.Plan{
+		Run: "load", Pods: 1, Interval: time.Second, Info: time.Second,
+		Target: load.Target{
+			Topology: load.TopologyAuto, Addresses: []string{"a:1", "b:2"}, Username: "app", PasswordFile: password, Database: 3,
+			TLS: &load.TLS{CAFile: "ca.crt", CertFile: "c.crt", KeyFile: "c.key", ServerName: "redis", InsecureSkipVerify: true},
+		},
+		Client: load.Client{Connections: 4, Pipeline: 5, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 2,
+			ReadFrom: load.ReadPrimary, Mode: load.Dedicated, Driver: load.NativeDriver},
+		Shape: load.Shape{Users: 20, Rate: 500, Requests: 1000, RampUp: time.Second, WarmUp: 2 * time.Second},
+		Workload: load.Workload{
+			Commands: []load.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
+			Keyspace: load.Keyspace{Prefix: "rq:", Keys: 7, Distribution: load.Uniform, Prefill: true},
+			Values:   load.Values{MinBytes: 8, MaxBytes: 8},
+		},
+		Probe:  load.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
+		Verify: &load.Verify{Share: 0.05, StaleReads: true},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// Flags change what the file says, and only that.
+func TestPlanOfFileAndFlags(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	text := strings.Replace(loadTestYAML, "spec:", "spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
+	got, notes, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--duration", "5s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x:1"}; !cmp.Equal(got.Target.Addresses, want) {
+		t.Errorf("addresses are %v, want %v", got.Target.Addresses, want)
+	}
+	if want := (load.Shape{Users: 10, Duration: 5 * time.Second}); !cmp.Equal(got.Shape, want) {
+		t.Errorf("the shape is %+v, want %+v", got.Shape, want)
+	}
+	if got.Pods != 1 || got.Client.Connections != 15 || got.Run != "checkout" || len(got.Workload.Commands) != 1 {
+		t.Errorf("the plan is %+v, want 1 pod with 15 connections, run checkout, the file's one command", got)
+	}
+	want := []string{"the load of 3 pods came from this one process, over 15 connections", "spec.objectives are judged in a cluster only"}
+	if !cmp.Equal(notes, want) {
+		t.Errorf("notes are %q, want %q", notes, want)
+	}
+}
+
+func TestPlanRefuses(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	in := func(spec string) string {
+		return strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, spec, 1)
+	}
+	withSecrets := in(`{addresses: ["a:1"], auth: {passwordSecretRef: {name: x, key: password}}}`)
+	withTLS := in(`{addresses: ["a:1"], tls: {caSecretRef: {name: x}, certSecretRef: {name: client}}}`)
+	tests := []struct {
+		name, text string
+		args       []string
+		want       string
+	}{
+		{"output", "", []string{"-o", "yaml"}, `--output: "yaml" is neither text nor json`},
+		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
+		{"stale reads alone", "", []string{"--verify-stale-reads"}, "go with acknowledgedWrites"},
+		{"share of nothing", "", []string{"--verify-writes", "--verify-share", "0%"}, "spec.verify.share: "},
+		{"cert alone", "", []string{"--cert", "x"}, "--cert and --key go together"},
+		{"password file", "", []string{"--password-file", "/does/not/exist"}, "--password-file: open /does/not/exist: no such file"},
+		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
+		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},
+		{"address", "", []string{"--address", "redis"}, `spec.target.addresses: Invalid value: "redis": must be host:port`},
+		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, `spec.load.thinkTime: `},
+		{"field of the file", strings.Replace(loadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "test.yaml: spec.load.users: Invalid value: -1"},
+		{"service", in(`{service: {name: redis}}`), []string{"-f", "FILE"}, "test.yaml: spec.target: names no addresses"},
+		{"password secret", withSecrets, []string{"-f", "FILE"}, "test.yaml: spec.target.auth.passwordSecretRef: Secrets are not read"},
+		{"CA secret", withTLS, []string{"-f", "FILE"}, "test.yaml: spec.target.tls.caSecretRef: Secrets are not read"},
+		{"client secret", withTLS, []string{"-f", "FILE", "--ca", "x"}, "test.yaml: spec.target.tls.certSecretRef: Secrets are not read"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, _, err := planOf(t, tt.text, tt.args...)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("the error is %v, want it to hold %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestPasswordOfTheEnvironment(t *testing.T) {
+	t.Setenv(passwordVariable, "secret")
+	withSecrets := strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{addresses: ["a:1"], auth: {username: app, passwordSecretRef: {name: x, key: password}}}`, 1)
+	plan, _, err := planOf(t, withSecrets, "-f", "FILE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if plan.Target.PasswordFile != "" || plan.Target.Username != "app" {
+		t.Errorf("the target is %+v, want user app and no password file", plan.Target)
+	}
+	if n := len((&loadFlags{}).options()); n != 1 {
+		t.Errorf("%d options for the runner, want the password", n)
+	}
+	if n := len((&loadFlags{passwordFile: "x"}).options()); n != 0 {
+		t.Errorf("%d options beside --password-file, want none", n)
+	}
+}

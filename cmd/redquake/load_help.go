@@ -1,0 +1,103 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+const loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
+
+What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag that is given
+comes before the file. Without both, 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds. Workloads other than
+commands (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
+
+--users makes a closed loop: a user sends its next request when the last one is answered, and latency is service time, counted from
+the send. --rate makes an open loop: requests have their times fixed in advance, and latency counts from there, so that waiting
+behind a slow reply is not left out. --search looks for the highest rate of an open loop that keeps to --max-latency-p99 and
+--max-error-rate: it doubles the rate until they are missed, then bisects.
+
+A replication, sentinels and a Redis Cluster are found out and followed: through a failover the load goes to the new primary.
+--verify-writes tells which acknowledged writes are gone afterwards.
+
+The password is read from --password-file or $REDISCLI_AUTH, never from the command line. Ctrl-C ends the load; what was measured
+until then is still written. Progress goes to stderr, the result to stdout.`
+
+const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
+  {name} load --address 127.0.0.1:6379 --users 100 --duration 1m
+
+  # 5000 requests/s, one write to four reads, values of 1 KiB, every key there beforehand, the first 10 seconds not counted
+  {name} load --rate 5000 --command 'SET {key} {value}' --command '4:GET {key}' --value-bytes 1024 --prefill --warm-up 10s
+
+  # a Redis Cluster: any of its nodes will do; reads go to the replicas
+  {name} load --address node-0:6379 --address node-1:6379 --topology Cluster --rate 20000 --read-from Replica
+
+  # through sentinels, while somebody fails the primary over: which acknowledged writes are lost
+  {name} load --sentinel sentinel-0:26379 --sentinel sentinel-1:26379 --master-name mymaster --rate 2000 \
+    --command 'SET {key} {value}' --verify-writes --verify-share 10%
+
+  # a million INCR over TLS, as an ACL user, for a script
+  {name} load --address redis.example:6380 --tls --ca ca.crt --username app --password-file password \
+    --command 'INCR {key}' --requests 1000000 -o json
+
+  # the load of a RedisLoadTest, shorter, at another address
+  {name} load -f config/samples/loadtest.yaml --address 127.0.0.1:6379 --duration 10s
+
+  # the highest rate with 99 % of the replies within 2 ms and at most 0.1 % errors
+  {name} load --search 1000:200000 --max-latency-p99 2ms --max-error-rate 0.1% --connections 200
+
+  # an HTTP API that a Redis stands behind: the file says which requests
+  {name} load -f config/samples/loadtest-http.yaml --address 127.0.0.1:6379 --rate 100 --duration 1m`
+
+// loadFlagGroups are the titles under which the help lists the flags, each with the first of its flags in the order in which they are registered.
+var loadFlagGroups = []struct{ title, first string }{
+	{"What is run, and what comes out", "file"},
+	{"Where Redis is", "address"},
+	{"How to log in", "username"},
+	{"How much, how long", "users"},
+	{"What is sent", "command"},
+	{"How the client behaves", "connections"},
+	{"What is recorded", "interval"},
+	{"Whether Redis keeps what it acknowledged", "verify-writes"},
+}
+
+// helpWidth is how wide the help's lines are.
+const helpWidth = 130
+
+// groupFlags makes the command's help list its flags by loadFlagGroups.
+func groupFlags(cmd *cobra.Command) {
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s", cmd.UseLine(), cmd.Example, groupedFlags(cmd.Flags()))
+		return err
+	})
+}
+
+func groupedFlags(all *pflag.FlagSet) string {
+	var b strings.Builder
+	next := 0
+	var group *pflag.FlagSet
+	end := func() {
+		if group != nil {
+			b.WriteString(group.FlagUsagesWrapped(helpWidth))
+		}
+	}
+	all.VisitAll(func(f *pflag.Flag) {
+		if next < len(loadFlagGroups) && f.Name == loadFlagGroups[next].first {
+			end()
+			if next > 0 {
+				b.WriteByte('\n')
+			}
+			fmt.Fprintf(&b, "%s:\n", loadFlagGroups[next].title)
+			group = pflag.NewFlagSet("", pflag.ContinueOnError)
+			group.SortFlags = false
+			next++
+		}
+		if group != nil && f.Name != "help" { // whoever reads this knows it
+			group.AddFlag(f)
+		}
+	})
+	end()
+	return b.String()
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/load"
+)
+
+// plan is what the test says, for this one process instead of pods, with the login that the flags give instead of Secrets.
+// notes say what is different from a run in the cluster.
+func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *load.Plan, notes []string, err error) {
+	addresses, err := f.targetAddresses(&test.Spec.Target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := f.checkSentinels(&test.Spec.Target); err != nil {
+		return nil, nil, err
+	}
+	if pods := test.Spec.Pods.Count; pods > 1 {
+		connections := children.Defaulted(&test.Spec).Client.Connections
+		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections*pods
+		notes = append(notes, fmt.Sprintf("the load of %d pods came from this one process, over %d connections", pods, connections*pods))
+	}
+	switch o := test.Spec.Objectives; {
+	case o != nil && test.Spec.Load.Search == nil:
+		notes = append(notes, "spec.objectives are judged in a cluster only")
+	case o != nil && (o.MinThroughput != nil || o.MaxLostWrites != nil):
+		notes = append(notes, "spec.objectives that no rate can miss by itself, as minThroughput, are judged in a cluster only")
+	}
+	if plan, err = children.Plan(test, addresses); err != nil {
+		if f.file != "" {
+			return nil, nil, fmt.Errorf("%s: %w", f.file, err)
+		}
+		return nil, nil, err
+	}
+	plan.Run = test.Name
+	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
+		return nil, nil, err
+	}
+	return plan, notes, nil
+}
+
+// targetAddresses are --address, or the file's.
+func (f *loadFlags) targetAddresses(target *v1alpha1.RedisTarget) ([]string, error) {
+	switch {
+	case len(f.addresses) > 0:
+		return f.addresses, nil
+	case len(target.Addresses) > 0:
+		return target.Addresses, nil
+	case target.Sentinel != nil:
+		return nil, nil // they tell
+	case f.file == "":
+		return []string{defaultAddress}, nil
+	}
+	return nil, fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods of a cluster are not looked up from here: "+
+		"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
+}
+
+// login replaces the plan's files in load pods by those of the flags.
+func (f *loadFlags) login(plan *load.Target, target *v1alpha1.RedisTarget) error {
+	f.sentinelLogin(plan.Sentinel)
+	plan.PasswordFile = f.passwordFile
+	if f.changed("username") {
+		plan.Username = f.username
+	}
+	if target.Auth != nil && f.passwordFile == "" && os.Getenv(passwordVariable) == "" {
+		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read from here: pass --password-file or set $%s", f.file, passwordVariable)
+	}
+	if plan.TLS == nil {
+		if !f.tls && !f.insecure && f.ca == "" && f.cert == "" && f.serverName == "" {
+			return nil
+		}
+		plan.TLS = &load.TLS{}
+	}
+	if target.TLS != nil && target.TLS.CASecretRef != nil && f.ca == "" && !f.insecure {
+		return fmt.Errorf("%s: spec.target.tls.caSecretRef: Secrets are not read from here: pass --ca", f.file)
+	}
+	if target.TLS != nil && target.TLS.CertSecretRef != nil && f.cert == "" {
+		return fmt.Errorf("%s: spec.target.tls.certSecretRef: Secrets are not read from here: pass --cert and --key", f.file)
+	}
+	plan.TLS.CAFile, plan.TLS.CertFile, plan.TLS.KeyFile = f.ca, f.cert, f.key
+	if f.changed("server-name") {
+		plan.TLS.ServerName = f.serverName
+	}
+	if f.changed("insecure") {
+		plan.TLS.InsecureSkipVerify = f.insecure
+	}
+	return nil
+}
+
+// options give the password of the environment to the runner: the plan names only files.
+func (f *loadFlags) options() []load.Option {
+	var options []load.Option
+	if password := os.Getenv(passwordVariable); password != "" && f.passwordFile == "" {
+		options = append(options, load.WithPassword(password))
+	}
+	if f.unrecorded {
+		options = append(options, load.WithoutRecording())
+	}
+	return options
+}

@@ -1,0 +1,121 @@
+package main
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/load"
+)
+
+// applyTopology puts the flags about servers and sentinels in the place of what the file says.
+func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
+	if f.changed("topology") {
+		target.Topology = v1alpha1.Topology(f.topology)
+	}
+	if len(f.sentinels) > 0 {
+		if target.Sentinel == nil {
+			target.Sentinel = &v1alpha1.SentinelTarget{}
+		}
+		target.Sentinel.Addresses, target.Sentinel.Service = f.sentinels, nil
+	}
+	if f.changed("master-name") && target.Sentinel != nil {
+		target.Sentinel.MasterName = f.masterName
+	}
+}
+
+// applyDriver puts the flags about the client's ways in the place of what the file says.
+func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
+	if f.changed("read-from") {
+		client.ReadFrom = v1alpha1.ReadFrom(f.readFrom)
+	}
+	if f.changed("mode") {
+		client.Mode = v1alpha1.ClientMode(f.mode)
+	}
+	if f.changed("driver") {
+		client.Driver = v1alpha1.ClientDriver(f.driver)
+	}
+	if f.changed("retries") {
+		client.Retries = f.retries
+	}
+	for name, d := range map[string]struct {
+		field **metav1.Duration
+		value time.Duration
+	}{
+		"connection-max-age": {&client.ConnectionMaxAge, f.connectionMaxAge},
+		"added-latency":      {&client.AddedLatency, f.addedLatency},
+	} {
+		if f.changed(name) {
+			*d.field = unlessZero(d.value)
+		}
+	}
+	if !f.changed("pool-size") && !f.changed("max-retries") && !f.changed("state-reload-interval") {
+		return
+	}
+	if client.GoRedis == nil {
+		client.GoRedis = &v1alpha1.GoRedisOptions{}
+	}
+	if f.changed("pool-size") {
+		client.GoRedis.PoolSize = &f.poolSize
+	}
+	if f.changed("max-retries") {
+		client.GoRedis.MaxRetries = &f.maxRetries
+	}
+	if f.changed("state-reload-interval") {
+		client.GoRedis.StateReloadInterval = unlessZero(f.stateReloadInterval)
+	}
+}
+
+// unlessZero is a duration of a flag; 0 stands for leaving it out.
+func unlessZero(d time.Duration) *metav1.Duration {
+	if d == 0 {
+		return nil
+	}
+	return &metav1.Duration{Duration: d}
+}
+
+// checkSentinels says what of a file's sentinels cannot be looked up from here.
+func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
+	s := target.Sentinel
+	switch {
+	case s == nil && (f.masterName != "" || f.sentinelUsername != "" || f.sentinelPasswordFile != "" || f.sentinelTLS):
+		return fmt.Errorf("--master-name, --sentinel-username, --sentinel-password-file and --sentinel-tls need --sentinel")
+	case s == nil:
+		return nil
+	case s.Service != nil:
+		return fmt.Errorf("%s: spec.target.sentinel.service: a Service of a cluster is not looked up from here: pass --sentinel host:port", f.file)
+	case s.Auth != nil && f.sentinelPasswordFile == "":
+		return fmt.Errorf("%s: spec.target.sentinel.auth.passwordSecretRef: Secrets are not read from here: pass --sentinel-password-file", f.file)
+	case s.TLS != nil && s.TLS.CASecretRef != nil && f.ca == "" && !f.insecure:
+		return fmt.Errorf("%s: spec.target.sentinel.tls.caSecretRef: Secrets are not read from here: pass --ca", f.file)
+	case s.TLS != nil && s.TLS.CertSecretRef != nil && f.cert == "":
+		return fmt.Errorf("%s: spec.target.sentinel.tls.certSecretRef: Secrets are not read from here: pass --cert and --key", f.file)
+	}
+	return nil
+}
+
+// sentinelLogin replaces the plan's files in load pods by those of the flags.
+func (f *loadFlags) sentinelLogin(plan *load.Sentinel) {
+	if plan == nil {
+		return
+	}
+	plan.PasswordFile = f.sentinelPasswordFile
+	if f.changed("sentinel-username") {
+		plan.Username = f.sentinelUsername
+	}
+	if plan.TLS == nil {
+		if !f.sentinelTLS {
+			return
+		}
+		plan.TLS = &load.TLS{}
+	}
+	plan.TLS.CAFile, plan.TLS.CertFile, plan.TLS.KeyFile = f.ca, f.cert, f.key
+	if f.changed("server-name") {
+		plan.TLS.ServerName = f.serverName
+	}
+	if f.changed("insecure") {
+		plan.TLS.InsecureSkipVerify = f.insecure
+	}
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// parseCommands reads the values of --command: a Redis command, optionally led by its weight, as "9:GET {key}".
+// Operations are named after the command's first word; a second GET is get-2.
+func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
+	var commands []v1alpha1.WorkloadCommand
+	used := map[string]int{}
+	for _, text := range texts {
+		weight, rest, err := cutWeight(text)
+		if err != nil {
+			return nil, fmt.Errorf("--command %q: %w", text, err)
+		}
+		words, err := splitWords(rest)
+		if err != nil {
+			return nil, fmt.Errorf("--command %q: %w", text, err)
+		}
+		if len(words) == 0 {
+			return nil, fmt.Errorf("--command %q: holds no command", text)
+		}
+		name := operationName(words[0])
+		used[name]++
+		if n := used[name]; n > 1 {
+			name += "-" + strconv.Itoa(n)
+		}
+		commands = append(commands, v1alpha1.WorkloadCommand{Name: name, Weight: weight, Command: words})
+	}
+	return commands, nil
+}
+
+// cutWeight cuts "9:" off "9:GET {key}"; 1 where there is none.
+func cutWeight(text string) (int32, string, error) {
+	number, rest, found := strings.Cut(text, ":")
+	if !found || number == "" || strings.Trim(number, "0123456789") != "" {
+		return 1, text, nil // the colon belongs to the command
+	}
+	weight, err := strconv.ParseInt(number, 10, 32)
+	if err != nil || weight < 1 {
+		return 0, "", fmt.Errorf("the weight %s must be between 1 and 1000000", number)
+	}
+	return int32(weight), rest, nil
+}
+
+// operationName makes a command's name one that an operation may have: lower case, other characters as dashes.
+func operationName(word string) string {
+	name := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9', r == '.', r == '_':
+			return r
+		}
+		return '-'
+	}, strings.ToLower(word))
+	if name = strings.Trim(name, "-._"); name == "" {
+		return "command"
+	}
+	return name
+}
+
+// splitWords splits at spaces. Single or double quotes hold words with spaces and empty ones; within double quotes a backslash
+// takes the next character as it is.
+func splitWords(text string) ([]string, error) {
+	var words []string
+	var word strings.Builder
+	inWord, escaped := false, false
+	quote := rune(0)
+	for _, r := range text {
+		switch {
+		case escaped:
+			word.WriteRune(r)
+			escaped = false
+		case quote == '"' && r == '\\':
+			escaped = true
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(r)
+		case r == '"' || r == '\'':
+			quote, inWord = r, true
+		case r == ' ' || r == '\t' || r == '\n':
+			if inWord {
+				words = append(words, word.String())
+				word.Reset()
+				inWord = false
+			}
+		default:
+			word.WriteRune(r)
+			inWord = true
+		}
+	}
+	if quote != 0 || escaped {
+		return nil, fmt.Errorf("a quote is not closed")
+	}
+	if inWord {
+		words = append(words, word.String())
+	}
+	return words, nil
+}

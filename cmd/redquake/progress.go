@@ -1,0 +1,125 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// How often progress is shown, in time of the run.
+const (
+	everyOnTerminal = 500 * time.Millisecond
+	everyElsewhere  = 5 * time.Second
+)
+
+// progress shows on w how a run goes: on a terminal in one line that is rewritten, elsewhere in a line now and then.
+type progress struct {
+	w        io.Writer
+	terminal bool
+	plan     *load.Plan
+	every    time.Duration
+	next     time.Duration // when the next line is due
+	shown    bool          // the terminal's line holds something
+	errors   uint64
+	requests uint64
+}
+
+func newProgress(w io.Writer, plan *load.Plan) *progress {
+	p := &progress{w: w, plan: plan, every: everyElsewhere}
+	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+		p.terminal, p.every = true, everyOnTerminal
+	}
+	p.next = p.every
+	return p
+}
+
+// say shows a sentence about the preparation.
+func (p *progress) say(text string) {
+	if p.terminal {
+		fmt.Fprintf(p.w, "\r%s\x1b[K", text)
+		p.shown = true
+		return
+	}
+	fmt.Fprintln(p.w, text)
+}
+
+// note shows a sentence that stays.
+func (p *progress) note(text string) {
+	p.done()
+	fmt.Fprintln(p.w, text)
+}
+
+// interval takes note of the newest interval of the record, and shows a line when it is time to.
+func (p *progress) interval(iv *sample.Interval, series *sample.Series) {
+	for _, op := range iv.Ops {
+		p.errors += op.Fail + op.Unknown + op.Dropped
+		p.requests += op.OK + op.Fail + op.Unknown + op.Dropped
+	}
+	elapsed := time.Duration(iv.Index+1) * p.plan.Interval
+	if elapsed < p.next {
+		return
+	}
+	p.next = elapsed - elapsed%p.every + p.every
+	p.say(p.line(elapsed, series))
+}
+
+// line is e.g. "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.
+func (p *progress) line(elapsed time.Duration, series *sample.Series) string {
+	from := max(0, elapsed-time.Second)
+	var ok uint64
+	var latency sample.Distribution
+	first, end := series.Window(from, elapsed)
+	for i := first; i < end; i++ {
+		for _, op := range series.At(i).Ops {
+			ok += op.OK
+			latency.Add(op.Latency)
+		}
+	}
+	parts := []string{report.Duration(elapsed)}
+	if p.plan.Shape.Search == nil { // nobody knows how long a search takes
+		parts = append(parts, report.Share(p.share(elapsed)))
+	}
+	switch shape := p.plan.Shape; {
+	case elapsed <= shape.RampUp:
+		parts = append(parts, "ramping up")
+	case elapsed <= shape.MeasuredFrom():
+		parts = append(parts, "warming up")
+	}
+	parts = append(parts, report.Rate(float64(ok)/(elapsed-from).Seconds())+"/s")
+	if latency.Count() > 0 {
+		parts = append(parts, "p99 "+report.Duration(latency.Quantile(0.99)))
+	}
+	errors := fmt.Sprintf("errors %d", p.errors)
+	if p.errors > 0 {
+		errors += " (" + report.Share(float64(p.errors)/float64(p.requests)) + ")"
+	}
+	return strings.Join(append(parts, errors), "  ")
+}
+
+// share is how much of the run has passed, by time or by requests, whichever is further.
+func (p *progress) share(elapsed time.Duration) float64 {
+	share := 0.0
+	if length := p.plan.Shape.Length(); length > 0 {
+		share = float64(elapsed) / float64(length)
+	}
+	if requests := p.plan.Shape.Requests; requests > 0 {
+		share = max(share, float64(p.requests)/float64(requests))
+	}
+	return min(share, 1)
+}
+
+// done takes the terminal's line away, so that nothing stands before what follows.
+func (p *progress) done() {
+	if p.shown {
+		fmt.Fprint(p.w, "\r\x1b[K")
+		p.shown = false
+	}
+}

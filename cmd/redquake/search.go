@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/search"
+	"github.com/redquake/redquake/internal/verdict"
+)
+
+// conductor conducts a search in this process: it judges each trial by the record and tells the runner the next rate.
+type conductor struct {
+	plan       *load.Plan
+	objectives *v1alpha1.Objectives
+	step       func(at time.Duration, rate float64) error // load.Runner.Step
+	say        func(string)
+	giveUp     func(error)
+
+	trials   []search.Trial
+	next     search.Next
+	message  string
+	ended    bool
+	refusals int // in a row
+}
+
+// refusalsMost is how often the runner may refuse a rate, which it does where this process stood still meanwhile.
+const refusalsMost = 20
+
+// newConductor is nil for a plan that does not search.
+func newConductor(plan *load.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, say func(string), giveUp func(error)) *conductor {
+	spec := plan.Shape.Search
+	if spec == nil {
+		return nil
+	}
+	c := &conductor{plan: plan, objectives: objectives, step: step, say: say, giveUp: giveUp}
+	c.trials = []search.Trial{{Rate: spec.From, At: plan.Shape.MeasuredFrom()}} // the runner begins with it
+	return c
+}
+
+// interval looks at the record, which reaches to known, at the instant now. Both count from the start.
+func (c *conductor) interval(series *sample.Series, known, now time.Duration) {
+	if c == nil || c.ended {
+		return
+	}
+	spec := c.plan.Shape.Search
+	c.trials, _ = spec.Judge(c.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
+		judgement := verdict.Trial(c.objectives, t.Rate, impact.SummarizeWindow(series, from, to))
+		said := "meets the objectives"
+		switch {
+		case judgement.Void:
+			said = "cannot be judged and is tried again"
+		case !judgement.Met:
+			said = "misses: " + judgement.Why
+		}
+		c.say(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), report.Rate(t.Rate), said))
+		return judgement
+	})
+	c.next = spec.Next(c.trials)
+	c.message = c.next.Message
+	trial := search.Trial{Rate: c.next.Rate, At: search.Begin(max(known, now), c.plan.Interval)}
+	_, end := spec.Window(trial)
+	switch {
+	case c.next.Over:
+		c.end(trial.At)
+	case c.next.Rate > 0 && end > c.plan.Shape.Length():
+		c.message = "cut off by the duration: the next trial would not end in time; " + c.message
+		c.end(trial.At)
+	case c.next.Rate > 0 && c.tell(trial.At, trial.Rate):
+		c.trials = append(c.trials, trial)
+	}
+}
+
+func (c *conductor) end(at time.Duration) {
+	// What lies so near the end ends by itself.
+	c.ended = at >= c.plan.Shape.Length() || c.tell(at, 0)
+}
+
+// tell tells the runner a rate. What it refuses is decided again, at the next interval.
+func (c *conductor) tell(at time.Duration, rate float64) bool {
+	err := c.step(at, rate)
+	if err == nil {
+		c.refusals = 0
+		return true
+	}
+	if c.refusals++; c.refusals == refusalsMost {
+		c.ended = true
+		c.giveUp(fmt.Errorf("the search cannot go on: %w", err))
+	}
+	return false
+}
+
+// outcome is what the search came to; nil where there was none.
+func (c *conductor) outcome() *report.Search {
+	if c == nil {
+		return nil
+	}
+	return &report.Search{Rate: c.next.Found, Done: c.next.Done, Message: c.message, Tried: c.trials}
+}
+
+// parseSearch reads FROM:TO.
+func parseSearch(text string) (from, to int32, err error) {
+	low, high, ok := strings.Cut(text, ":")
+	a, errA := strconv.ParseInt(low, 10, 32)
+	b, errB := strconv.ParseInt(high, 10, 32)
+	if !ok || errA != nil || errB != nil || a < 1 || b < a {
+		return 0, 0, fmt.Errorf("--search: %q is not FROM:TO, two rates such as 1000:200000", text)
+	}
+	return int32(a), int32(b), nil
+}

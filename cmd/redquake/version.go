@@ -1,0 +1,37 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/redquake/redquake/internal/version"
+)
+
+func newVersion(io streams) *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "Show the version of this build",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := fmt.Fprintf(io.out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			return failed(err)
+		},
+	}
+}
+
+// revision is the commit that the Go command stamped into the build, if it did.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return ""
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return " " + s.Value[:12]
+		}
+	}
+	return ""
+}
