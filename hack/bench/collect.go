@@ -1,0 +1,265 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"runtime/pprof"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+const collectFile = "build/bench-collect.json"
+
+// collected is what collecting cost.
+type collected struct {
+	Machine           machine `json:"machine"`
+	Agents            int     `json:"agents"`
+	IntervalSeconds   float64 `json:"intervalSeconds"`
+	RequestsPerSecond float64 `json:"requestsPerSecond"`  // that the merged intervals tell of
+	MeasuredSeconds   float64 `json:"measuredSeconds"`    // after the start and the first warm-up
+	Intervals         int64   `json:"intervals"`          // merged meanwhile
+	Cores             float64 `json:"cores"`              // CPU time of the collecting process / measuredSeconds
+	CPUMicros         float64 `json:"cpuMicrosPerMerged"` // per interval
+	Checkpoints       int     `json:"checkpoints"`        // stored meanwhile
+	CheckpointBytes   int     `json:"checkpointBytes"`    // of the last
+	LagSeconds        float64 `json:"lagSeconds"`         // how far the slowest pod's record was behind the clock at the end
+	BeginCPUSeconds   float64 `json:"beginCPUSeconds"`    // of the collecting process before: handshakes with all agents, clocks, the start
+}
+
+// memoryStore keeps the checkpoint in memory: a ConfigMap's write is the API server's cost.
+type memoryStore struct {
+	mu    sync.Mutex
+	data  []byte
+	saves int
+}
+
+func (m *memoryStore) Load(context.Context) ([]byte, error) { return nil, nil }
+
+func (m *memoryStore) Save(_ context.Context, data []byte) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.data = data
+	m.saves++
+	return nil
+}
+
+func (m *memoryStore) state() (saves, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.saves, len(m.data)
+}
+
+func runCollect(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet("bench collect", flag.ContinueOnError)
+	agents := flags.Int("agents", 1000, "simulated load pods")
+	step := flags.Duration("interval", 100*time.Millisecond, "step of their recording")
+	perInterval := flags.Int("requests", 100, "requests that an agent's interval tells of, on average")
+	warmUp := flags.Duration("warm-up", 10*time.Second, "time after the start that is not measured")
+	length := flags.Duration("duration", time.Minute, "time that is measured")
+	profile := flags.String("cpuprofile", "", "file for a CPU profile of the measured time")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	credentials, err := agent.NewCredentials()
+	if err != nil {
+		return err
+	}
+	o := order{Run: "bench", Agents: *agents, Step: *step, PerInterval: *perInterval, Credentials: credentials}
+	pods, stop, err := startAgents(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	store := &memoryStore{}
+	session, err := collect.Open(collect.Config{
+		Run: o.Run, Step: *step, Ops: collectOps, Pods: *agents, Credentials: credentials, Store: store,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+	})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	session.SetPods(pods)
+	start, err := startAll(ctx, session, *agents)
+	if err != nil {
+		return err
+	}
+	if err := watch(ctx, session, time.Until(start)+*warmUp); err != nil {
+		return err
+	}
+
+	result := collected{Machine: describeMachine(), Agents: *agents, IntervalSeconds: step.Seconds()}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	cpu, merged, began := cpuTime(), mergedIntervals(session), time.Now()
+	saves, _ := store.state()
+	result.BeginCPUSeconds = cpu.Seconds()
+	if err := watch(ctx, session, *length); err != nil {
+		return err
+	}
+	elapsed := time.Since(began)
+	result.MeasuredSeconds = elapsed.Seconds()
+	result.Cores = (cpuTime() - cpu).Seconds() / elapsed.Seconds()
+	result.Intervals = mergedIntervals(session) - merged
+	result.CPUMicros = result.Cores * elapsed.Seconds() * 1e6 / float64(result.Intervals)
+	result.Checkpoints, result.CheckpointBytes = store.state()
+	result.Checkpoints -= saves
+	var wrong error
+	session.Read(func(series *sample.Series) {
+		result.LagSeconds = (time.Since(start) - series.End()).Seconds()
+		result.RequestsPerSecond, wrong = exact(series, *perInterval)
+	})
+	fmt.Printf("%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
+		*agents, *step, result.RequestsPerSecond, result.Cores, result.CPUMicros, result.Intervals, result.MeasuredSeconds, result.Checkpoints)
+	if err := errors.Join(wrong, writeJSON(collectFile, result)); err != nil {
+		return err
+	}
+	return writeDocs()
+}
+
+// startAgents starts the agents' process and returns where they are, and what ends it.
+func startAgents(ctx context.Context, o order) ([]collect.Pod, func(), error) {
+	own, err := os.Executable()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd := exec.CommandContext(ctx, own, agentsCommand)
+	cmd.Stderr = os.Stderr
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, nil, err
+	}
+	stop := func() {
+		input.Close()
+		killer := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }) // gone already: as wanted
+		_ = cmd.Wait()                                                             // however it ended
+		killer.Stop()
+	}
+	var addresses []string
+	if err := errors.Join(json.NewEncoder(input).Encode(o), json.NewDecoder(output).Decode(&addresses)); err != nil {
+		stop()
+		return nil, nil, fmt.Errorf("agents: %w", err)
+	}
+	pods := make([]collect.Pod, len(addresses))
+	for i, address := range addresses {
+		pods[i] = collect.Pod{Index: i, Name: fmt.Sprintf("agent-%d", i), Address: address}
+	}
+	return pods, stop, nil
+}
+
+// startAll waits until all agents are ready and starts them.
+func startAll(ctx context.Context, session *collect.Session, agents int) (time.Time, error) {
+	for end := time.Now().Add(2 * time.Minute); ; {
+		status := session.Status()
+		if status.AllReady {
+			break
+		}
+		if time.Now().After(end) {
+			return time.Time{}, fmt.Errorf("only %d of %d agents are ready", status.Ready, agents)
+		}
+		if err := pause(ctx, 100*time.Millisecond); err != nil {
+			return time.Time{}, err
+		}
+	}
+	at := time.Now().Add(5 * time.Second)
+	return at, session.Start(ctx, at)
+}
+
+// watch looks at the session once a second, as the controller does, for so long.
+func watch(ctx context.Context, session *collect.Session, length time.Duration) error {
+	for end := time.Now().Add(length); ; {
+		left := time.Until(end)
+		if left <= 0 {
+			return nil
+		}
+		if err := pause(ctx, min(left, time.Second)); err != nil {
+			return err
+		}
+		for _, pod := range session.Status().Pods {
+			if pod.Problem != "" {
+				return fmt.Errorf("agent %d: %s", pod.Index, pod.ProblemText)
+			}
+		}
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+// mergedIntervals is how many intervals of pods the series holds.
+func mergedIntervals(session *collect.Session) int64 {
+	var n int64
+	session.Read(func(series *sample.Series) {
+		for pod := range series.Pods {
+			n += series.Next(pod)
+		}
+	})
+	return n
+}
+
+// exact compares the merged record with what the agents delivered, and returns the requests per second that it tells of.
+func exact(series *sample.Series, perInterval int) (float64, error) {
+	made := madeUp(perInterval, series.PodStep)
+	var want, got, cells uint64
+	for pod := range series.Pods {
+		for index := range series.Next(pod) {
+			for _, op := range made[variant(pod, index)].Ops {
+				want += op.OK
+			}
+		}
+	}
+	for i := range series.Len() {
+		for _, op := range series.At(i).Ops {
+			got += op.OK
+			cells += op.Latency.Count()
+		}
+	}
+	if got != want || cells != want {
+		return 0, fmt.Errorf("the merged record tells of %d requests and %d latencies; the agents delivered %d", got, cells, want)
+	}
+	return float64(got) / (float64(series.Len()) * series.Step.Seconds()), nil
+}
+
+// cpuTime is the user and system time of this process so far.
+func cpuTime() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		panic(err) // it has no way to fail with these arguments
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+}

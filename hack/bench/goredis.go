@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+const goRedisCommand = "go-redis"
+
+// goRedis is what most Go services load Redis with: go-redis, one goroutine per connection, a histogram per goroutine.
+func goRedis(own string) tool {
+	return tool{
+		name: "go-redis", keys: "rq:%d", version: moduleVersion("github.com/redis/go-redis/v9"),
+		args: func(l work) []string {
+			return []string{own, goRedisCommand, "-address", l.address, "-requests", strconv.Itoa(l.requests),
+				"-pipeline", strconv.Itoa(l.pipeline), "-get=" + strconv.FormatBool(l.get)}
+		},
+		read: func(_ work, stdout []byte) (figures, error) {
+			var out goRedisResult
+			err := json.Unmarshal(stdout, &out)
+			return figures{requests: out.Requests, perSecond: out.PerSecond, p50: out.P50, p99: out.P99}, err
+		},
+	}
+}
+
+type goRedisResult struct {
+	Requests            int
+	PerSecond, P50, P99 float64
+}
+
+func runGoRedis(ctx context.Context, args []string) error {
+	flags := flag.NewFlagSet(goRedisCommand, flag.ContinueOnError)
+	address := flags.String("address", "", "host:port")
+	requests := flags.Int("requests", 0, "over all connections")
+	pipeline := flags.Int("pipeline", 1, "requests per batch")
+	get := flags.Bool("get", false, "GET instead of SET")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	client := redis.NewClient(&redis.Options{Addr: *address, PoolSize: connections})
+	defer client.Close()
+	value := strings.Repeat("x", valueBytes)
+	one := func(c redis.Cmdable, rng *rand.Rand) error {
+		key := "rq:" + strconv.Itoa(rng.IntN(keys))
+		if *get {
+			return c.Get(ctx, key).Err()
+		}
+		return c.Set(ctx, key, value, 0).Err()
+	}
+	var wait sync.WaitGroup
+	var mu sync.Mutex
+	var all sample.Distribution
+	var failed error
+	began := time.Now()
+	for i := range connections {
+		wait.Go(func() {
+			rng := rand.New(rand.NewPCG(1, uint64(i)))
+			var own sample.Histogram
+			var err error
+			for range *requests / connections / *pipeline {
+				sent := time.Now()
+				if *pipeline == 1 {
+					err = one(client, rng)
+				} else {
+					_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
+						for range *pipeline {
+							_ = one(p, rng) // queued: errors come with the batch
+						}
+						return nil
+					})
+				}
+				if err != nil {
+					break
+				}
+				own.RecordN(int64(time.Since(sent)), uint32(*pipeline))
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			all.Add(own.AppendTo(nil))
+			if err != nil {
+				failed = err
+			}
+		})
+	}
+	wait.Wait()
+	if failed != nil {
+		return fmt.Errorf("go-redis: %w", failed)
+	}
+	micros := func(q float64) float64 { return float64(all.Quantile(q)) / float64(time.Microsecond) }
+	return json.NewEncoder(os.Stdout).Encode(goRedisResult{
+		Requests: int(all.Count()), PerSecond: float64(all.Count()) / time.Since(began).Seconds(), P50: micros(0.5), P99: micros(0.99),
+	})
+}
+
+// moduleVersion is the version of a module that this program was built with.
+func moduleVersion(path string) string {
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, m := range info.Deps {
+			if m.Path == path {
+				return m.Version
+			}
+		}
+	}
+	return "unknown"
+}

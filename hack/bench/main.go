@@ -1,0 +1,47 @@
+// Command bench measures what Redquake costs: its load generator beside other tools, and the operator's collecting of many load pods.
+//
+//	go run ./hack/bench [run]      load generators side by side, against one redis-server -> build/bench.json
+//	go run ./hack/bench collect    the operator's side of many load pods -> build/bench-collect.json
+//	go run ./hack/bench docs       write the results in build/ into docs/benchmarks.md
+//
+// Each but docs also does what docs does. It is run from the repository's root, by `make bench` and `make bench-collect`.
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	// SIGTERM, too: the servers and agents that were started must not stay behind.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	name := "run"
+	if len(args) > 0 && args[0] != "" && args[0][0] != '-' {
+		name, args = args[0], args[1:]
+	}
+	switch name {
+	case "run":
+		return runBench(ctx, args)
+	case "collect":
+		return runCollect(ctx, args)
+	case "docs":
+		return writeDocs()
+	case goRedisCommand: // a process of its own, so that its CPU can be told from this one's
+		return runGoRedis(ctx, args)
+	case agentsCommand: // likewise
+		return runAgents(ctx, args)
+	}
+	return fmt.Errorf("%q is none of run, collect, docs", name)
+}

@@ -1,0 +1,91 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/load"
+)
+
+// TestBadTargets points load tests at what they cannot load. Each must fail within its budget and say where to look.
+func TestBadTargets(t *testing.T) {
+	n := newNamespace(t, "badtarget")
+	n.applyRedis(withPassword)
+	n.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "passwords"}, StringData: map[string]string{"right": password, "wrong": "e2e-not-it"}})
+	n.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "nobody"}, Spec: corev1.ServiceSpec{
+		Selector: map[string]string{"app": "nobody"}, Ports: []corev1.ServicePort{{Port: 6379}},
+	}})
+	address := "redis." + n.name + ".svc:6379"
+	const apiServer = "kubernetes.default.svc:443" // TLS, and HTTP within
+	login := func(secret, key string) *v1alpha1.RedisAuth {
+		return &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: secret, Key: key}}
+	}
+	service := func(name string) v1alpha1.RedisTarget {
+		return v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: name}}
+	}
+	with := func(target v1alpha1.RedisTarget, edit func(*v1alpha1.RedisTarget)) v1alpha1.RedisTarget {
+		edit(&target)
+		return target
+	}
+	cases := []struct {
+		name   string
+		target v1alpha1.RedisTarget
+		reason string
+		words  []string
+	}{
+		{"no-service", service("nowhere"), v1alpha1.ReasonServiceNotFound, []string{"spec.target.service.name", "nowhere"}},
+		{"no-port", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Service.Port = 6380 }), v1alpha1.ReasonServiceNotFound, []string{"spec.target.service.port", "6380"}},
+		{"no-endpoint", service("nobody"), v1alpha1.ReasonNoEndpoints, []string{"spec.target.service.name", "nobody:6379"}},
+		{"no-secret", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("no-such", "right") }), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
+		{"no-key", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "no-such") }), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
+		{"no-password", service("redis"), string(load.AuthenticationFailed), []string{address}},
+		{"wrong-password", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "wrong") }), string(load.AuthenticationFailed), []string{address}},
+		{"tls-on-plain", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.TLS = &v1alpha1.RedisTLS{} }), string(load.TLSFailed), []string{address}},
+		{"plain-on-tls", v1alpha1.RedisTarget{Addresses: []string{apiServer}}, string(load.TLSFailed), []string{apiServer}},
+		{"not-redis", v1alpha1.RedisTarget{Addresses: []string{apiServer}, TLS: &v1alpha1.RedisTLS{InsecureSkipVerify: true}}, string(load.NotRedis), []string{apiServer}},
+		{"no-listener", v1alpha1.RedisTarget{Addresses: []string{"redis-0.redis-headless:6380"}}, string(load.TargetUnreachable), []string{"redis-0.redis-headless:6380"}},
+	}
+	for _, c := range cases {
+		test := n.smallLoad(c.name, 5*time.Second)
+		test.Spec.Target = c.target
+		test.Spec.Pods.StartDeadline = *span(25 * time.Second)
+		n.create(test)
+	}
+	good := n.smallLoad("right-password", 2*time.Second)
+	good.Spec.Target = with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "right") })
+	n.create(good)
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { n.in(t).fails(c.name, 60*time.Second, c.reason, c.words...) })
+	}
+	t.Run(good.Name, func(t *testing.T) {
+		n := n.in(t)
+		if test := n.loadTestStands(good.Name, time.Minute, v1alpha1.ReasonSucceeded); test.Status.Summary.Requests < 380 {
+			t.Errorf("%d requests, want about 400", test.Status.Summary.Requests)
+		}
+	})
+}
+
+const password = "e2e-right"
+
+// withPassword makes the Redis of the samples ask for a password.
+func withPassword(object *unstructured.Unstructured) {
+	if object.GetKind() != "StatefulSet" {
+		return
+	}
+	containers, _, _ := unstructured.NestedSlice(object.Object, "spec", "template", "spec", "containers")
+	server, ok := containers[0].(map[string]any)
+	if !ok {
+		return
+	}
+	args, _, _ := unstructured.NestedSlice(server, "args")
+	server["args"] = append(args, "--requirepass", password)
+	server["env"] = []any{map[string]any{"name": "REDISCLI_AUTH", "value": password}} // for the readiness probe
+	_ = unstructured.SetNestedSlice(object.Object, containers, "spec", "template", "spec", "containers")
+}

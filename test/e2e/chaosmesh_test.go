@@ -1,0 +1,130 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/meshtest"
+)
+
+// TestChaosMesh lets the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break network, disk, CPU and clock,
+// are not in the lab: a fault that needs one says so and breaks nothing. The operator has been running since before Chaos Mesh came, and goes on
+// when it is gone. `make e2e-chaosmesh` runs it.
+func TestChaosMesh(t *testing.T) {
+	n := newNamespace(t, "chaosmesh")
+	n.applyRedis(nil)
+	n.create(n.steadyLoad("base", standaloneTarget(), 15*time.Minute))
+	n.loadTestStands("base", 2*time.Minute, v1alpha1.ReasonRunning)
+	stood := n.standsNow("redis")
+
+	n.create(faultOn("base", "too-early", v1alpha1.FaultNetworkDelay, delays))
+	early := n.faultStands("too-early", 2*time.Minute, v1alpha1.ReasonEngineUnavailable)
+	if _, message, _, failed := standing(early.Status.Conditions); len(early.Status.Targets) > 0 || early.Status.InjectedAt != nil {
+		t.Errorf("without Chaos Mesh: failed %v: %s; %+v", failed, message, early.Status.Targets)
+	}
+	n.delete(early)
+	n.faultGoes(early.Name)
+
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := envtest.CRDInstallOptions{Paths: []string{filepath.Dir(meshtest.CRDs(t)[0])}, ErrorIfPathMissing: true, MaxTime: 2 * time.Minute}
+	crds, err := envtest.InstallCRDs(config, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uninstall := func() {
+		if err := envtest.UninstallCRDs(config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+			t.Error(err)
+		}
+	}
+	t.Cleanup(uninstall)
+	stop := meshtest.StartController(t, os.Getenv("KUBECONFIG"), n.name)
+
+	fault := faultOn("base", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) {
+		s.Engine, s.PodKill = v1alpha1.EngineChaosMesh, &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+		s.RecoveryDeadline = *span(time.Minute)
+	})
+	before := n.redisPod()
+	done := n.breaks("meshPodKill", "redis", fault)
+	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	if after := n.redisPod(); after.UID == before.UID {
+		t.Error("the pod is the same")
+	}
+	if left := n.chaos(); len(left) > 0 {
+		t.Errorf("left are %v", left)
+	}
+
+	n.create(faultOn("base", "slow-network", v1alpha1.FaultNetworkDelay, delays))
+	// Without its agent Chaos Mesh does not even know that it broke nothing, and keeps the object. The fault tells, and how to go on by hand.
+	slow := n.faultStands("slow-network", 3*time.Minute, v1alpha1.ReasonRevertFailed)
+	_, message, _, _ := standing(slow.Status.Conditions)
+	t.Logf("without an agent: %s", message)
+	if !strings.Contains(message, "cannot find daemonIP") || slow.Status.Effect == v1alpha1.EffectConfirmed {
+		t.Errorf("without an agent: effect %s: %s", slow.Status.Effect, message)
+	}
+	n.letGoByHand(slow)
+	n.eventually(30*time.Second, "what was let go by hand is gone", func() (bool, string) {
+		left := n.chaos()
+		return len(left) == 0, fmt.Sprint(left)
+	})
+	n.standsAsBefore("redis", stood)
+
+	stop()
+	n.create(faultOn("base", "nobody-home", v1alpha1.FaultNetworkDelay, delays))
+	n.faultStands("nobody-home", time.Minute, v1alpha1.ReasonInjecting)
+	n.delete(n.fault("nobody-home"))
+	n.faultGoes("nobody-home")
+	n.standsAsBefore("redis", stood)
+}
+
+func delays(s *v1alpha1.RedisFaultSpec) {
+	s.Engine, s.NetworkDelay = v1alpha1.EngineChaosMesh, &v1alpha1.NetworkDelay{Latency: *span(50 * time.Millisecond)}
+	s.Duration = span(5 * time.Second)
+}
+
+// letGoByHand does what the record of the fault's target says, but for the last command, which deletes the pod.
+func (n *namespace) letGoByHand(fault *v1alpha1.RedisFault) {
+	n.Helper()
+	byHand := fault.Status.Targets[0].ByHand
+	command, _, _ := strings.Cut(byHand, ";")
+	if !strings.HasPrefix(command, "kubectl -n "+n.name) {
+		n.Fatalf("by hand: %q", byHand)
+	}
+	if out, err := exec.CommandContext(n.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
+		n.Fatalf("%s: %v: %s", command, err, out)
+	}
+}
+
+// chaos are the objects of Chaos Mesh that are left.
+func (n *namespace) chaos() []string {
+	n.Helper()
+	var left []string
+	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay} {
+		kind, _ := chaosmesh.Kind(fault)
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		if err := cluster.List(n.Context(), list, client.InNamespace(n.name)); err != nil {
+			n.Fatal(err)
+		}
+		for _, object := range list.Items {
+			left = append(left, kind.Kind+" "+object.GetName())
+		}
+	}
+	return left
+}

@@ -1,0 +1,128 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// faultKind is one fault of a row of them on the same load.
+type faultKind struct {
+	scenario string // in ranges.yaml, and the fault's name in lower case
+	kind     v1alpha1.FaultType
+	edit     func(*v1alpha1.RedisFaultSpec)
+	settled  func(*namespace) // waits until the next one can follow; nil = nothing to wait for
+}
+
+// TestFaultKinds injects the native kinds one after the other, under one long load for each deployment. Each must be confirmed by Redis, leave
+// everything as it was, and have figures in range.
+func TestFaultKinds(t *testing.T) {
+	for _, d := range []struct {
+		name, app string
+		deploy    func(*namespace)
+		target    v1alpha1.RedisTarget
+		kinds     []faultKind
+	}{
+		{"standalone", "redis", func(n *namespace) { n.applyRedis(nil) }, standaloneTarget(), standaloneKinds()},
+		{"sentinel", "redis-ha", func(n *namespace) { n.applySentinels(3) }, sentinelTarget(), sentinelKinds()},
+		{"cluster", "redis-cluster", func(n *namespace) { n.applyCluster(1) }, clusterTarget(), clusterKinds()},
+		{"replication", "redis-ha", (*namespace).applyReplication, replicationTarget(), replicationKinds()},
+		{"threads", "redis-ha", func(n *namespace) { n.applySentinels(3) }, sentinelTarget(), threadKinds()},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			t.Parallel()
+			n := newNamespace(t, d.name)
+			d.deploy(n)
+			n.create(n.steadyLoad("base", d.target, 15*time.Minute))
+			n.loadTestStands("base", 2*time.Minute, v1alpha1.ReasonRunning)
+			for _, k := range d.kinds {
+				if !t.Run(k.scenario, func(t *testing.T) {
+					n := n.in(t)
+					time.Sleep(4 * time.Second) // what the throughput is without a fault
+					n.breaks(k.scenario, d.app, faultOn("base", kebab(k.scenario), k.kind, k.edit))
+					if k.settled != nil {
+						k.settled(n)
+					}
+				}) {
+					return // what one fault left behind would only make the next fail, too
+				}
+			}
+		})
+	}
+}
+
+func standaloneKinds() []faultKind {
+	return []faultKind{
+		{scenario: "clientPause", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(3*time.Second)
+		}},
+		{scenario: "hang", kind: v1alpha1.FaultHang, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Hang = &v1alpha1.Hang{Duration: *span(2 * time.Second), Method: v1alpha1.HangAuto}
+		}},
+		{scenario: "clientKill", kind: v1alpha1.FaultClientKill, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.ClientKill = &v1alpha1.ClientKill{Type: v1alpha1.ClientNormal}
+		}},
+		{scenario: "backgroundSave", kind: v1alpha1.FaultBackgroundSave, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveSnapshot}
+		}},
+		{scenario: "config", kind: v1alpha1.FaultConfig, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(4*time.Second)
+		}},
+		{scenario: "resources", kind: v1alpha1.FaultResources, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Resources, s.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("200m"))}, span(4*time.Second)
+		}},
+	}
+}
+
+func sentinelKinds() []faultKind {
+	return []faultKind{
+		{scenario: "failoverPlain", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain), settled: (*namespace).sentinelsAgree},
+		{scenario: "failoverCoordinated", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverCoordinated)},
+	}
+}
+
+func replicationKinds() []faultKind {
+	return []faultKind{
+		{scenario: "failoverReplication", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
+		{scenario: "clientPauseWrite", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, span(3*time.Second)
+		}},
+		{scenario: "hangByPause", kind: v1alpha1.FaultHang, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.Hang = &v1alpha1.Hang{Duration: *span(2 * time.Second), Method: v1alpha1.HangClientPause}
+		}},
+		{scenario: "appendOnlyRewrite", kind: v1alpha1.FaultBackgroundSave, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveAppendOnlyRewrite}
+		}},
+	}
+}
+
+func clusterKinds() []faultKind {
+	return []faultKind{
+		{scenario: "replicaScale", kind: v1alpha1.FaultReplicaScale, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: 1, SyncTimeout: *span(2 * time.Minute)}, span(3*time.Second)
+		}, settled: (*namespace).clusterAgrees},
+		{scenario: "failoverCluster", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain), settled: (*namespace).clusterAgrees},
+		{scenario: "failoverForce", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverForce), settled: (*namespace).clusterAgrees},
+		{scenario: "failoverTakeover", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverTakeover)},
+	}
+}
+
+func threadKinds() []faultKind {
+	return []faultKind{
+		{scenario: "ioThreads", kind: v1alpha1.FaultIOThreads, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
+			s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores} // the servers of the samples are limited to half a core
+		}},
+	}
+}
+
+func failover(mode v1alpha1.FailoverMode) func(*v1alpha1.RedisFaultSpec) {
+	return func(s *v1alpha1.RedisFaultSpec) {
+		s.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverAuto, Mode: mode, Timeout: *span(10 * time.Second)}
+	}
+}

@@ -1,0 +1,105 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestFaultLifecycle aborts, deletes and orphans faults.
+func TestFaultLifecycle(t *testing.T) {
+	t.Parallel()
+	n := newNamespace(t, "faultlife")
+	n.applyRedis(nil)
+	t.Run("group", func(t *testing.T) {
+		for name, scenario := range map[string]func(*namespace){
+			"no-load-test": faultWithoutLoadTest, "on-one-test": faultsOnOneTest,
+		} {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				scenario(n.in(t))
+			})
+		}
+	})
+}
+
+// faultWithoutLoadTest names a load test that never comes.
+func faultWithoutLoadTest(n *namespace) {
+	n.create(n.sampleKill("orphan", "never-made"))
+	var fault *v1alpha1.RedisFault
+	n.eventually(50*time.Second, "the fault fails", func() (bool, string) {
+		fault = n.fault("orphan")
+		reason, message, _, failed := standing(fault.Status.Conditions)
+		return failed, reason + ": " + message
+	})
+	reason, message, _, _ := standing(fault.Status.Conditions)
+	took := fault.Status.CompletionTime.Sub(fault.CreationTimestamp.Time)
+	if reason != v1alpha1.ReasonLoadTestNotFound || !strings.Contains(message, "spec.loadTestRef.name") || !strings.Contains(message, "never-made") {
+		n.Errorf("failed as %s: %s", reason, message)
+	}
+	if took < 29*time.Second || took > 36*time.Second {
+		n.Errorf("failed after %s, want about 30s", took)
+	}
+	n.Logf("after %s: %s: %s", took.Round(time.Second), reason, message)
+	n.delete(fault)
+	n.faultGoes(fault.Name)
+}
+
+// faultsOnOneTest aborts one fault before it strikes, and deletes another while recovery is watched. The load goes on to its end.
+func faultsOnOneTest(n *namespace) {
+	test := n.smallLoad("base", 40*time.Second)
+	n.create(test)
+	before := n.redisPod()
+
+	early := n.sampleKill("early", test.Name)
+	early.Spec.Trigger = v1alpha1.FaultTrigger{After: span(30 * time.Minute)}
+	n.create(early)
+	n.loadTestStands(test.Name, 30*time.Second, v1alpha1.ReasonRunning)
+	waiting := n.faultStands(early.Name, 10*time.Second, v1alpha1.ReasonWaitingForTime)
+	n.patch(waiting, `{"spec":{"abort":true}}`)
+	n.eventually(10*time.Second, "the aborted fault is complete", func() (bool, string) {
+		fault := n.fault(early.Name)
+		reason, message, complete, _ := standing(fault.Status.Conditions)
+		if fault.Status.InjectedAt != nil || len(fault.Status.Targets) > 0 {
+			n.Fatalf("a fault that was aborted before its time was injected: %+v", fault.Status)
+		}
+		return complete && reason == v1alpha1.ReasonAborted, reason + ": " + message
+	})
+	if n.redisPod().UID != before.UID {
+		n.Error("the pod of Redis was replaced by a fault that was aborted before its time")
+	}
+
+	watched := n.sampleKill("watched", test.Name)
+	watched.Spec.Trigger = v1alpha1.FaultTrigger{After: span(time.Second)}
+	n.create(watched)
+	observing := n.faultStands(watched.Name, 20*time.Second, v1alpha1.ReasonObserving)
+	n.delete(observing)
+	n.faultGoes(watched.Name)
+
+	done := n.loadTestStands(test.Name, 90*time.Second, v1alpha1.ReasonSucceeded)
+	if n.redisPod().UID == before.UID {
+		n.Error("the pod of Redis was not replaced")
+	}
+	if slices.ContainsFunc(done.Status.Impacts, func(i v1alpha1.FaultImpact) bool { return i.Fault == early.Name }) {
+		n.Errorf("the load test speaks of a fault that never struck: %+v", done.Status.Impacts)
+	}
+	n.sumsAgree(done, n.record(done))
+	if !meta.IsStatusConditionTrue(done.Status.Conditions, v1alpha1.ConditionComplete) {
+		n.Error("the load test is not complete")
+	}
+}
+
+// faultGoes waits for a deleted fault to go: its finalizer must not hold it.
+func (n *namespace) faultGoes(name string) {
+	n.Helper()
+	n.eventually(20*time.Second, "fault "+name+" is gone", func() (bool, string) {
+		return !n.get(name, &v1alpha1.RedisFault{}), "still there"
+	})
+}

@@ -1,0 +1,73 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestGracefulAndImmediateKill hits one load with two faults one after the other: an orderly end of the pod, and one without grace.
+func TestGracefulAndImmediateKill(t *testing.T) {
+	n := newNamespace(t, "graceful")
+	n.applyRedis(nil)
+	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 100*time.Second)
+	orderly := n.sampleKill("a-orderly", test.Name)
+	orderly.Spec.PodKill.GracePeriodSeconds = nil
+	n.create(test)
+	n.create(orderly)
+	first := n.faultStands(orderly.Name, 120*time.Second, v1alpha1.ReasonSucceeded)
+	immediate := n.sampleKill("b-immediate", test.Name)
+	immediate.Spec.Trigger.SteadyFor = span(10 * time.Second)
+	n.create(immediate)
+	second := n.faultStands(immediate.Name, 120*time.Second, v1alpha1.ReasonSucceeded)
+	done := n.loadTestStands(test.Name, 90*time.Second, v1alpha1.ReasonSucceeded)
+
+	n.timelineIsTold(first, "Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
+	n.timelineIsTold(second, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
+	if terminating, deleted := offset(first, "PodTerminating"), offset(first, "PodDeleted"); terminating > deleted {
+		t.Errorf("orderly: PodTerminating at %s, PodDeleted at %s", terminating, deleted)
+	}
+	// Without grace the object is gone with the call; an orderly end first ends the container.
+	if at := offset(second, "PodDeleted"); at > 3*time.Second {
+		t.Errorf("immediate: PodDeleted at %s, want at once", at)
+	}
+	if at := offset(second, "PodTerminating"); at < 24*time.Hour {
+		t.Errorf("immediate: PodTerminating at %s", at)
+	}
+	for _, fault := range []*v1alpha1.RedisFault{first, second} {
+		i := fault.Status.Impact
+		t.Logf("%s: dip %s, outage %s, server outage %s, recovery %s, pod deleted after %s, ready again after %s", fault.Name,
+			i.TPSDip, i.Outage, i.ServerOutage, i.RecoveryTime, offset(fault, "PodDeleted"), offset(fault, "Ready"))
+		if fault.Status.Effect != v1alpha1.EffectConfirmed || !i.Recovered || len(i.Doubts) > 0 {
+			t.Errorf("%s: effect %s, recovered %v, doubts %+v", fault.Name, fault.Status.Effect, i.Recovered, i.Doubts)
+		}
+		inRange(t, fault.Name, "outage", i.Outage)
+		inRange(t, fault.Name, "recoveryTime", i.RecoveryTime)
+	}
+	if first.Status.Targets[0].UID == second.Status.Targets[0].UID {
+		t.Error("both faults hit the same pod")
+	}
+	if len(done.Status.Impacts) != 2 || done.Status.Impacts[0].Fault != orderly.Name || done.Status.Impacts[1].Fault != immediate.Name {
+		t.Errorf("the load test's impacts: %+v, want both faults'", done.Status.Impacts)
+	}
+	if done.Status.Redis == nil || done.Status.Redis.Restarts != 2 {
+		t.Errorf("redis %+v, want 2 restarts", done.Status.Redis)
+	}
+	n.passes(done)
+	series := n.record(done)
+	n.sumsAgree(done, series)
+	n.recordIsWhole(done, series)
+}
+
+// offset is when an event of a fault's timeline was, counted from the injection; a day where there is none.
+func offset(fault *v1alpha1.RedisFault, event string) time.Duration {
+	for _, e := range fault.Status.Timeline {
+		if e.Event == event {
+			return e.At.Sub(fault.Status.InjectedAt.Time)
+		}
+	}
+	return 24 * time.Hour
+}

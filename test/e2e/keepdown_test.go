@@ -1,0 +1,39 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestKeepDown keeps the primary down for longer than the sentinels of config/samples/redis-sentinel.yaml wait: they fail over, which a plain
+// kill of the pod does not bring about.
+func TestKeepDown(t *testing.T) {
+	n := newNamespace(t, "keepdown")
+	n.applySentinels(3)
+	stood := n.standsNow("redis-ha")
+	test := &v1alpha1.RedisLoadTest{}
+	n.sample("loadtest-sentinel.yaml", test)
+	test.Spec.Load.Users, test.Spec.Load.Rate, test.Spec.Load.Duration = nil, new(int32(200)), span(3*time.Minute)
+	test.Spec.Client.ReadFrom = v1alpha1.ReadFromPrimary
+	n.create(test)
+	fault := &v1alpha1.RedisFault{}
+	n.sample("podkill-keepdown.yaml", fault)
+	fault.Spec.Trigger = v1alpha1.FaultTrigger{After: span(5 * time.Second)}
+	fault.Spec.PodKill.KeepDown = span(20 * time.Second) // a busy machine may need more than the sample's
+	n.create(fault)
+	done := n.faultStands(fault.Name, 150*time.Second, v1alpha1.ReasonSucceeded)
+
+	n.timelineIsTold(done, "Injected", "PodDeleted", "Promoted", "FailedOver", "Reverted", "ReplacementCreated", "ContainerStarted", "FirstError", "FirstSuccess", "Recovered")
+	kept := fault.Spec.PodKill.KeepDown.Duration
+	if promoted, back := offset(done, "Promoted"), offset(done, "ContainerStarted"); promoted > kept || back < kept {
+		t.Errorf("promoted at %s, the old primary back at %s; want the one before and the other after %s", promoted, back, kept)
+	}
+	if done.Status.Effect != v1alpha1.EffectConfirmed || offset(done, "EffectLost") < 24*time.Hour || offset(done, "NoFailover") < 24*time.Hour {
+		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
+	}
+	n.standsAsBefore("redis-ha", stood)
+}

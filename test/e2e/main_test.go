@@ -1,0 +1,97 @@
+//go:build e2e
+
+// Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab and runs it there.
+// One operator serves all tests; each test has a namespace of its own. Those that measure run one after the other, those that do not (t.Parallel)
+// at the end and at the same time.
+package e2e_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// cluster is the connection that all tests share.
+var cluster connection
+
+type connection struct {
+	client.WithWatch
+	clientset *kubernetes.Clientset
+}
+
+func TestMain(m *testing.M) {
+	if address := os.Getenv(watcherAddress); address != "" {
+		os.Exit(watchRedis(address, os.Stdout))
+	}
+	os.Exit(suite(m))
+}
+
+// suite installs the operator, runs the tests, and sees that nothing of theirs stays behind.
+func suite(m *testing.M) int {
+	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard))) // what matters is in the objects and in the operator's log
+	ctx := context.Background()
+	if err := connect(); err != nil {
+		fmt.Fprintln(os.Stderr, "connect to the cluster (is KUBECONFIG set? run `make e2e`):", err)
+		return 1
+	}
+	manifests := os.Getenv("REDQUAKE_E2E_INSTALL")
+	if manifests == "" {
+		fmt.Fprintln(os.Stderr, "REDQUAKE_E2E_INSTALL must name the operator's manifests (build/install.yaml); `make e2e` sets it")
+		return 1
+	}
+	if err := deployOperator(ctx, manifests); err != nil {
+		fmt.Fprintln(os.Stderr, "deploy the operator:", err)
+		return 1
+	}
+	code := m.Run()
+	if err := namespacesGone(ctx, 90*time.Second); err != nil {
+		fmt.Fprintln(os.Stderr, "FAIL: after the tests:", err)
+		return 1
+	}
+	return code
+}
+
+func connect() error {
+	config, err := ctrl.GetConfig()
+	if err != nil {
+		return err
+	}
+	config.QPS, config.Burst = 100, 200
+	if err := v1alpha1.AddToScheme(clientgoscheme.Scheme); err != nil {
+		return err
+	}
+	cluster.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})
+	if err != nil {
+		return err
+	}
+	cluster.clientset, err = kubernetes.NewForConfig(config)
+	return err
+}
+
+// namespacesGone waits for the tests' namespaces to go: an object whose finalizer nobody takes away would hold one for ever.
+func namespacesGone(ctx context.Context, within time.Duration) error {
+	for end := time.Now().Add(within); ; time.Sleep(time.Second) {
+		var left corev1.NamespaceList
+		if err := cluster.List(ctx, &left, client.MatchingLabels{labelScenario: suiteID}); err != nil {
+			return err
+		}
+		if len(left.Items) == 0 {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("namespace %s is still there after %s: %v", left.Items[0].Name, within, left.Items[0].Status.Conditions)
+		}
+	}
+}

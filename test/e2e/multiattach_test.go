@@ -1,0 +1,144 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestMultiAttach keeps the volume of a killed Redis on its old node with the fault of config/samples/volumeattachdelay.yaml: the cluster itself
+// says that it cannot be attached elsewhere, recovery is late by as long as was asked, and nothing of the fault stays.
+func TestMultiAttach(t *testing.T) {
+	const delay = 15 * time.Second
+	n := newNamespace(t, "multiattach")
+	n.applyRedis(nil)
+	before, stood := n.redisPod(), n.standsNow("redis")
+	if err := n.redis().Set(t.Context(), "e2e:kept", "yes", 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	n.create(n.smallLoad("checkout-cache", 3*time.Minute))
+	fault := &v1alpha1.RedisFault{}
+	n.sample("volumeattachdelay.yaml", fault)
+	fault.Spec.VolumeAttachDelay.Delay.Duration = delay
+	fault.Spec.Trigger.SteadyFor = span(5 * time.Second)
+	n.create(fault)
+
+	n.faultStands(fault.Name, 60*time.Second, v1alpha1.ReasonActive)
+	n.holds(fault.Name, before)
+	done := n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
+
+	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "MultiAttachError", "Reverted", "VolumeAttached", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	// What is seen first is the evidence: the event, or the volume's attachment while the replacement waits. The event itself is asked for below.
+	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "FailedAttachVolume") && !strings.Contains(done.Status.EffectEvidence, "waits for it on node") {
+		t.Errorf("effect %s: %s; want Confirmed by the cluster", done.Status.Effect, done.Status.EffectEvidence)
+	}
+	n.sameInCluster(done)
+	i := done.Status.Impact
+	if i == nil || !i.Recovered {
+		t.Fatalf("impact %+v, want recovered", i)
+	}
+	// The volume is held for the delay; the cluster needs 3 to 10 s to detach and to attach it, the pod a second or two to start.
+	if recovery := duration(t, "recoveryTime", i.RecoveryTime); recovery < delay || recovery > delay+50*time.Second {
+		t.Errorf("recovery took %s, want %s and some seconds", recovery, delay)
+	}
+	for _, figure := range []struct{ name, actual string }{{"outage", i.Outage}, {"recoveryTime", i.RecoveryTime}} {
+		inRange(t, "multiAttach", figure.name, figure.actual)
+	}
+	for event, least := range map[string]time.Duration{"Reverted": delay, "VolumeAttached": delay, "Ready": delay} {
+		if at := offset(done, event); at < least {
+			t.Errorf("%s at %s, before the delay of %s was over", event, at, least)
+		}
+	}
+
+	n.nothingStays(done, before.Spec.NodeName)
+	n.standsAsBefore("redis", stood)
+	after := n.podReady("redis-0", 30*time.Second)
+	if after.UID == before.UID || after.Spec.NodeName == before.Spec.NodeName {
+		t.Errorf("the replacement is %s on node %s; before it was %s on node %s", after.UID, after.Spec.NodeName, before.UID, before.Spec.NodeName)
+	}
+	if kept, err := n.redis().Get(t.Context(), "e2e:kept").Result(); kept != "yes" {
+		t.Errorf("the key that was set before the fault is %q (error %v)", kept, err)
+	}
+}
+
+// holds checks what there is while the volume is held: a holder under the namespace's restricted standard, and the old node closed.
+func (n *namespace) holds(fault string, before *corev1.Pod) {
+	n.Helper()
+	holders := n.holders(fault)
+	if len(holders) != 1 || holders[0].Spec.NodeName != before.Spec.NodeName || holders[0].Spec.ActiveDeadlineSeconds == nil {
+		n.Fatalf("holder pods %+v, want one with a deadline on node %s", holders, before.Spec.NodeName)
+	}
+	for _, v := range holders[0].Spec.Volumes {
+		if v.Projected != nil {
+			n.Errorf("the holder has a service account token: %+v", v)
+		}
+	}
+	node := n.node(before.Spec.NodeName)
+	if !node.Spec.Unschedulable || node.Annotations[v1alpha1.AnnotationCordonPrefix+string(n.fault(fault).UID)] != n.name+"/"+fault {
+		n.Errorf("node %s: unschedulable %v, annotations %v; want it closed by this fault", node.Name, node.Spec.Unschedulable, node.Annotations)
+	}
+}
+
+// sameInCluster holds the Multi-Attach error that a fault tells of against the event in the cluster.
+func (n *namespace) sameInCluster(fault *v1alpha1.RedisFault) {
+	n.Helper()
+	var told string
+	for _, e := range fault.Status.Timeline {
+		if e.Event == "MultiAttachError" {
+			told = e.Message
+		}
+	}
+	var events corev1.EventList
+	n.list(&events)
+	for _, e := range events.Items {
+		if e.Reason == "FailedAttachVolume" && e.Message == told && e.Source.Component == "attachdetach-controller" && strings.HasPrefix(told, "Multi-Attach error for volume") {
+			n.Logf("%s %s %s: %s", e.Source.Component, e.Reason, e.InvolvedObject.Name, e.Message)
+			return
+		}
+	}
+	n.Errorf("the attach-detach controller said nothing like %q", told)
+}
+
+// nothingStays checks that a fault left no pod of its own and no cordon.
+func (n *namespace) nothingStays(fault *v1alpha1.RedisFault, name string) {
+	n.Helper()
+	if !meta.IsStatusConditionTrue(fault.Status.Conditions, v1alpha1.ConditionReverted) {
+		n.Errorf("not reverted: %+v", fault.Status.Conditions)
+	}
+	if left := n.holders(fault.Name); len(left) > 0 {
+		n.Errorf("%d holder pods are left", len(left))
+	}
+	node := n.node(name)
+	for key := range node.Annotations {
+		if strings.HasPrefix(key, v1alpha1.AnnotationCordonPrefix) {
+			n.Errorf("node %s still has %s", name, key)
+		}
+	}
+	if node.Spec.Unschedulable {
+		n.Errorf("node %s is still unschedulable", name)
+	}
+}
+
+func (n *namespace) holders(fault string) []corev1.Pod {
+	n.Helper()
+	var pods corev1.PodList
+	n.list(&pods, client.MatchingLabels{v1alpha1.LabelFault: fault})
+	return pods.Items
+}
+
+func (n *namespace) node(name string) *corev1.Node {
+	n.Helper()
+	node := &corev1.Node{}
+	if err := cluster.Get(n.Context(), client.ObjectKey{Name: name}, node); err != nil {
+		n.Fatal(err)
+	}
+	return node
+}

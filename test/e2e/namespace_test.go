@@ -1,0 +1,178 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+const labelScenario = "redquake.dev/e2e"
+
+// suiteID tells this run's namespaces from those of another.
+var suiteID = fmt.Sprintf("run-%d", time.Now().Unix())
+
+// namespace is where one test lives.
+type namespace struct {
+	*testing.T
+	name  string
+	began time.Time
+}
+
+// newNamespace makes a namespace under the restricted Pod Security Standard. It is deleted at the end of the test, and shown before if the
+// test failed.
+func newNamespace(t *testing.T, scenario string) *namespace {
+	t.Helper()
+	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "e2e-" + scenario + "-",
+		Labels:       map[string]string{labelScenario: suiteID, "pod-security.kubernetes.io/enforce": "restricted"},
+	}}
+	if err := cluster.Create(t.Context(), ns); err != nil {
+		t.Fatal(err)
+	}
+	n := &namespace{T: t, name: ns.Name, began: time.Now()}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+		defer cancel()
+		if t.Failed() {
+			n.dump(ctx)
+		}
+		if err := client.IgnoreNotFound(cluster.Delete(ctx, ns)); err != nil {
+			t.Error(err)
+		}
+	})
+	return n
+}
+
+// in is the same namespace for a subtest.
+func (n *namespace) in(t *testing.T) *namespace {
+	return &namespace{T: t, name: n.name, began: n.began}
+}
+
+func (n *namespace) key(name string) client.ObjectKey {
+	return client.ObjectKey{Namespace: n.name, Name: name}
+}
+
+func (n *namespace) create(object client.Object) {
+	n.Helper()
+	object.SetNamespace(n.name)
+	if err := cluster.Create(n.Context(), object); err != nil {
+		n.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// get reads an object; false if there is none of that name.
+func (n *namespace) get(name string, object client.Object) bool {
+	n.Helper()
+	err := cluster.Get(n.Context(), n.key(name), object)
+	if apierrors.IsNotFound(err) {
+		return false
+	}
+	if err != nil {
+		n.Fatalf("get %T %s: %v", object, name, err)
+	}
+	return true
+}
+
+func (n *namespace) list(list client.ObjectList, options ...client.ListOption) {
+	n.Helper()
+	if err := cluster.List(n.Context(), list, append(options, client.InNamespace(n.name))...); err != nil {
+		n.Fatalf("list %T: %v", list, err)
+	}
+}
+
+func (n *namespace) delete(object client.Object, options ...client.DeleteOption) {
+	n.Helper()
+	if err := cluster.Delete(n.Context(), object, options...); err != nil {
+		n.Fatalf("delete %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// patch changes fields of an object as a user would with kubectl patch.
+func (n *namespace) patch(object client.Object, merge string) {
+	n.Helper()
+	if err := cluster.Patch(n.Context(), object, client.RawPatch("application/merge-patch+json", []byte(merge))); err != nil {
+		n.Fatalf("patch %T %s with %s: %v", object, object.GetName(), merge, err)
+	}
+}
+
+// eventually calls check five times a second until it says done; state is what it saw last, for people.
+func (n *namespace) eventually(within time.Duration, what string, check func() (done bool, state string)) {
+	n.Helper()
+	for end := time.Now().Add(within); ; time.Sleep(200 * time.Millisecond) {
+		done, state := check()
+		if done {
+			return
+		}
+		if time.Now().After(end) {
+			n.Fatalf("%s: not within %s; last seen: %s", what, within, state)
+		}
+	}
+}
+
+// dump shows what there is in the namespace and what the operator said.
+func (n *namespace) dump(ctx context.Context) {
+	var text strings.Builder
+	var tests v1alpha1.RedisLoadTestList
+	var faults v1alpha1.RedisFaultList
+	var pods corev1.PodList
+	var events corev1.EventList
+	for _, list := range []client.ObjectList{&tests, &faults, &pods, &events} {
+		if err := cluster.List(ctx, list, client.InNamespace(n.name)); err != nil {
+			fmt.Fprintf(&text, "list %T: %v\n", list, err)
+		}
+	}
+	for i := range tests.Items {
+		t := &tests.Items[i]
+		show(&text, "RedisLoadTest "+t.Name, t.Status.Conditions)
+		t.Status.Conditions = nil
+		show(&text, "figures", t.Status)
+	}
+	for i := range faults.Items {
+		f := &faults.Items[i]
+		show(&text, "RedisFault "+f.Name, f.Status.Conditions)
+		f.Status.Conditions = nil
+		show(&text, "figures", f.Status)
+	}
+	for _, p := range pods.Items {
+		fmt.Fprintf(&text, "pod %s on %s: %s %s %s\n", p.Name, p.Spec.NodeName, p.Status.Phase, p.Status.Reason, p.Status.Message)
+		for _, c := range p.Status.ContainerStatuses {
+			show(&text, fmt.Sprintf("  container %s, %d restarts", c.Name, c.RestartCount), c.State)
+		}
+	}
+	for _, e := range events.Items {
+		at := e.LastTimestamp.Time
+		if at.IsZero() {
+			at = e.EventTime.Time
+		}
+		fmt.Fprintf(&text, "event %s %s %s/%s: %s\n", at.Format("15:04:05"), e.Reason, e.InvolvedObject.Kind, e.InvolvedObject.Name, e.Message)
+	}
+	n.Logf("namespace %s:\n%s\noperator:\n%s", n.name, text.String(), operatorLog(ctx, n.began))
+}
+
+// show writes an object, or each of a list of conditions, on one line.
+func show(text *strings.Builder, title string, object any) {
+	if conditions, ok := object.([]metav1.Condition); ok {
+		fmt.Fprintf(text, "%s:\n", title)
+		for _, c := range conditions {
+			fmt.Fprintf(text, "  %-16s %-8s %s %s: %s\n", c.Type, c.Status, c.LastTransitionTime.Format("15:04:05"), c.Reason, c.Message)
+		}
+		return
+	}
+	out, err := json.Marshal(object)
+	if err != nil {
+		out = []byte(err.Error())
+	}
+	fmt.Fprintf(text, "%s: %s\n", title, out)
+}

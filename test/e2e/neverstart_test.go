@@ -1,0 +1,96 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestLoadPodsThatNeverCome lets load pods fail to start, and wants the cluster's own words in the end.
+func TestLoadPodsThatNeverCome(t *testing.T) {
+	n := newNamespace(t, "neverstart")
+	n.applyRedis(nil)
+	cases := []struct {
+		name  string
+		edit  func(*v1alpha1.RedisLoadTest)
+		words []string
+	}{
+		{"no-image", func(test *v1alpha1.RedisLoadTest) { test.Spec.Pods.Image = "127.0.0.1:1/none:1" }, []string{"ImagePull", "127.0.0.1:1/none:1"}},
+		{"no-node", func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Pods.NodeSelector = map[string]string{"e2e.redquake.dev/none": "here"}
+		}, []string{"is not scheduled", "node"}},
+	}
+	// Nothing listens on port 1: that pull is refused at once, where one that needs a name server may hang.
+	for _, c := range cases {
+		test := n.smallLoad(c.name, 5*time.Second)
+		test.Spec.Pods.StartDeadline = *span(10 * time.Second)
+		c.edit(test)
+		n.create(test)
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) { n.in(t).failsToStart(c.name, c.words...) })
+	}
+	t.Run("no-quota", func(t *testing.T) {
+		n := n.in(t)
+		n.create(&corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "no-more-pods"}, Spec: corev1.ResourceQuotaSpec{
+			Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
+		}})
+		quota := &corev1.ResourceQuota{}
+		n.eventually(20*time.Second, "the quota is in force", func() (bool, string) {
+			n.get("no-more-pods", quota)
+			return len(quota.Status.Hard) > 0, ""
+		})
+		test := n.smallLoad("no-quota", 5*time.Second)
+		test.Spec.Pods.StartDeadline = *span(10 * time.Second)
+		n.create(test)
+		n.failsToStart("no-quota", "exceeded quota", "no-more-pods")
+	})
+}
+
+// failsToStart waits for the end of a start deadline of 10 s, and for the failed test's pods to be gone.
+func (n *namespace) failsToStart(name string, words ...string) {
+	n.Helper()
+	test := n.fails(name, 30*time.Second, v1alpha1.ReasonStartDeadline, append(words, "spec.pods.startDeadline")...)
+	if took := test.Status.CompletionTime.Sub(test.CreationTimestamp.Time); took < 9*time.Second || took > 16*time.Second {
+		n.Errorf("%s failed after %s, want about 10s", name, took)
+	}
+	if test.Status.StartTime != nil {
+		n.Errorf("%s has started at %s", name, test.Status.StartTime)
+	}
+	n.eventually(60*time.Second, "the load pods of "+name+" are gone", func() (bool, string) {
+		return len(n.loadPods(name)) == 0, "still there"
+	})
+}
+
+// fails waits until a load test has failed for a reason, with all words in its message.
+func (n *namespace) fails(name string, within time.Duration, reason string, words ...string) *v1alpha1.RedisLoadTest {
+	n.Helper()
+	var test *v1alpha1.RedisLoadTest
+	n.eventually(within, name+" fails", func() (bool, string) {
+		test = n.loadTest(name)
+		is, message, complete, failed := standing(test.Status.Conditions)
+		if complete {
+			n.Fatalf("%s is complete: %s: %s", name, is, message)
+		}
+		return failed, is + ": " + message
+	})
+	is, message, _, _ := standing(test.Status.Conditions)
+	n.Logf("%s after %.0f s: %s: %s", name, test.Status.CompletionTime.Sub(test.CreationTimestamp.Time).Seconds(), is, message)
+	if is != reason {
+		n.Errorf("%s failed as %s, want %s", name, is, reason)
+	}
+	for _, word := range words {
+		if !strings.Contains(message, word) {
+			n.Errorf("%s: the message has no %q: %s", name, word, message)
+		}
+	}
+	return test
+}

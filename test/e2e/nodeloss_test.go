@@ -1,0 +1,44 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestNodeLoss takes the node of Redis away with the fault of config/samples/nodeloss.yaml: its pod comes up on the other one, and the node takes
+// pods again afterwards.
+func TestNodeLoss(t *testing.T) {
+	n := newNamespace(t, "nodeloss")
+	n.applyRedis(nil)
+	before, stood := n.redisPod(), n.standsNow("redis")
+	n.create(n.smallLoad("checkout-cache", 3*time.Minute))
+	fault := &v1alpha1.RedisFault{}
+	n.sample("nodeloss.yaml", fault)
+	fault.Spec.NodeLoss.Node = before.Spec.NodeName
+	fault.Spec.Trigger.SteadyFor, fault.Spec.Duration = span(5*time.Second), span(10*time.Second)
+	n.create(fault)
+
+	n.faultStands(fault.Name, 60*time.Second, v1alpha1.ReasonActive)
+	if node := n.node(before.Spec.NodeName); !node.Spec.Unschedulable {
+		t.Errorf("node %s takes pods while it is lost", node.Name)
+	}
+	done := n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
+	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess", "Recovered")
+	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "unschedulable") {
+		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
+	}
+	if i := done.Status.Impact; i == nil || !i.Recovered {
+		t.Fatalf("impact %+v, want recovered", i)
+	}
+	inRange(t, "nodeLoss", "outage", done.Status.Impact.Outage)
+	n.nothingStays(done, before.Spec.NodeName)
+	n.standsAsBefore("redis", stood)
+	if after := n.podReady("redis-0", 30*time.Second); after.Spec.NodeName == before.Spec.NodeName {
+		t.Errorf("the replacement is on node %s again", after.Spec.NodeName)
+	}
+}

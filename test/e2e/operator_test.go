@@ -1,0 +1,141 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+const (
+	operatorNamespace  = "redquake-system"
+	operatorDeployment = "redquake-controller-manager"
+	operatorLease      = "redquake.redquake.dev"
+)
+
+var operatorPods = client.MatchingLabels{"app.kubernetes.io/name": "redquake", "app.kubernetes.io/component": "manager"}
+
+// deployOperator applies the manifests server-side and waits until the operator runs and works. Its pod is always replaced: an image that
+// was loaded anew under the same tag is not seen otherwise.
+func deployOperator(ctx context.Context, manifests string) error {
+	objects, err := readObjects(manifests)
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		err := cluster.Apply(ctx, client.ApplyConfigurationFromUnstructured(object), client.FieldOwner("redquake-e2e"), client.ForceOwnership)
+		if err != nil {
+			return fmt.Errorf("apply %s %s: %w", object.GetKind(), object.GetName(), err)
+		}
+	}
+	deployment := &appsv1.Deployment{}
+	key := client.ObjectKey{Namespace: operatorNamespace, Name: operatorDeployment}
+	if err := cluster.Get(ctx, key, deployment); err != nil {
+		return err
+	}
+	before := deployment.DeepCopy()
+	if deployment.Spec.Template.Annotations == nil {
+		deployment.Spec.Template.Annotations = map[string]string{}
+	}
+	deployment.Spec.Template.Annotations["kubectl.kubernetes.io/restartedAt"] = time.Now().Format(time.RFC3339Nano)
+	if err := cluster.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
+		return err
+	}
+	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+		if err := cluster.Get(ctx, key, deployment); err != nil {
+			return err
+		}
+		s := &deployment.Status
+		var tests v1alpha1.RedisLoadTestList
+		if s.ObservedGeneration == deployment.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1 &&
+			cluster.List(ctx, &tests) == nil && leads(ctx, "") == nil {
+			return nil
+		}
+		if time.Now().After(end) {
+			return fmt.Errorf("not rolled out after 2m: %+v\n%s", *s, operatorLog(ctx, end.Add(-2*time.Minute)))
+		}
+	}
+}
+
+// leads is nil when a running pod of the operator, other than the one named, holds the lease.
+func leads(ctx context.Context, other string) error {
+	var lease coordinationv1.Lease
+	if err := cluster.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: operatorLease}, &lease); err != nil {
+		return err
+	}
+	var pods corev1.PodList
+	if err := cluster.List(ctx, &pods, client.InNamespace(operatorNamespace), operatorPods); err != nil {
+		return err
+	}
+	for _, p := range pods.Items {
+		if lease.Spec.HolderIdentity != nil && p.DeletionTimestamp == nil && p.Name != other &&
+			bytes.HasPrefix([]byte(*lease.Spec.HolderIdentity), []byte(p.Name+"_")) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the lease is held by %v", lease.Spec.HolderIdentity)
+}
+
+// operatorPod is the pod that leads.
+func operatorPod(ctx context.Context) (*corev1.Pod, error) {
+	var pods corev1.PodList
+	if err := cluster.List(ctx, &pods, client.InNamespace(operatorNamespace), operatorPods); err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		if pods.Items[i].DeletionTimestamp == nil {
+			return &pods.Items[i], nil
+		}
+	}
+	return nil, errors.New("there is no operator pod")
+}
+
+// operatorLog is what the operator's pods have said since an instant.
+func operatorLog(ctx context.Context, since time.Time) string {
+	var pods corev1.PodList
+	if err := cluster.List(ctx, &pods, client.InNamespace(operatorNamespace), operatorPods); err != nil {
+		return err.Error()
+	}
+	var text bytes.Buffer
+	for _, p := range pods.Items {
+		seconds := int64(time.Since(since).Seconds()) + 1
+		log, err := cluster.clientset.CoreV1().Pods(p.Namespace).GetLogs(p.Name, &corev1.PodLogOptions{SinceSeconds: &seconds, LimitBytes: new(int64(64 << 10))}).DoRaw(ctx)
+		fmt.Fprintf(&text, "--- %s (error %v)\n%s", p.Name, err, log)
+	}
+	return text.String()
+}
+
+// readObjects reads all documents of a YAML file.
+func readObjects(file string) ([]*unstructured.Unstructured, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var objects []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	for {
+		object := &unstructured.Unstructured{}
+		switch err := decoder.Decode(object); {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", file, err)
+		case len(object.Object) > 0:
+			objects = append(objects, object)
+		}
+	}
+}

@@ -1,0 +1,146 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// TestOperatorRestarts deletes the operator's pod without grace at random moments of a run with a fault, one of them just after the fault
+// stored its intent. The result must be as without: nothing lost, the fault injected once.
+func TestOperatorRestarts(t *testing.T) {
+	n := newNamespace(t, "restart")
+	n.applyRedis(nil)
+	before := n.redisPod()
+	uids := n.followPod("redis-0")
+	test := n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 80*time.Second)
+	fault := n.sampleKill("kill-primary", test.Name)
+	fault.Spec.Trigger.Timeout.Duration = time.Minute
+	recorded := n.whenRecorded(fault.Name)
+	n.create(test)
+	n.create(fault)
+
+	n.loadTestStands(test.Name, time.Minute, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
+	pause := func(most time.Duration) { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
+	pause(6 * time.Second)
+	n.killOperator("before the injection")
+
+	select {
+	case <-recorded:
+	case <-time.After(time.Minute):
+		t.Fatal("the fault stored no intent within 1m")
+	}
+	pause(60 * time.Millisecond) // the delete of the Redis pod takes a few milliseconds: before, during or after it
+	n.killOperator("just after the fault stored its intent")
+
+	n.eventually(40*time.Second, "the fault is injected", func() (bool, string) {
+		return n.fault(fault.Name).Status.InjectedAt != nil, "not yet"
+	})
+	pause(6 * time.Second)
+	n.killOperator("while recovery is watched")
+
+	done := n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
+	ended := n.loadTestStands(test.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
+
+	n.faultIsTold(done, before)
+	if got := uids(); len(got) != 2 || got[0] != string(before.UID) {
+		t.Errorf("redis-0 was %d pods (%v), want 2: it must be replaced exactly once", len(got), got)
+	}
+	series := n.record(ended)
+	n.sumsAgree(ended, series)
+	n.recordIsWhole(ended, series)
+	var runs []string
+	for _, server := range series.Servers() {
+		if !slices.Contains(runs, server.RunID) {
+			runs = append(runs, server.RunID)
+		}
+	}
+	if len(runs) != 2 {
+		t.Errorf("the load saw %d server processes, want 2: %v", len(runs), runs)
+	}
+	n.passes(ended)
+	if a := ended.Status.Agents; a == nil || a.Desired != 2 || a.Lost != 0 {
+		t.Errorf("agents %+v, want 2 and none lost", a)
+	}
+	if pods := n.loadPods(test.Name); len(pods) > 2 {
+		t.Errorf("there were %d load pods, want 2", len(pods))
+	}
+}
+
+// killOperator deletes the operator's pod without grace and waits until another one leads.
+func (n *namespace) killOperator(when string) {
+	n.Helper()
+	pod, err := operatorPod(n.Context())
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.delete(pod, client.GracePeriodSeconds(0))
+	at := time.Now()
+	n.eventually(time.Minute, "another operator leads", func() (bool, string) {
+		err := leads(n.Context(), pod.Name)
+		return err == nil, errorText(err)
+	})
+	n.Logf("operator killed %s; another led after %s", when, time.Since(at).Round(100*time.Millisecond))
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// followPod collects the uids of all pods that have a name, in the order in which they came, until the function is called.
+func (n *namespace) followPod(name string) func() []string {
+	n.Helper()
+	ctx, stop := context.WithCancel(n.Context())
+	w, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(n.name), client.MatchingFields{"metadata.name": name})
+	if err != nil {
+		n.Fatal(err)
+	}
+	var seen []string
+	var done sync.WaitGroup
+	done.Go(func() {
+		for e := range w.ResultChan() {
+			if pod, ok := e.Object.(*corev1.Pod); ok && !slices.Contains(seen, string(pod.UID)) {
+				seen = append(seen, string(pod.UID))
+			}
+		}
+	})
+	return func() []string {
+		stop()
+		done.Wait()
+		return seen
+	}
+}
+
+// whenRecorded is closed when a fault has stored what it is about to break.
+func (n *namespace) whenRecorded(name string) <-chan struct{} {
+	n.Helper()
+	w, err := cluster.Watch(n.Context(), &v1alpha1.RedisFaultList{}, client.InNamespace(n.name))
+	if err != nil {
+		n.Fatal(err)
+	}
+	n.Cleanup(w.Stop)
+	recorded := make(chan struct{})
+	go func() {
+		for e := range w.ResultChan() {
+			if f, ok := e.Object.(*v1alpha1.RedisFault); ok && e.Type != watch.Deleted && f.Name == name && f.Status.StartTime != nil {
+				close(recorded)
+				return
+			}
+		}
+	}()
+	return recorded
+}

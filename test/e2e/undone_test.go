@@ -1,0 +1,197 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// movable are the settings that say who follows whom: a failover changes them for good.
+var movable = []string{"replicaof", "slaveof", "cluster-announce-ip"}
+
+// standingOf is all that a fault may change of a deployment, as the servers and the API server tell it: every setting of every server, what its
+// container may use, the StatefulSet, the nodes, and what the operator has made for faults.
+func (n *namespace) standingOf(app string) (map[string]string, error) {
+	state := map[string]string{}
+	var pods corev1.PodList
+	var set appsv1.StatefulSet
+	var nodes corev1.NodeList
+	if err := cluster.List(n.Context(), &pods, client.InNamespace(n.name), client.MatchingLabels{"app": app}); err != nil {
+		return nil, err
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		c := at(pod)
+		settings, err := c.ConfigGet(n.Context(), "*").Result()
+		_ = c.Close()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", pod.Name, err)
+		}
+		for name, value := range settings {
+			if !slices.Contains(movable, name) {
+				state[pod.Name+": "+name] = value
+			}
+		}
+		state[pod.Name+": containers"] = text(pod.Spec.Containers[0].Resources)
+		for _, c := range pod.Status.ContainerStatuses {
+			state[pod.Name+": in force"] = text(c.Resources)
+			state[pod.Name+": ready"] = fmt.Sprint(c.Ready && pod.DeletionTimestamp == nil)
+		}
+	}
+	if err := cluster.Get(n.Context(), n.key(app), &set); err != nil {
+		return nil, err
+	}
+	state["StatefulSet"] = text(set.Spec)
+	if err := cluster.List(n.Context(), &nodes); err != nil {
+		return nil, err
+	}
+	for _, node := range nodes.Items {
+		state["node "+node.Name] = fmt.Sprintf("unschedulable %t", node.Spec.Unschedulable)
+	}
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}} {
+		if err := cluster.List(n.Context(), list, client.InNamespace(n.name), client.HasLabels{v1alpha1.LabelFault}); err != nil {
+			return nil, err
+		}
+		if err := meta.EachListItem(list, func(o runtime.Object) error {
+			state["left over"] += fmt.Sprintf("%T %s; ", o, o.(client.Object).GetName())
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return state, nil
+}
+
+func text(object any) string {
+	out, err := json.Marshal(object)
+	if err != nil {
+		return err.Error()
+	}
+	return string(out)
+}
+
+// standsNow is the same, of a deployment that is known to stand.
+func (n *namespace) standsNow(app string) map[string]string {
+	n.Helper()
+	state, err := n.standingOf(app)
+	if err != nil {
+		n.Fatal(err)
+	}
+	if state["left over"] != "" {
+		n.Fatalf("before the fault there is %s", state["left over"])
+	}
+	return state
+}
+
+// standsAsBefore waits until a deployment stands as it did. A server that has just been replaced needs a moment.
+func (n *namespace) standsAsBefore(app string, before map[string]string) {
+	n.Helper()
+	n.eventually(time.Minute, "everything is as it was before the fault", func() (bool, string) {
+		now, err := n.standingOf(app)
+		if err != nil {
+			return false, err.Error()
+		}
+		return maps.Equal(before, now), gocmp.Diff(before, now)
+	})
+}
+
+// breaks runs a fault on a load to its end, and checks what every kind promises: the effect is confirmed with evidence, the way back is taken,
+// and the figures of ranges.yaml are in range.
+func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault) *v1alpha1.RedisFault {
+	n.Helper()
+	before := n.standsNow(app)
+	n.create(fault)
+	// Whether the throughput then holds for 10 s is the machine's doing as much as the fault's: TestPodKillUnderLoad asks for that.
+	done := n.faultStands(fault.Name, 5*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	n.isUndone(done)
+	n.standsAsBefore(app, before)
+	n.figuresInRange(scenario, done)
+	return done
+}
+
+// isUndone checks the status of a fault that ended well.
+func (n *namespace) isUndone(fault *v1alpha1.RedisFault) {
+	n.Helper()
+	status := &fault.Status
+	for _, kind := range []string{
+		v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionComplete,
+	} {
+		if !meta.IsStatusConditionTrue(status.Conditions, kind) {
+			n.Errorf("%s: condition %s is not True: %+v", fault.Name, kind, meta.FindStatusCondition(status.Conditions, kind))
+		}
+	}
+	if status.Effect != v1alpha1.EffectConfirmed || status.EffectEvidence == "" {
+		n.Errorf("%s: effect %s: %q; want Confirmed with evidence", fault.Name, status.Effect, status.EffectEvidence)
+	}
+	n.Logf("%s: %s", fault.Name, status.EffectEvidence)
+	for _, t := range status.Targets {
+		if t.RevertedAt == nil || t.RevertGivenUp || t.LastError != "" {
+			n.Errorf("%s: target %+v is not undone", fault.Name, t)
+		}
+	}
+	n.timelineIsTold(fault, "Injected")
+}
+
+// figuresInRange checks every figure that ranges.yaml gives for a scenario; the time to recovery where there was one.
+func (n *namespace) figuresInRange(scenario string, fault *v1alpha1.RedisFault) {
+	n.Helper()
+	i := fault.Status.Impact
+	if i == nil {
+		n.Fatalf("%s: there is no impact", fault.Name)
+	}
+	actual := map[string]string{
+		"baselineTPS": i.BaselineTPS, "tpsDip": i.TPSDip, "outage": i.Outage, "serverOutage": i.ServerOutage,
+		"shardOutage":  cmp.Or(i.ShardOutage, i.Outage), // empty where no shard had one
+		"recoveryTime": i.RecoveryTime, "errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
+	}
+	if i.LostWrites != nil {
+		actual["lostWrites"] = fmt.Sprint(*i.LostWrites)
+	}
+	wanted := rangesOf(n.T, scenario)
+	if len(wanted) == 0 {
+		n.Errorf("ranges.yaml has nothing for %s", scenario)
+	}
+	for figure := range wanted {
+		if figure == "recoveryTime" && !i.Recovered {
+			continue
+		}
+		value, ok := actual[figure]
+		if !ok || value == "" {
+			n.Errorf("%s has no %s", fault.Name, figure)
+			continue
+		}
+		inRange(n.T, scenario, figure, value)
+	}
+}
+
+// faultOn is a fault of a kind on a load, at once. edit sets what the kind needs.
+func faultOn(load, name string, kind v1alpha1.FaultType, edit func(*v1alpha1.RedisFaultSpec)) *v1alpha1.RedisFault {
+	fault := &v1alpha1.RedisFault{
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Spec: v1alpha1.RedisFaultSpec{
+			LoadTestRef: &v1alpha1.LoadTestReference{Name: load}, Type: kind,
+			Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne},
+			Trigger:          v1alpha1.FaultTrigger{After: span(0)},
+			RecoveryDeadline: *span(20 * time.Second),
+		},
+	}
+	if edit != nil {
+		edit(&fault.Spec)
+	}
+	return fault
+}

@@ -1,0 +1,97 @@
+//go:build integration
+
+// Package failovers measures with `redquake load` itself what failovers of real deployments do to acknowledged writes and to clients.
+package failovers
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/report"
+)
+
+// binary is the built command.
+var binary string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "redquake")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer func() { _ = os.RemoveAll(dir) }()
+		binary = filepath.Join(dir, "redquake")
+		if out, err := exec.Command("go", "build", "-o", binary, "../../cmd/redquake").CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// loading is a `redquake load` under way.
+type loading struct {
+	t        *testing.T
+	cmd      *exec.Cmd
+	out, err bytes.Buffer
+}
+
+// begin starts `redquake load`, and returns when it has loaded the server for lead.
+func begin(t *testing.T, watched *redistest.Server, lead time.Duration, args ...string) *loading {
+	t.Helper()
+	l := &loading{t: t, cmd: exec.Command(binary, append([]string{"load", "-o", "json"}, args...)...)}
+	l.cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
+	l.cmd.Stdout, l.cmd.Stderr = &l.out, &l.err
+	before := served(t, watched)
+	if err := l.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if l.cmd.ProcessState == nil {
+			_ = l.cmd.Process.Kill()
+			_ = l.cmd.Wait()
+		}
+	})
+	redistest.Wait(t, "the load begins", func() error {
+		if n := served(t, watched) - before; n < 500 { // what prepares the load is less
+			return fmt.Errorf("%s was sent %d commands", watched.Address(), n)
+		}
+		return nil
+	})
+	time.Sleep(lead)
+	return l
+}
+
+// served is how many commands a server has processed.
+func served(t *testing.T, s *redistest.Server) int64 {
+	t.Helper()
+	var n int64
+	if _, err := fmt.Sscan(s.Info("total_commands_processed"), &n); err != nil {
+		t.Fatalf("INFO of %s: %v", s.Address(), err)
+	}
+	return n
+}
+
+// wait waits for the load's end and reads its result.
+func (l *loading) wait() *report.LoadRun {
+	l.t.Helper()
+	if err := l.cmd.Wait(); err != nil {
+		l.t.Fatalf("redquake load: %v\n%s\n%s", err, l.err.String(), l.out.String())
+	}
+	r := &report.LoadRun{}
+	if err := json.Unmarshal(l.out.Bytes(), r); err != nil {
+		l.t.Fatalf("%v in\n%s", err, l.out.String())
+	}
+	if r.Outcome != report.Finished {
+		l.t.Fatalf("outcome %s: %s", r.Outcome, r.Message)
+	}
+	return r
+}
