@@ -1,0 +1,111 @@
+package docs_test
+
+import (
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/fault"
+)
+
+// statusPages are the pages whose blocks of YAML that begin with status: are a status of that kind.
+var statusPages = map[string]func() any{
+	"docs/redisloadtest.md": func() any {
+		return &struct {
+			Status v1alpha1.RedisLoadTestStatus `json:"status"`
+		}{}
+	},
+	"docs/redisfault.md": func() any {
+		return &struct {
+			Status v1alpha1.RedisFaultStatus `json:"status"`
+		}{}
+	},
+}
+
+// Every object that a page shows can be run: it decodes strictly, makes a plan, has an injector.
+func TestExamples(t *testing.T) {
+	seen := map[string]int{}
+	for _, p := range pages(t) {
+		for _, b := range p.blocks {
+			if b.language != "yaml" {
+				continue
+			}
+			if status := statusPages[p.path]; status != nil && strings.HasPrefix(b.text, "status:") {
+				if err := yaml.UnmarshalStrict([]byte(b.text), status()); err != nil {
+					t.Errorf("%s:%d: %v", p.path, b.line, err)
+				}
+				seen["status"]++
+				continue
+			}
+			for document := range strings.SplitSeq("\n"+b.text, "\n---\n") {
+				kind, err := run([]byte(document))
+				if err != nil {
+					t.Errorf("%s:%d: %v", p.path, b.line, err)
+				}
+				seen[kind]++
+			}
+		}
+	}
+	for _, kind := range []string{"RedisLoadTest", "RedisFault", "status"} {
+		if seen[kind] < 2 {
+			t.Errorf("only %d examples of %s were found", seen[kind], kind)
+		}
+	}
+}
+
+// run goes with a document as far as it can without a cluster. kind is "" for objects of others.
+func run(document []byte) (kind string, err error) {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	if err := yaml.Unmarshal(document, &head); err != nil || !strings.HasPrefix(head.APIVersion, "redquake.dev/") {
+		return "", err
+	}
+	if head.Kind == "RedisFault" {
+		return head.Kind, runFault(document)
+	}
+	test := &v1alpha1.RedisLoadTest{}
+	if err := yaml.UnmarshalStrict(document, test); err != nil {
+		return head.Kind, err
+	}
+	return head.Kind, plan(test)
+}
+
+func plan(test *v1alpha1.RedisLoadTest) error {
+	if test.Name == "" && test.GenerateName != "" {
+		test.Name = test.GenerateName + "x7k2p"
+	}
+	_, err := children.Plan(test, []string{"redis.default.svc:6379"})
+	return err
+}
+
+func runFault(document []byte) error {
+	f := &v1alpha1.RedisFault{}
+	if err := yaml.UnmarshalStrict(document, f); err != nil {
+		return err
+	}
+	if _, err := fault.For(&f.Spec, fault.Surroundings{}); err != nil {
+		return err
+	}
+	if f.Spec.LoadTestRef != nil {
+		return nil
+	}
+	return plan(children.ProbeLoadTest(f))
+}
+
+func TestRunRefuses(t *testing.T) {
+	for name, document := range map[string]string{
+		"unknown field":    "apiVersion: redquake.dev/v1alpha1\nkind: RedisLoadTest\nspec: {load: {users: 1, pace: 2}}",
+		"no load":          "apiVersion: redquake.dev/v1alpha1\nkind: RedisLoadTest\nmetadata: {name: a}\nspec: {load: {duration: 1s}, workload: {commands: [{name: a, command: [PING]}]}}",
+		"unknown fault":    "apiVersion: redquake.dev/v1alpha1\nkind: RedisFault\nspec: {type: Flood}",
+		"unknown in fault": "apiVersion: redquake.dev/v1alpha1\nkind: RedisFault\nspec: {type: PodKill, target: {}, podKill: {grace: 1}}",
+	} {
+		if _, err := run([]byte(document)); err == nil {
+			t.Errorf("%s: nothing was refused", name)
+		}
+	}
+}
