@@ -131,6 +131,7 @@ func placeOn(t *testing.T, on func(*testing.T) *place) *place {
 
 func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 	t.Helper()
+	t.TempDir() // what uses one in the background is stopped before they are removed: cleanups run backwards from here
 	n := apiServer.next.Add(1)
 	p := &place{t: t, namespace: fmt.Sprintf("test-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n)}
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})

@@ -92,6 +92,8 @@ func launch(t testing.TB, program string, o Options, lines func(port int) []stri
 			_ = s.client.Close()
 		}
 		s.Kill()
+		// A snapshot's child outlives its server for a moment, and still makes files. Once the folder is gone it cannot.
+		Wait(t, s.Dir+" is removed", func() error { return os.RemoveAll(s.Dir) })
 	})
 	return s
 }
