@@ -84,7 +84,6 @@ func stalled(t *testing.T) (o *outcome, stalls []stall, late time.Duration) {
 	}
 	before := processed()
 	start, wait := inBackground(t, t.Context(), r)
-	stop := watchTimer()
 	for at := honestFirst; at < honestLength; at += honestEvery {
 		time.Sleep(time.Until(start.Add(at)))
 		server.signal(syscall.SIGSTOP)
@@ -107,7 +106,7 @@ func stalled(t *testing.T) (o *outcome, stalls []stall, late time.Duration) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return o, stalls, stop()
+	return o, stalls, o.late
 }
 
 // scheduled are the latencies, ascending, that the schedule and the stalls make: what was due from a stall's begin on is served one after the other from its end on.
@@ -129,28 +128,4 @@ func scheduled(stalls []stall) []time.Duration {
 	}
 	slices.Sort(all)
 	return all
-}
-
-// watchTimer lets a timer run; stop tells how late it was at most.
-func watchTimer() (stop func() time.Duration) {
-	quit, most := make(chan struct{}), make(chan time.Duration, 1)
-	go func() {
-		const nap = time.Millisecond
-		var worst time.Duration
-		for {
-			select {
-			case <-quit:
-				most <- worst
-				return
-			default:
-			}
-			began := time.Now()
-			time.Sleep(nap)
-			worst = max(worst, time.Since(began)-nap)
-		}
-	}()
-	return func() time.Duration {
-		close(quit)
-		return <-most
-	}
 }

@@ -115,7 +115,7 @@ func testPlan(address string) *Plan {
 	return &Plan{
 		Run: "test", Pods: 1, Interval: 100 * time.Millisecond,
 		Target: Target{Addresses: []string{address}},
-		Client: Client{Connections: 10, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
+		Client: Client{Connections: 10, Pipeline: 1, DialTimeout: 3 * time.Second, RequestTimeout: 3 * time.Second, Protocol: 3},
 		Shape:  Shape{Users: 10, Duration: time.Second},
 		Workload: Workload{
 			Commands: []Command{
@@ -140,6 +140,7 @@ type outcome struct {
 	servers   []sample.Server
 	maxLag    int64
 	elapsed   time.Duration
+	late      time.Duration // by which a timer of the test was late at most: how busy the machine was
 }
 
 // rate is successes per second over intervals from..to-1.
@@ -212,32 +213,33 @@ func runPlan(t *testing.T, p *Plan, options ...Option) *outcome {
 	t.Helper()
 	r := prepared(t, p, options...)
 	o, sink := collect(t)
-	start := time.Now()
+	start, stop := time.Now(), watchTimer()
 	if err := r.Run(t.Context(), start.Add(20*time.Millisecond), sink); err != nil {
 		t.Fatal(err)
 	}
-	o.elapsed = time.Since(start)
+	o.elapsed, o.late = time.Since(start), stop()
 	return o
 }
 
 // inBackground runs a prepared runner; wait returns what came of it.
 func inBackground(t *testing.T, ctx context.Context, r *Runner) (start time.Time, wait func() (*outcome, error)) {
 	o, sink := collect(t)
+	stop := watchTimer()
 	start = time.Now().Add(10 * time.Millisecond)
 	var all sync.WaitGroup
 	var err error
 	all.Go(func() { err = r.Run(ctx, start, sink) })
 	return start, func() (*outcome, error) {
 		all.Wait()
-		o.elapsed = time.Since(start)
+		o.elapsed, o.late = time.Since(start), stop()
 		return o, err
 	}
 }
 
 func describe(o *outcome) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "due %d sent %d ok %d fail %d unknown %d dropped %d, maxLag %s, probe %+v, gaps %v, probe gaps %v\n",
-		o.sum.Due, o.sum.Sent, o.sum.OK, o.sum.Fail, o.sum.Unknown, o.sum.Dropped, time.Duration(o.maxLag), o.probe.Counts, o.gaps, o.probeGaps)
+	fmt.Fprintf(&b, "due %d sent %d ok %d fail %d unknown %d dropped %d, maxLag %s, timer late %s, probe %+v, gaps %v, probe gaps %v\n",
+		o.sum.Due, o.sum.Sent, o.sum.OK, o.sum.Fail, o.sum.Unknown, o.sum.Dropped, time.Duration(o.maxLag), o.late, o.probe.Counts, o.gaps, o.probeGaps)
 	for c, n := range o.sum.Errors {
 		if n > 0 {
 			fmt.Fprintf(&b, "  %s %d", sample.Class(c), n)
@@ -245,4 +247,28 @@ func describe(o *outcome) string {
 	}
 	fmt.Fprintf(&b, " latency p50 %s p99 %s max %s, service p99 %s", o.sum.Latency.Quantile(0.5), o.sum.Latency.Quantile(0.99), o.sum.Latency.Max(), o.sum.Service.Quantile(0.99))
 	return b.String()
+}
+
+// watchTimer lets a timer run; stop tells how late it was at most.
+func watchTimer() (stop func() time.Duration) {
+	quit, most := make(chan struct{}), make(chan time.Duration, 1)
+	go func() {
+		const nap = time.Millisecond
+		var worst time.Duration
+		for {
+			select {
+			case <-quit:
+				most <- worst
+				return
+			default:
+			}
+			began := time.Now()
+			time.Sleep(nap)
+			worst = max(worst, time.Since(began)-nap)
+		}
+	}()
+	return func() time.Duration {
+		close(quit)
+		return <-most
+	}
 }
