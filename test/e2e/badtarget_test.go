@@ -55,14 +55,14 @@ func TestBadTargets(t *testing.T) {
 	for _, c := range cases {
 		test := n.smallLoad(c.name, 5*time.Second)
 		test.Spec.Target = c.target
-		test.Spec.Pods.StartDeadline = *span(25 * time.Second)
+		test.Spec.Pods.StartDeadline = *span(45 * time.Second) // a dozen pods start at once
 		n.create(test)
 	}
 	good := n.smallLoad("right-password", 2*time.Second)
 	good.Spec.Target = with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "right") })
 	n.create(good)
 	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) { n.in(t).fails(c.name, 60*time.Second, c.reason, c.words...) })
+		t.Run(c.name, func(t *testing.T) { n.in(t).fails(c.name, 90*time.Second, c.reason, c.words...) })
 	}
 	t.Run(good.Name, func(t *testing.T) {
 		n := n.in(t)

@@ -34,7 +34,7 @@ func TestFaultLifecycle(t *testing.T) {
 func faultWithoutLoadTest(n *namespace) {
 	n.create(n.sampleKill("orphan", "never-made"))
 	var fault *v1alpha1.RedisFault
-	n.eventually(50*time.Second, "the fault fails", func() (bool, string) {
+	n.eventually(90*time.Second, "the fault fails", func() (bool, string) {
 		fault = n.fault("orphan")
 		reason, message, _, failed := standing(fault.Status.Conditions)
 		return failed, reason + ": " + message
@@ -44,7 +44,7 @@ func faultWithoutLoadTest(n *namespace) {
 	if reason != v1alpha1.ReasonLoadTestNotFound || !strings.Contains(message, "spec.loadTestRef.name") || !strings.Contains(message, "never-made") {
 		n.Errorf("failed as %s: %s", reason, message)
 	}
-	if took < 29*time.Second || took > 36*time.Second {
+	if took < 29*time.Second || took > 45*time.Second {
 		n.Errorf("failed after %s, want about 30s", took)
 	}
 	n.Logf("after %s: %s: %s", took.Round(time.Second), reason, message)
