@@ -128,7 +128,7 @@ const staleRecord = 10 * time.Second
 // inject breaks every target that is not broken yet. The instant just before the call is t0 of its target; the first is the fault's.
 func (r *RedisFaultReconciler) inject(ctx context.Context, s *faultScope) outcome {
 	status := &s.fault.Status
-	if old, err := isOld(ctx, r.Live, s.before); old || err != nil {
+	if old, err := isOld(ctx, r.Live, "RedisFault", s.before); old || err != nil {
 		return outcome{again: true, err: client.IgnoreNotFound(err)}
 	}
 	if r.Clock.Since(status.StartTime.Time) > staleRecord && r.untouched(ctx, s) {

@@ -4,6 +4,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -45,6 +46,9 @@ type RedisLoadTestReconciler struct {
 // Reconcile brings one load test a step further.
 func (r *RedisLoadTestReconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	scope, err := r.observe(ctx, request.NamespacedName)
+	if errors.Is(err, errOld) {
+		return ctrl.Result{RequeueAfter: staleRetry}, nil
+	}
 	if err != nil {
 		return ctrl.Result{}, err
 	}

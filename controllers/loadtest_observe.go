@@ -261,6 +261,16 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 	if s.seen.StartedAt.IsZero() && (s.job == nil || s.stale) {
 		return nil
 	}
+	if !s.seen.StartedAt.IsZero() && r.Sessions.find(s.test.UID) == nil {
+		// The test may be over: a session that is opened again would lose the pods that went with the Job, and store that.
+		old, err := isOld(ctx, r.Live, "RedisLoadTest", s.before)
+		if client.IgnoreNotFound(err) != nil {
+			return err
+		}
+		if old {
+			return errOld
+		}
+	}
 	run, err := r.Sessions.get(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) { return r.open(ctx, s) })
 	switch {
 	case apierrors.IsNotFound(err) && s.seen.StartedAt.IsZero():

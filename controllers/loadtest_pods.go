@@ -36,8 +36,11 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 			continue
 		}
 		why := ""
-		if !ranToItsEnd(byIndex[pod.Index], pod) {
+		if !ranToItsEnd(pod) {
 			why = r.lost(byIndex[pod.Index], pod)
+			if why == "" && pod.Gone {
+				why = "it was lost before the operator restarted"
+			}
 		}
 		// A pod that this process has not heard yet may well run: it takes the word of all to say that nobody began.
 		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
@@ -65,9 +68,9 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 }
 
 // ranToItsEnd says whether a pod finished and its record is held. After a restart of the operator a pod that was released before
-// is not asked any more: the checkpoint and the pod's own phase tell.
-func ranToItsEnd(pod *corev1.Pod, status collect.PodStatus) bool {
-	return status.Complete && (status.State == agent.Finished || status.State == "" && pod != nil && pod.Status.Phase == corev1.PodSucceeded)
+// is not asked any more: the checkpoint tells.
+func ranToItsEnd(pod collect.PodStatus) bool {
+	return !pod.Gone && pod.Complete && (pod.State == agent.Finished || pod.State == "" && pod.Problem == "")
 }
 
 // lost says why a running load pod counts as lost, "" if it does not.

@@ -48,10 +48,15 @@ func (r *RedisLoadTestReconciler) perform(ctx context.Context, s *loadTestScope,
 		return r.step(ctx, s)
 	case lifecycle.LoadTestStop:
 		return r.stop(ctx, s)
-	case lifecycle.LoadTestFinish:
+	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
+		// The end deletes pods. Were its status refused then, the next look would take them for lost.
+		if old, err := isOld(ctx, r.Live, "RedisLoadTest", s.before); old || err != nil {
+			return outcome{again: true, err: client.IgnoreNotFound(err)}
+		}
+		if d.Action == lifecycle.LoadTestFail {
+			return r.fail(ctx, s)
+		}
 		return r.finish(ctx, s)
-	case lifecycle.LoadTestFail:
-		return r.fail(ctx, s)
 	case lifecycle.LoadTestSuspend:
 		return r.suspend(ctx, s)
 	case lifecycle.LoadTestExpire:

@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,10 +22,13 @@ func onto(read client.Object) client.Patch {
 	return client.MergeFromWithOptions(read, client.MergeFromWithOptimisticLock{})
 }
 
-// isOld says whether an object has changed since it was read. What cannot be taken back is not done on an old copy: it may have been done already.
-func isOld(ctx context.Context, live client.Reader, read *v1alpha1.RedisFault) (bool, error) {
+// errOld says that the cache does not hold yet what this process may have written.
+var errOld = errors.New("the copy in the cache is old")
+
+// isOld says whether an object of ours has changed since it was read. What cannot be taken back is not done on an old copy: it may have been done already.
+func isOld(ctx context.Context, live client.Reader, kind string, read client.Object) (bool, error) {
 	now := &metav1.PartialObjectMetadata{}
-	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("RedisFault"))
+	now.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(kind))
 	err := live.Get(ctx, client.ObjectKeyFromObject(read), now)
 	return now.ResourceVersion != read.GetResourceVersion(), err
 }

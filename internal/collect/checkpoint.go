@@ -172,6 +172,10 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 		p.pulled = uint64(s.series.Next(i))
 		p.acked = p.pulled
 		p.closed = s.seriesEnded(i)
+		if s.series.IsLost(i) && !p.gone {
+			p.gone = true
+			p.cancel()
+		}
 		if p.gone && !p.closed {
 			s.merged(func(series *sample.Series) { series.Lose(i) })
 			s.grown = true

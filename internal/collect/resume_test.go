@@ -219,6 +219,26 @@ func TestResumeAfterThePodRestarted(t *testing.T) {
 	w.until(s, "finished", finished)
 }
 
+// What the record says of a pod holds after a restart of the operator, whatever the pod looks like by then.
+func TestLostPodStaysLost(t *testing.T) {
+	w := newWorld(t, 2, 60, nil)
+	s := w.open()
+	at := w.start(s)
+	w.until(s, "pulled some", func(st collect.Status) bool { return st.Pods[1].Pulled >= 10 })
+	s.Lose(1)
+	w.until(s, "finished and stored", func(st collect.Status) bool { return st.Finished && st.Pods[0].Acked == 60 })
+	s.Close()
+
+	s = w.open()
+	if err := s.Resume(t.Context(), at); err != nil {
+		t.Fatal(err)
+	}
+	if st := s.Status(); st.Gone != 1 || !st.Pods[1].Gone || st.Pods[0].Gone {
+		t.Errorf("after the restart: %+v", st)
+	}
+	w.until(s, "finished", finished)
+}
+
 func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
 	other, err := sample.NewSeries("another run", time.Now(), step, ops, 1).Encode(0)
 	if err != nil {

@@ -42,7 +42,7 @@ type PodStatus struct {
 	Lost     uint64 // intervals the pod had to forget before they were acknowledged
 	Filled   uint64 // intervals that were gone before they were pulled, in this session: they count as zero
 	Complete bool   // ended, and everything was pulled
-	Gone     bool   // Lose was called
+	Gone     bool   // lost: Lose was called, or the checkpoint says so
 
 	Ledger *ledger.Result // what became of its acknowledged writes, once it has ended; nil where nothing was verified
 }

@@ -204,6 +204,9 @@ func (s *Series) Next(pod int) int64 { return s.pods[pod].next }
 // in the figures, and a gap is a gap of the run if all other pods have it.
 func (s *Series) Lose(pod int) { s.pods[pod].lost = true }
 
+// IsLost says whether Lose was called for a pod.
+func (s *Series) IsLost(pod int) bool { return s.pods[pod].lost }
+
 // Finish says that a pod's record has ended as planned. Pods bounded by a number of requests end at different times.
 func (s *Series) Finish(pod int) { s.pods[pod].finished = true }
 
