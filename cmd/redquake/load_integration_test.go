@@ -256,7 +256,8 @@ func TestLoadSearch(t *testing.T) {
 	if s == nil || !s.Done || s.Rate > 200 || s.Rate < 100 || len(s.Trials) < 4 {
 		t.Fatalf("the search is %+v, want 200/s or a little less", s)
 	}
-	if r.Total.Throughput < s.Rate*0.97 || r.Total.Throughput > s.Rate*1.03 {
+	// At just 200/s a busy machine leaves some for after the trial; the other trials' rates are 20 % away and more.
+	if r.Total.Throughput < s.Rate*0.9 || r.Total.Throughput > s.Rate*1.03 {
 		t.Errorf("the figures are %+v, want those of %v/s", r.Total, s.Rate)
 	}
 	for _, trial := range s.Trials {
