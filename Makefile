@@ -92,7 +92,7 @@ unit: ## Pure tests, with the race detector
 integration: $(GOTESTSUM) ## Tests against real redis-servers and a real kube-apiserver
 	assets=$${KUBEBUILDER_ASSETS:-}; \
 	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
-	KUBEBUILDER_ASSETS=$$assets $(TWICE) --format standard-quiet --packages '$(INTEGRATION_PACKAGES)' -- \
+	KUBEBUILDER_ASSETS=$$assets $(TWICE) --format standard-verbose --packages '$(INTEGRATION_PACKAGES)' -- \
 	  -tags integration -count=1 -p 1 -parallel 4 -timeout 15m
 
 .PHONY: crash-test
