@@ -36,7 +36,7 @@ func TestAddressing(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			n := n.in(t)
-			test := n.loadTestStands(c.name, time.Minute, v1alpha1.ReasonSucceeded)
+			test := n.loadTestStands(c.name, 3*time.Minute, v1alpha1.ReasonSucceeded)
 			if got := test.Status.Target; got == nil || len(got.Addresses) != 1 || got.Addresses[0] != c.want || got.Server == "" || got.Version == "" {
 				t.Errorf("target %+v, want %s and what answered there", got, c.want)
 			}

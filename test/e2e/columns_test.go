@@ -19,7 +19,7 @@ import (
 func TestColumns(t *testing.T) {
 	n := newNamespace(t, "columns")
 	n.applyRedis(nil)
-	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 48*time.Second)
+	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 72*time.Second)
 	fault := n.sampleKill("kill-primary", test.Name)
 	fault.Spec.Trigger.SteadyFor = span(3 * time.Second)
 	n.create(test)
@@ -27,7 +27,9 @@ func TestColumns(t *testing.T) {
 
 	var statuses, progress []string
 	duringRun := map[string]string{}
-	n.eventually(150*time.Second, "the run and the fault end", func() (bool, string) {
+	n.eventually(4*time.Minute, "the run and the fault end", func() (bool, string) {
+		_, _, ended, failed := standing(n.loadTest(test.Name).Status.Conditions) // before the row: the last one shows the end
+		_, _, faultEnded, faultFailed := standing(n.fault(fault.Name).Status.Conditions)
 		row := n.row("redisloadtests")
 		if last := len(statuses) - 1; last < 0 || statuses[last] != row["Status"] {
 			statuses = append(statuses, row["Status"])
@@ -42,8 +44,6 @@ func TestColumns(t *testing.T) {
 				}
 			}
 		}
-		_, _, ended, failed := standing(n.loadTest(test.Name).Status.Conditions)
-		_, _, faultEnded, faultFailed := standing(n.fault(fault.Name).Status.Conditions)
 		return (ended || failed) && (faultEnded || faultFailed), fmt.Sprint(row)
 	})
 	t.Logf("STATUS went through %v, PROGRESS through %v", statuses, progress)

@@ -19,7 +19,7 @@ import (
 )
 
 // deployTime is how long a deployment of the samples may take until it serves: 15 s on a machine that has nothing else to do.
-const deployTime = 3 * time.Minute
+const deployTime = 5 * time.Minute
 
 // applySample makes the objects of a file of config/samples. edit, where given, changes each before.
 func (n *namespace) applySample(file string, edit func(*unstructured.Unstructured)) {

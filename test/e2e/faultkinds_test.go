@@ -38,7 +38,7 @@ func TestFaultKinds(t *testing.T) {
 			t.Parallel()
 			n := newNamespace(t, d.name)
 			d.deploy(n)
-			n.create(n.steadyLoad("base", d.target, 15*time.Minute))
+			n.create(n.steadyLoad("base", d.target, 25*time.Minute))
 			n.loadTestStands("base", 2*time.Minute, v1alpha1.ReasonRunning)
 			for _, k := range d.kinds {
 				if !t.Run(k.scenario, func(t *testing.T) {

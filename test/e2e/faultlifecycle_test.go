@@ -61,10 +61,10 @@ func faultsOnOneTest(n *namespace) {
 	early := n.sampleKill("early", test.Name)
 	early.Spec.Trigger = v1alpha1.FaultTrigger{After: span(30 * time.Minute)}
 	n.create(early)
-	n.loadTestStands(test.Name, 30*time.Second, v1alpha1.ReasonRunning)
-	waiting := n.faultStands(early.Name, 10*time.Second, v1alpha1.ReasonWaitingForTime)
+	n.loadTestStands(test.Name, 2*time.Minute, v1alpha1.ReasonRunning)
+	waiting := n.faultStands(early.Name, 30*time.Second, v1alpha1.ReasonWaitingForTime)
 	n.patch(waiting, `{"spec":{"abort":true}}`)
-	n.eventually(10*time.Second, "the aborted fault is complete", func() (bool, string) {
+	n.eventually(30*time.Second, "the aborted fault is complete", func() (bool, string) {
 		fault := n.fault(early.Name)
 		reason, message, complete, _ := standing(fault.Status.Conditions)
 		if fault.Status.InjectedAt != nil || len(fault.Status.Targets) > 0 {
@@ -79,7 +79,7 @@ func faultsOnOneTest(n *namespace) {
 	watched := n.sampleKill("watched", test.Name)
 	watched.Spec.Trigger = v1alpha1.FaultTrigger{After: span(time.Second)}
 	n.create(watched)
-	observing := n.faultStands(watched.Name, 20*time.Second, v1alpha1.ReasonObserving)
+	observing := n.faultStands(watched.Name, 90*time.Second, v1alpha1.ReasonObserving)
 	n.delete(observing)
 	n.faultGoes(watched.Name)
 
@@ -99,7 +99,7 @@ func faultsOnOneTest(n *namespace) {
 // faultGoes waits for a deleted fault to go: its finalizer must not hold it.
 func (n *namespace) faultGoes(name string) {
 	n.Helper()
-	n.eventually(20*time.Second, "fault "+name+" is gone", func() (bool, string) {
+	n.eventually(60*time.Second, "fault "+name+" is gone", func() (bool, string) {
 		return !n.get(name, &v1alpha1.RedisFault{}), "still there"
 	})
 }

@@ -19,12 +19,12 @@ func TestLoadPods(t *testing.T) {
 	n := newNamespace(t, "loadpods")
 	n.applyRedis(nil)
 	for _, lost := range []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue} {
-		test := n.smallLoad("lost-"+strings.ToLower(string(lost)), 15*time.Second)
+		test := n.smallLoad("lost-"+strings.ToLower(string(lost)), 30*time.Second)
 		test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, lost
 		n.create(test)
 	}
-	n.loadTestStands("lost-fail", time.Minute, v1alpha1.ReasonRunning)
-	n.loadTestStands("lost-continue", time.Minute, v1alpha1.ReasonRunning)
+	n.loadTestStands("lost-fail", 2*time.Minute, v1alpha1.ReasonRunning)
+	n.loadTestStands("lost-continue", 2*time.Minute, v1alpha1.ReasonRunning)
 	n.podsAreRestricted("lost-fail", 2)
 
 	gone := n.takeOne("lost-fail")
@@ -46,7 +46,7 @@ func TestLoadPods(t *testing.T) {
 	})
 	t.Run("Continue", func(t *testing.T) {
 		n, gone := n.in(t), goneToo
-		test := n.loadTestStands("lost-continue", time.Minute, v1alpha1.ReasonSucceeded)
+		test := n.loadTestStands("lost-continue", 2*time.Minute, v1alpha1.ReasonSucceeded)
 		if a := test.Status.Agents; a == nil || a.Lost != 1 || a.Desired != 2 {
 			t.Errorf("agents %+v, want 1 of 2 lost", a)
 		}
@@ -57,8 +57,8 @@ func TestLoadPods(t *testing.T) {
 		t.Logf("%s: %s", test.Status.Verdict, message)
 		series := n.record(test)
 		n.sumsAgree(test, series)
-		if series.Lost() != 1 || series.End() < 15*time.Second {
-			t.Errorf("the record has lost %d pods and is %s long, want 1 and at least 15s", series.Lost(), series.End())
+		if series.Lost() != 1 || series.End() < 30*time.Second {
+			t.Errorf("the record has lost %d pods and is %s long, want 1 and at least 30s", series.Lost(), series.End())
 		}
 	})
 }

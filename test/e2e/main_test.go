@@ -84,7 +84,7 @@ func connect() error {
 func namespacesGone(ctx context.Context, within time.Duration) error {
 	for end := time.Now().Add(within); ; time.Sleep(time.Second) {
 		var left corev1.NamespaceList
-		if err := cluster.List(ctx, &left, client.MatchingLabels{labelScenario: suiteID}); err != nil {
+		if err := cluster.List(ctx, &left, client.HasLabels{labelScenario}); err != nil {
 			return err
 		}
 		if len(left.Items) == 0 {

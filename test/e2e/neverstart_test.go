@@ -31,7 +31,7 @@ func TestLoadPodsThatNeverCome(t *testing.T) {
 	// Nothing listens on port 1: that pull is refused at once, where one that needs a name server may hang.
 	for _, c := range cases {
 		test := n.smallLoad(c.name, 5*time.Second)
-		test.Spec.Pods.StartDeadline = *span(10 * time.Second)
+		test.Spec.Pods.StartDeadline = *span(20 * time.Second)
 		c.edit(test)
 		n.create(test)
 	}
@@ -44,23 +44,23 @@ func TestLoadPodsThatNeverCome(t *testing.T) {
 			Hard: corev1.ResourceList{corev1.ResourcePods: resource.MustParse("0")},
 		}})
 		quota := &corev1.ResourceQuota{}
-		n.eventually(20*time.Second, "the quota is in force", func() (bool, string) {
+		n.eventually(time.Minute, "the quota is in force", func() (bool, string) {
 			n.get("no-more-pods", quota)
 			return len(quota.Status.Hard) > 0, ""
 		})
 		test := n.smallLoad("no-quota", 5*time.Second)
-		test.Spec.Pods.StartDeadline = *span(10 * time.Second)
+		test.Spec.Pods.StartDeadline = *span(20 * time.Second)
 		n.create(test)
 		n.failsToStart("no-quota", "exceeded quota", "no-more-pods")
 	})
 }
 
-// failsToStart waits for the end of a start deadline of 10 s, and for the failed test's pods to be gone.
+// failsToStart waits for the end of a start deadline of 20 s, and for the failed test's pods to be gone.
 func (n *namespace) failsToStart(name string, words ...string) {
 	n.Helper()
-	test := n.fails(name, 60*time.Second, v1alpha1.ReasonStartDeadline, append(words, "spec.pods.startDeadline")...)
-	if took := test.Status.CompletionTime.Sub(test.CreationTimestamp.Time); took < 9*time.Second || took > 25*time.Second {
-		n.Errorf("%s failed after %s, want about 10s", name, took)
+	test := n.fails(name, 90*time.Second, v1alpha1.ReasonStartDeadline, append(words, "spec.pods.startDeadline")...)
+	if took := test.Status.CompletionTime.Sub(test.CreationTimestamp.Time); took < 19*time.Second || took > 40*time.Second {
+		n.Errorf("%s failed after %s, want about 20s", name, took)
 	}
 	if test.Status.StartTime != nil {
 		n.Errorf("%s has started at %s", name, test.Status.StartTime)

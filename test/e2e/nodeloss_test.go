@@ -21,13 +21,14 @@ func TestNodeLoss(t *testing.T) {
 	n.sample("nodeloss.yaml", fault)
 	fault.Spec.NodeLoss.Node = before.Spec.NodeName
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Duration = span(5*time.Second), span(10*time.Second)
+	fault.Spec.Trigger.Timeout, fault.Spec.RecoveryDeadline = *span(time.Minute), *span(90 * time.Second)
 	n.create(fault)
 
-	n.faultStands(fault.Name, 60*time.Second, v1alpha1.ReasonActive)
+	n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonActive)
 	if node := n.node(before.Spec.NodeName); !node.Spec.Unschedulable {
 		t.Errorf("node %s takes pods while it is lost", node.Name)
 	}
-	done := n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
+	done := n.faultStands(fault.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
 	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess", "Recovered")
 	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "unschedulable") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
@@ -38,7 +39,7 @@ func TestNodeLoss(t *testing.T) {
 	inRange(t, "nodeLoss", "outage", done.Status.Impact.Outage)
 	n.nothingStays(done, before.Spec.NodeName)
 	n.standsAsBefore("redis", stood)
-	if after := n.podReady("redis-0", 30*time.Second); after.Spec.NodeName == before.Spec.NodeName {
+	if after := n.podReady("redis-0", time.Minute); after.Spec.NodeName == before.Spec.NodeName {
 		t.Errorf("the replacement is on node %s again", after.Spec.NodeName)
 	}
 }

@@ -62,6 +62,7 @@ func (n *namespace) sampleKill(name, test string) *v1alpha1.RedisFault {
 	fault.Name, fault.Spec.LoadTestRef.Name = name, test
 	// A kubelet tries a mount again after 0.5, 1, 2, 4, 8 and 16 s, so after 31.5 s in all.
 	fault.Spec.RecoveryDeadline = *span(60 * time.Second)
+	fault.Spec.Trigger.Timeout = *span(time.Minute) // to find the load steady
 	return fault
 }
 

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/sample"
 )
 
 // TestPodKillUnderLoad kills the Redis of the samples under the load of the samples, and holds what the load says of it against an
@@ -31,15 +32,15 @@ func TestPodKillUnderLoad(t *testing.T) {
 	}
 	w := n.startWatcher(n.redisAddress())
 	// Time for a volume that the kubelet is slow to attach again: it tries after 0.5, 1, 2, 4, 8 and 16 s, and recovery must hold for 10 s.
-	n.create(n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 86*time.Second))
+	n.create(n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 100*time.Second))
 	n.create(n.sampleKill("kill-primary", "checkout-cache"))
 
-	fault := n.faultStands("kill-primary", 2*time.Minute, v1alpha1.ReasonSucceeded)
-	test := n.loadTestStands("checkout-cache", 2*time.Minute, v1alpha1.ReasonSucceeded)
+	fault := n.faultStands("kill-primary", 4*time.Minute, v1alpha1.ReasonSucceeded)
+	test := n.loadTestStands("checkout-cache", 4*time.Minute, v1alpha1.ReasonSucceeded)
 	seen := w.stop()
 
 	n.faultIsTold(fault, before)
-	n.watcherAgrees(fault, seen)
+	n.watcherAgrees(fault, seen, n.record(test))
 	n.loadTestIsTold(test, fault)
 	n.sumsAgree(test, n.record(test))
 	n.recordIsWhole(test, n.record(test))
@@ -86,7 +87,7 @@ func (n *namespace) faultIsTold(fault *v1alpha1.RedisFault, before *corev1.Pod) 
 	} {
 		inRange(n.T, "podKill", figure, actual)
 	}
-	if !i.Recovered || len(i.Doubts) > 0 {
+	if !i.Recovered || len(otherDoubts(i)) > 0 {
 		n.Errorf("recovered %v with doubts %+v", i.Recovered, i.Doubts)
 	}
 	n.timelineIsTold(fault, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
@@ -139,14 +140,14 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 }
 
 // watcherAgrees holds the outages of a fault against what an independent process saw.
-func (n *namespace) watcherAgrees(fault *v1alpha1.RedisFault, seen []time.Time) {
+func (n *namespace) watcherAgrees(fault *v1alpha1.RedisFault, seen []time.Time, series *sample.Series) {
 	n.Helper()
 	t0 := fault.Status.InjectedAt.Time
 	from, length := longestGap(seen, t0.Add(-time.Second))
 	outage, server := duration(n.T, "outage", fault.Status.Impact.Outage), duration(n.T, "serverOutage", fault.Status.Impact.ServerOutage)
 	n.Logf("OUTAGE: load %s, probe %s, watcher %s (from %s after the injection)", outage, server, length.Round(time.Millisecond), from.Sub(t0).Round(time.Millisecond))
-	// On a starved machine the watcher is late by itself; how much, its own gaps in the 10 s before and in the second after tell, when containers
-	// start (10 ms where it is not).
+	// On a starved machine the watcher is late by itself, and so are the load pods, which have less of the CPU: how much, the gaps of each in the
+	// 10 s before and in the second after tell, when containers start (10 ms where it is not).
 	end := from.Add(length)
 	var own time.Duration
 	for i := 1; i < len(seen); i++ {
@@ -154,7 +155,13 @@ func (n *namespace) watcherAgrees(fault *v1alpha1.RedisFault, seen []time.Time) 
 			own = max(own, at.Sub(seen[i-1])-watcherPeriod)
 		}
 	}
-	tolerance := 50*time.Millisecond + min(own, 150*time.Millisecond)
+	for _, g := range slices.Concat(series.Gaps(), series.ProbeGaps()) {
+		from, to := series.Start.Add(time.Duration(g.From)), series.Start.Add(time.Duration(g.To))
+		if from.After(t0.Add(-10*time.Second)) && to.Before(t0) || from.After(end) && to.Before(end.Add(time.Second)) {
+			own = max(own, to.Sub(from))
+		}
+	}
+	tolerance := 50*time.Millisecond + min(own, 300*time.Millisecond)
 	if (outage-length).Abs() > tolerance || (server-length).Abs() > tolerance {
 		n.Errorf("the watcher saw an outage of %s; the load says %s and its probe %s, want both within %s", length, outage, server, tolerance)
 	}

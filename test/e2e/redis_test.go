@@ -31,9 +31,9 @@ func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 		}
 		n.create(object)
 	}
-	n.podReady(pod, 60*time.Second)
+	n.podReady(pod, deployTime)
 	address := n.redisAddress()
-	n.eventually(20*time.Second, "the Service leads to Redis", func() (bool, string) { // kube-proxy follows the endpoints a little later
+	n.eventually(time.Minute, "the Service leads to Redis", func() (bool, string) { // kube-proxy follows the endpoints a little later
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return false, err.Error()

@@ -24,34 +24,33 @@ func TestOperatorRestarts(t *testing.T) {
 	n.applyRedis(nil)
 	before := n.redisPod()
 	uids := n.followPod("redis-0")
-	test := n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 80*time.Second)
+	test := n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 120*time.Second)
 	fault := n.sampleKill("kill-primary", test.Name)
-	fault.Spec.Trigger.Timeout.Duration = time.Minute
 	recorded := n.whenRecorded(fault.Name)
 	n.create(test)
 	n.create(fault)
 
-	n.loadTestStands(test.Name, time.Minute, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
+	n.loadTestStands(test.Name, 2*time.Minute, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
 	pause := func(most time.Duration) { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
 	pause(6 * time.Second)
 	n.killOperator("before the injection")
 
 	select {
 	case <-recorded:
-	case <-time.After(time.Minute):
-		t.Fatal("the fault stored no intent within 1m")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("the fault stored no intent within 2m")
 	}
 	pause(60 * time.Millisecond) // the delete of the Redis pod takes a few milliseconds: before, during or after it
 	n.killOperator("just after the fault stored its intent")
 
-	n.eventually(40*time.Second, "the fault is injected", func() (bool, string) {
+	n.eventually(90*time.Second, "the fault is injected", func() (bool, string) {
 		return n.fault(fault.Name).Status.InjectedAt != nil, "not yet"
 	})
 	pause(6 * time.Second)
 	n.killOperator("while recovery is watched")
 
-	done := n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
-	ended := n.loadTestStands(test.Name, 2*time.Minute, v1alpha1.ReasonSucceeded)
+	done := n.faultStands(fault.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
+	ended := n.loadTestStands(test.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
 
 	n.faultIsTold(done, before)
 	if got := uids(); len(got) != 2 || got[0] != string(before.UID) {
@@ -87,7 +86,7 @@ func (n *namespace) killOperator(when string) {
 	}
 	n.delete(pod, client.GracePeriodSeconds(0))
 	at := time.Now()
-	n.eventually(time.Minute, "another operator leads", func() (bool, string) {
+	n.eventually(2*time.Minute, "another operator leads", func() (bool, string) {
 		err := leads(n.Context(), pod.Name)
 		return err == nil, errorText(err)
 	})

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -88,10 +89,19 @@ func text(object any) string {
 // standsNow is the same, of a deployment that is known to stand.
 func (n *namespace) standsNow(app string) map[string]string {
 	n.Helper()
-	state, err := n.standingOf(app)
-	if err != nil {
-		n.Fatal(err)
-	}
+	var state map[string]string
+	n.eventually(time.Minute, "everything is ready", func() (bool, string) { // a probe that was late for once is no state to come back to
+		var err error
+		if state, err = n.standingOf(app); err != nil {
+			return false, err.Error()
+		}
+		for what, value := range state {
+			if strings.HasSuffix(what, ": ready") && value != "true" {
+				return false, what + " is " + value
+			}
+		}
+		return true, ""
+	})
 	if state["left over"] != "" {
 		n.Fatalf("before the fault there is %s", state["left over"])
 	}
@@ -101,7 +111,7 @@ func (n *namespace) standsNow(app string) map[string]string {
 // standsAsBefore waits until a deployment stands as it did. A server that has just been replaced needs a moment.
 func (n *namespace) standsAsBefore(app string, before map[string]string) {
 	n.Helper()
-	n.eventually(time.Minute, "everything is as it was before the fault", func() (bool, string) {
+	n.eventually(deployTime, "everything is as it was before the fault", func() (bool, string) {
 		now, err := n.standingOf(app)
 		if err != nil {
 			return false, err.Error()
@@ -117,7 +127,7 @@ func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault) *v1
 	before := n.standsNow(app)
 	n.create(fault)
 	// Whether the throughput then holds for 10 s is the machine's doing as much as the fault's: TestPodKillUnderLoad asks for that.
-	done := n.faultStands(fault.Name, 5*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	done := n.faultStands(fault.Name, 8*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.isUndone(done)
 	n.standsAsBefore(app, before)
 	n.figuresInRange(scenario, done)
