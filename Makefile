@@ -26,9 +26,9 @@ KUSTOMIZE := $(TOOLS)/kustomize-$(KUSTOMIZE_VERSION)/kustomize
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
 GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
-# Tests of times share the machine with whatever else runs on it: what fails is run a second time, by itself. Both runs are shown. A bug
-# that shows every time fails both; where more than three tests fail, or one panics, nothing is run again.
-TWICE := $(GOTESTSUM) --rerun-fails=1 --rerun-fails-max-failures=3 --rerun-fails-run-root-test
+# Tests of times share the machine with whatever else runs on it: what fails is run again at the end, by itself, twice at most. All runs are
+# shown. A bug that shows every time fails them all; where more than 15 tests fail, or one panics, nothing is run again.
+AGAIN := $(GOTESTSUM) --rerun-fails=2 --rerun-fails-max-failures=15 --rerun-fails-run-root-test
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
@@ -92,8 +92,8 @@ unit: ## Pure tests, with the race detector
 integration: $(GOTESTSUM) ## Tests against real redis-servers and a real kube-apiserver
 	assets=$${KUBEBUILDER_ASSETS:-}; \
 	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
-	KUBEBUILDER_ASSETS=$$assets $(TWICE) --format standard-verbose --packages '$(INTEGRATION_PACKAGES)' -- \
-	  -tags integration -count=1 -p 1 -parallel 4 -timeout 15m
+	KUBEBUILDER_ASSETS=$$assets $(AGAIN) --format standard-verbose --packages '$(INTEGRATION_PACKAGES)' -- \
+	  -tags integration -count=1 -p 1 -parallel 4 -timeout 30m
 
 .PHONY: crash-test
 crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (12 minutes)
@@ -121,7 +121,7 @@ chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller and Go 
 
 .PHONY: e2e
 e2e: lab-up load-image build/install.yaml $(GOTESTSUM) ## Scenarios on real kubelets, in the lab (boots it if it is down)
-	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml $(TWICE) --format standard-verbose --packages ./test/e2e/... -- \
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml $(AGAIN) --format standard-verbose --packages ./test/e2e/... -- \
 	  -tags e2e -count=1 -timeout 45m -parallel 4 -skip '$(E2E_APART)' -exec "$(LAB) exec --"
 
 .PHONY: e2e-failovers

@@ -96,7 +96,8 @@ func newMeshPlace(t *testing.T) *place {
 	t.Helper()
 	crds := meshtest.CRDs(t)
 	meshServer.once.Do(func() {
-		meshServer.env = &envtest.Environment{CRDDirectoryPaths: append(crds, "../config/crd/bases"), ErrorIfCRDPathMissing: true}
+		meshServer.env = &envtest.Environment{CRDDirectoryPaths: append(crds, "../config/crd/bases"), ErrorIfCRDPathMissing: true,
+			ControlPlaneStartTimeout: 2 * time.Minute, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: 2 * time.Minute}} // other tests run meanwhile
 		meshServer.config, meshServer.err = meshServer.env.Start()
 		if meshServer.err != nil {
 			return

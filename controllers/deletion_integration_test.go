@@ -161,12 +161,12 @@ func TestDeletedFaultIsGoneWithinAMinute(t *testing.T) {
 	}
 	faults := map[*leaving]*v1alpha1.RedisFault{}
 	leave := func(l *leaving) {
-		if l.lose != nil {
-			l.lose(l.place, l.redis)
-		}
 		f := l.fault("break")
 		if len(f.Finalizers) == 0 {
 			t.Errorf("%s: no finalizer keeps the fault: %s", l.name, where(f.Status.Conditions))
+		}
+		if l.lose != nil {
+			l.lose(l.place, l.redis)
 		}
 		faults[l] = f
 		l.mustChange(l.client.Delete(t.Context(), f))
@@ -200,7 +200,7 @@ func TestDeletedFaultIsGoneWithinAMinute(t *testing.T) {
 			}
 		}))
 		l.create(hzFault(f.spec))
-		if f.state == v1alpha1.ReasonObserving { // that does not last
+		if f.state == v1alpha1.ReasonObserving || f.state == v1alpha1.ReasonLoadTestNotFound { // these do not last
 			l.faultStands("break", time.Minute, f.state)
 			leave(l)
 		}

@@ -21,7 +21,7 @@ func searchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Client.RequestTimeout = metav1.Duration{Duration: 500 * time.Millisecond}
 		test.Spec.Load = v1alpha1.LoadShape{
 			Users: new(inFlight), Duration: length(5 * time.Minute), WarmUp: length(time.Second),
-			Search: &v1alpha1.LoadSearch{From: 100, To: 5000, Precision: "20%", Trial: metav1.Duration{Duration: time.Second}, Settle: metav1.Duration{Duration: 500 * time.Millisecond}},
+			Search: &v1alpha1.LoadSearch{From: 100, To: 5000, Precision: "20%", Trial: metav1.Duration{Duration: 2 * time.Second}, Settle: metav1.Duration{Duration: 500 * time.Millisecond}},
 		}
 		test.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP50: &metav1.Duration{Duration: 60 * time.Millisecond}, MinThroughput: new("150")}
 	}
@@ -47,16 +47,16 @@ func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest, capacity float64) {
 		if trial.Met == nil {
 			t.Errorf("trial %d was never judged", i)
 		}
-		if i > 0 && trial.StartTime.Sub(found.Trials[i-1].StartTime.Time) < 1500*time.Millisecond {
+		if i > 0 && trial.StartTime.Sub(found.Trials[i-1].StartTime.Time) < 2500*time.Millisecond {
 			t.Errorf("trial %d began %v after the one before", i, trial.StartTime.Sub(found.Trials[i-1].StartTime.Time))
 		}
 	}
-	if test.Status.Verdict != v1alpha1.VerdictPass || reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
+	if !starved(&test.Status) && test.Status.Verdict != v1alpha1.VerdictPass || reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
 		t.Errorf("verdict %s: %s", test.Status.Verdict, where(test.Status.Conditions))
 	}
 	// The figures of the test are those of the rate that was found.
-	if sum := test.Status.Summary; sum == nil || sum.Requests < int64(found.Rate)*95/100 || sum.Requests > int64(found.Rate)*3 {
-		t.Errorf("the summary has %+v, found were %d/s over a second", sum, found.Rate)
+	if sum := test.Status.Summary; sum == nil || sum.Requests < int64(found.Rate)*2*90/100 || sum.Requests > int64(found.Rate)*4 {
+		t.Errorf("the summary has %+v, found were %d/s over two seconds", sum, found.Rate)
 	}
 	if len(test.Status.Anomalies) > 0 {
 		t.Errorf("a search falls by itself, there are %d anomalies", len(test.Status.Anomalies))
@@ -73,7 +73,7 @@ func TestSearchFindsTheHighestRate(t *testing.T) {
 		searchFor(8)(test) // 4 in each pod
 		test.Spec.Pods.Count, test.Spec.Client.Connections = 2, 4
 	}))
-	test := p.testEnds("search", 3*time.Minute)
+	test := p.testEnds("search", 4*time.Minute)
 	checkFound(t, test, 400)
 }
 
@@ -126,7 +126,7 @@ func TestSearchSurvivesACrash(t *testing.T) {
 				})
 			})
 			p.create(newLoadTest("search", redis.address(), searchFor(8)))
-			checkFound(t, p.testEnds("search", 3*time.Minute), 400)
+			checkFound(t, p.testEnds("search", 4*time.Minute), 400)
 			if starts.Load() < 2 {
 				t.Errorf("%d processes: nothing died", starts.Load())
 			}

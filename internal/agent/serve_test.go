@@ -344,7 +344,7 @@ func TestStopKeepsTheRecord(t *testing.T) {
 }
 
 func TestTerminationLeavesTimeToPull(t *testing.T) {
-	w := serve(t, &agenttest.Runner{Intervals: 1e6}, func(c *agent.Config) { c.Drain = 300 * time.Millisecond })
+	w := serve(t, &agenttest.Runner{Intervals: 1e6}, func(c *agent.Config) { c.Drain = 2 * time.Second })
 	w.start()
 	w.pull("after=0&wait=5s")
 	w.agent.Terminate()
@@ -354,7 +354,7 @@ func TestTerminationLeavesTimeToPull(t *testing.T) {
 	}
 	begin := time.Now()
 	err := w.served()
-	if e, ok := errors.AsType[*load.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(begin) > 2*time.Second {
+	if e, ok := errors.AsType[*load.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(begin) > 6*time.Second {
 		t.Errorf("Serve: %v after %v", err, time.Since(begin))
 	}
 }

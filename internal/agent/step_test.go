@@ -29,7 +29,7 @@ func (s *steppable) Step(at time.Duration, rate float64) error {
 }
 
 func TestStep(t *testing.T) {
-	load := &steppable{Runner: &agenttest.Runner{Intervals: 20}}
+	load := &steppable{Runner: &agenttest.Runner{Intervals: 400}}
 	w := serve(t, load.Runner, func(c *agent.Config) { c.Runner = load })
 	want := func(what string, code int, body string) {
 		t.Helper()

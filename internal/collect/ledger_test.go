@@ -19,7 +19,7 @@ func verifying(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, 2, 20, func(pod int, r *agenttest.Runner, c *agent.Config) {
 		c.Plan = &load.Plan{Verify: &load.Verify{Share: 0.01}}
-		r.Verifying = time.Duration(pod) * 300 * time.Millisecond
+		r.Verifying = time.Duration(pod) * time.Second
 		r.Ledger = &ledger.Result{Acked: 10, Lost: uint64(pod), FirstLost: int64(7 * pod), LastLost: int64(9 * pod)}
 	})
 	w.config.Ledger = true

@@ -77,6 +77,7 @@ func TestRealLoadIsCollected(t *testing.T) {
 	}
 	s := w.open()
 	at := w.start(s)
+	began := lateness(at)
 	w.until(s, "stored some", func(st collect.Status) bool { return st.Pods[0].Acked > 5 && st.Pods[1].Acked > 5 })
 	s.Close()
 	s = w.open()
@@ -87,8 +88,9 @@ func TestRealLoadIsCollected(t *testing.T) {
 	if st.Failed > 0 || st.Pods[0].Server == nil || st.Pods[0].Server.Version == "" {
 		t.Errorf("%+v", st)
 	}
+	late := <-began
 	t.Logf("skew %v ± %v, error of the start %v", st.Skew, st.SkewUncertainty, st.StartError)
-	if st.Skew > 50*time.Millisecond || st.StartError > 50*time.Millisecond {
+	if st.Skew > 50*time.Millisecond+late || st.StartError > 50*time.Millisecond+late {
 		t.Errorf("skew %v, error of the start %v", st.Skew, st.StartError)
 	}
 	s.Read(func(series *sample.Series) {

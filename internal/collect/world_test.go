@@ -146,11 +146,18 @@ func finished(st collect.Status) bool { return st.Finished }
 func (w *world) start(s *collect.Session) time.Time {
 	w.t.Helper()
 	w.until(s, "ready", allReady)
-	at := time.Now().Add(400 * time.Millisecond)
+	at := time.Now().Add(time.Second)
 	if err := s.Start(w.t.Context(), at); err != nil {
 		w.t.Fatal(err)
 	}
 	return at
+}
+
+// lateness tells by how much a timer of the test's own that was to come at an instant was late: so may the start of a pod be.
+func lateness(at time.Time) <-chan time.Duration {
+	late := make(chan time.Duration, 1)
+	time.AfterFunc(time.Until(at), func() { late <- time.Since(at) })
+	return late
 }
 
 // expect compares a session's series with the one that uninterrupted delivery of so many intervals per pod gives.

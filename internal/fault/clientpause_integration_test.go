@@ -81,7 +81,7 @@ func TestClientPauseOfAll(t *testing.T) {
 	inject(t, injector, target)
 	began := time.Now()
 	revertFully(t, injector, target)
-	if took := answersAfter(t, server, "PING"); time.Since(began) > 2*time.Second || took > 300*time.Millisecond {
+	if took := answersAfter(t, server, "PING"); time.Since(began) > 2*time.Second || took > time.Second {
 		t.Errorf("undone after %s, and the server answers after %s: want the rest of one short pause", time.Since(began), took)
 	}
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
@@ -135,12 +135,12 @@ func TestClientPauseOfWrites(t *testing.T) {
 	injector = s.reborn(spec)
 	begun(t, injector, target, true)
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "EVAL")
-	if took := answersAfter(t, server, "GET", "a"); took > 300*time.Millisecond {
+	if took := answersAfter(t, server, "GET", "a"); took > time.Second {
 		t.Errorf("a read took %s", took)
 	}
 	inject(t, injector, target)
 	revertFully(t, injector, target)
-	if took := answersAfter(t, server, "SET", "a", "1"); took > 300*time.Millisecond {
+	if took := answersAfter(t, server, "SET", "a", "1"); took > time.Second {
 		t.Errorf("a write took %s after the pause was undone", took)
 	}
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
@@ -189,7 +189,7 @@ func TestClientPauseLeavesOthersAlone(t *testing.T) {
 			}
 			inject(t, injector, target)
 			revertFully(t, injector, target)
-			if took := answersAfter(t, server, "SET", "a", "1"); took > 300*time.Millisecond {
+			if took := answersAfter(t, server, "SET", "a", "1"); took > time.Second {
 				t.Errorf("a write took %s: somebody else's server was paused", took)
 			}
 		})

@@ -28,7 +28,7 @@ const (
 	// meanwhile, on the processors that it shares with the load here.
 	truthRemade = 15 * time.Millisecond
 	repeats     = 3 // of every case; the median counts
-	attempts    = 5 // at one measurement on a machine that stalls
+	attempts    = 8 // at one measurement on a machine that stalls
 
 	accuracyOut = "REDQUAKE_ACCURACY_OUT" // names the file of the table
 )

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -229,11 +230,17 @@ func Wait(t testing.TB, what string, check func() error) {
 	}
 }
 
+// given are the ports that were handed out: a server that was just started does not listen yet, and one that is down comes back.
+var given sync.Map
+
 // freePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections.
 func freePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 12_000 + rand.IntN(20_000)
+		if _, taken := given.LoadOrStore(port, true); taken {
+			continue
+		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			continue

@@ -90,4 +90,6 @@ func TestOrders(t *testing.T) {
 	if _, err := send(socket, Release, "daemon"); err != nil {
 		t.Error(err)
 	}
+	// Else it may start while the test's folder is removed.
+	waitFor(t, "the start after release", func() bool { return s.state() == "running" })
 }
