@@ -243,20 +243,20 @@ func TestLoadBadFile(t *testing.T) {
 	}
 }
 
-// What a search finds is known here, whatever the machine: four requests in flight, each of 20 ms, are 200/s.
+// What a search finds is known here, whatever the machine: four requests in flight, each of 100 ms, are 40/s.
 func TestLoadSearch(t *testing.T) {
 	t.Parallel()
-	code, out, stderr := run(t, nil, "load", "--address", startRedis(t), "--search", "100:2000", "--users", "4", "--added-latency", "20ms", "--max-error-rate", "5%",
-		"--search-trial", "1s", "--search-precision", "20%", "-o", "json")
+	code, out, stderr := run(t, nil, "load", "--address", startRedis(t), "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
+		"--search-trial", "2s", "--search-precision", "20%", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
 	r := decoded(t, out)
 	s := r.Search
-	if s == nil || !s.Done || s.Rate > 200 || s.Rate < 100 || len(s.Trials) < 4 {
-		t.Fatalf("the search is %+v, want 200/s or a little less", s)
+	if s == nil || !s.Done || s.Rate > 40 || s.Rate < 20 || len(s.Trials) < 3 {
+		t.Fatalf("the search is %+v, want 40/s or a little less", s)
 	}
-	// At just 200/s a busy machine leaves some for after the trial; the other trials' rates are 20 % away and more.
+	// At just 40/s a busy machine leaves some for after the trial; the other trials' rates are 20 % away and more.
 	if r.Total.Throughput < s.Rate*0.9 || r.Total.Throughput > s.Rate*1.03 {
 		t.Errorf("the figures are %+v, want those of %v/s", r.Total, s.Rate)
 	}
