@@ -90,6 +90,7 @@ func (r *RedisFaultReconciler) record(ctx context.Context, s *faultScope) outcom
 	if !r.Sessions.claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load got there first
 	}
+	r.unwatch(s.fault.UID) // an earlier record's: who was what then is not what the fault meets
 	r.watch(s)
 	now := metav1.NewMicroTime(r.Clock.Now())
 	for i := range targets {

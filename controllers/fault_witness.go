@@ -56,6 +56,9 @@ func (r *RedisFaultReconciler) sightings(ctx context.Context, s *faultScope) {
 	}
 	for _, seen := range all {
 		at := seen.At
+		if !seen.Coarse && at.Before(status.InjectedAt.Time) {
+			continue // the servers were looked at from an earlier attempt on: not the fault's doing
+		}
 		if seen.Coarse {
 			at = within(r.Clock.Now(), metav1.NewTime(at))
 		}
