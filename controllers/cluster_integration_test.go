@@ -84,6 +84,12 @@ func withAPIServer(m *testing.M) int {
 // lastStall is when a timer of this process last came 50 ms late: the load pods run in it, too.
 var lastStall atomic.Pointer[time.Time]
 
+// stalledSince says whether the machine stood still after an instant.
+func stalledSince(from time.Time) bool {
+	at := lastStall.Load()
+	return at != nil && at.After(from)
+}
+
 func watchMachine() {
 	for began := time.Now(); ; {
 		time.Sleep(10 * time.Millisecond)
