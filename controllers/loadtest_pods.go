@@ -39,7 +39,7 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 		if !ranToItsEnd(pod) {
 			why = r.lost(byIndex[pod.Index], pod)
 			if why == "" && pod.Gone {
-				why = "it was lost before the operator restarted"
+				why = "it was lost earlier in the run"
 			}
 		}
 		// A pod that this process has not heard yet may well run: it takes the word of all to say that nobody began.
