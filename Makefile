@@ -28,7 +28,7 @@ CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
 GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
 # Tests of times share the machine with whatever else runs on it: what fails is run again at the end, by itself, twice at most. All runs are
 # shown. A bug that shows every time fails them all; where more than 15 tests fail, or one panics, nothing is run again.
-AGAIN := $(GOTESTSUM) --rerun-fails=2 --rerun-fails-max-failures=15 --rerun-fails-run-root-test
+AGAIN := $(GOTESTSUM) --rerun-fails=2 --rerun-fails-max-failures=15
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
@@ -92,7 +92,7 @@ unit: ## Pure tests, with the race detector
 integration: $(GOTESTSUM) ## Tests against real redis-servers and a real kube-apiserver
 	assets=$${KUBEBUILDER_ASSETS:-}; \
 	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
-	KUBEBUILDER_ASSETS=$$assets $(AGAIN) --format standard-verbose --packages '$(INTEGRATION_PACKAGES)' -- \
+	KUBEBUILDER_ASSETS=$$assets $(AGAIN) --rerun-fails-run-root-test --format standard-verbose --packages '$(INTEGRATION_PACKAGES)' -- \
 	  -tags integration -count=1 -p 1 -parallel 4 -timeout 30m
 
 .PHONY: crash-test

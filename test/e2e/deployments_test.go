@@ -58,11 +58,23 @@ func (n *namespace) applyReplication() {
 		}
 	})
 	n.rolledOut("redis-ha")
-	primary := at(n.podReady("redis-ha-0", deployTime))
-	defer func() { _ = primary.Close() }()
-	n.eventually(deployTime, "two replicas are in sync", func() (bool, string) {
-		info, err := primary.Info(n.Context(), "replication").Result()
-		return err == nil && strings.Count(info, "state=online") == 2, info
+	n.replicasInSync()
+}
+
+// replicasInSync waits until one server is the primary that all others follow.
+func (n *namespace) replicasInSync() {
+	n.Helper()
+	n.eventually(deployTime, "the replicas are in sync", func() (bool, string) {
+		pods := n.servers("redis-ha")
+		var seen string
+		for i := range pods {
+			ok, state := n.followed(pods, pods[i].Name)
+			if ok {
+				return true, ""
+			}
+			seen += pods[i].Name + ": " + state + "\n"
+		}
+		return false, seen
 	})
 }
 

@@ -3,6 +3,8 @@
 package e2e_test
 
 import (
+	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -16,41 +18,41 @@ type faultKind struct {
 	scenario string // in ranges.yaml, and the fault's name in lower case
 	kind     v1alpha1.FaultType
 	edit     func(*v1alpha1.RedisFaultSpec)
-	settled  func(*namespace) // waits until the next one can follow; nil = nothing to wait for
 }
 
 // TestFaultKinds injects the native kinds one after the other, under one long load for each deployment. Each must be confirmed by Redis, leave
-// everything as it was, and have figures in range.
+// everything as it was, and have figures in range. A kind can run alone, as it does when it is run again: it waits for what the one before it
+// left behind.
 func TestFaultKinds(t *testing.T) {
+	// Two deployments at a time keep two cores busy, and no more: with all of them at once Redis was what starved.
+	lanes := make(chan struct{}, 2)
 	for _, d := range []struct {
 		name, app string
 		deploy    func(*namespace)
 		target    v1alpha1.RedisTarget
+		settled   func(*namespace) // waits until a fault can be injected
 		kinds     []faultKind
 	}{
-		{"standalone", "redis", func(n *namespace) { n.applyRedis(nil) }, standaloneTarget(), standaloneKinds()},
-		{"sentinel", "redis-ha", func(n *namespace) { n.applySentinels(3) }, sentinelTarget(), sentinelKinds()},
-		{"cluster", "redis-cluster", func(n *namespace) { n.applyCluster(1) }, clusterTarget(), clusterKinds()},
-		{"replication", "redis-ha", (*namespace).applyReplication, replicationTarget(), replicationKinds()},
-		{"threads", "redis-ha", func(n *namespace) { n.applySentinels(3) }, sentinelTarget(), threadKinds()},
+		{"sentinel", "redis-ha", func(n *namespace) { n.applySentinels(3) }, sentinelTarget(), (*namespace).sentinelsAgree, sentinelKinds()},
+		{"standalone", "redis", func(n *namespace) { n.applyRedis(nil) }, standaloneTarget(), func(n *namespace) { n.podReady("redis-0", deployTime) }, standaloneKinds()},
+		{"cluster", "redis-cluster", func(n *namespace) { n.applyCluster(1) }, clusterTarget(), (*namespace).clusterAgrees, clusterKinds()},
+		{"replication", "redis-ha", (*namespace).applyReplication, replicationTarget(), (*namespace).replicasInSync, replicationKinds()},
 	} {
 		t.Run(d.name, func(t *testing.T) {
 			t.Parallel()
+			lanes <- struct{}{}
+			defer func() { <-lanes }()
 			n := newNamespace(t, d.name)
 			d.deploy(n)
 			n.create(n.steadyLoad("base", d.target, 25*time.Minute))
 			n.loadTestStands("base", 2*time.Minute, v1alpha1.ReasonRunning)
 			for _, k := range d.kinds {
-				if !t.Run(k.scenario, func(t *testing.T) {
+				t.Run(k.scenario, func(t *testing.T) {
 					n := n.in(t)
-					time.Sleep(4 * time.Second) // what the throughput is without a fault
+					d.settled(n)
+					n.flows(d.app)
 					n.breaks(k.scenario, d.app, faultOn("base", kebab(k.scenario), k.kind, k.edit))
-					if k.settled != nil {
-						k.settled(n)
-					}
-				}) {
-					return // what one fault left behind would only make the next fail, too
-				}
+				})
 			}
 		})
 	}
@@ -81,8 +83,12 @@ func standaloneKinds() []faultKind {
 
 func sentinelKinds() []faultKind {
 	return []faultKind{
-		{scenario: "failoverPlain", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain), settled: (*namespace).sentinelsAgree},
+		{scenario: "failoverPlain", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "failoverCoordinated", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverCoordinated)},
+		{scenario: "ioThreads", kind: v1alpha1.FaultIOThreads, edit: func(s *v1alpha1.RedisFaultSpec) {
+			s.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
+			s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores} // the servers of the samples are limited to half a core
+		}},
 	}
 }
 
@@ -105,19 +111,10 @@ func clusterKinds() []faultKind {
 	return []faultKind{
 		{scenario: "replicaScale", kind: v1alpha1.FaultReplicaScale, edit: func(s *v1alpha1.RedisFaultSpec) {
 			s.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: 1, SyncTimeout: *span(2 * time.Minute)}, span(3*time.Second)
-		}, settled: (*namespace).clusterAgrees},
-		{scenario: "failoverCluster", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain), settled: (*namespace).clusterAgrees},
-		{scenario: "failoverForce", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverForce), settled: (*namespace).clusterAgrees},
-		{scenario: "failoverTakeover", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverTakeover)},
-	}
-}
-
-func threadKinds() []faultKind {
-	return []faultKind{
-		{scenario: "ioThreads", kind: v1alpha1.FaultIOThreads, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
-			s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores} // the servers of the samples are limited to half a core
 		}},
+		{scenario: "failoverCluster", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
+		{scenario: "failoverForce", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverForce)},
+		{scenario: "failoverTakeover", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverTakeover)},
 	}
 }
 
@@ -125,4 +122,33 @@ func failover(mode v1alpha1.FailoverMode) func(*v1alpha1.RedisFaultSpec) {
 	return func(s *v1alpha1.RedisFaultSpec) {
 		s.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverAuto, Mode: mode, Timeout: *span(10 * time.Second)}
 	}
+}
+
+// flows waits until the load comes through, 4 s on end: what a fault is measured against.
+func (n *namespace) flows(app string) {
+	n.Helper()
+	var since time.Time
+	n.eventually(2*time.Minute, "the load comes through", func() (bool, string) {
+		rate := 0
+		for _, pod := range n.servers(app) {
+			c := at(&pod)
+			stats, err := c.InfoMap(n.Context(), "stats", "replication").Result()
+			_ = c.Close()
+			if err != nil {
+				since = time.Time{}
+				return false, pod.Name + ": " + err.Error()
+			}
+			if stats["Replication"]["role"] == "master" { // the others repeat what it does
+				now, _ := strconv.Atoi(stats["Stats"]["instantaneous_ops_per_sec"])
+				rate += now
+			}
+		}
+		switch {
+		case rate < 250:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		return !since.IsZero() && time.Since(since) > 4*time.Second, fmt.Sprintf("%d commands/s at the primaries", rate)
+	})
 }

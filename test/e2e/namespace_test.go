@@ -107,10 +107,10 @@ func (n *namespace) patch(object client.Object, merge string) {
 	}
 }
 
-// eventually calls check five times a second until it says done; state is what it saw last, for people.
+// eventually calls check twice a second until it says done; state is what it saw last, for people.
 func (n *namespace) eventually(within time.Duration, what string, check func() (done bool, state string)) {
 	n.Helper()
-	for end := time.Now().Add(within); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
 		done, state := check()
 		if done {
 			return

@@ -47,7 +47,7 @@ func (n *namespace) steadyLoad(name string, target v1alpha1.RedisTarget, length 
 	n.Helper()
 	test := n.smallLoad(name, length)
 	test.Spec.Target = target
-	test.Spec.Load.Rate, test.Spec.Client.Connections = new(int32(300)), 6
+	test.Spec.Load.Rate, test.Spec.Client.Connections = new(int32(300)), 30
 	return test
 }
 
