@@ -16,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	goredis "github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -162,15 +163,19 @@ func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 // home is the namespace of the operators that work here. Nobody makes it unless the test does.
 func (p *place) home() string { return p.namespace + "-home" }
 
-// standIn plays a part of the cluster: it calls sync again and again, until the test ends or stop is called. That something is gone, or was changed by
-// somebody else, is no problem of it, nor is an API server that refuses once in a while: one that lasts for three seconds is.
-func (p *place) standIn(what string, every time.Duration, sync func(context.Context) error) (stop func()) {
+// standIn plays a part of the cluster: it calls sync whenever an object of these kinds changes and every so often, until the test ends or stop is
+// called. That something is gone, or was changed by somebody else, is no problem of it, nor is an API server that refuses once in a while: one
+// that lasts for three seconds is.
+func (p *place) standIn(what string, every time.Duration, sync func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
+	changed := make(chan struct{}, 1)
+	var ended errgroup.Group
+	for _, kind := range kinds {
+		ended.Go(func() error { p.tell(ctx, kind, changed); return nil })
+	}
+	ended.Go(func() error {
 		well := time.Now()
-		for ; ctx.Err() == nil; time.Sleep(every) {
+		for ctx.Err() == nil {
 			err := sync(ctx)
 			switch {
 			case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), meta.IsNoMatchError(err):
@@ -179,14 +184,38 @@ func (p *place) standIn(what string, every time.Duration, sync func(context.Cont
 				p.t.Errorf("%s: %v", what, err)
 				well = time.Now()
 			}
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-time.After(every):
+			}
 		}
-	}()
+		return nil
+	})
 	stop = func() {
 		cancel()
-		<-over
+		_ = ended.Wait()
 	}
 	p.t.Cleanup(stop)
 	return stop
+}
+
+// tell says on a channel that an object of a kind has changed. A watch that ends is begun again.
+func (p *place) tell(ctx context.Context, kind client.ObjectList, changed chan<- struct{}) {
+	for ctx.Err() == nil {
+		w, err := p.client.Watch(ctx, kind, client.InNamespace(p.namespace))
+		if err != nil {
+			time.Sleep(100 * time.Millisecond)
+			continue
+		}
+		for range w.ResultChan() {
+			select {
+			case changed <- struct{}{}:
+			default:
+			}
+		}
+		w.Stop()
+	}
 }
 
 func (p *place) create(object client.Object) {
@@ -233,7 +262,7 @@ func (p *place) mustChange(err error) {
 // until waits for what must come, and fails the test with state's words if it does not.
 func (p *place) until(what string, within time.Duration, came func() bool, state func() string) {
 	p.t.Helper()
-	for end := time.Now().Add(within); !came(); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(within); !came(); time.Sleep(60 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.t.Fatalf("after %s still not: %s; %s", within, what, state())
 		}

@@ -113,7 +113,7 @@ func newMeshPlace(t *testing.T) *place {
 
 // startMesh plays Chaos Mesh's controller in a place.
 func startMesh(p *place) {
-	p.stopMesh = p.standIn("Chaos Mesh", 20*time.Millisecond, func(ctx context.Context) error { return syncMesh(ctx, p) })
+	p.stopMesh = p.standIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error { return syncMesh(ctx, p) })
 }
 
 // uninstall removes a CRD and waits until its kind is gone.

@@ -65,7 +65,7 @@ func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSe
 		change(f, set)
 	}
 	p.create(set)
-	stop := p.standIn("the fleet", 30*time.Millisecond, f.sync)
+	stop := p.standIn("the fleet", 300*time.Millisecond, f.sync, &corev1.PodList{}, &appsv1.StatefulSetList{})
 	p.t.Cleanup(func() {
 		stop()
 		for uid := range f.servers {

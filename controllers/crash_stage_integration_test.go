@@ -79,7 +79,7 @@ func (k crashKind) raise(t *testing.T) *crashStage {
 
 // within waits until something is so, and says whether it came.
 func (p *place) within(patience time.Duration, came func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(30 * time.Millisecond) {
+	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
 		if came() {
 			return true
 		}

@@ -36,6 +36,7 @@ type kubelet struct {
 	made   map[types.UID]int // pods made of a Job
 	agents map[types.UID]*agentPod
 	nextIP int
+	swept  time.Time            // when garbage was looked for last
 	refuse func(index int) bool // pods that are not to become ready
 }
 
@@ -50,7 +51,7 @@ type agentPod struct {
 
 func startKubelet(p *place, hosts map[string]string) *kubelet {
 	k := &kubelet{place: p, hosts: hosts, made: map[types.UID]int{}, agents: map[types.UID]*agentPod{}, nextIP: 10}
-	stop := p.standIn("kubelet", 40*time.Millisecond, k.sync)
+	stop := p.standIn("kubelet", 300*time.Millisecond, k.sync, &corev1.PodList{}, &batchv1.JobList{})
 	p.t.Cleanup(func() {
 		stop()
 		for _, a := range k.agents {
@@ -71,8 +72,11 @@ func (k *kubelet) sync(ctx context.Context) error {
 	if err := k.client.List(ctx, &jobs, client.InNamespace(k.namespace)); err != nil {
 		return err
 	}
-	if err := k.collectGarbage(ctx, &jobs); err != nil {
-		return err
+	if now := time.Now(); now.Sub(k.swept) > time.Second {
+		k.swept = now
+		if err := k.collectGarbage(ctx, &jobs); err != nil {
+			return err
+		}
 	}
 	live := map[types.UID]bool{}
 	for i := range jobs.Items {

@@ -49,7 +49,7 @@ func startRedis(p *place, options ...string) *redisSet {
 	if err := s.makePod(context.Background()); err != nil {
 		p.t.Fatal(err)
 	}
-	stop := p.standIn("Redis' node", 20*time.Millisecond, s.sync)
+	stop := p.standIn("Redis' node", 300*time.Millisecond, s.sync, &corev1.PodList{})
 	p.t.Cleanup(func() {
 		stop()
 		s.kill()
