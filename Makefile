@@ -123,7 +123,7 @@ chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller and Go 
 .PHONY: e2e
 e2e: lab-up load-image build/install.yaml $(GOTESTSUM) ## Scenarios on real kubelets, in the lab (boots it if it is down)
 	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml $(AGAIN) --format standard-verbose --packages ./test/e2e/... -- \
-	  -tags e2e -count=1 -timeout 45m -parallel 4 -skip '$(E2E_APART)' -exec "$(LAB) exec --"
+	  -tags e2e -count=1 -timeout 45m -parallel 6 -skip '$(E2E_APART)' -exec "$(LAB) exec --"
 
 .PHONY: e2e-failovers
 e2e-failovers: lab-up load-image build/install.yaml ## Seven failovers that people have measured by hand, each with Sentinel and with Cluster (8 minutes)

@@ -55,8 +55,8 @@ func TestLoadJSON(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
 	r := decoded(t, out)
-	if r.Outcome != report.Finished || r.Latency != report.ResponseTime || r.Total.Requests != 400 || r.Total.OK != 400 || len(r.Operations) != 2 {
-		t.Errorf("the run is %+v, want 400 good requests in 2 s, and the warm-up's 200 left out", r)
+	if r.Outcome != report.Finished || r.Latency != report.ResponseTime || r.Total.OK != r.Total.Requests || r.Total.OK < 380 || r.Total.OK > 450 || len(r.Operations) != 2 {
+		t.Errorf("the run is %+v, want about 400 good requests in 2 s, and the warm-up's 200 left out but for what was late", r)
 	}
 	if seconds := time.Duration(r.Elapsed).Seconds(); seconds != 3 || time.Duration(r.Measured).Seconds() != 2 {
 		t.Errorf("elapsed %v, measured %v; want 3 s and 2 s", seconds, r.Measured)

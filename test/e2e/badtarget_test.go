@@ -16,6 +16,7 @@ import (
 
 // TestBadTargets points load tests at what they cannot load. Each must fail within its budget and say where to look.
 func TestBadTargets(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, "badtarget")
 	n.applyRedis(withPassword)
 	n.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "passwords"}, StringData: map[string]string{"right": password, "wrong": "e2e-not-it"}})

@@ -24,6 +24,7 @@ type faultKind struct {
 // everything as it was, and have figures in range. A kind can run alone, as it does when it is run again: it waits for what the one before it
 // left behind.
 func TestFaultKinds(t *testing.T) {
+	t.Parallel()
 	// Two deployments at a time keep two cores busy, and no more: with all of them at once Redis was what starved.
 	lanes := make(chan struct{}, 2)
 	for _, d := range []struct {

@@ -16,6 +16,7 @@ import (
 
 // TestLoadPods looks at the pods that make the load, and takes one away during the run.
 func TestLoadPods(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, "loadpods")
 	n.applyRedis(nil)
 	for _, lost := range []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue} {

@@ -1,8 +1,8 @@
 //go:build e2e
 
 // Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab and runs it there.
-// One operator serves all tests; each test has a namespace of its own. Those that measure run one after the other, those that do not (t.Parallel)
-// at the end and at the same time.
+// One operator serves all tests; each test has a namespace of its own. Those whose figures a neighbour would spoil, and those that take something
+// from the whole cluster, run one after the other; the rest (t.Parallel) at the end and at the same time.
 package e2e_test
 
 import (

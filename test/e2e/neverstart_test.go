@@ -16,6 +16,7 @@ import (
 
 // TestLoadPodsThatNeverCome lets load pods fail to start, and wants the cluster's own words in the end.
 func TestLoadPodsThatNeverCome(t *testing.T) {
+	t.Parallel()
 	n := newNamespace(t, "neverstart")
 	n.applyRedis(nil)
 	cases := []struct {
