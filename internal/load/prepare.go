@@ -87,6 +87,7 @@ func (r *Runner) reach(ctx context.Context) (net.Conn, error) {
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	wait := backoffFirst
+	var last error
 	for number := 0; ; number++ {
 		c, err := n.dialNode(within, 0)
 		if err == nil {
@@ -103,15 +104,18 @@ func (r *Runner) reach(ctx context.Context) (net.Conn, error) {
 				err = wrong
 			}
 		}
+		if last == nil || within.Err() == nil || final(err) { // an attempt that the budget cut off says less than the one before
+			last = err
+		}
 		if final(err) || within.Err() != nil {
-			return nil, explain(err, budget)
+			return nil, explain(last, budget)
 		}
 		select {
 		case <-within.Done():
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
-			return nil, explain(err, budget)
+			return nil, explain(last, budget)
 		case <-time.After(jitter(wait)):
 			wait = min(2*wait, backoffLast)
 		}
