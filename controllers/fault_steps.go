@@ -363,7 +363,8 @@ func (s *faultScope) confirm(ctx context.Context, now time.Time) {
 		effect = v1alpha1.EffectInconclusive
 	}
 	text := limited(strings.Join(evidence, "; "), 1024)
-	if s.traits.Lasts > 0 && status.Effect == v1alpha1.EffectConfirmed { // it was there: what is seen now may only be its loss
+	// It was there: what is seen now may only be its loss, and a server that does not answer now takes nothing back.
+	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
 			once(status, now, eventEffectLost, status.Targets[0].Pod, text)
 		}
