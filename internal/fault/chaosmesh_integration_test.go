@@ -110,6 +110,7 @@ func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) Injector {
 
 // A cluster without Chaos Mesh, then with it, then without it again: one process of the operator lives through all of it.
 func TestChaosMeshOnAPIServer(t *testing.T) {
+	t.Parallel() // most of it waits
 	c := newChaosCluster(t)
 	files := meshtest.CRDs(t)
 	delay := delayed

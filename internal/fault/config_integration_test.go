@@ -223,6 +223,7 @@ func doAt(t *testing.T, s *stage, server *redistest.Server, words ...any) any {
 
 // Sentinel rewrites the file of the primary that it demotes, with the fault's values in it.
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
+	t.Parallel() // most of it waits
 	sentinel := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
 	s := newStage(t)
 	s.host("redis-0", sentinel.Primary, nil)

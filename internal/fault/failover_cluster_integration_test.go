@@ -21,6 +21,7 @@ func clusterStage(t *testing.T) (*failoverStage, *redistest.Cluster) {
 }
 
 func TestFailoverInCluster(t *testing.T) {
+	t.Parallel() // most of it waits
 	s, c := clusterStage(t)
 	for _, tc := range []struct {
 		method v1alpha1.FailoverMethod
@@ -86,6 +87,7 @@ func TestFailoverOfAReplicasShard(t *testing.T) {
 }
 
 func TestFailoverInClusterSurvivesTheOperator(t *testing.T) {
+	t.Parallel() // most of it waits
 	s, c := clusterStage(t)
 	for _, unsent := range []bool{true, false} {
 		spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -110,6 +112,7 @@ func TestFailoverInClusterSurvivesTheOperator(t *testing.T) {
 
 // A primary that hangs does not take part: its nodes give the failover up after 5 s, and no second is begun.
 func TestFailoverInClusterComesToNothing(t *testing.T) {
+	t.Parallel() // most of it waits
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	s := newFailoverStage(t, c.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")

@@ -14,6 +14,7 @@ import (
 )
 
 func TestFailoverBySentinel(t *testing.T) {
+	t.Parallel() // most of it waits
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 5 * time.Second})
 	// One address and no name, as of a Service: the others are announced.
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()[0])
@@ -67,6 +68,7 @@ func TestFailoverBySentinel(t *testing.T) {
 
 // By users that have the rights of docs/faults/failover.md and no others.
 func TestCoordinatedFailoverBySentinel(t *testing.T) {
+	t.Parallel() // most of it waits
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{
 		DownAfter: 5 * time.Second, SentinelUsers: []string{"watcher on >pw -@all +sentinel +acl|dryrun"},
 		Options: ctl("+client|pause +client|unpause +replicaof +config|rewrite"),
@@ -102,6 +104,7 @@ func TestCoordinatedFailoverBySentinel(t *testing.T) {
 
 // One that hangs is outvoted, and keeps nobody waiting.
 func TestFailoverWithAHangingSentinel(t *testing.T) {
+	t.Parallel() // most of it waits
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverSentinel, "")
@@ -119,6 +122,7 @@ func TestFailoverWithAHangingSentinel(t *testing.T) {
 
 // The operator dies after each of the commands that change something; the next one must end it, once.
 func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
+	t.Parallel() // most of it waits
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 5 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverCoordinated)

@@ -55,6 +55,7 @@ func TestFailoverInReplication(t *testing.T) {
 }
 
 func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
+	t.Parallel() // most of it waits
 	fixture := redistest.NewReplication(t, 3, redistest.Options{})
 	s := newFailoverStage(t, fixture.Servers())
 	for lives := 1; ; lives++ {
@@ -81,6 +82,7 @@ func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
 
 // A replica that hangs: Redis takes the failover back after TIMEOUT, and there is no second.
 func TestFailoverToAHangingReplica(t *testing.T) {
+	t.Parallel() // most of it waits
 	fixture := redistest.NewReplication(t, 1, redistest.Options{})
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")

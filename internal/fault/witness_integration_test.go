@@ -15,6 +15,7 @@ import (
 
 // A primary dies for good: the sentinels' part of the recovery is told, in order and with the instants at which it happened.
 func TestWitnessSeesAFailover(t *testing.T) {
+	t.Parallel() // most of it waits
 	s := newStage(t)
 	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
 	for i, server := range set.Servers() {
