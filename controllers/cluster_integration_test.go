@@ -345,6 +345,8 @@ func (p *place) faultStands(name string, within time.Duration, want string) *v1a
 	p.until(fmt.Sprintf("fault %s is %s", name, want), within, func() bool {
 		f = p.fault(name)
 		return reason(f.Status.Conditions) == want
-	}, func() string { return where(f.Status.Conditions) })
+	}, func() string {
+		return where(f.Status.Conditions) + "; load: " + where(p.loadTest("run").Status.Conditions)
+	})
 	return f
 }
