@@ -89,6 +89,7 @@ unit: ## Pure tests, with the race detector
 	cd hack/lab/kube && CGO_ENABLED=0 go test ./csi/... # as the lab builds it: one build cache for both
 
 # -p 1: one package at a time. Each starts servers of its own and measures times; on two cores they would disturb one another.
+# What failed is run again as a whole test: subtests may build on one another here. In e2e they can run alone.
 .PHONY: integration
 integration: $(GOTESTSUM) ## Tests against real redis-servers and a real kube-apiserver
 	assets=$${KUBEBUILDER_ASSETS:-}; \

@@ -10,13 +10,13 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	goredis "github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -163,20 +163,20 @@ func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 // home is the namespace of the operators that work here. Nobody makes it unless the test does.
 func (p *place) home() string { return p.namespace + "-home" }
 
-// standIn plays a part of the cluster: it calls sync whenever an object of these kinds changes and every so often, until the test ends or stop is
+// standIn plays a part of the cluster: it calls step whenever an object of these kinds changes and every so often, until the test ends or stop is
 // called. That something is gone, or was changed by somebody else, is no problem of it, nor is an API server that refuses once in a while: one
 // that lasts for three seconds is.
-func (p *place) standIn(what string, every time.Duration, sync func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
+func (p *place) standIn(what string, every time.Duration, step func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	changed := make(chan struct{}, 1)
-	var ended errgroup.Group
+	var ended sync.WaitGroup
 	for _, kind := range kinds {
-		ended.Go(func() error { p.tell(ctx, kind, changed); return nil })
+		ended.Go(func() { p.tell(ctx, kind, changed) })
 	}
-	ended.Go(func() error {
+	ended.Go(func() {
 		well := time.Now()
 		for ctx.Err() == nil {
-			err := sync(ctx)
+			err := step(ctx)
 			switch {
 			case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), meta.IsNoMatchError(err):
 				well = time.Now()
@@ -190,11 +190,10 @@ func (p *place) standIn(what string, every time.Duration, sync func(context.Cont
 			case <-time.After(every):
 			}
 		}
-		return nil
 	})
 	stop = func() {
 		cancel()
-		_ = ended.Wait()
+		ended.Wait()
 	}
 	p.t.Cleanup(stop)
 	return stop

@@ -32,7 +32,7 @@ type Injector interface {
 	// It returns *InProgress where it has begun and wants to be called again.
 	Revert(ctx context.Context, target *v1alpha1.FaultTarget) error
 	// Effect says what Redis and the cluster show of the fault, and what proves it. It changes nothing. The controller asks a fault that
-	// lasts while it is active, and the others until the effect is confirmed.
+	// lasts while it is active, and the others until the effect is confirmed and once more at the end.
 	Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
 	// ByHand is the command with which a person undoes the fault on a target; it is told when Revert has been given up.
 	ByHand(target *v1alpha1.FaultTarget) string
