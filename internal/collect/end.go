@@ -90,7 +90,7 @@ func (s *Session) Stop(ctx context.Context) error {
 		err := s.post(ctx, s.addressOf(p), agent.PathStop, nil)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		p.statusAt = 0
+		p.statusWanted = true
 		wake(p.poke)
 		return err
 	})

@@ -53,11 +53,11 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	before := p.last
 	p.last.LastSeq, p.last.Lost = max(p.last.LastSeq, b.lastSeq), b.lost
 	if b.state.Ended() && !p.last.State.Ended() {
-		p.statusAt = 0 // its status says why it ended
+		p.statusWanted = true // its status says why it ended
 		return true, err
 	}
 	if b.state != p.last.State {
-		p.statusAt = 0 // Verifying: the status tells how it goes on
+		p.statusWanted = true // Verifying: the status tells how it goes on
 	}
 	s.changedSince(p, before, p.problem)
 	return err == nil && p.pulled < b.lastSeq, err

@@ -49,6 +49,7 @@ type pod struct {
 	problem          Problem
 	problemText      string
 	statusAt         int64 // when the status was last read, local
+	statusWanted     bool  // read it at the next visit, however old the last one is
 
 	pulled uint64 // seq up to which the series holds the pod's intervals
 	filled uint64 // of these, holes that this session filled with zeros
@@ -93,6 +94,9 @@ func (s *Session) visit(p *pod) time.Duration {
 	s.mu.Lock()
 	address, instance := p.address, p.last.Instance
 	statusDue := s.statusDue(p)
+	if statusDue {
+		p.statusWanted = false // whoever wants one from here on wants a newer one
+	}
 	pulling := s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete()
 	after, ack := p.pulled, p.acked
 	s.mu.Unlock()
@@ -103,6 +107,7 @@ func (s *Session) visit(p *pod) time.Duration {
 	if statusDue {
 		status, sent, received, err := s.status(p.ctx, address)
 		if !s.contacted(p, err) {
+			s.wantStatus(p)
 			return s.backoff(p)
 		}
 		s.learn(p, status, sent, received)
@@ -116,7 +121,6 @@ func (s *Session) visit(p *pod) time.Duration {
 		if conflict(err) {
 			// The process is another one, or it knows less than it did: its status tells.
 			s.mu.Lock()
-			p.statusAt = 0
 			p.known = false
 			s.mu.Unlock()
 		}
@@ -129,6 +133,13 @@ func (s *Session) visit(p *pod) time.Duration {
 		}
 	}
 	return max(0, s.rest(p)-time.Duration(s.now()-began))
+}
+
+// wantStatus makes the next visit read the status, however old the last reading is.
+func (s *Session) wantStatus(p *pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.statusWanted = true
 }
 
 // rest is the time from the beginning of one visit to the next.
@@ -152,7 +163,7 @@ func (s *Session) rest(p *pod) time.Duration {
 func (s *Session) statusDue(p *pod) bool {
 	age := time.Duration(s.now() - p.statusAt)
 	switch {
-	case !p.known || !p.clock.settled():
+	case !p.known || p.statusWanted || !p.clock.settled():
 		return true
 	case p.problem != "" || p.complete():
 		return age >= s.cfg.StatusEvery

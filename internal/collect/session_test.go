@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -269,6 +270,38 @@ func TestStopPullsWhatWasMeasured(t *testing.T) {
 			t.Errorf("%+v", p)
 		}
 	}
+}
+
+// TestShortLoadIsAskedAtThePaceOfAnother holds the number of requests at the end of a load that is shorter than StatusEvery: the session asks
+// once why the load ended; it does not ask without a pause until StatusEvery has passed since it was opened.
+func TestShortLoadIsAskedAtThePaceOfAnother(t *testing.T) {
+	w := newWorld(t, 1, 20, nil)
+	w.config.StatusEvery = collect.DefaultStatusEvery
+	var writes atomic.Int64 // at least one for each request
+	dialer := &net.Dialer{}
+	w.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, network, address)
+		return countedConn{c, &writes}, err
+	}
+	s := w.open()
+	opened := time.Now()
+	w.start(s)
+	w.until(s, "finished", finished)
+	// Until the start a status every PollEvery, from there a pull every PullEvery; a handshake, the start, and why it ended.
+	if most := int64(time.Since(opened)/w.config.PollEvery) + 40; writes.Load() > most {
+		t.Errorf("%d writes to the pod, want at most %d", writes.Load(), most)
+	}
+}
+
+// countedConn counts writes.
+type countedConn struct {
+	net.Conn
+	writes *atomic.Int64
+}
+
+func (c countedConn) Write(b []byte) (int, error) {
+	c.writes.Add(1)
+	return c.Conn.Write(b)
 }
 
 func TestStrangersAreKeptOut(t *testing.T) {

@@ -145,7 +145,7 @@ func (s *Session) startAnswered(p *pod, request agent.StartRequest, err error) {
 		p.last.StartAt, p.last.State = request.At, agent.Running
 		wake(s.changed)
 	}
-	p.statusAt = 0
+	p.statusWanted = true
 	wake(p.poke)
 }
 
