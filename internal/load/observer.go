@@ -28,6 +28,7 @@ type observed struct {
 	place place
 
 	conn    net.Conn
+	release func() bool     // of conn, from the end of the loop
 	process string          // run_id that answered last
 	slow    int64           // the number that SLOWLOG's next entry of this process will have
 	refused map[string]bool // questions that this connection's user may not ask
@@ -47,9 +48,12 @@ var (
 	fsyncRequest   = resp.AppendCommand(nil, "CONFIG", "GET", "appendfsync")
 )
 
-// loop follows the deployment: a server that comes is asked from then on, one that is gone is not asked any more.
+// loop follows the deployment until ctx ends: a server that comes is asked from then on, one that is gone is not asked any more. It returns
+// once nothing asks any more.
 func (o *observer) loop(ctx context.Context) {
 	asked := map[string]context.CancelFunc{}
+	var loops sync.WaitGroup
+	defer loops.Wait()
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	for {
@@ -59,7 +63,7 @@ func (o *observer) loop(ctx context.Context) {
 			if asked[address] == nil && len(asked) < mostObserved {
 				within, cancel := context.WithCancel(ctx)
 				asked[address] = cancel
-				go (&observed{observer: o, place: place{address: address}}).loop(within)
+				loops.Go(func() { (&observed{observer: o, place: place{address: address}}).loop(within) })
 			}
 		}
 		for address, stop := range asked {
@@ -108,6 +112,7 @@ func (o *observed) observe(ctx context.Context) {
 			return
 		}
 		o.conn, o.refused = c.Conn, map[string]bool{}
+		o.release = context.AfterFunc(ctx, func() { _ = c.Close() }) // a question may wait for as long as RequestTimeout
 	}
 	sent := o.run.now()
 	v, err := ask(o.conn, o.run.plan.Client.RequestTimeout, pingRequest)
@@ -206,6 +211,7 @@ func (o *observer) takeRoundTrip() int64 {
 
 func (o *observed) disconnect() {
 	if o.conn != nil {
+		o.release()
 		_ = o.conn.Close()
 		o.conn = nil
 	}

@@ -261,8 +261,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		}
 		all.Go(func() { p.loop(probing) })
 	}
+	var observing sync.WaitGroup
 	if r.observer != nil {
-		go r.observer.loop(probing)
+		observing.Go(func() { r.observer.loop(probing) })
 	}
 	sampled := make(chan struct{})
 	go func() {
@@ -296,6 +297,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		}
 		all.Wait()
 		endProbe()
+		observing.Wait()
 		<-sampled
 		stop()
 		close(done)
