@@ -20,7 +20,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
-	"github.com/redquake/redquake/internal/meshtest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
 // meshKinds are those that Chaos Mesh injects: it is played by a stand-in, which really kills pods and breaks nothing else.

@@ -12,7 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // clusterKinds are those that do other things in a Redis Cluster than elsewhere.

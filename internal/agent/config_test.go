@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 func TestServeRefusesBadConfig(t *testing.T) {

@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
 	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 const step = 5 * time.Millisecond

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 // steppable is a scripted load whose rate can be changed.

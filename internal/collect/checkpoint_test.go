@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 // kept remembers the last checkpoint.

@@ -8,10 +8,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 // verifying is a run whose pods read their ledgers back: pod 1 takes longer, and finds what was lost.

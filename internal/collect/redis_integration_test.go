@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 // startRedis starts a server on a loopback port and returns its address.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/agent/agenttest"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 // TestOperatorRestartsAtAnyPoint kills the session again and again, at random points from before the start to after the end, and

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/meshtest"
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // startChaosMesh runs Chaos Mesh's own controller against the API server. Its agents, one on each node, are missing here, as are the nodes.

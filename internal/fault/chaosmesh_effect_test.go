@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/meshtest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/topology"
 )
 

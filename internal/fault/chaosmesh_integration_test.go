@@ -18,8 +18,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/meshtest"
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
-	"github.com/redquake/redquake/internal/meshtest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
 // mesh plays Chaos Mesh's controller on the objects of one fault.

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/meshtest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/topology"
 )
 

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // Real sentinels, whose user has no more rights than the documentation gives. All pods have the same address here, so that each seems to have the

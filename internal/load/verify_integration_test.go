@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // TestCleanRunsLoseNothing: in 20 runs during which nothing happens no acknowledged write is told lost, and none is missing at a replica.

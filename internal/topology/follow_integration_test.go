@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // security is how a test's servers are protected, and how the tracker logs in to them.

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 func pauses(n int) [][]string {

@@ -18,7 +18,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
-	"github.com/redquake/redquake/internal/meshtest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
 // TestChaosMesh lets the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break network, disk, CPU and clock,

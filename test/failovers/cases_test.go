@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redistest"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // deployment is what a case has started.

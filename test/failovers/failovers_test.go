@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redistest"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // How each case is loaded in the long measurement.

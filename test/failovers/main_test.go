@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redistest"
 	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // binary is the built command.
