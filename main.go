@@ -8,15 +8,7 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
@@ -43,14 +35,14 @@ func main() {
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
 	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to callers whom the API server lets read /metrics")
 	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
-	flag.BoolVar(&s.leaderElect, "leader-elect", false, "let only one of several replicas work")
+	flag.BoolVar(&s.leaderElect, "leader-elect", false, "enable leader election, so that only one of several replicas reconciles")
 	logging := zap.Options{}
 	logging.BindFlags(flag.CommandLine)
 	flag.Parse()
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 
 	if err := run(s); err != nil {
-		ctrl.Log.Error(err, "the manager ends")
+		ctrl.Log.Error(err, "problem running manager")
 		os.Exit(1)
 	}
 }
@@ -59,43 +51,24 @@ func run(s settings) error {
 	if s.image == "" {
 		return fmt.Errorf("no image for the load pods: set --agent-image or $REDQUAKE_IMAGE")
 	}
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	metrics := metricsserver.Options{BindAddress: s.metricsAddress, SecureServing: s.secureMetrics}
 	if s.secureMetrics {
 		metrics.FilterProvider = filters.WithAuthenticationAndAuthorization
 	}
-	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), ctrl.Options{
-		Scheme: scheme, Metrics: metrics, HealthProbeBindAddress: s.probeAddress,
-		LeaderElection: s.leaderElect, LeaderElectionID: "redquake.redquake.dev", LeaderElectionReleaseOnCancel: true,
-		LeaseDuration: new(15 * time.Second), RenewDeadline: new(10 * time.Second), RetryPeriod: new(2 * time.Second),
-		Cache: cache.Options{DefaultNamespaces: watched(s.namespaces), DefaultTransform: cache.TransformStripManagedFields()},
-		// Read one at a time, when needed: a cache would want to list and watch every Secret of the cluster.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
-			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-		}}},
-	})
+	options := controllers.ManagerOptions(split(s.namespaces)...)
+	options.Metrics, options.HealthProbeBindAddress = metrics, s.probeAddress
+	options.LeaderElection, options.LeaderElectionID, options.LeaderElectionReleaseOnCancel = s.leaderElect, "redquake.redquake.dev", true
+	options.LeaseDuration, options.RenewDeadline, options.RetryPeriod = new(15*time.Second), new(10*time.Second), new(2*time.Second)
+	mgr, err := ctrl.NewManager(ctrl.GetConfigOrDie(), options)
 	if err != nil {
-		return fmt.Errorf("make the manager: %w", err)
+		return fmt.Errorf("create manager: %w", err)
 	}
 	sessions := controllers.NewSessions()
 	defer sessions.Close()
-	tests := &controllers.RedisLoadTestReconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisloadtest"),
-		Clock: clock.RealClock{}, Sessions: sessions, Image: s.image,
-	}
-	if err := tests.SetupWithManager(mgr); err != nil {
-		return fmt.Errorf("set up RedisLoadTest: %w", err)
-	}
 	servers := topology.NewReal()
 	defer servers.Close()
-	faults := &controllers.RedisFaultReconciler{
-		Client: mgr.GetClient(), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisfault"),
-		Clock: clock.RealClock{}, Sessions: sessions, Servers: servers, Home: s.home,
-	}
-	if err := faults.SetupWithManager(mgr); err != nil {
-		return fmt.Errorf("set up RedisFault: %w", err)
+	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, Home: s.home, Sessions: sessions, Servers: servers}); err != nil {
+		return err
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
 		return err
@@ -107,16 +80,13 @@ func run(s settings) error {
 	return mgr.Start(ctrl.SetupSignalHandler())
 }
 
-// watched turns a comma-separated list into the cache's terms; nil means all namespaces.
-func watched(namespaces string) map[string]cache.Config {
-	var found map[string]cache.Config
-	for name := range strings.SplitSeq(namespaces, ",") {
+// split returns the names in a comma-separated list.
+func split(list string) []string {
+	var names []string
+	for name := range strings.SplitSeq(list, ",") {
 		if name = strings.TrimSpace(name); name != "" {
-			if found == nil {
-				found = map[string]cache.Config{}
-			}
-			found[name] = cache.Config{}
+			names = append(names, name)
 		}
 	}
-	return found
+	return names
 }

@@ -21,8 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -62,13 +60,8 @@ func withAPIServer(m *testing.M) int {
 		}
 	}()
 	config.QPS, config.Burst = 500, 1000
-	scheme, err := schemeOfAll()
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
 	apiServer.config = config
-	if apiServer.client, err = client.NewWithWatch(config, client.Options{Scheme: scheme}); err != nil {
+	if apiServer.client, err = client.NewWithWatch(config, client.Options{Scheme: NewScheme()}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -105,11 +98,6 @@ func watchMachine() {
 type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
-
-func schemeOfAll() (*runtime.Scheme, error) {
-	scheme := runtime.NewScheme()
-	return scheme, errors.Join(clientgoscheme.AddToScheme(scheme), v1alpha1.AddToScheme(scheme))
-}
 
 // reserveBlock takes 127.B.0.0/16 for this process: ports are fixed, so test binaries that run side by side need addresses of their own.
 // The listener that it returns is the mark that others find.

@@ -46,15 +46,11 @@ func beOperator() int {
 	if err := told.Decode(&order); err != nil {
 		return sayWhy(err)
 	}
-	scheme, err := schemeOfAll()
-	if err != nil {
-		return sayWhy(err)
-	}
 	points := &failpoints{}
 	points.arm(order.DieAt)
 	real := topology.NewReal()
 	wired := wiring{
-		config: &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000}, scheme: scheme,
+		config:    &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000},
 		namespace: order.Namespace, home: order.Home, sessions: NewSessions(),
 		servers: failingServers{real, points}, faults: points.intercept(),
 	}

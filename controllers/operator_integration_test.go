@@ -9,13 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/config"
@@ -69,7 +64,6 @@ func (o *operator) stop() {
 // wiring is what an operator process is made of.
 type wiring struct {
 	config        *rest.Config
-	scheme        *runtime.Scheme
 	namespace     string // the only one that it watches
 	home          string // its own
 	sessions      *Sessions
@@ -79,37 +73,30 @@ type wiring struct {
 
 // manager is both reconcilers in a manager, as main wires them.
 func (w *wiring) manager() (ctrl.Manager, error) {
-	manager, err := ctrl.NewManager(rest.CopyConfig(w.config), ctrl.Options{
-		Scheme: w.scheme, Metrics: metricsserver.Options{BindAddress: "0"},
-		Controller: config.Controller{SkipNameValidation: new(true)},
-		Cache:      cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}, DefaultTransform: cache.TransformStripManagedFields()},
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
-			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-		}}},
-		NewClient: func(config *rest.Config, options client.Options) (client.Client, error) {
-			return client.NewWithWatch(config, options)
-		},
-	})
+	options := ManagerOptions(w.namespace)
+	options.Metrics = metricsserver.Options{BindAddress: "0"}
+	options.Controller = config.Controller{SkipNameValidation: new(true)}
+	options.NewClient = func(config *rest.Config, options client.Options) (client.Client, error) {
+		return client.NewWithWatch(config, options)
+	}
+	manager, err := ctrl.NewManager(rest.CopyConfig(w.config), options)
 	if err != nil {
 		return nil, err
 	}
-	under := manager.GetClient().(client.WithWatch)
-	tests := &RedisLoadTestReconciler{
-		Client: interceptor.NewClient(under, w.tests), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder("redisloadtest"),
-		Clock: clock.RealClock{}, Sessions: w.sessions, Image: "redquake:test",
+	between := func(funcs interceptor.Funcs) func(client.Client) client.Client {
+		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
-	faults := &RedisFaultReconciler{
-		Client: interceptor.NewClient(under, w.faults), Live: manager.GetAPIReader(), Recorder: manager.GetEventRecorder("redisfault"),
-		Clock: clock.RealClock{}, Sessions: w.sessions, Servers: w.servers, Home: w.home,
-	}
-	return manager, errors.Join(tests.SetupWithManager(manager), faults.SetupWithManager(manager))
+	return manager, Setup(manager, Settings{
+		Image: "redquake:test", Home: w.home, Sessions: w.sessions, Servers: w.servers,
+		TestClient: between(w.tests), FaultClient: between(w.faults),
+	})
 }
 
 func startOperator(p *place, s spy) *operator {
 	p.t.Helper()
 	o := &operator{sessions: NewSessions(), servers: topology.NewReal(), died: make(chan struct{}), done: make(chan struct{})}
 	wired := wiring{
-		config: p.config, scheme: p.client.Scheme(), namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: o.servers,
+		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: o.servers,
 		tests: o.intercept(s), faults: o.intercept(s),
 	}
 	manager, err := wired.manager()

@@ -1,0 +1,98 @@
+package controllers
+
+import (
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// NewScheme returns a scheme with every kind that the operator reads and writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	return scheme
+}
+
+// ManagerOptions returns what the reconcilers rely on in their manager: scheme, cache and client. No namespaces means all.
+func ManagerOptions(namespaces ...string) ctrl.Options {
+	var watched map[string]cache.Config
+	if len(namespaces) > 0 {
+		watched = map[string]cache.Config{}
+	}
+	for _, name := range namespaces {
+		watched[name] = cache.Config{}
+	}
+	return ctrl.Options{
+		Scheme: NewScheme(),
+		Cache:  cache.Options{DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields()},
+		// Read one at a time, when needed: a cache would want to list and watch every Secret of the cluster.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
+			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
+		}}},
+	}
+}
+
+// Settings are what the operator's reconcilers are made with.
+type Settings struct {
+	Image    string           // of the load pods, unless a load test names one
+	Home     string           // the operator's own namespace; "" = unknown
+	Clock    clock.Clock      // nil = the real one
+	Sessions *Sessions        // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers  topology.Servers // how faults reach Redis; the caller closes them after the manager has stopped
+
+	// TestClient and FaultClient come between a reconciler and the API server; nil = nothing does.
+	TestClient, FaultClient func(client.Client) client.Client
+}
+
+// Setup adds the operator's reconcilers to a manager that was made with ManagerOptions.
+func Setup(mgr ctrl.Manager, s Settings) error {
+	if s.Clock == nil {
+		s.Clock = clock.RealClock{}
+	}
+	through := func(wrap func(client.Client) client.Client) client.Client {
+		if wrap == nil {
+			return mgr.GetClient()
+		}
+		return wrap(mgr.GetClient())
+	}
+	tests := &RedisLoadTestReconciler{
+		Client: through(s.TestClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisloadtest"),
+		Clock: s.Clock, Sessions: s.Sessions, Image: s.Image,
+	}
+	if err := tests.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
+	}
+	faults := &RedisFaultReconciler{
+		Client: through(s.FaultClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisfault"),
+		Clock: s.Clock, Sessions: s.Sessions, Servers: s.Servers, Home: s.Home,
+	}
+	if err := faults.SetupWithManager(mgr); err != nil {
+		return fmt.Errorf("set up the controller of RedisFault: %w", err)
+	}
+	return nil
+}
+
+// options of both controllers: several objects at once, as one may wait seconds for load pods to answer, and a back-off that is short, as
+// what errs here is mostly a conflict or a pod that is just starting.
+func options() controller.Options {
+	return controller.Options{
+		MaxConcurrentReconciles: 8,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](50*time.Millisecond, 10*time.Second),
+	}
+}
