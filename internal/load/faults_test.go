@@ -279,7 +279,7 @@ func TestLoadingAndReadOnly(t *testing.T) {
 func TestProbeLeavesAHungPrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
-		hung := memredis.Start(t, network, "10.0.0.1:6379", memredis.Options{})
+		hung := memredis.Start(t, network, virtualAddress, memredis.Options{})
 		server := memredis.Start(t, network, "10.0.0.2:6379", memredis.Options{})
 		hung.Stop()
 		p := testPlan(hung.Address())

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// virtualAddress is where the Redis of a test in virtual time listens.
-const virtualAddress = "redis:6379"
+// virtualAddress is where the Redis of a test in virtual time listens: no name, as go-redis looks names up by itself.
+const virtualAddress = "10.0.0.1:6379"
 
 // world is what a test in virtual time has instead of sockets and processes. Nothing takes time there but commands, at their cost, and waiting: figures are exact.
 // A closed loop without think time needs a cost, or no time ever passes.
