@@ -124,21 +124,38 @@ func (c truthCase) run(t *testing.T, runner *load.Runner, plan *load.Plan, lead 
 }
 
 // truthCost is what a command takes in the closed loop: the time between successes.
-const truthCost = 100 * time.Microsecond
+const truthCost = 500 * time.Microsecond
 
-// bounds are the shortest and the longest outage that the load's schedule allows. In the open loop 2000 requests/s are due at 0.25 ms, 0.75 ms and so
-// on and are answered at once, so that the last success is that of 1499.75 ms; what waits is answered in the instant in which the server is back.
-func (c truthCase) bounds() (least, most time.Duration) {
-	const last = 250 * time.Microsecond
+// span is from the shortest to the longest time that something may take.
+type span struct{ least, most time.Duration }
+
+func (s span) check(t *testing.T, what string, got time.Duration) {
+	t.Helper()
+	if got < s.least || got > s.most {
+		t.Errorf("%s is %v, want %v to %v", what, got, s.least, s.most)
+	}
+}
+
+// bounds are what the load's schedule allows for the outages that the load and the probe measure. In the open loop 2000 requests/s are due at 0.25 ms, 0.75 ms
+// and so on and are answered at once: the last success is that of 1499.75 ms, and what waits is answered in the instant in which the server is back. The
+// same holds for the probe, whose 100 requests/s are due at 5 ms, 15 ms and so on.
+func (c truthCase) bounds() (load, probe span) {
+	const last, lastOfProbe = 250 * time.Microsecond, 5 * time.Millisecond
+	exact := func(d time.Duration) span { return span{d, d} }
 	switch {
 	case c.way == refused:
-		return c.length + last, c.length + last + 10*time.Millisecond // for 100 connections, each back after 0 to 50 ms: longer once in 10^12
+		// 100 connections are back after 0 to 50 ms, each for itself: the first one later than this once in 10^12 times. The probe dials when it is due.
+		return span{c.length + last, c.length + last + 10*time.Millisecond}, exact(c.length + 2*lastOfProbe)
 	case c.shape.OpenLoop():
-		return c.length + last, c.length + last
-	case c.way == held:
-		return c.length, c.length + truthCost // replies are under way when the server is back
+		return exact(c.length + last), exact(c.length + lastOfProbe)
 	}
-	return c.length, c.length + 2*truthCost
+	// Four users and the probe take turns at the server; when it is back, so do the eight connections that the probe may have dialled meanwhile.
+	const before, after = 5 * truthCost, (5 + 8) * truthCost
+	probe = span{c.length + lastOfProbe - before, c.length + lastOfProbe + after}
+	if c.way == held {
+		return span{c.length, c.length + truthCost}, probe // replies are under way when the server is back
+	}
+	return span{c.length, c.length + 2*truthCost}, probe
 }
 
 // TestGroundTruth has the real load engine measure outages of known length, in virtual time: exact. `make accuracy` measures the same cases on this machine.
@@ -177,8 +194,8 @@ func (c truthCase) inVirtualTime(t *testing.T) {
 	if truth := mended.Sub(broken); truth != c.length {
 		t.Fatalf("the outage was %v, want %v", truth, c.length)
 	}
-	t.Logf("outage %v, of the server %v, recovery %v", got.Outage, got.ServerOutage, got.RecoveryTime)
-	if least, most := c.bounds(); got.Outage < least || got.Outage > most {
-		t.Errorf("outage %v, want %v to %v", got.Outage, least, most)
-	}
+	outage, probed := c.bounds()
+	outage.check(t, "the outage", got.Outage)
+	probed.check(t, "the outage by the probe", got.ServerOutage)
+	span{c.length, outage.most}.check(t, "the recovery", got.RecoveryTime)
 }
