@@ -16,25 +16,6 @@ import (
 	"github.com/redquake/redquake/internal/sample"
 )
 
-// addsUp checks that every request ended in one way: in an open loop each that was due, in a closed loop each that was sent.
-func addsUp(t *testing.T, o *outcome) {
-	t.Helper()
-	ended := o.sum.OK + o.sum.Fail + o.sum.Unknown + o.sum.Dropped
-	if len(o.sum.Service) == 0 {
-		ended -= o.sum.Errors[sample.ClassRefused] // closed loop: never sent, so never due
-	}
-	if o.sum.Due != ended {
-		t.Errorf("requests are lost: %s", describe(o))
-	}
-	var classes uint64
-	for _, n := range o.sum.Errors {
-		classes += n
-	}
-	if classes != o.sum.Fail+o.sum.Unknown {
-		t.Errorf("the classes do not add up: %s", describe(o))
-	}
-}
-
 // TestOpenLoopSeesAStoppedServer: SIGSTOP for 300 ms stops no arrival; they queue, and their latency counts from when they were due.
 func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	server := startRedis(t)
@@ -140,16 +121,6 @@ func TestKilledServerComesBack(t *testing.T) {
 			}
 		})
 	}
-}
-
-func longest(gaps []sample.Gap) sample.Gap {
-	var most sample.Gap
-	for _, g := range gaps {
-		if g.To-g.From > most.To-most.From {
-			most = g
-		}
-	}
-	return most
 }
 
 // serves waits until the server answers PING and returns that instant.
@@ -345,19 +316,4 @@ func TestDeadAddressPutsNoFloorUnderTheOutage(t *testing.T) {
 			t.Errorf("%s: the gap %+v ended %s after the return, want at most %s", name, g, late, most)
 		}
 	}
-}
-
-func wantReason(t *testing.T, p *Plan, reason Reason, words string, options ...Option) {
-	t.Helper()
-	r, err := New(p, 0, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = r.Prepare(t.Context(), nil)
-	e, ok := errors.AsType[*Error](err)
-	if !ok || e.Reason != reason || !strings.Contains(e.Message, words) {
-		t.Errorf("want %s with %q, have %v", reason, words, err)
-		return
-	}
-	t.Log(err)
 }

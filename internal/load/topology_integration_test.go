@@ -29,43 +29,6 @@ func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *Pl
 	return p
 }
 
-// duringRun runs the plan and calls what at the instant after its start.
-func duringRun(t *testing.T, p *Plan, after time.Duration, what func()) (*outcome, *Runner) {
-	t.Helper()
-	r := prepared(t, p)
-	start, wait := inBackground(t, t.Context(), r)
-	time.Sleep(time.Until(start.Add(after)))
-	what()
-	o, err := wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(describe(o))
-	return o, r
-}
-
-// longestGap is the longest gap.
-func longestGap(gaps []sample.Gap) time.Duration {
-	var most time.Duration
-	for _, g := range gaps {
-		most = max(most, time.Duration(g.To-g.From))
-	}
-	return most
-}
-
-// shardGaps are the gaps of one shard.
-func shardGaps(o *outcome, shard int) []sample.Gap {
-	var gaps []sample.Gap
-	for _, iv := range o.intervals {
-		for _, g := range iv.ShardGaps {
-			if g.Shard == shard {
-				gaps = append(gaps, g.Gap)
-			}
-		}
-	}
-	return gaps
-}
-
 func TestSentinelFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
