@@ -3,7 +3,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -16,18 +15,6 @@ import (
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
-
-// decoded reads a result in JSON.
-func decoded(t *testing.T, text string) *report.LoadRun {
-	t.Helper()
-	decoder := json.NewDecoder(strings.NewReader(text))
-	decoder.DisallowUnknownFields()
-	r := &report.LoadRun{}
-	if err := decoder.Decode(r); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return r
-}
 
 func TestLoadTable(t *testing.T) {
 	t.Parallel()
@@ -245,5 +232,20 @@ func TestLoadBadFile(t *testing.T) {
 	code, out, stderr := run(t, nil, "load", "-f", file)
 	if want := "redquake load: " + file + `: unknown field "spec.load.userz"`; code != exitUsage || out != "" || !strings.HasPrefix(stderr, want) {
 		t.Errorf("exit code %d, stdout %q, stderr\n%swant %d and %s", code, out, stderr, exitUsage, want)
+	}
+}
+
+// The flags of a search reach it, and its result is written: of a rate of which every machine serves one percent.
+func TestLoadSearch(t *testing.T) {
+	t.Parallel()
+	code, out, stderr := run(t, nil, "load", "--address", startRedis(t), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
+	if code != 0 {
+		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
+	}
+	if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 1 {
+		t.Errorf("the search is %+v, want 200/s", s)
+	}
+	if !strings.Contains(stderr, "trial 1: 200/s meets the objectives") {
+		t.Errorf("stderr has no trial:\n%s", stderr)
 	}
 }
