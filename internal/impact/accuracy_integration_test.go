@@ -40,10 +40,10 @@ type outcome struct {
 	Stall    float64 `json:"stallSeconds"` // the longest by which the test's own timer was late around an end of an outage
 }
 
-// TestMeasureAccuracy makes the outages of TestGroundTruth with real servers on this machine, and compares what the load measured with what the test itself
+// TestGroundTruthOfThisMachine makes the outages of TestGroundTruth with real servers on this machine, and compares what the load measured with what the test itself
 // timed: errors by case, beside those that the file held before. They are this machine's, and worth the more the less else runs on it; the column stall says
 // for how long it stood still just when an outage began or ended.
-func TestMeasureAccuracy(t *testing.T) {
+func TestGroundTruthOfThisMachine(t *testing.T) {
 	file := os.Getenv(accuracyOut)
 	if file == "" {
 		t.Skip("only where REDQUAKE_ACCURACY_OUT names the file of the table: make accuracy")
@@ -159,7 +159,7 @@ func measure(t *testing.T, c truthCase) measured {
 		t.Fatal(err)
 	}
 	watch := watchStalls()
-	i, called, broken, mended := c.run(t, runner, plan, 50*time.Millisecond, b.cut, b.mend)
+	i, called, broken, mended := c.run(t, runner, plan, b.cut, b.mend)
 	stalls := watch.stop()
 	m := measured{truth: mended.Sub(broken), impact: i, stall: broken.Sub(called)}
 	for _, edge := range []time.Time{called, mended} {

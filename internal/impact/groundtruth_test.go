@@ -91,14 +91,14 @@ func (c truthCase) plan(address string) *load.Plan {
 
 // run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
 // called, broken and mended are the instants before cut, after it and before mend.
-func (c truthCase) run(t *testing.T, runner *load.Runner, plan *load.Plan, lead time.Duration, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
+func (c truthCase) run(t *testing.T, runner *load.Runner, plan *load.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := runner.Prepare(ctx, func(string) {}); err != nil {
 		t.Fatal(err)
 	}
-	start := time.Now().Add(lead)
+	start := time.Now().Add(50 * time.Millisecond)
 	s := sample.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), 1)
 	ended := make(chan error, 1)
 	go func() {
@@ -190,7 +190,7 @@ func (c truthCase) inVirtualTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, broken, mended := c.run(t, runner, plan, 50*time.Millisecond, cut, mend)
+	got, _, broken, mended := c.run(t, runner, plan, cut, mend)
 	if truth := mended.Sub(broken); truth != c.length {
 		t.Fatalf("the outage was %v, want %v", truth, c.length)
 	}
