@@ -221,6 +221,12 @@ func occupy(address string, period time.Duration) func(context.Context) {
 // record runs the load in this process; beside is called when it has begun, and must return when ctx ends.
 func record(t *testing.T, p *load.Plan, beside func(context.Context)) *sample.Series {
 	t.Helper()
+	return recordUntil(t, p, beside, func(*sample.Series) bool { return false })
+}
+
+// recordUntil is record that ends the load once the record is enough.
+func recordUntil(t *testing.T, p *load.Plan, beside func(context.Context), enough func(*sample.Series) bool) *sample.Series {
+	t.Helper()
 	runner, err := load.New(p, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +248,10 @@ func record(t *testing.T, p *load.Plan, beside func(context.Context)) *sample.Se
 		if err := s.Add(0, iv); err != nil {
 			t.Error(err)
 		}
-	})); err != nil {
+		if enough(s) {
+			cancel()
+		}
+	})); err != nil && ctx.Err() == nil {
 		t.Fatal(err)
 	}
 	cancel()

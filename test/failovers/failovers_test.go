@@ -100,7 +100,7 @@ func TestEmptiedServerLosesEverything(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewServer(t, redistest.Options{})
 	const conns = 10
-	l := begin(t, s, 0, "--address", s.Address(), "--rate", "1000", "--connections", strconv.Itoa(conns), "--duration", "6s",
+	l := begin(t, s, 0, "--address", s.Address(), "--rate", "1000", "--connections", strconv.Itoa(conns), "--duration", "8s",
 		"--verify-writes", "--verify-share", "25%")
 	written := ledgerWrites(t, s)
 	s.Kill()
