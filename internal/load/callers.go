@@ -59,7 +59,7 @@ func (c *callers) open(ctx context.Context, kind Topology) error {
 		}
 		c.close = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, false)}
+			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == TopologyCluster)}
 		}
 		return nil
 	}
@@ -277,9 +277,9 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 }
 
-// noteShard counts the outcome at the shard that served the key when it came.
+// noteShard counts the outcome at the shard that served the key when it came. A request without a key belongs to none.
 func (c *caller) noteShard(s *slot, result *workload.Result, at int64) {
-	if c.run.shards == nil || c.run.redis == nil {
+	if c.run.shards == nil || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return
 	}
 	shard, ok := c.run.routes.current().ShardOf(result.Slot)

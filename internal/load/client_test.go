@@ -106,17 +106,17 @@ func TestRequestsEndTheRun(t *testing.T) {
 	}
 }
 
-// TestManyConnections: a pod with 6000 connections gives every user its turn. What they need of memory is in TestMemoryOfManyConnections.
+// TestManyConnections: a pod with 2000 connections gives every user its turn. What they need of memory is in TestMemoryOfManyConnections.
 func TestManyConnections(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
-		p.Client.Connections = 6000
-		p.Shape = Shape{Users: 6000, ThinkTime: 500 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
+		p.Client.Connections = 2000
+		p.Shape = Shape{Users: 2000, ThinkTime: 500 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
-		if got := o.perInterval(10, 20, succeeded); !slices.Equal(got, repeated(1200, 10)) {
-			t.Errorf("%d turns in each 0.1 s, want 1200", got)
+		if got := o.perInterval(10, 20, succeeded); !slices.Equal(got, repeated(400, 10)) {
+			t.Errorf("%d turns in each 0.1 s, want 400", got)
 		}
-		if o.sum.OK != o.sum.Sent || o.intervals[15].Connections != 6000 {
+		if o.sum.OK != o.sum.Sent || o.intervals[15].Connections != 2000 {
 			t.Errorf("%d connections, %s", o.intervals[15].Connections, describe(o))
 		}
 	})
