@@ -17,20 +17,8 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
-
-// shutDown ends a server as SHUTDOWN NOSAVE does.
-func shutDown(t *testing.T, address string) {
-	t.Helper()
-	c, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = c.Close() }()
-	if _, err := io.WriteString(c, "SHUTDOWN NOSAVE\r\n"); err != nil {
-		t.Fatal(err)
-	}
-}
 
 // operator speaks to an agent as the operator does.
 type operator struct {
@@ -91,7 +79,18 @@ func (o *operator) await(p *process, state agent.State) agent.Status {
 	return status
 }
 
-// startAgent starts the binary as a load pod does, and an operator beside it.
+// freeAddress asks the kernel for a port that nobody listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// startAgent starts the command as a load pod does, and an operator beside it.
 func startAgent(t *testing.T, redis string) (*process, *operator) {
 	t.Helper()
 	flags, credentials := mounted(t, agentPlan(redis))
@@ -111,7 +110,7 @@ func TestAgentProcess(t *testing.T) {
 	if ready.Run != "run" || ready.Pod != 1 {
 		t.Errorf("the status is %+v, want pod 1 of run", ready)
 	}
-	if code, body := o.ask(http.MethodPost, agent.PathStart, agent.StartRequest{At: ready.Now + int64(300*time.Millisecond), Instance: ready.Instance}); code != http.StatusNoContent {
+	if code, body := o.ask(http.MethodPost, agent.PathStart, agent.StartRequest{At: ready.Now + int64(2*time.Second), Instance: ready.Instance}); code != http.StatusNoContent {
 		t.Fatalf("start: %d %s", code, body)
 	}
 	// Pull as it goes, acknowledging what came.
@@ -157,12 +156,12 @@ func TestAgentProcess(t *testing.T) {
 	}
 }
 
-// An agent whose Redis is not there says why, until it is told that this is known.
+// An agent whose Redis refuses it says why, until it is told that this is known.
 func TestAgentProcessFails(t *testing.T) {
 	t.Parallel()
-	p, o := startAgent(t, freeAddress(t))
-	if status := o.await(p, agent.Failed); status.Reason != "TargetUnreachable" {
-		t.Errorf("the status is %+v, want TargetUnreachable", status)
+	p, o := startAgent(t, redistest.NewServer(t, redistest.Options{Password: "right"}).Address())
+	if status := o.await(p, agent.Failed); status.Reason != "AuthenticationFailed" {
+		t.Errorf("the status is %+v, want AuthenticationFailed", status)
 	}
 	if code, body := o.ask(http.MethodPost, agent.PathRelease, nil); code != http.StatusNoContent {
 		t.Fatalf("release: %d %s", code, body)

@@ -18,7 +18,7 @@ func agentPlan(address string) *load.Plan {
 	return &load.Plan{
 		Run: "run", Pods: 2, Interval: 100 * time.Millisecond,
 		Target: load.Target{Addresses: []string{address}},
-		Client: load.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
+		Client: load.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 10 * time.Second, Protocol: 3},
 		Shape:  load.Shape{Rate: 400, Duration: time.Second},
 		Workload: load.Workload{
 			Commands: []load.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},

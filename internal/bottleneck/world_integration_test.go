@@ -7,54 +7,29 @@ import (
 	"io"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// redis is a real redis-server of a test on loopback.
-type redis struct {
-	address, dir string
-	pid          int
-}
-
-// startRedis starts a server and ends it with the test.
-func startRedis(t *testing.T, args ...string) redis {
+// pid is the process of a server: cgroups take it.
+func pid(t *testing.T, server *redistest.Server) int {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	n, err := strconv.Atoi(server.Info("process_id"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := l.Addr().String()
-	_, port, _ := net.SplitHostPort(address)
-	_ = l.Close()
-	dir := t.TempDir()
-	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir}, args...)...)
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
-			_ = c.Close()
-			return redis{address, dir, cmd.Process.Pid}
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("redis-server does not listen")
-		}
-	}
+	return n
 }
 
-// favour has the kernel prefer the server, so that it gets its core on a busy machine. A nice value would only hold within the session.
-func (r redis) favour(t *testing.T) {
+// favour has the kernel prefer a server, so that it gets its core on a busy machine. A nice value would only hold within the session.
+func favour(t *testing.T, pid int) {
 	t.Helper()
-	err := tryGroup(t, r.pid, "cpu", func(v2 bool) map[string]string {
+	err := tryGroup(t, pid, "cpu", func(v2 bool) map[string]string {
 		if v2 {
 			return map[string]string{"cpu.weight": "10000"}
 		}

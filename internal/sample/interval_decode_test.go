@@ -4,7 +4,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
@@ -30,7 +29,7 @@ func TestDecodeAgain(t *testing.T) {
 		if err := again.Decode(encoded); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, again, cmpopts.EquateEmpty()); diff != "" {
+		if diff := difference(want, again, cmpopts.EquateEmpty()); diff != "" {
 			t.Fatalf("round %d (-want +got)\n%s", round, diff)
 		}
 	}

@@ -3,8 +3,6 @@ package sample
 import (
 	"testing"
 	"time"
-
-	"github.com/google/go-cmp/cmp"
 )
 
 func TestAgentsAreKeptPerSecond(t *testing.T) {
@@ -20,7 +18,7 @@ func TestAgentsAreKeptPerSecond(t *testing.T) {
 		{At: 1900e6, Pod: 1, CPUSeconds: 19, Memory: 90, RoundTrip: 900},
 		{At: 2400e6, Pod: 1, CPUSeconds: 24, Memory: 80},
 	}
-	if diff := cmp.Diff(want, s.Agents()); diff != "" {
+	if diff := difference(want, s.Agents()); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
@@ -48,7 +46,7 @@ func TestAgentsAreBounded(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(a, b, sameSeries); diff != "" {
+	if diff := difference(a, b, sameSeries); diff != "" {
 		t.Errorf("another order of pods:\n%s", diff)
 	}
 	got := a.Agents()

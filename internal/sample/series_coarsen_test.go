@@ -58,21 +58,21 @@ func TestCoarsenKeepsTheFigures(t *testing.T) {
 		for from := time.Duration(0); from < 30*time.Second; from += s.LatencyStep {
 			wantCounts, wantLatency := totalsOver(fine, from, from+s.LatencyStep)
 			gotCounts, gotLatency := totalsOver(s, from, from+s.LatencyStep)
-			if diff := cmp.Diff(wantCounts, gotCounts); diff != "" {
+			if diff := difference(wantCounts, gotCounts); diff != "" {
 				t.Fatalf("counts per %v from %v:\n%s", s.Step, from, diff)
 			}
-			if diff := cmp.Diff(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})); diff != "" {
+			if diff := difference(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})); diff != "" {
 				t.Fatalf("latency per %v from %v:\n%s", s.LatencyStep, from, diff)
 			}
 		}
-		if diff := cmp.Diff(fine.Gaps(), s.Gaps()); diff != "" || len(s.Gaps()) == 0 {
+		if diff := difference(fine.Gaps(), s.Gaps()); diff != "" || len(s.Gaps()) == 0 {
 			t.Fatalf("gaps per %v:\n%s", s.Step, diff)
 		}
-		if diff := cmp.Diff(fine.ProbeGaps(), s.ProbeGaps()); diff != "" {
+		if diff := difference(fine.ProbeGaps(), s.ProbeGaps()); diff != "" {
 			t.Fatalf("probe gaps per %v:\n%s", s.Step, diff)
 		}
 		for shard := range 3 {
-			if diff := cmp.Diff(fine.ShardGaps(shard), s.ShardGaps(shard)); diff != "" || len(s.ShardGaps(shard)) == 0 {
+			if diff := difference(fine.ShardGaps(shard), s.ShardGaps(shard)); diff != "" || len(s.ShardGaps(shard)) == 0 {
 				t.Fatalf("gaps of shard %d per %v:\n%s", shard, s.Step, diff)
 			}
 		}
@@ -116,7 +116,7 @@ func TestCoarsenBeforeOrAfterAddingIsTheSame(t *testing.T) {
 		deliver(r, late, w, nil)
 		late.coarsenHistograms(histograms)
 		late.coarsenCounts(counts)
-		if diff := cmp.Diff(late, early, sameSeries); diff != "" {
+		if diff := difference(late, early, sameSeries); diff != "" {
 			t.Fatalf("seed %d, coarsened after %d intervals (-at the end +before):\n%s", seed, at, diff)
 		}
 	}

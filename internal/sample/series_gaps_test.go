@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
@@ -91,7 +90,7 @@ func TestSeriesGaps(t *testing.T) {
 			if c.do != nil {
 				c.do(s)
 			}
-			if diff := cmp.Diff(c.want, s.Gaps(), cmpopts.EquateEmpty()); diff != "" {
+			if diff := difference(c.want, s.Gaps(), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
@@ -112,11 +111,11 @@ func TestSeriesProbeGaps(t *testing.T) {
 		t.Errorf("gaps %v, probe gaps %v, probe %v", s.Gaps(), s.ProbeGaps(), s.HasProbe())
 	}
 	addAll(t, s, 0, list[:8])
-	if diff := cmp.Diff([]Gap{{From: 500e6, To: 800e6, Open: true}}, s.ProbeGaps()); diff != "" {
+	if diff := difference([]Gap{{From: 500e6, To: 800e6, Open: true}}, s.ProbeGaps()); diff != "" {
 		t.Error(diff)
 	}
 	addAll(t, s, 0, list)
-	if diff := cmp.Diff([]Gap{{From: 495e6, To: 905e6}, {From: 1000e6, To: 2000e6, Open: true}}, s.ProbeGaps()); diff != "" {
+	if diff := difference([]Gap{{From: 495e6, To: 905e6}, {From: 1000e6, To: 2000e6, Open: true}}, s.ProbeGaps()); diff != "" {
 		t.Error(diff)
 	}
 	without := newTestSeries(1)

@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
@@ -67,7 +66,7 @@ func TestSeriesShardGaps(t *testing.T) {
 			for p := range c.pods {
 				addAll(t, s, p, c.pods[p])
 			}
-			if diff := cmp.Diff(c.want, s.ShardGaps(1), cmpopts.EquateEmpty()); diff != "" {
+			if diff := difference(c.want, s.ShardGaps(1), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if s.Shards() != 2 || s.ShardGaps(2) != nil || s.ShardGaps(-1) != nil {

@@ -17,13 +17,13 @@ func TestSeriesDoesNotDependOnTheOrder(t *testing.T) {
 		a, b := newTestSeries(len(w)), newTestSeries(len(w))
 		deliver(r, a, w, nil)
 		deliver(r, b, w, nil)
-		if diff := cmp.Diff(a, b, sameSeries); diff != "" {
+		if diff := difference(a, b, sameSeries); diff != "" {
 			t.Fatalf("seed %d, two interleavings differ:\n%s", seed, diff)
 		}
-		if diff := cmp.Diff(a.Gaps(), b.Gaps()); diff != "" {
+		if diff := difference(a.Gaps(), b.Gaps()); diff != "" {
 			t.Fatalf("seed %d, gaps differ:\n%s", seed, diff)
 		}
-		if diff := cmp.Diff(a.Agents(), b.Agents()); diff != "" || len(a.Agents()) == 0 {
+		if diff := difference(a.Agents(), b.Agents()); diff != "" || len(a.Agents()) == 0 {
 			t.Fatalf("seed %d, agents differ:\n%s", seed, diff)
 		}
 	}
@@ -72,10 +72,10 @@ func TestSeriesIsTheSumOfThePods(t *testing.T) {
 			}
 		}
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := difference(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})); diff != "" {
+	if diff := difference(wantLatency, gotLatency, cmp.AllowUnexported(Distribution{})); diff != "" {
 		t.Error(diff)
 	}
 	if gotTallies != wantTallies || gotShards != wantShards || wantTallies[0] == 0 || wantShards[1].OK == 0 {
@@ -118,7 +118,7 @@ func TestSeriesAddRefuses(t *testing.T) {
 	if err := s.Add(0, w[0][2]); !errors.Is(err, ErrEnded) {
 		t.Errorf("an interval of a lost pod: %v", err)
 	}
-	if diff := cmp.Diff(before, *s.At(1)); diff != "" || s.Len() != 2 || s.Next(0) != 2 {
+	if diff := difference(before, *s.At(1)); diff != "" || s.Len() != 2 || s.Next(0) != 2 {
 		t.Errorf("refused intervals left traces: length %d, next %d\n%s", s.Len(), s.Next(0), diff)
 	}
 }
@@ -196,7 +196,7 @@ func TestSeriesServersStayInOrder(t *testing.T) {
 	addAll(t, s, 0, late)
 	addAll(t, s, 1, early)
 	want := []Server{{At: 50, Address: "a:1"}, {At: 50, Address: "b:1"}, {At: 60, Address: "a:1"}, {At: 70, Address: "a:1"}}
-	if diff := cmp.Diff(want, s.Servers()); diff != "" {
+	if diff := difference(want, s.Servers()); diff != "" {
 		t.Error(diff)
 	}
 }

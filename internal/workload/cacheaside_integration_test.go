@@ -6,7 +6,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"fmt"
 	"net"
 	"os"
 	"os/exec"
@@ -76,6 +75,17 @@ func startPostgres(t *testing.T) *postgres {
 			t.Fatalf("PostgreSQL does not serve: %v: %s", err, log.String())
 		}
 	}
+}
+
+// freePort asks the kernel for a port that nobody listens on.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().(*net.TCPAddr).Port
 }
 
 // ownedBy gives dir to a user, and returns what a process needs to run as that user.
@@ -149,6 +159,7 @@ func calls(t *testing.T, c Caller, n int, tally []uint64) Result {
 }
 
 func TestCacheAside(t *testing.T) {
+	t.Parallel()
 	database, address := startPostgres(t), startRedis(t)
 	cache := cacheOf(t, address)
 	ctx := context.Background()
@@ -201,7 +212,7 @@ func TestCacheAside(t *testing.T) {
 		for name, change := range map[string]func(*CacheAside){
 			"the database refuses the query": func(c *CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
 			"the database cannot be reached": func(c *CacheAside) {
-				c.Database.DSNFile = articles(t, fmt.Sprintf("postgres://shop@127.0.0.1:%d/x", freePort(t)), ThroughCache).CacheAside.Database.DSNFile
+				c.Database.DSNFile = articles(t, "postgres://shop@"+nobody+"/x", ThroughCache).CacheAside.Database.DSNFile
 			},
 		} {
 			spec := articles(t, database.dsn, DatabaseOnly)
@@ -230,7 +241,7 @@ func TestCacheAside(t *testing.T) {
 			if refusal == "oom" {
 				cache.ConfigSet(ctx, "maxmemory", "1")
 			} else {
-				cache.Do(ctx, "REPLICAOF", "127.0.0.1", freePort(t))
+				cache.Do(ctx, "REPLICAOF", "127.0.0.1", "1")
 			}
 			got := c.Call(ctx, 0, 1, tally)
 			undo()
@@ -238,7 +249,7 @@ func TestCacheAside(t *testing.T) {
 				t.Errorf("%s: the result is %+v", refusal, got)
 			}
 		}
-		gone := cacheOf(t, "127.0.0.1:"+strconv.Itoa(freePort(t)))
+		gone := cacheOf(t, nobody)
 		w := remote(t, articles(t, database.dsn, ThroughCache), RemoteOptions{Cache: gone})
 		if got := w.Caller(0, 1).Call(ctx, 0, 1, tally); got.Outcome != Fail || got.Class != sample.ClassRefused {
 			t.Errorf("without a cache the result is %+v", got)

@@ -4,53 +4,27 @@ package workload
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"net"
 	"os"
-	"os/exec"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
 
-// freePort asks the kernel for a port that nobody listens on.
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
-}
+// nobody is an address where nothing listens.
+const nobody = "127.0.0.1:1"
 
-// startRedis starts a redis-server on loopback and returns its address.
-func startRedis(t testing.TB, args ...string) string {
+// startRedis starts a redis-server and returns its address.
+func startRedis(t testing.TB, config ...string) string {
 	t.Helper()
-	port := strconv.Itoa(freePort(t))
-	cmd := exec.Command("redis-server", append([]string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir()}, args...)...)
-	var out bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	address := "127.0.0.1:" + port
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(5 * time.Millisecond) {
-		if c, err := net.Dial("tcp", address); err == nil {
-			_ = c.Close()
-			return address
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("redis-server does not listen: %s", out.String())
-		}
-	}
+	return redistest.NewServer(t, redistest.Options{Config: config}).Address()
 }
 
 // client is a connection as an engine has one.
@@ -139,6 +113,7 @@ func fill(t testing.TB, w Redis, address string, pods int) {
 }
 
 func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
+	t.Parallel()
 	address := startRedis(t)
 	w := made(t, Spec{Benchmark: &Benchmark{Tests: BenchmarkTests()}, Keyspace: uniform(1000), Values: Values{16, 16}})
 	fill(t, w, address, 3)
@@ -165,6 +140,7 @@ func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 }
 
 func TestCommandsArePrefilled(t *testing.T) {
+	t.Parallel()
 	address := startRedis(t)
 	spec := Spec{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: Values{5, 9}}
 	spec.Keyspace.Prefill, spec.Keyspace.TTL = true, time.Hour
@@ -186,6 +162,7 @@ func TestCommandsArePrefilled(t *testing.T) {
 }
 
 func TestRankingAgainstRedis(t *testing.T) {
+	t.Parallel()
 	address := startRedis(t)
 	spec := rankingOf(2500, 20)
 	spec.Ranking.ScoreSpread = 100
@@ -222,6 +199,7 @@ func TestRankingAgainstRedis(t *testing.T) {
 }
 
 func TestRateLimiterAgainstRedis(t *testing.T) {
+	t.Parallel()
 	address := startRedis(t)
 	w := made(t, Spec{RateLimiter: &RateLimiter{Limit: 5, Window: time.Hour}, Keyspace: uniform(10)})
 	c := dial(t, address, 3)
@@ -241,7 +219,8 @@ func TestRateLimiterAgainstRedis(t *testing.T) {
 }
 
 func TestFillTellsWhatIsWrong(t *testing.T) {
-	address := startRedis(t, "--maxmemory", "2mb")
+	t.Parallel()
+	address := startRedis(t, "maxmemory 2mb")
 	spec := Spec{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: Values{1000, 1000}}
 	spec.Keyspace.Prefill = true
 	w := made(t, spec)
@@ -256,7 +235,7 @@ func TestFillTellsWhatIsWrong(t *testing.T) {
 	if err := w.Fill(canceled, filler(address, 0, 1)); !errors.Is(err, mine) {
 		t.Errorf("a fill that was cancelled returns %v", err)
 	}
-	gone := filler("127.0.0.1:"+strconv.Itoa(freePort(t)), 0, 1)
+	gone := filler(nobody, 0, 1)
 	if err := w.Fill(context.Background(), gone); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("without a server Fill returns %v", err)
 	}
@@ -264,6 +243,7 @@ func TestFillTellsWhatIsWrong(t *testing.T) {
 
 // Each key goes to the node that holds its slot, over a connection to that node.
 func TestFillSpreadsOverNodes(t *testing.T) {
+	t.Parallel()
 	addresses := []string{startRedis(t), startRedis(t), startRedis(t)}
 	spec := Spec{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(3000)}
 	spec.Keyspace.Prefill = true

@@ -84,8 +84,9 @@ func measure(t *testing.T, c failover) row {
 
 // A graceful failover of a shard loses nothing.
 func TestClusterFailoverLosesNothing(t *testing.T) {
+	t.Parallel()
 	d := clusterFailover(t)
-	l := begin(t, d.watched, time.Second, append(d.reach, "--rate", "1000", "--duration", "6s", "--verify-writes", "--verify-share", "100%")...)
+	l := begin(t, d.watched, 0, append(d.reach, "--rate", "1000", "--duration", "6s", "--verify-writes", "--verify-share", "100%")...)
 	d.fail()
 	r := l.wait()
 	v := r.Verification
@@ -96,9 +97,10 @@ func TestClusterFailoverLosesNothing(t *testing.T) {
 
 // A server without persistence comes back empty: all that it had acknowledged before is lost, and what it acknowledged afterwards is not.
 func TestEmptiedServerLosesEverything(t *testing.T) {
+	t.Parallel()
 	s := redistest.NewServer(t, redistest.Options{})
 	const conns = 10
-	l := begin(t, s, time.Second, "--address", s.Address(), "--rate", "1000", "--connections", strconv.Itoa(conns), "--duration", "6s",
+	l := begin(t, s, 0, "--address", s.Address(), "--rate", "1000", "--connections", strconv.Itoa(conns), "--duration", "8s",
 		"--verify-writes", "--verify-share", "25%")
 	written := ledgerWrites(t, s)
 	s.Kill()

@@ -4,61 +4,16 @@ package impact_test
 
 import (
 	"net"
-	"os/exec"
-	"strconv"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
-
-// redisServer is a real redis-server on loopback.
-type redisServer struct {
-	t    *testing.T
-	port int
-	cmd  *exec.Cmd
-}
-
-func startRedis(t *testing.T) *redisServer {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &redisServer{t: t, port: l.Addr().(*net.TCPAddr).Port}
-	_ = l.Close()
-	r.cmd = exec.Command("redis-server", "--port", strconv.Itoa(r.port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", t.TempDir())
-	if err := r.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = r.cmd.Process.Kill() // ends a stopped process too
-		_ = r.cmd.Wait()
-	})
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(2 * time.Millisecond) {
-		c, err := net.Dial("tcp", r.address())
-		if err == nil {
-			_ = c.Close()
-			return r
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("redis-server does not listen: %v", err)
-		}
-	}
-}
-
-func (r *redisServer) address() string { return "127.0.0.1:" + strconv.Itoa(r.port) }
-
-func (r *redisServer) signal(s syscall.Signal) {
-	if err := r.cmd.Process.Signal(s); err != nil {
-		r.t.Error(err)
-	}
-}
 
 // proxy forwards TCP connections to a real redis-server.
 type proxy struct {
 	t      *testing.T
-	server *redisServer
+	server *redistest.Server
 	addr   string
 	gate   sync.RWMutex // held for writing while nothing may be forwarded
 
@@ -71,7 +26,7 @@ type proxy struct {
 
 func newProxy(t *testing.T) *proxy {
 	t.Helper()
-	p := &proxy{t: t, server: startRedis(t), addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
+	p := &proxy{t: t, server: redistest.NewServer(t, redistest.Options{}), addr: "127.0.0.1:0", conns: map[net.Conn]bool{}}
 	p.listen()
 	t.Cleanup(func() {
 		p.shut()
@@ -138,7 +93,7 @@ func (p *proxy) serve(client net.Conn) {
 		return
 	}
 	defer p.drop(client)
-	server, err := net.Dial("tcp", p.server.address())
+	server, err := net.Dial("tcp", p.server.Address())
 	if err != nil || !p.keep(server) {
 		return
 	}
@@ -172,10 +127,37 @@ func (p *proxy) forward(to, from net.Conn) {
 	}
 }
 
+// breakable is a Redis that can be taken away and given back.
+type breakable interface {
+	address() string
+	cut()  // from its return on no request is answered
+	mend() // from its call on requests can be answered
+}
+
+// newBreakable starts a Redis that can be broken in one way.
+func newBreakable(t *testing.T, w way) breakable {
+	t.Helper()
+	switch w {
+	case held:
+		return proxyHold{newProxy(t)}
+	case refused:
+		return proxyRefuse{newProxy(t)}
+	case stopped:
+	}
+	return stoppable{redistest.NewServer(t, redistest.Options{})}
+}
+
+// stoppable is a real redis-server whose process is stopped by signal: connections stay, the kernel goes on accepting.
+type stoppable struct{ *redistest.Server }
+
+func (s stoppable) address() string { return s.Address() }
+
+func (s stoppable) cut() { s.Stop() }
+
+func (s stoppable) mend() { s.Cont() }
+
 // proxyHold keeps connections and holds their bytes back.
 type proxyHold struct{ *proxy }
-
-func newProxyHold(t *testing.T) breakable { return proxyHold{newProxy(t)} }
 
 func (p proxyHold) cut() { p.gate.Lock() }
 
@@ -183,8 +165,6 @@ func (p proxyHold) mend() { p.gate.Unlock() }
 
 // proxyRefuse breaks the connections and refuses new ones.
 type proxyRefuse struct{ *proxy }
-
-func newProxyRefuse(t *testing.T) breakable { return proxyRefuse{newProxy(t)} }
 
 func (p proxyRefuse) cut() { p.shut() }
 

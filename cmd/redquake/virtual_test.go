@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/testing/memnet"
+	"github.com/redquake/redquake/internal/testing/memredis"
+)
+
+// decoded reads a result in JSON.
+func decoded(t *testing.T, text string) *report.LoadRun {
+	t.Helper()
+	decoder := json.NewDecoder(strings.NewReader(text))
+	decoder.DisallowUnknownFields()
+	r := &report.LoadRun{}
+	if err := decoder.Decode(r); err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	return r
+}
+
+const inMemory = "redis:6379"
+
+// loadInMemory does what `redquake load` does with the flags, in the bubble's time, against a Redis in memory at address inMemory.
+func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, args ...string) (out, stderr string, err error) {
+	t.Helper()
+	t.Setenv(passwordVariable, "")
+	var flags loadFlags
+	set := pflag.NewFlagSet("load", pflag.ContinueOnError)
+	flags.register(set)
+	if err := set.Parse(append([]string{"--address", inMemory, "--topology", "Standalone", "-o", "json"}, args...)); err != nil {
+		t.Fatal(err)
+	}
+	if err := flags.check(); err != nil {
+		t.Fatal(err)
+	}
+	var written, said bytes.Buffer
+	io := streams{in: strings.NewReader(""), out: &written, err: &said}
+	test, err := flags.loadTest(io)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, notes, err := flags.plan(test)
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner, err := load.New(plan, 0, append(flags.options(), load.WithDialer(network.Dial))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = runLoad(ctx, runner, plan, test.Spec.Objectives, notes, flags.output, io)
+	return written.String(), said.String(), err
+}
+
+// Four requests in flight, each of 100 ms, are 40/s: the search finds that to the request, in the trials that its rules lead to.
+func TestSearchFindsTheCapacity(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		memredis.Start(t, network, inMemory, memredis.Options{})
+		out, stderr, err := loadInMemory(t.Context(), t, network, "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
+			"--search-trial", "2s", "--search-precision", "20%")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := decoded(t, out)
+		s := r.Search
+		if s == nil || !s.Done || s.Rate != 40 {
+			t.Fatalf("the search is %+v, want 40/s\n%s", s, stderr)
+		}
+		checkTrials(t, s.Trials, 20, 40, 80, 80, 57, 57, 48, 48)
+		if r.Total.Throughput != 40 || r.Total.Dropped+r.Total.Failed+r.Total.Unknown != 0 {
+			t.Errorf("the figures are %+v, want those of 40/s", r.Total)
+		}
+		if l := r.Total.Latency; l == nil || l.P50 != l.Max || time.Duration(l.P50).Round(time.Millisecond) != 100*time.Millisecond {
+			t.Errorf("latency is %+v, want 100 ms", r.Total.Latency)
+		}
+		if !strings.Contains(stderr, "trial 2: 40/s meets the objectives\n") || !strings.Contains(stderr, "trial 3: 80/s misses: ") {
+			t.Errorf("stderr has no trial:\n%s", stderr)
+		}
+		if len(r.Anomalies) > 0 || r.LongestGap != nil && r.LongestGap.Open {
+			t.Errorf("anomalies %v, gap %+v: a search falls and ends by itself", r.Anomalies, r.LongestGap)
+		}
+	})
+}
+
+// checkTrials compares the rates that were tried, and that just those up to the answer met the objectives.
+func checkTrials(t *testing.T, trials []report.Trial, want ...float64) {
+	t.Helper()
+	var rates []float64
+	for _, trial := range trials {
+		rates = append(rates, trial.Rate)
+		if trial.Met != (trial.Missed == "") || trial.Met != (trial.Rate <= 40) {
+			t.Errorf("trial %+v", trial)
+		}
+	}
+	if len(rates) != len(want) {
+		t.Fatalf("the rates were %v, want %v", rates, want)
+	}
+	for i := range want {
+		if rates[i] != want[i] {
+			t.Fatalf("the rates were %v, want %v", rates, want)
+		}
+	}
+}
+
+// A server that takes 1 ms for a command serves 1000/s, of which the probe has 100: a search for the p99 comes within its precision below.
+func TestSearchOfABusyServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		memredis.Start(t, network, inMemory, memredis.Options{Cost: time.Millisecond})
+		out, stderr, err := loadInMemory(t.Context(), t, network, "--search", "100:10000", "--max-latency-p99", "20ms", "--search-trial", "2s", "--search-precision", "10%")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate > 900 || s.Rate < 800 {
+			t.Errorf("the search is %+v, want 800 to 900/s\n%s", s, stderr)
+		}
+	})
+}
+
+// An open loop sends what was asked for, no request more or less, at the latencies that the server has.
+func TestOpenLoopByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		memredis.Start(t, network, inMemory, memredis.Options{})
+		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "200", "--warm-up", "1s", "--duration", "2s", "--added-latency", "1ms", "--prefill", "--keys", "10")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := decoded(t, out)
+		if r.Outcome != report.Finished || r.Total.Requests != 400 || r.Total.OK != 400 || r.Total.Throughput != 200 {
+			t.Errorf("the run is %+v, want 400 good requests in 2 s, and the warm-up's 200 left out", r.Total)
+		}
+		if r.Elapsed != report.Seconds(3*time.Second) || r.Measured != report.Seconds(2*time.Second) {
+			t.Errorf("elapsed %v, measured %v; want 3 s and 2 s", r.Elapsed, r.Measured)
+		}
+		if l := r.Total.Latency; l == nil || l.P50 != report.Seconds(time.Millisecond) || l.P99 != l.P50 || r.Total.Service == nil || r.Total.Service.P50 != l.P50 {
+			t.Errorf("latency %+v, service %+v, want 1 ms", l, r.Total.Service)
+		}
+	})
+}
+
+// An interrupt ends the load within the second; what was measured until then is written.
+func TestInterruptByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		memredis.Start(t, network, inMemory, memredis.Options{})
+		ctx, interrupt := context.WithCancel(t.Context())
+		began := time.Now()
+		const after = 2950 * time.Millisecond
+		time.AfterFunc(after, interrupt)
+		out, _, err := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "1h", "--verify-writes", "--verify-share", "50%")
+		if f, ok := errors.AsType[*failure](err); !ok || f.code != exitInterrupted {
+			t.Fatalf("%v, want exit code %d", err, exitInterrupted)
+		}
+		if took := time.Since(began); took < after || took > after+time.Second {
+			t.Errorf("it took %v to end", took-after)
+		}
+		r := decoded(t, out)
+		if r.Outcome != report.Interrupted || time.Duration(r.Elapsed) != 2945*time.Millisecond || r.Planned != report.Seconds(time.Hour) || r.Total.OK != 295 {
+			t.Errorf("outcome %s after %v of %v, %d requests; want 295, the last at 2.945 s", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
+		}
+		if v := r.Verification; v == nil || v.Unread == "" || v.Lost != nil {
+			t.Errorf("the verification is %+v, want one that says why nothing is known", v)
+		}
+	})
+}
+
+// Where nobody listens it is tried for 5 s.
+func TestNobodyThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		out, _, err := loadInMemory(t.Context(), t, memnet.New(), "--duration", "1s")
+		f, ok := errors.AsType[*failure](err)
+		if !ok || f.code != exitFailed || out != "" || !strings.HasPrefix(f.Error(), "TargetUnreachable: ") {
+			t.Errorf("%v, stdout %q", err, out)
+		}
+		if took := time.Since(began); took != 5*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// A Redis that dies during the run makes errors, not an end: that is what the tool measures.
+func TestDyingRedisByTheClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		network := memnet.New()
+		server := memredis.Start(t, network, inMemory, memredis.Options{})
+		time.AfterFunc(1501*time.Millisecond, server.Kill)
+		out, _, err := loadInMemory(t.Context(), t, network, "--rate", "200", "--duration", "3s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := decoded(t, out)
+		if bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped; r.Total.OK != 300 || bad != 300 || len(r.Errors) == 0 {
+			t.Errorf("total %+v, errors %v; want 300 successes and 300 errors", r.Total, r.Errors)
+		}
+		if g := r.LongestGap; g == nil || !g.Open || time.Duration(g.Length) != 3*time.Second-1497500*time.Microsecond {
+			t.Errorf("gap %+v, want one from 1.4975 s to the end", g)
+		}
+	})
+}

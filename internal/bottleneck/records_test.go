@@ -1,0 +1,92 @@
+package bottleneck
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// provocation is a run with one component at its limit. testdata/NAME.record is the record of such a run: a real load of a real Redis, taken by
+// `make provoke`. testdata/findings.txt holds what Find makes of all of them.
+type provocation struct {
+	name     string
+	in       Input // what is known beside the record
+	want     Component
+	or       Component // right as well; "" = none
+	evidence string    // in the sentence of every such run
+}
+
+const recordedFrom = time.Second // end of the warm-up in every record
+
+var provocations = []provocation{
+	{"load-generator", Input{}, LoadGenerator, "", " limit of 0.10 cores"},
+	{"network", Input{}, Network, "", "of the median latency of "},
+	{"cpu-limit", Input{ServerCPULimit: 0.1}, CPULimit, "", "of its container's limit of 0.10 cores"},
+	{"redis-main-thread", Input{}, RedisMainThread, "", "the longest EVAL with"},
+	{"disk", Input{}, Disk, "", "with appendfsync always"},
+	{"memory-evicted", Input{}, Memory, "", "of maxmemory 5.0 MiB, policy allkeys-lru"},
+	{"memory-refused", Input{}, Memory, "", "for want of memory"},
+	{"clients", Input{}, Clients, "", "maxclients is 30"},
+	// A healthy Redis under a load that leaves it time: nothing is at its limit but the round trip itself.
+	{"nothing", Input{}, Network, None, "of the median latency of "},
+}
+
+// find names the bottleneck of a record, and says whether it is the one that was provoked.
+func (p provocation) find(s *sample.Series) (got Finding, right bool) {
+	in := p.in
+	in.Series, in.MeasuredFrom = s, recordedFrom
+	got = Find(in)
+	return got, (got.Component == p.want || got.Component == p.or) && strings.Contains(got.Evidence, p.evidence)
+}
+
+// line is the record's line in findings.txt.
+func (p provocation) line(got Finding) string {
+	return fmt.Sprintf("%s: %s: %s\n", p.name, got.Component, got.Evidence)
+}
+
+func TestFindInRecordsOfRealRuns(t *testing.T) {
+	golden, err := os.ReadFile(filepath.Join("testdata", "findings.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines strings.Builder
+	for _, p := range provocations {
+		t.Run(p.name, func(t *testing.T) {
+			s := recorded(t, p.name)
+			got, right := p.find(s)
+			lines.WriteString(p.line(got))
+			if !right {
+				t.Errorf("%s: %s\nwant %s: ... %s ...", got.Component, got.Evidence, p.want, p.evidence)
+			}
+		})
+	}
+	if got := lines.String(); got != string(golden) {
+		t.Errorf("findings are\n%s\nfindings.txt holds\n%s", got, golden)
+	}
+}
+
+// A load pod at its CPU limit shows in its own readings, too: they come from its cgroup.
+func TestRecordOfACappedLoadHoldsItsLimit(t *testing.T) {
+	agents := recorded(t, "load-generator").Agents()
+	if last := agents[len(agents)-1]; last.ThrottledSeconds < 0.5 || last.CPULimit != 0.1 {
+		t.Errorf("the last reading is %+v", last)
+	}
+}
+
+func recorded(t *testing.T, name string) *sample.Series {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("testdata", name+".record"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := sample.DecodeSeries(data)
+	if err != nil {
+		t.Fatalf("%v; `make provoke` takes the records anew", err)
+	}
+	return s
+}

@@ -1,0 +1,201 @@
+package impact_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/memnet"
+	"github.com/redquake/redquake/internal/testing/memredis"
+)
+
+const (
+	truthBefore = 1500 * time.Millisecond // load before the outage
+	truthAfter  = 1500 * time.Millisecond // and after it
+)
+
+// way is how clients lose their server.
+type way int
+
+const (
+	held    way = iota // connections stay, their bytes do not pass
+	stopped            // connections stay, new ones are accepted, the process does nothing
+	refused            // connections end, new ones are refused
+)
+
+// truthCase is an outage of known length. The truth is the time from the instant at which the breaking call returned to the instant just before the mending
+// call. The measured outage runs from the last success before to the first after, so it is longer by up to one time between successes and one round trip.
+//
+// Requests do not time out within the outage, so that connections stay where the fault leaves them, except in the cases that say so: there every
+// connection is made anew while the server does not answer, and must be back as fast.
+type truthCase struct {
+	name   string
+	way    way
+	shape  load.Shape
+	length time.Duration
+	expire bool // requests time out within the outage
+}
+
+var (
+	openLoop   = load.Shape{Rate: 2000}
+	closedLoop = load.Shape{Users: 4} // few enough that two processors are not saturated
+
+	truthCases = []truthCase{
+		{"held, open loop, 50 ms", held, openLoop, 50 * time.Millisecond, false},
+		{"held, open loop, 500 ms", held, openLoop, 500 * time.Millisecond, false},
+		{"held, open loop, 3 s", held, openLoop, 3 * time.Second, false},
+		{"stopped, open loop, 50 ms", stopped, openLoop, 50 * time.Millisecond, false},
+		{"stopped, open loop, 500 ms", stopped, openLoop, 500 * time.Millisecond, false},
+		{"stopped, open loop, 3 s", stopped, openLoop, 3 * time.Second, false},
+		{"held, requests time out, 3 s", held, openLoop, 3 * time.Second, true},
+		{"stopped, requests time out, 3 s", stopped, openLoop, 3 * time.Second, true},
+		{"refused, open loop, 500 ms", refused, openLoop, 500 * time.Millisecond, false},
+		{"refused, open loop, 3 s", refused, openLoop, 3 * time.Second, false},
+		{"held, closed loop, 50 ms", held, closedLoop, 50 * time.Millisecond, false},
+		{"held, closed loop, 500 ms", held, closedLoop, 500 * time.Millisecond, false},
+		{"stopped, closed loop, 50 ms", stopped, closedLoop, 50 * time.Millisecond, false},
+		{"stopped, closed loop, 500 ms", stopped, closedLoop, 500 * time.Millisecond, false},
+	}
+)
+
+// plan is the load of a case.
+func (c truthCase) plan(address string) *load.Plan {
+	shape := c.shape
+	shape.Duration = truthBefore + c.length + truthAfter
+	timeout := c.length + 2*time.Second
+	if c.expire {
+		timeout = 800 * time.Millisecond // no multiple of it is the length: dials are under way when the server is back
+	}
+	plan := &load.Plan{
+		Run: "truth", Pods: 1, Interval: 100 * time.Millisecond,
+		Target: load.Target{Addresses: []string{address}},
+		Client: load.Client{Connections: 20, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: timeout, Protocol: 3},
+		Shape:  shape,
+		Workload: load.Workload{
+			Commands: []load.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
+			Keyspace: load.Keyspace{Prefix: "truth:", Keys: 1000, Distribution: load.Uniform},
+			Values:   load.Values{MinBytes: 32, MaxBytes: 32},
+		},
+		Probe: load.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+	}
+	if c.way == refused {
+		// Refused connections try again every 25 to 50 ms, each for itself: 100 of them are back within 5 ms but for once in a thousand.
+		plan.Client.Connections = 100
+	}
+	return plan
+}
+
+// run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
+// called, broken and mended are the instants before cut, after it and before mend.
+func (c truthCase) run(t *testing.T, runner *load.Runner, plan *load.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := runner.Prepare(ctx, func(string) {}); err != nil {
+		t.Fatal(err)
+	}
+	start := time.Now().Add(50 * time.Millisecond)
+	s := sample.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), 1)
+	ended := make(chan error, 1)
+	go func() {
+		ended <- runner.Run(ctx, start, func(iv *sample.Interval) {
+			if err := s.Add(0, iv); err != nil {
+				t.Error(err)
+			}
+		})
+	}()
+	time.Sleep(time.Until(start.Add(truthBefore)))
+	called = time.Now()
+	cut()
+	broken = time.Now()
+	time.Sleep(time.Until(broken.Add(c.length)))
+	mended = time.Now()
+	mend()
+	if err := <-ended; err != nil {
+		t.Fatal(err)
+	}
+	s.Finish(0)
+	i = impact.Analyze(s, impact.Fault{At: called.Sub(start)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
+	return i, called, broken, mended
+}
+
+// truthCost is what a command takes in the closed loop: the time between successes.
+const truthCost = 500 * time.Microsecond
+
+// span is from the shortest to the longest time that something may take.
+type span struct{ least, most time.Duration }
+
+func (s span) check(t *testing.T, what string, got time.Duration) {
+	t.Helper()
+	if got < s.least || got > s.most {
+		t.Errorf("%s is %v, want %v to %v", what, got, s.least, s.most)
+	}
+}
+
+// bounds are what the load's schedule allows for the outages that the load and the probe measure. In the open loop 2000 requests/s are due at 0.25 ms, 0.75 ms
+// and so on and are answered at once: the last success is that of 1499.75 ms, and what waits is answered in the instant in which the server is back. The
+// same holds for the probe, whose 100 requests/s are due at 5 ms, 15 ms and so on.
+func (c truthCase) bounds() (load, probe span) {
+	const last, lastOfProbe = 250 * time.Microsecond, 5 * time.Millisecond
+	exact := func(d time.Duration) span { return span{d, d} }
+	switch {
+	case c.way == refused:
+		// 100 connections are back after 0 to 50 ms, each for itself: the first one later than this once in 10^12 times. The probe dials when it is due.
+		return span{c.length + last, c.length + last + 10*time.Millisecond}, exact(c.length + 2*lastOfProbe)
+	case c.shape.OpenLoop():
+		return exact(c.length + last), exact(c.length + lastOfProbe)
+	}
+	// Four users and the probe take turns at the server; when it is back, so do the eight connections that the probe may have dialled meanwhile.
+	const before, after = 5 * truthCost, (5 + 8) * truthCost
+	probe = span{c.length + lastOfProbe - before, c.length + lastOfProbe + after}
+	if c.way == held {
+		return span{c.length, c.length + truthCost}, probe // replies are under way when the server is back
+	}
+	return span{c.length, c.length + 2*truthCost}, probe
+}
+
+// TestGroundTruth has the real load engine measure outages of known length, in virtual time: exact. `make accuracy` measures the same cases on this machine.
+func TestGroundTruth(t *testing.T) {
+	t.Parallel()
+	for _, c := range truthCases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, c.inVirtualTime)
+		})
+	}
+}
+
+func (c truthCase) inVirtualTime(t *testing.T) {
+	const address = "redis:6379"
+	network := memnet.New()
+	var options memredis.Options
+	if !c.shape.OpenLoop() {
+		options.Cost = truthCost // else a closed loop would send without end in one instant
+	}
+	server := memredis.Start(t, network, address, options)
+	cut, mend := server.Stop, server.Continue
+	switch c.way {
+	case held:
+		cut, mend = func() { network.Set(address, memnet.Hold) }, func() { network.Set(address, memnet.Pass) }
+	case refused:
+		cut, mend = func() { network.Set(address, memnet.Refuse); network.Cut(address) }, func() { network.Set(address, memnet.Pass) }
+	case stopped:
+	}
+	plan := c.plan(address)
+	runner, err := load.New(plan, 0, load.WithDialer(network.Dial))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, _, broken, mended := c.run(t, runner, plan, cut, mend)
+	if truth := mended.Sub(broken); truth != c.length {
+		t.Fatalf("the outage was %v, want %v", truth, c.length)
+	}
+	outage, probed := c.bounds()
+	outage.check(t, "the outage", got.Outage)
+	probed.check(t, "the outage by the probe", got.ServerOutage)
+	span{c.length, outage.most}.check(t, "the recovery", got.RecoveryTime)
+}
