@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -30,19 +29,6 @@ func hzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 			change(f)
 		}
 	})
-}
-
-// hz is the setting now; an error's text where the server does not say.
-func (s *redisSet) hz(password string) string {
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
-	defer cancel()
-	c := goredis.NewClient(&goredis.Options{Addr: s.address(), Password: password, MaxRetries: -1, DisableIdentity: true, ContextTimeoutEnabled: true})
-	defer c.Close()
-	settings, err := c.ConfigGet(ctx, "hz").Result()
-	if err != nil {
-		return err.Error()
-	}
-	return settings["hz"]
 }
 
 // farewell is a fault that is deleted in some state, while something that it needs is lost.
@@ -76,7 +62,7 @@ var farewells = []farewell{
 		s.kill()
 		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p), client.GracePeriodSeconds(0)))
 	}},
-	{name: "active, Redis silent", state: v1alpha1.ReasonActive, lose: func(_ *place, s *redisSet) { s.signal(syscall.SIGSTOP) }},
+	{name: "active, Redis silent", state: v1alpha1.ReasonActive, lose: func(_ *place, s *redisSet) { s.silence() }},
 	{name: "active, the port closed", state: v1alpha1.ReasonActive, lose: func(_ *place, s *redisSet) {
 		s.leave()
 		s.kill()
@@ -85,7 +71,7 @@ var farewells = []farewell{
 		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}}))
 	}},
 	{name: "undoing, Redis silent", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
-		s.signal(syscall.SIGSTOP)
+		s.silence()
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)
 	}},
@@ -266,7 +252,7 @@ func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
 	p.create(hzFault(nil))
 	p.faultStands("break", time.Minute, v1alpha1.ReasonActive)
-	redis.signal(syscall.SIGSTOP)
+	redis.silence()
 	p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 	f := p.faultEnds("break", time.Minute)
 	target := f.Status.Targets[0]

@@ -16,20 +16,20 @@ import (
 func crashAt(n int32, after bool, writes *atomic.Int32, self func() *operator) spy {
 	die := func() {
 		if writes.Add(1) == n {
-			self().crash()
+			self().Crash()
 		}
 	}
 	if after {
-		return spy{after: func(w write) {
+		return spy{After: func(w write) {
 			if counts(w) {
 				die()
 			}
 		}}
 	}
-	return spy{before: func(w write) error {
+	return spy{Before: func(w write) error {
 		if counts(w) {
 			die()
-			if self().dead.Load() {
+			if self().Dead() {
 				return errDead
 			}
 		}
@@ -38,7 +38,7 @@ func crashAt(n int32, after bool, writes *atomic.Int32, self func() *operator) s
 }
 
 // counts leaves out the checkpoints, which come whenever they do.
-func counts(w write) bool { return w.verb != "update" }
+func counts(w write) bool { return w.Verb != "update" }
 
 // The operator dies at every write of a load test's life, just before or just after it; another process goes on, and the result is the
 // same: one run, every request counted once.
@@ -79,16 +79,16 @@ func TestRestartBetweenStoringAndSendingTheStart(t *testing.T) {
 	startKubelet(p, nil)
 	var first *operator
 	ready := make(chan struct{})
-	first = startOperator(p, spy{after: func(w write) {
+	first = startOperator(p, spy{After: func(w write) {
 		<-ready
-		if test, ok := w.object.(*v1alpha1.RedisLoadTest); ok && test.Status.StartTime != nil {
-			first.crash()
+		if test, ok := w.Object.(*v1alpha1.RedisLoadTest); ok && test.Status.StartTime != nil {
+			first.Crash()
 		}
 	}})
 	close(ready)
 	p.create(newLoadTest("run", redis.address(), nil))
 	select {
-	case <-first.died:
+	case <-first.Died():
 	case <-time.After(20 * time.Second):
 		t.Fatal("no start was stored")
 	}
@@ -115,9 +115,9 @@ func TestRestartsDuringAFault(t *testing.T) {
 	starts := keepRunning(p, func(self func() *operator) spy {
 		born := time.Now()
 		life := 1500*time.Millisecond + time.Duration(born.UnixNano()%int64(time.Second))
-		return spy{before: func(write) error {
+		return spy{Before: func(write) error {
 			if time.Since(born) > life {
-				self().crash()
+				self().Crash()
 				return errDead
 			}
 			return nil

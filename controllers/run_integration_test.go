@@ -45,8 +45,8 @@ type writes struct {
 }
 
 func (w *writes) add(one write) {
-	if one.verb == "patch-status" {
-		one.object = one.object.DeepCopyObject().(client.Object)
+	if one.Verb == "patch-status" {
+		one.Object = one.Object.DeepCopyObject().(client.Object)
 		w.mu.Lock()
 		w.list = append(w.list, one)
 		w.mu.Unlock()
@@ -60,7 +60,7 @@ func (w *writes) moving() []time.Time {
 	var found []time.Time
 	before := ""
 	for _, one := range w.list {
-		test, ok := one.object.(*v1alpha1.RedisLoadTest)
+		test, ok := one.Object.(*v1alpha1.RedisLoadTest)
 		if !ok {
 			continue
 		}
@@ -69,7 +69,7 @@ func (w *writes) moving() []time.Time {
 			mark += c.Type + string(c.Status) + c.Reason
 		}
 		if mark == before {
-			found = append(found, one.at)
+			found = append(found, one.At)
 		}
 		before = mark
 	}
@@ -83,7 +83,7 @@ func TestCompleteRun(t *testing.T) {
 	redis := startRedis(p)
 	startKubelet(p, nil)
 	var written writes
-	o := startOperator(p, spy{after: written.add})
+	o := startOperator(p, spy{After: written.add})
 	const rate, seconds = 400, 7
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		withPatience(test)

@@ -81,12 +81,12 @@ func TestSearchFindsTheHighestRate(t *testing.T) {
 func TestSearchSurvivesACrash(t *testing.T) {
 	t.Parallel()
 	trials := func(w write, made, judged int) bool {
-		test, ok := w.object.(*v1alpha1.RedisLoadTest)
-		return ok && w.verb == "patch-status" && test.Status.Search != nil && len(test.Status.Search.Trials) == made && judgedTrials(test.Status.Search) == judged
+		test, ok := w.Object.(*v1alpha1.RedisLoadTest)
+		return ok && w.Verb == "patch-status" && test.Status.Search != nil && len(test.Status.Search.Trials) == made && judgedTrials(test.Status.Search) == judged
 	}
 	for name, dies := range map[string]func(die func()) spy{
 		"before a trial is stored": func(die func()) spy {
-			return spy{before: func(w write) error {
+			return spy{Before: func(w write) error {
 				if trials(w, 3, 2) {
 					die()
 					return errDead
@@ -95,15 +95,15 @@ func TestSearchSurvivesACrash(t *testing.T) {
 			}}
 		},
 		"before a trial is told": func(die func()) spy {
-			return spy{after: func(w write) {
+			return spy{After: func(w write) {
 				if trials(w, 3, 2) {
 					die()
 				}
 			}}
 		},
 		"after the last is judged": func(die func()) spy {
-			return spy{after: func(w write) {
-				if test, ok := w.object.(*v1alpha1.RedisLoadTest); ok && w.verb == "patch-status" && test.Status.Search != nil && test.Status.Search.Done {
+			return spy{After: func(w write) {
+				if test, ok := w.Object.(*v1alpha1.RedisLoadTest); ok && w.Verb == "patch-status" && test.Status.Search != nil && test.Status.Search.Done {
 					die()
 				}
 			}}
@@ -121,7 +121,7 @@ func TestSearchSurvivesACrash(t *testing.T) {
 				}
 				return dies(func() {
 					if died.CompareAndSwap(false, true) {
-						self().crash()
+						self().Crash()
 					}
 				})
 			})

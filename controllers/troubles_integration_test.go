@@ -89,7 +89,7 @@ func TestReferencesThatNeverCome(t *testing.T) {
 	p := newPlace(t)
 	redis := startRedis(p, "--requirepass", "s3cret")
 	k := startKubelet(p, nil)
-	k.refuse = func(int) bool { return true }
+	k.Refuse = func(int) bool { return true }
 	startOperator(p, spy{})
 	p.create(newLoadTest("secret", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Target.Auth = withPassword()
@@ -178,9 +178,9 @@ func TestPodLostAroundTheStart(t *testing.T) {
 	redis := startRedis(p)
 	startKubelet(p, nil)
 	stored := make(chan struct{}, 1)
-	startOperator(p, spy{after: func(w write) {
-		test, ok := w.object.(*v1alpha1.RedisLoadTest)
-		if ok && w.verb == "patch-status" && test.Status.StartTime != nil {
+	startOperator(p, spy{After: func(w write) {
+		test, ok := w.Object.(*v1alpha1.RedisLoadTest)
+		if ok && w.Verb == "patch-status" && test.Status.StartTime != nil {
 			select {
 			case stored <- struct{}{}:
 				p.loseOnePod(true)
@@ -238,7 +238,7 @@ func TestAbortBeforeTheStart(t *testing.T) {
 	p := newPlace(t)
 	redis := startRedis(p)
 	k := startKubelet(p, nil)
-	k.refuse = func(int) bool { return true }
+	k.Refuse = func(int) bool { return true }
 	startOperator(p, spy{})
 	p.create(newLoadTest("run", redis.address(), nil))
 	p.testStands("run", 10*time.Second, v1alpha1.ReasonPreparing)
@@ -288,7 +288,7 @@ func TestDeleteInAnyState(t *testing.T) {
 			redis := startRedis(p)
 			k := startKubelet(p, nil)
 			if state == v1alpha1.ReasonPreparing {
-				k.refuse = func(int) bool { return true }
+				k.Refuse = func(int) bool { return true }
 			}
 			o := startOperator(p, spy{})
 			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
