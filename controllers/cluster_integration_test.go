@@ -22,7 +22,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
-
 )
 
 // apiServer is a real kube-apiserver with its etcd, shared by all tests of this package. Each test has a namespace and loopback addresses of its own.

@@ -10,8 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strconv"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -228,18 +226,4 @@ func deleteObject(ctx context.Context, c client.WithWatch, object client.Object,
 		}
 	}
 	return c.Delete(ctx, object, options...)
-}
-
-// addresses counts up the addresses of a subnet.
-type addresses struct {
-	mu     sync.Mutex
-	subnet string // such as 127.1.2.
-	next   int
-}
-
-func (a *addresses) take() string {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.next++
-	return a.subnet + strconv.Itoa(a.next)
 }
