@@ -53,7 +53,7 @@ func checkRecord(t *testing.T, p *place, test *v1alpha1.RedisLoadTest, due uint6
 			all += op.Due
 		}
 	}
-	if !series.Ended() || all < due-4 || all > due+4 {
+	if !series.Ended() || all != due {
 		t.Errorf("the record has ended: %v; %d requests due, want %d", series.Ended(), all, due)
 	}
 	if d := series.Start.Sub(test.Status.StartTime.Time).Abs(); d > 0 {

@@ -14,7 +14,7 @@ import (
 
 // Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each answered after the plan's added latency where Redis
 // answered when it was sent, and failed at once otherwise. As many are in flight as the plan allows; the others wait. It takes the steps of a search
-// and keeps a ledger of which Redis loses nothing.
+// and keeps a ledger.
 type Load struct {
 	Plan  *load.Plan
 	Pod   int
@@ -27,8 +27,10 @@ type Load struct {
 	free    []time.Duration // when each request that may be in flight ends
 	pending []request       // not yet recorded, in the order of their ends
 	ops     int             // arrivals so far
-	acked   uint64          // of the ledger's operation
-	lastOK  time.Duration
+	acked   []time.Duration // writes of the ledger
+	failed  uint64          // requests
+	lastOK  time.Duration   // of the load
+	probeOK time.Duration   // of the probe
 }
 
 // step is a rate of the whole run from an instant on; 0 ends the load.
@@ -113,6 +115,9 @@ func (l *Load) Run(ctx context.Context, start time.Time, sink func(*sample.Inter
 			l.arrive(&interval, from, to)
 		}
 		l.settle(&interval, to)
+		if !over {
+			l.probe(&interval, from, to)
+		}
 		sink(&interval)
 	}
 }
@@ -129,13 +134,29 @@ func (l *Load) Server() *sample.Server {
 	return &sample.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
 }
 
-// Verify finds every acknowledged ledger write.
+// Verify misses the acknowledged ledger writes of server processes that are gone: they keep nothing on disk.
 func (l *Load) Verify(ctx context.Context, progress func(string)) (*ledger.Result, error) {
 	progress("reading")
 	if err := wait(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
 		return nil, err
 	}
-	return &ledger.Result{Acked: l.acked}, nil
+	result := &ledger.Result{Acked: uint64(len(l.acked))}
+	kept := l.Redis.keepsSince(l.Plan.Target.Addresses[0]).Sub(l.began)
+	for _, at := range l.acked {
+		if at >= kept {
+			continue
+		}
+		if result.Lost == 0 {
+			result.FirstLost = int64(at)
+		}
+		result.Lost++
+		result.LastLost = int64(at)
+	}
+	if result.Lost > 0 {
+		result.Losses = []ledger.Loss{{First: result.FirstLost, Last: result.LastLost, Count: result.Lost, Errors: l.failed}}
+		result.Errors = l.failed
+	}
+	return result, nil
 }
 
 func wait(ctx context.Context, at time.Time) error {
@@ -220,6 +241,7 @@ func (l *Load) settle(iv *sample.Interval, to time.Duration) {
 			later = append(later, r)
 		case !r.ok:
 			op.Fail++
+			l.failed++
 			op.Errors[sample.ClassRefused]++
 			if iv.FirstError < 0 {
 				iv.FirstError = int64(r.end)
@@ -235,18 +257,48 @@ func (l *Load) settle(iv *sample.Interval, to time.Duration) {
 func (l *Load) succeed(iv *sample.Interval, op *sample.Op, r request) {
 	op.OK++
 	if r.op == len(l.Plan.Workload.Operations()) {
-		l.acked++
+		l.acked = append(l.acked, r.end)
 	}
 	op.Latency, op.Service = sample.Merge(op.Latency, bucket(r.end-r.due)), sample.Merge(op.Service, bucket(r.end-r.sent))
 	if iv.FirstOK < 0 {
 		iv.FirstOK = int64(r.end)
 	}
 	iv.LastOK = int64(r.end)
-	pace := time.Duration(float64(2*l.Plan.Pods) / l.Plan.Shape.Rate * float64(time.Second))
-	if l.lastOK > 0 && r.end-l.lastOK > pace {
-		iv.Gaps = append(iv.Gaps, sample.Gap{From: int64(l.lastOK), To: int64(r.end)})
-	}
+	iv.Gaps = append(iv.Gaps, gap(l.lastOK, r.end, l.Plan.Shape.Rate/float64(l.Plan.Pods))...)
 	l.lastOK = r.end
+}
+
+// gap is what lies between two successes of a stream of so many per second, where it is twice as long as it should be.
+func gap(last, now time.Duration, rate float64) []sample.Gap {
+	if last == 0 || float64(now-last) <= 2*float64(time.Second)/rate {
+		return nil
+	}
+	return []sample.Gap{{From: int64(last), To: int64(now)}}
+}
+
+// probe is the thin stream beside the load: the first pod's alone.
+func (l *Load) probe(iv *sample.Interval, from, to time.Duration) {
+	if l.Plan.Probe.Rate == 0 || l.Pod > 0 {
+		return
+	}
+	spacing := float64(time.Second) / l.Plan.Probe.Rate
+	for j := max(0, int64(math.Ceil(float64(from)/spacing-0.5))); ; j++ {
+		at := time.Duration((float64(j) + 0.5) * spacing)
+		if at >= to {
+			return
+		}
+		iv.Probe.Due++
+		iv.Probe.Sent++
+		if !l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(at)) {
+			iv.Probe.Fail++
+			iv.Probe.Errors[sample.ClassRefused]++
+			continue
+		}
+		iv.Probe.OK++
+		iv.Probe.Latency = sample.Merge(iv.Probe.Latency, bucket(0))
+		iv.ProbeGaps = append(iv.ProbeGaps, gap(l.probeOK, at, l.Plan.Probe.Rate)...)
+		l.probeOK = at
+	}
 }
 
 // buckets of single durations: a Histogram is 68 KiB.

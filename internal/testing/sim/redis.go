@@ -121,6 +121,14 @@ func (s *Server) Downtime() time.Duration {
 	return s.spans[n-1].from.Sub(s.spans[n-2].to)
 }
 
+// keepsSince is since when the server at an address has had its data.
+func (r *Redis) keepsSince(address string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	spans := r.servers[address].spans
+	return spans[len(spans)-1].from
+}
+
 // answered says whether the server at an address answered at an instant that has passed.
 func (r *Redis) answered(address string, at time.Time) bool {
 	r.mu.Lock()

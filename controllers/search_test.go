@@ -1,5 +1,3 @@
-//go:build integration
-
 package controllers
 
 import (
@@ -65,16 +63,18 @@ func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest, capacity float64) {
 
 func TestSearchFindsTheHighestRate(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	redis := startRedis(p)
-	startKubelet(p, nil)
-	startOperator(p, spy{})
-	p.create(newLoadTest("search", redis.address(), func(test *v1alpha1.RedisLoadTest) {
-		searchFor(8)(test) // 4 in each pod
-		test.Spec.Pods.Count, test.Spec.Client.Connections = 2, 4
-	}))
-	test := p.testEnds("search", 4*time.Minute)
-	checkFound(t, test, 80)
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("search", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			searchFor(8)(test) // 4 in each pod
+			test.Spec.Pods.Count, test.Spec.Client.Connections = 2, 4
+		}))
+		test := p.testEnds("search", 4*time.Minute)
+		checkFound(t, test, 80)
+	})
 }
 
 // The operator dies before it has stored the third trial, and between storing and telling it, and when the second is judged; the search goes on where it was.
@@ -111,25 +111,27 @@ func TestSearchSurvivesACrash(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			p := newPlace(t)
-			redis := startRedis(p)
-			startKubelet(p, nil)
-			var died atomic.Bool
-			starts := keepRunning(p, func(self func() *operator) spy {
-				if died.Load() {
-					return spy{}
-				}
-				return dies(func() {
-					if died.CompareAndSwap(false, true) {
-						self().Crash()
+			inWorld(t, func(w *world) {
+				p, t := w.place, w.t
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				var died atomic.Bool
+				starts := keepRunning(p, func(self func() *operator) spy {
+					if died.Load() {
+						return spy{}
 					}
+					return dies(func() {
+						if died.CompareAndSwap(false, true) {
+							self().Crash()
+						}
+					})
 				})
+				p.create(newLoadTest("search", redis.address(), searchFor(8)))
+				checkFound(t, p.testEnds("search", 4*time.Minute), 80)
+				if starts.Load() < 2 {
+					t.Errorf("%d processes: nothing died", starts.Load())
+				}
 			})
-			p.create(newLoadTest("search", redis.address(), searchFor(8)))
-			checkFound(t, p.testEnds("search", 4*time.Minute), 80)
-			if starts.Load() < 2 {
-				t.Errorf("%d processes: nothing died", starts.Load())
-			}
 		})
 	}
 }
@@ -137,31 +139,35 @@ func TestSearchSurvivesACrash(t *testing.T) {
 // What the duration cuts off has no verdict.
 func TestSearchThatIsCutOff(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	redis := startRedis(p)
-	startKubelet(p, nil)
-	startOperator(p, spy{})
-	p.create(newLoadTest("short", redis.address(), func(test *v1alpha1.RedisLoadTest) {
-		searchFor(8)(test)
-		test.Spec.Load.Duration = length(8 * time.Second)
-	}))
-	short := p.testEnds("short", time.Minute)
-	if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "load.duration") {
-		t.Errorf("verdict %s, search %+v: %s", short.Status.Verdict, short.Status.Search, where(short.Status.Conditions))
-	}
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("short", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			searchFor(8)(test)
+			test.Spec.Load.Duration = length(8 * time.Second)
+		}))
+		short := p.testEnds("short", time.Minute)
+		if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "load.duration") {
+			t.Errorf("verdict %s, search %+v: %s", short.Status.Verdict, short.Status.Search, where(short.Status.Conditions))
+		}
+	})
 }
 
 // A fault cannot be measured by a load that rises and falls by itself.
 func TestFaultRefusesASearch(t *testing.T) {
 	t.Parallel()
-	p := newPlace(t)
-	redis := startRedis(p)
-	startKubelet(p, nil)
-	startOperator(p, spy{})
-	p.create(newLoadTest("search", redis.address(), searchFor(8)))
-	p.create(newFault("kill", "search", v1alpha1.FaultPodKill, nil))
-	f := p.faultEnds("kill", time.Minute)
-	if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
-		t.Errorf("%s", where(f.Status.Conditions))
-	}
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("search", redis.address(), searchFor(8)))
+		p.create(newFault("kill", "search", v1alpha1.FaultPodKill, nil))
+		f := p.faultEnds("kill", time.Minute)
+		if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
+			t.Errorf("%s", where(f.Status.Conditions))
+		}
+	})
 }
