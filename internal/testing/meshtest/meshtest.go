@@ -5,12 +5,13 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 // Finalizer is what Chaos Mesh takes an object up by: until it is removed nothing is undone.
@@ -30,9 +31,12 @@ const (
 // CRDs are the files of Chaos Mesh's own CRDs, from its Go module at the version that hack/chaosmesh names.
 func CRDs(t testing.TB) []string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
+	folder, err := cluster.Path("hack/chaosmesh")
+	if err != nil {
+		t.Fatal(err)
+	}
 	command := exec.Command("go", "mod", "download", "-json", "github.com/chaos-mesh/chaos-mesh")
-	command.Dir = filepath.Join(filepath.Dir(here), "../../hack/chaosmesh")
+	command.Dir = folder
 	text, err := command.Output()
 	var module struct{ Dir string }
 	if err == nil {
