@@ -21,7 +21,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 // apiServer is a real kube-apiserver with its etcd, shared by all tests of this package. Each test has a namespace and loopback addresses of its own.
@@ -43,18 +44,16 @@ func withAPIServer(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	goredis.SetLogger(quiet{}) // servers that are down are what the tests are about
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"../config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	config, err := env.Start()
+	config, stop, err := cluster.ControlPlane()
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v\n", err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() {
-		if err := errors.Join(env.Stop(), stopMeshServer()); err != nil {
+		if err := errors.Join(stop(), stopMeshServer()); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()
-	config.QPS, config.Burst = 500, 1000
 	apiServer.config = config
 	if apiServer.client, err = client.NewWithWatch(config, client.Options{Scheme: NewScheme()}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -129,7 +128,7 @@ func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 	t.TempDir() // what uses one in the background is stopped before they are removed: cleanups run backwards from here
 	n := apiServer.next.Add(1)
 	p := &place{
-		t: t, namespace: fmt.Sprintf("test-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond,
+		t: t, namespace: fmt.Sprintf("controllers-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond,
 	}
 	p.operate = p.startManager
 	p.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}})

@@ -45,6 +45,10 @@ func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 			t.Errorf("%s is %s, the server was down for %s", name, text, down)
 		}
 	}
+	// Throughput is what it was in the first interval after the outage.
+	if d := parsed(t, i.RecoveryTime) - down; !i.Recovered || d < 0 || d > 100*time.Millisecond {
+		t.Errorf("recovered %v after %s, the server was down for %s", i.Recovered, i.RecoveryTime, down)
+	}
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("the timeline is not in order: %v", timelineOf(f))
 	}
