@@ -50,6 +50,7 @@ type agentPod struct {
 
 // Start lets it work until the test ends.
 func (k *Kubelet) Start() {
+	k.T.TempDir() // what pods mount lies there: it must be removed after they have ended, and cleanups run backwards from the first call
 	k.made, k.agents = map[types.UID]int{}, map[types.UID]*agentPod{}
 	k.ended = make(chan struct{}, 1)
 	stop := k.StandIn("kubelet", k.LookEvery, k.ended, k.sync, &corev1.PodList{}, &batchv1.JobList{}, &v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{})
