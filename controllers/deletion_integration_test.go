@@ -24,7 +24,6 @@ var elsewhere = []struct {
 	scene func(*place) scene
 	spec  func(*v1alpha1.RedisFault)
 	lose  func(*place)
-	stays bool // what the fault made may stay: who could take it away is gone
 }{
 	{name: "scaled, the StatefulSet gone", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
 		p.mustChange(p.client.Delete(p.t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"}}))
@@ -39,9 +38,6 @@ var elsewhere = []struct {
 	}},
 	{name: "a held volume, aborted", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-	}},
-	{name: "active by Chaos Mesh, which is gone", on: newMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultNetworkDelay, byMeshFor(10*time.Minute, delays)), stays: true, lose: func(p *place) {
-		p.stopMesh()
 	}},
 	{name: "active by Chaos Mesh, whose CRD is gone", on: newMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)), lose: func(p *place) {
 		p.mustChange(uninstall("timechaos.chaos-mesh.org"))
@@ -104,7 +100,7 @@ func TestFaultOnTheClusterIsGoneWithinAMinute(t *testing.T) {
 				return fmt.Sprintf("%s, targets %+v", where(f.Status.Conditions), f.Status.Targets)
 			})
 			t.Logf("gone after %s", time.Since(since).Round(100*time.Millisecond))
-			if left := p.leftOf(broken); len(left) > 0 && !f.stays {
+			if left := p.leftOf(broken); len(left) > 0 {
 				t.Errorf("gone, and left are %v", left)
 			}
 		})

@@ -13,10 +13,14 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
 // warnings are the notes of the Warning events about a fault.
@@ -133,21 +137,63 @@ func (w *world) deleteWhile(f *deletion) {
 	if f.lose != nil {
 		f.lose(w.place, redis)
 	}
-	w.mustChange(w.client.Delete(w.t.Context(), broken))
-	since := time.Now()
-	w.until("it is gone", time.Minute, func() bool {
-		return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "break"}})
-	}, func() string {
-		f := w.fault("break")
-		return fmt.Sprintf("%s, targets %+v", where(f.Status.Conditions), f.Status.Targets)
-	})
-	w.t.Logf("gone after %s", time.Since(since))
+	w.goesWithinAMinute(broken)
 	if left := w.madeBy(broken); len(left) > 0 {
 		w.t.Errorf("gone, and left are %v", left)
 	}
 	if f.undone {
 		w.until("the setting is what it was", time.Minute, func() bool { return redis.hz(f.password) == "10" }, func() string { return redis.hz(f.password) })
 	}
+}
+
+// goesWithinAMinute deletes a fault.
+func (w *world) goesWithinAMinute(f *v1alpha1.RedisFault) {
+	w.t.Helper()
+	w.mustChange(w.client.Delete(w.t.Context(), f))
+	since := time.Now()
+	w.until("it is gone", time.Minute, func() bool {
+		return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: f.Name}})
+	}, func() string {
+		f := w.fault(f.Name)
+		return fmt.Sprintf("%s, targets %+v", where(f.Status.Conditions), f.Status.Targets)
+	})
+	w.t.Logf("gone after %s", time.Since(since))
+}
+
+// A fault whose undoing is Chaos Mesh's part is gone within a minute, too, where that does nothing any more. What it would have to take away stays.
+func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		kind, _ := chaosmesh.Kind(v1alpha1.FaultNetworkDelay)
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		stopMesh := w.standIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error {
+			if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil || len(list.Items) == 0 {
+				return err
+			}
+			child := &list.Items[0]
+			if chaosmesh.Read(child).Injected {
+				return nil
+			}
+			controllerutil.AddFinalizer(child, meshtest.Finalizer)
+			meshtest.SetStatus(w.t, child, w.namespace+"/"+redisName, meshtest.Injected)
+			return w.client.Update(ctx, child)
+		})
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+		w.create(hzFault(func(f *v1alpha1.RedisFault) {
+			f.Spec.Type, f.Spec.Config, f.Spec.Engine = v1alpha1.FaultNetworkDelay, nil, v1alpha1.EngineChaosMesh
+			f.Spec.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
+		}))
+		broken := w.faultStands("break", time.Minute, v1alpha1.ReasonActive)
+		stopMesh()
+		w.goesWithinAMinute(broken)
+		if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
+			w.t.Errorf("%d objects of Chaos Mesh are left, %v; want the one that it does not let go", len(list.Items), err)
+		}
+	})
 }
 
 // madeBy are the objects that a fault made and that are still there.
