@@ -59,7 +59,7 @@ func (c *callers) open(ctx context.Context, kind Topology) error {
 		}
 		c.close = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, false)}
+			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == TopologyCluster)}
 		}
 		return nil
 	}
@@ -97,7 +97,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
 		due = make(chan arrival)
-		wake, err := newWaiter()
+		wake, err := c.run.newWaiter()
 		if err != nil {
 			return err
 		}
@@ -129,7 +129,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 type arrival struct{ number, due int64 }
 
 // deal hands each arrival to a free goroutine when it is due, or drops it when that was too long ago.
-func (c *callers) deal(ctx context.Context, wake *waiter, to chan<- arrival) {
+func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
@@ -170,7 +170,7 @@ func (c *callers) drop(a arrival, at int64) {
 const stepNotice = 100 * time.Millisecond
 
 // await waits until arrival i is due, and returns when that was; math.MaxInt64 when it never is, or ctx has ended.
-func (c *callers) await(ctx context.Context, wake *waiter, i int64) int64 {
+func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 	for {
 		due := c.run.pacer.Load().due(i)
 		left := time.Duration(due - c.run.now())
@@ -277,9 +277,9 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 }
 
-// noteShard counts the outcome at the shard that served the key when it came.
+// noteShard counts the outcome at the shard that served the key when it came. A request without a key belongs to none.
 func (c *caller) noteShard(s *slot, result *workload.Result, at int64) {
-	if c.run.shards == nil || c.run.redis == nil {
+	if c.run.shards == nil || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return
 	}
 	shard, ok := c.run.routes.current().ShardOf(result.Slot)

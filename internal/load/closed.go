@@ -88,7 +88,7 @@ func (d *closedLoop) issue(now int64) int64 {
 		}
 	}
 	next := int64(math.MaxInt64)
-	if d.loop.run.length > 0 {
+	if d.loop.run.length > now {
 		next = d.loop.run.length // when all is over
 	}
 	if len(d.idle) > 0 {

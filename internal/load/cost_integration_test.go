@@ -71,8 +71,8 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// TestManyConnections: a pod holds 6000 connections in less than 200 MiB.
-func TestManyConnections(t *testing.T) {
+// TestMemoryOfManyConnections: a pod holds 6000 connections in less than 200 MiB. It is not parallel: what other tests hold would count.
+func TestMemoryOfManyConnections(t *testing.T) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -81,10 +81,9 @@ func TestManyConnections(t *testing.T) {
 		t.Fatalf("only %d files may be open: the test needs 7000", limit.Cur)
 	}
 	server := startRedis(t, "--maxclients", "7000")
-	p := testPlan(server.address())
+	p := realPlan(server.address())
 	p.Client.Connections = 6000
-	p.Client.RequestTimeout, p.Client.DialTimeout = 5*time.Second, 5*time.Second
-	p.Shape = Shape{Users: 6000, ThinkTime: 500 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
+	p.Shape = Shape{Users: 6000, ThinkTime: 500 * time.Millisecond, Requests: 6000}
 	o := runPlan(t, p)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
@@ -92,7 +91,7 @@ func TestManyConnections(t *testing.T) {
 	if m.Sys > 200<<20 {
 		t.Errorf("%d MiB, want at most 200", m.Sys>>20)
 	}
-	if o.sum.OK != o.sum.Sent || o.intervals[15].Connections != 6000 || o.sum.OK < 12_000 {
-		t.Errorf("%d connections, %s", o.intervals[15].Connections, describe(o))
+	if o.sum.OK != 6000 || o.sum.Fail+o.sum.Unknown > 0 {
+		t.Errorf("%s", describe(o))
 	}
 }

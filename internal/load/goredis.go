@@ -42,6 +42,9 @@ func (r *run) goRedisClient(kind Topology) (redis.UniversalClient, error) {
 	if own.MaxRetries != nil {
 		o.MaxRetries = *own.MaxRetries
 	}
+	if r.portable {
+		o.Dialer = r.dialer.tcp
+	}
 	if t.TLS != nil {
 		config, err := goRedisTLS(t.TLS)
 		if err != nil {

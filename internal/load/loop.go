@@ -17,7 +17,7 @@ import (
 // allocates nothing per request; what happens elsewhere (dials, pumps) reaches it as notes.
 type loop struct {
 	run    *run
-	poll   *poller
+	poll   poller
 	source workload.Source
 	demand demand
 	shard  *shard
@@ -106,7 +106,7 @@ func (l *loop) open() (err error) {
 	l.notes.mu.Lock() // the tracker nudges from a goroutine of its own
 	defer l.notes.mu.Unlock()
 	if l.poll == nil {
-		l.poll, err = newPoller()
+		l.poll, err = l.run.newPoller()
 	}
 	return err
 }

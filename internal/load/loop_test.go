@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/redquake/redquake/internal/resp"
@@ -200,16 +201,32 @@ func BenchmarkLoop(b *testing.B) {
 
 // Sentinels or nodes may tell of another primary while the load is still being prepared.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
-	l := &loop{}
-	l.nudge()
-	if err := l.open(); err != nil {
-		t.Fatal(err)
+	for _, portable := range []bool{false, true} {
+		l := &loop{run: &run{portable: portable}}
+		l.nudge()
+		if err := l.open(); err != nil {
+			t.Fatal(err)
+		}
+		defer l.poll.close()
+		l.nudge()
+		began := time.Now()
+		l.poll.wait(0, int64(10*time.Second))
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("portable %v: an open loop slept for %s though it was woken", portable, took)
+		}
 	}
-	defer l.poll.close()
-	l.nudge()
-	began := time.Now()
-	l.poll.wait(0, int64(10*time.Second))
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("an open loop slept for %s though it was woken", took)
-	}
+}
+
+// An instant that rounding puts at "now" must not keep a loop from waiting at all: then no time passes in virtual time.
+func TestPortablePollerLetsTimePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPortablePoller()
+		defer p.close()
+		for until, want := range map[int64]time.Duration{5: 1, 4: 1, 3: 1, 1005: 1000} {
+			began := time.Now()
+			if p.wait(5, until); time.Since(began) != want {
+				t.Errorf("at 5 ns a wait until %d ns took %s, want %s", until, time.Since(began), want)
+			}
+		}
+	})
 }

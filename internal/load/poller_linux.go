@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// poller waits for sockets, for an instant and for a wake-up from elsewhere, all in one epoll_wait. Sockets are edge-triggered: one event means to
+// epoll is a poller that waits for all in one epoll_wait. Sockets are edge-triggered: one event means to
 // read until there is less than asked for.
 //
 // Go's own poller does the same for a goroutine per connection, at the price of a goroutine switch per reply, a futex whenever a
 // processor goes idle, and system calls that tell the scheduler; docs/decisions/0008-event-loops.md has what that costs.
-type poller struct {
+type epoll struct {
 	epoll, timer, waker int
 	events              [eventsMost]unix.EpollEvent
 	ready               [eventsMost]event
@@ -26,17 +26,14 @@ type poller struct {
 // eventsMost bounds a wake-up, so that one of thousands of ready connections does not take milliseconds.
 const eventsMost = 128
 
-// event says that the connection with this number can be read, or has ended.
-type event struct{ number, generation int32 }
-
 // The numbers of the poller's own files, which no connection has.
 const (
 	timerNumber = -1 - iota
 	wakerNumber
 )
 
-func newPoller() (*poller, error) {
-	p := &poller{epoll: -1, timer: -1, waker: -1, armed: math.MaxInt64}
+func newPoller() (poller, error) {
+	p := &epoll{epoll: -1, timer: -1, waker: -1, armed: math.MaxInt64}
 	var err error
 	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
 		return nil, os.NewSyscallError("epoll_create1", err)
@@ -58,15 +55,12 @@ func newPoller() (*poller, error) {
 	return p, nil
 }
 
-// add watches a socket until it is closed.
-func (p *poller) add(fd int, e event) error {
+func (p *epoll) add(fd int, e event) error {
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
 		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: e.number, Pad: e.generation}))
 }
 
-// wait returns what is ready, at the latest at the instant until, or when wake was called; now and until are on one clock, in nanoseconds.
-// It may also return without anything. The list is valid until the next call.
-func (p *poller) wait(now, until int64) []event {
+func (p *epoll) wait(now, until int64) []event {
 	timeout := -1
 	switch {
 	case until <= now:
@@ -98,14 +92,13 @@ func (p *poller) wait(now, until int64) []event {
 	return ready
 }
 
-// wake ends the present wait, or the next one. Any goroutine may call it.
-func (p *poller) wake() {
+func (p *epoll) wake() {
 	if p.woken.CompareAndSwap(false, true) {
 		_, _ = unix.Write(p.waker, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 	}
 }
 
-func (p *poller) close() {
+func (p *epoll) close() {
 	for _, fd := range []int{p.waker, p.timer, p.epoll} {
 		if fd >= 0 {
 			_ = unix.Close(fd)

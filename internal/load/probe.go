@@ -28,7 +28,7 @@ type prober struct {
 	source workload.Source
 	gaps   *gapLog
 	most   int64 // arrivals at a time
-	waiter *waiter
+	waiter waiter
 
 	flying   atomic.Int64
 	greeting *atomic.Int64 // dials that the server has accepted and not answered; the loop's alone: another server gets another count
@@ -77,7 +77,7 @@ func (p *prober) request() []byte {
 func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard}, 0) }
 
 func (p *prober) prepare() (err error) {
-	p.waiter, err = newWaiter()
+	p.waiter, err = p.run.newWaiter()
 	return err
 }
 

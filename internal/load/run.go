@@ -10,11 +10,12 @@ import (
 
 // run is what the loops of one run share.
 type run struct {
-	plan   *Plan
-	pod    int
-	mute   bool      // nothing is recorded but how many requests ended
-	start  time.Time // T, with a monotonic reading; set before the loops begin
-	length int64     // nanoseconds; 0 = until the requests are done
+	plan     *Plan
+	pod      int
+	mute     bool      // nothing is recorded but how many requests ended
+	start    time.Time // T, with a monotonic reading; set before the loops begin
+	portable bool      // the connections have no file descriptors: see WithDialer
+	length   int64     // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
 	dialer     *dialer

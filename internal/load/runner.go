@@ -24,6 +24,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"net"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -62,6 +63,13 @@ func WithPassword(password string) Option {
 
 // WithoutRecording counts only how many requests ended, in the last interval: to measure what recording costs. Every outcome counts as ok.
 func WithoutRecording() Option { return func(r *Runner) { r.run.mute = true } }
+
+// WithDialer makes every connection of the run with dial, which gets addresses as the plan has them, for transports without file descriptors. The loops then wait on
+// channels and Go's timers instead of epoll: slower, and less precise than a real load should be, but able to run in virtual time. A deployment that is followed
+// (Target.Topology) is still asked over TCP, and the driver GoRedis does not do TLS over it.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(r *Runner) { r.run.dialer.tcp, r.run.portable = dial, true }
+}
 
 // New checks the plan and lays out pod's share of it, 0 <= pod < plan.Pods. Errors are *Error with PlanInvalid.
 func New(plan *Plan, pod int, options ...Option) (*Runner, error) {
@@ -213,7 +221,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*sample.Int
 	n := r.run
 	n.start = withMonotonic(start)
 	defer r.close()
-	wake, err := newWaiter()
+	wake, err := n.newWaiter()
 	if err != nil {
 		return err
 	}

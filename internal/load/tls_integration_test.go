@@ -79,6 +79,7 @@ func (a *authority) issue(name string, hosts ...string) {
 }
 
 func TestTLS(t *testing.T) {
+	t.Parallel()
 	a := newAuthority(t)
 	a.issue("server", "redis.test")
 	a.issue("client")
@@ -88,12 +89,11 @@ func TestTLS(t *testing.T) {
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
 	good := TLS{CAFile: a.file("ca.crt"), CertFile: a.file("client.crt"), KeyFile: a.file("client.key"), ServerName: "redis.test"}
 	plan := func(address string, change func(*TLS)) *Plan {
-		p := testPlan(address)
+		p := realPlan(address)
 		settings := good
 		change(&settings)
 		p.Target.TLS = &settings
-		p.Shape.Duration = 500 * time.Millisecond
-		p.Client.DialTimeout = 2 * time.Second
+		p.Shape = Shape{Users: 10, Requests: 2000}
 		return p
 	}
 	for _, pipeline := range []int{1, 16} {
@@ -101,7 +101,7 @@ func TestTLS(t *testing.T) {
 		p.Client.Pipeline = pipeline
 		o := runPlan(t, p)
 		t.Log(describe(o))
-		if o.sum.OK < 500 || o.sum.OK != o.sum.Sent || o.probe.OK != 50 {
+		if o.sum.OK != 2000 || o.sum.Sent != 2000 || o.probe.Fail+o.probe.Unknown > 0 {
 			t.Errorf("pipeline %d: %s", pipeline, describe(o))
 		}
 	}
@@ -109,7 +109,9 @@ func TestTLS(t *testing.T) {
 	wantReason(t, plan(address, func(s *TLS) { s.ServerName = "other.test" }), TLSFailed, "other.test")
 	wantReason(t, plan(address, func(s *TLS) { s.CAFile += ".missing" }), TLSFailed, "no such file")
 	wantReason(t, plan(address, func(s *TLS) { s.CertFile, s.KeyFile = "", "" }), TLSFailed, "client certificate")
-	wantReason(t, plan(server.address(), func(*TLS) {}), TLSFailed, "answers without TLS")
+	p := plan(server.address(), func(*TLS) {}) // the other language is tried once a dial has timed out
+	p.Client.DialTimeout = 3 * time.Second
+	wantReason(t, p, TLSFailed, "answers without TLS")
 	for _, protocol := range []int{2, 3} {
 		p := testPlan(address)
 		p.Client.Protocol = protocol

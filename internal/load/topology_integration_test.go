@@ -3,6 +3,8 @@
 package load
 
 import (
+	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -14,7 +16,7 @@ import (
 
 // followPlan is a load of a whole deployment, for so long.
 func followPlan(topology Topology, addresses []string, rate float64, length time.Duration) *Plan {
-	p := testPlan("")
+	p := realPlan("")
 	p.Run = "follow"
 	p.Target.Topology, p.Target.Addresses = topology, addresses
 	p.Shape = Shape{Rate: rate, Duration: length}
@@ -29,113 +31,111 @@ func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *Pl
 	return p
 }
 
-// duringRun runs the plan and calls what at the instant after its start.
-func duringRun(t *testing.T, p *Plan, after time.Duration, what func()) (*outcome, *Runner) {
-	t.Helper()
-	r := prepared(t, p)
-	start, wait := inBackground(t, t.Context(), r)
-	time.Sleep(time.Until(start.Add(after)))
-	what()
-	o, err := wait()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Log(describe(o))
-	return o, r
+// primary is the shard's of now, as the load knows it.
+func (w *watched) primary(shard int) string {
+	return w.runner.run.routes.current().Shards[shard].Primary
 }
 
-// longestGap is the longest gap.
-func longestGap(gaps []sample.Gap) time.Duration {
-	var most time.Duration
-	for _, g := range gaps {
-		most = max(most, time.Duration(g.To-g.From))
-	}
-	return most
+// follows waits until the load knows another primary of the shard than before, and all is well from then on.
+func (w *watched) follows(shard int, before string) {
+	w.t.Helper()
+	w.until("another primary is known", func(*sample.Interval) bool { p := w.primary(shard); return p != "" && p != before })
+	w.until("all is well with the new primary", serving)
 }
 
-// shardGaps are the gaps of one shard.
-func shardGaps(o *outcome, shard int) []sample.Gap {
-	var gaps []sample.Gap
-	for _, iv := range o.intervals {
-		for _, g := range iv.ShardGaps {
-			if g.Shard == shard {
-				gaps = append(gaps, g.Gap)
-			}
-		}
+// TestHealthyCluster has what needs a cluster to which nothing happens: all on one.
+func TestHealthyCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
+	for name, what := range map[string]func(*testing.T, *redistest.Cluster){
+		"ledger of a clean run": ledgerOfACleanRun, "every server is observed": everyServerIsObserved, "go-redis": goRedisOnACluster, "reads go to replicas": readsGoToReplicasOfACluster,
+		"clean runs": func(t *testing.T, c *redistest.Cluster) { cleanRuns(t, TopologyCluster, c.Addresses(), 3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			what(t, c)
+		})
 	}
-	return gaps
 }
 
 func TestSentinelFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
-	o, r := duringRun(t, sentinelPlan(s, 1000, 12*time.Second), 3*time.Second, s.Failover)
-	defer r.forgetDeployment()
-	if last := o.rate(100, 120, 100*time.Millisecond); last < 900 {
-		t.Errorf("%.0f/s at the end, want 1000: the new primary was not followed", last)
-	}
-	if gap := longestGap(o.gaps); gap > 5*time.Second {
-		t.Errorf("the longest gap is %s", gap)
-	}
-	addsUp(t, o)
+	w := watch(t, sentinelPlan(s, 500, 0))
+	w.until("the load runs", serving)
+	s.Failover()
+	w.follows(0, s.Primary.Address())
+	w.end()
 }
 
 func TestKilledPrimaryUnderSentinels(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
-	o, r := duringRun(t, sentinelPlan(s, 1000, 15*time.Second), 3*time.Second, s.Primary.Kill)
-	defer r.forgetDeployment()
-	if last := o.rate(130, 150, 100*time.Millisecond); last < 900 {
-		t.Errorf("%.0f/s at the end, want 1000: the new primary was not followed", last)
-	}
-	// down-after is 1 s; nothing is served before somebody was elected.
-	if gap := longestGap(o.gaps); gap < time.Second || gap > 9*time.Second {
-		t.Errorf("the longest gap is %s", gap)
-	}
-	addsUp(t, o)
+	p := sentinelPlan(s, 500, 0)
+	p.Client.RequestTimeout = 2 * time.Second // what queues meanwhile is dropped
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	s.Primary.Kill()
+	down := w.until("nothing is served before somebody was elected", func(iv *sample.Interval) bool { return iv.FirstOK < 0 })
+	w.follows(0, s.Primary.Address())
+	covers(t, "load", w.end().gaps, down, down+int64(p.Interval))
 }
 
 // TestClusterFailoverUnderLoad: a graceful failover is followed without an error.
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	o, r := duringRun(t, followPlan(TopologyCluster, c.Addresses(), 1500, 6*time.Second), 2*time.Second, func() { c.Failover(c.Shards[0][1]) })
-	defer r.forgetDeployment()
-	if o.sum.Fail > 0 || o.sum.OK < 8990 {
+	w := watch(t, followPlan(TopologyCluster, c.Addresses(), 1000, 0))
+	w.until("the load runs", serving)
+	before := c.Shards[0][0].Address()
+	shard := w.shardOf(before)
+	c.Failover(c.Shards[0][1])
+	w.follows(shard, before)
+	w.until("three shards are recorded", func(iv *sample.Interval) bool { return len(iv.Shards) == 3 })
+	if o := w.end(); o.sum.Fail > 0 || o.sum.Errors[sample.ClassReset] > 0 {
 		t.Errorf("%s", describe(o))
 	}
-	if len(o.intervals[30].Shards) != 3 {
-		t.Errorf("%d shards are recorded, want 3", len(o.intervals[30].Shards))
-	}
-	addsUp(t, o)
 }
 
 // TestDeadShardIsSeenByItself: the aggregate goes on, one shard has an outage.
 func TestDeadShardIsSeenByItself(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
-	o, r := duringRun(t, followPlan(TopologyCluster, c.Addresses(), 1500, 14*time.Second), 3*time.Second, c.Shards[1][0].Kill)
-	defer r.forgetDeployment()
-	for shard, down := range []bool{false, true, false} {
-		gap := longestGap(shardGaps(o, shard))
-		if down && (gap < 1500*time.Millisecond || gap > 9*time.Second) || !down && gap > time.Second {
-			t.Errorf("shard %d: the longest gap is %s, killed: %v", shard, gap, down)
+	p := followPlan(TopologyCluster, c.Addresses(), 1000, 0)
+	p.Client.RequestTimeout = 2 * time.Second // what queues meanwhile is dropped
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	dead := c.Shards[1][0].Address()
+	shard := w.shardOf(dead)
+	c.Shards[1][0].Kill()
+	down := w.until("the others serve while one is down", func(iv *sample.Interval) bool {
+		for i := range iv.Shards {
+			if up := iv.Shards[i].OK > 0; up == (i == shard) {
+				return false
+			}
+		}
+		return len(iv.Shards) == 3
+	})
+	w.follows(shard, dead)
+	o := w.end()
+	covers(t, "the dead shard", shardGaps(o, shard), down, down+int64(p.Interval))
+	for i := range 3 {
+		if g := longest(shardGaps(o, i)); i != shard && g.From <= down && g.To >= down+int64(p.Interval) {
+			t.Errorf("shard %d has a gap %+v, though only shard %d was down", i, g, shard)
 		}
 	}
-	if gap := longestGap(o.gaps); gap > time.Second {
-		t.Errorf("the aggregate has a gap of %s", gap)
-	}
-	if last := o.rate(120, 140, 100*time.Millisecond); last < 1350 {
-		t.Errorf("%.0f/s at the end, want 1500", last)
-	}
-	addsUp(t, o)
+}
+
+// shardOf is the number of the shard whose primary has the address.
+func (w *watched) shardOf(primary string) int {
+	return slices.IndexFunc(w.runner.run.routes.current().Shards, func(s topology.Shard) bool { return s.Primary == primary })
 }
 
 // TestSlotMovesUnderLoad: no error is counted for a followed MOVED or ASK.
 func TestSlotMovesUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 2000, 8*time.Second)
+	p := followPlan(TopologyCluster, c.Addresses(), 1000, 0)
 	p.Workload.Keyspace.Prefix, p.Workload.Keyspace.Keys = "{moves}:", 500 // all in one slot
 	slot := int(topology.SlotOf([]byte("moves")))
 	from := c.Owner(slot)
@@ -145,18 +145,18 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 			to = s
 		}
 	}
-	o, r := duringRun(t, p, 2*time.Second, func() {
-		finish := c.BeginMigration(slot, to)
-		for range 10 {
-			c.MigrateKeys(slot, from, to, 50)
-			time.Sleep(100 * time.Millisecond)
-		}
-		for c.MigrateKeys(slot, from, to, 500) > 0 {
-		}
-		finish()
-	})
-	defer r.forgetDeployment()
-	if o.sum.OK != o.sum.Due {
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	finish := c.BeginMigration(slot, to)
+	for range 5 { // a part of the keys is here, a part there
+		c.MigrateKeys(slot, from, to, 50)
+		w.until("both serve", serving)
+	}
+	for c.MigrateKeys(slot, from, to, 500) > 0 {
+	}
+	finish()
+	w.until("the new owner serves", serving)
+	if o := w.end(); o.sum.Fail > 0 || o.sum.Dropped > 0 {
 		t.Errorf("%s", describe(o))
 	}
 }
@@ -165,38 +165,37 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 func TestReplicaComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewReplication(t, 1, redistest.Options{})
-	p := followPlan(TopologyReplication, s.Addresses(), 1000, 9*time.Second)
+	p := followPlan(TopologyReplication, s.Addresses(), 500, 0)
 	p.Workload.Commands = []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
 	p.Client.ReadFrom = ReadAny
-	var added *redistest.Server
-	reads := func(s *redistest.Server) string { return s.Info("keyspace_hits") }
-	o, r := duringRun(t, p, 2*time.Second, func() {
-		added = s.AddReplica(s.Primary)
-		time.Sleep(4 * time.Second)
-		if reads(added) == "0" {
-			t.Error("nobody read from the replica that was added")
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	added := s.AddReplica(s.Primary)
+	reads := func(s *redistest.Server) int {
+		n, _ := strconv.Atoi(s.Info("keyspace_hits")) // "" before it answers
+		return n
+	}
+	redistest.Wait(t, "the replica that was added is read from", func() error {
+		if reads(added) == 0 {
+			return errNoAddress
 		}
-		s.RemoveReplica(added)
+		return nil
 	})
-	defer r.forgetDeployment()
-	if reads(s.Replicas[0]) == "0" || reads(s.Primary) == "0" {
-		t.Errorf("%s reads at the primary, %s at the replica", reads(s.Primary), reads(s.Replicas[0]))
+	s.RemoveReplica(added)
+	w.until("the others serve", serving)
+	w.end()
+	if reads(s.Replicas[0]) == 0 || reads(s.Primary) == 0 {
+		t.Errorf("%d reads at the primary, %d at the replica", reads(s.Primary), reads(s.Replicas[0]))
 	}
-	if o.sum.OK < o.sum.Due*95/100 {
-		t.Errorf("%s", describe(o))
-	}
-	addsUp(t, o)
 }
 
-// TestLedgerOfACleanRun finds nothing lost; every ledger write is one that the record counts.
-func TestLedgerOfACleanRun(t *testing.T) {
-	t.Parallel()
-	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 2000, 2*time.Second)
+// ledgerOfACleanRun finds nothing lost; every ledger write is one that the record counts.
+func ledgerOfACleanRun(t *testing.T, c *redistest.Cluster) {
+	p := followPlan(TopologyCluster, c.Addresses(), 2000, time.Second)
 	p.Verify = &Verify{Share: 0.25}
-	_, r := duringRun(t, p, time.Second, func() {})
+	_, r := duringRun(t, p, 0, func() {})
 	result := verified(t, r)
-	if result.Acked != 1000 || result.Lost != 0 || result.Failed+result.Unknown != 0 {
+	if result.Acked != 500 || result.Lost != 0 || result.Failed+result.Unknown != 0 {
 		t.Errorf("%+v", result)
 	}
 }
@@ -205,7 +204,7 @@ func TestLedgerOfACleanRun(t *testing.T) {
 func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
-	p := testPlan(server.Address())
+	p := realPlan(server.Address())
 	p.Shape = Shape{Users: 10, Requests: 20_000}
 	p.Verify = &Verify{Share: 0.5}
 	r := prepared(t, p)
@@ -232,18 +231,17 @@ func verified(t *testing.T, r *Runner) *ledger.Result {
 	return result
 }
 
-// TestEveryServerIsObserved: INFO comes from all nodes of a cluster.
-func TestEveryServerIsObserved(t *testing.T) {
-	t.Parallel()
-	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 500, 2*time.Second)
-	p.Info = 200 * time.Millisecond
-	o := runPlan(t, p)
-	seen := map[string]int{}
-	for _, s := range o.servers {
-		seen[s.Address]++
-	}
-	if len(seen) != 6 {
-		t.Errorf("readings by server: %v, want 6 servers", seen)
-	}
+// everyServerIsObserved: INFO comes from all nodes of a cluster.
+func everyServerIsObserved(t *testing.T, c *redistest.Cluster) {
+	p := followPlan(TopologyCluster, c.Addresses(), 100, 0)
+	p.Info = 100 * time.Millisecond
+	w := watch(t, p)
+	seen := map[string]bool{}
+	w.until("all six servers were read", func(iv *sample.Interval) bool {
+		for _, s := range iv.Servers {
+			seen[s.Address] = true
+		}
+		return len(seen) == 6
+	})
+	w.end()
 }

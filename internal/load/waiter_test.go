@@ -7,24 +7,28 @@ import (
 )
 
 func TestWaiter(t *testing.T) {
-	w, err := newWaiter()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
-	for _, d := range []time.Duration{-1, 0, time.Microsecond, 3 * time.Millisecond} {
-		began := time.Now()
-		if !w.wait(d) || time.Since(began) < d {
-			t.Errorf("a wait of %s ended after %s", d, time.Since(began))
-		}
-	}
-	time.AfterFunc(5*time.Millisecond, w.interrupt)
-	began := time.Now()
-	if w.wait(time.Minute) || time.Since(began) > 10*time.Second {
-		t.Errorf("the interrupt came after %s", time.Since(began))
-	}
-	if w.wait(time.Minute) {
-		t.Error("an interrupted waiter waits again")
+	for name, r := range map[string]*run{"platform": {}, "portable": {portable: true}} {
+		t.Run(name, func(t *testing.T) {
+			w, err := r.newWaiter()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.close()
+			for _, d := range []time.Duration{-1, 0, time.Microsecond, 3 * time.Millisecond} {
+				began := time.Now()
+				if !w.wait(d) || time.Since(began) < d {
+					t.Errorf("a wait of %s ended after %s", d, time.Since(began))
+				}
+			}
+			time.AfterFunc(5*time.Millisecond, w.interrupt)
+			began := time.Now()
+			if w.wait(time.Minute) || time.Since(began) > 10*time.Second {
+				t.Errorf("the interrupt came after %s", time.Since(began))
+			}
+			if w.wait(time.Minute) {
+				t.Error("an interrupted waiter waits again")
+			}
+		})
 	}
 }
 
