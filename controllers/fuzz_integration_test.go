@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"runtime/debug"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/sim"
 	"github.com/redquake/redquake/internal/topology"
 )
 
@@ -233,61 +236,42 @@ func sensible(err error) bool {
 	return err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// Whatever the API server accepts, spec or status, the operator takes without a panic and without an error for ever.
+// Whatever the API server accepts, spec or status, the operator takes without a panic and without an error for ever. What it accepts a real one says;
+// reconciled it is on one in memory.
 func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
-	p.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "auth"}, StringData: map[string]string{"password": "x"}})
-	p.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"app": "redis"}}})
 	d := draw{rand.New(rand.NewPCG(20261121, 1))}
+	objects := p.acceptedOf(d, 240)
+	schemas, err := crds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory := sim.NewAPI(NewScheme(), schemas)
+	for _, o := range append([]client.Object{
+		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
+		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}, StringData: map[string]string{"password": "x"}},
+		&corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"}, Spec: corev1.ServiceSpec{ClusterIP: "None", Selector: map[string]string{"app": "redis"}}},
+	}, objects...) {
+		created := o.DeepCopyObject().(client.Object)
+		created.SetResourceVersion("")
+		p.mustChange(memory.Create(t.Context(), created))
+	}
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	sessions := NewSessions()
+	sessions.dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
 	t.Cleanup(sessions.Close)
-	recorder := &events.FakeRecorder{}
-	tests := &RedisLoadTestReconciler{Client: p.client, Live: p.client, Recorder: recorder, Clock: clock, Sessions: sessions, Image: "x"}
-	faults := &RedisFaultReconciler{Client: p.client, Live: p.client, Recorder: recorder, Clock: clock, Sessions: sessions, Servers: silentServers{}}
-
-	var objects []client.Object
-	var names []string
-	refused := 0
-	for i := range 240 {
-		var object client.Object = d.loadTest(fmt.Sprintf("lt-%d", i))
-		if i%3 == 2 {
-			object = d.fault(fmt.Sprintf("f-%d", i), names)
-		}
-		object.SetNamespace(p.namespace)
-		err := p.client.Create(t.Context(), object)
-		switch {
-		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err):
-			refused++
-			continue
-		case err != nil:
-			t.Fatal(err)
-		}
-		objects = append(objects, object)
-		if _, ok := object.(*v1alpha1.RedisLoadTest); ok {
-			names = append(names, object.GetName())
-		}
-	}
-	t.Logf("%d accepted, %d refused", len(objects), refused)
-	if len(objects) < 60 || refused == 0 {
-		t.Errorf("%d accepted, %d refused: the generator does not reach both sides of the limits", len(objects), refused)
-	}
+	tests := &RedisLoadTestReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Sessions: sessions, Image: "x"}
+	faults := &RedisFaultReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Sessions: sessions, Servers: silentServers{}}
 	for round := range 4 {
 		if round == 2 { // from here on with any status
-			for _, object := range objects {
-				if p.client.Get(t.Context(), client.ObjectKeyFromObject(object), object) != nil {
+			for _, accepted := range objects {
+				object := accepted.DeepCopyObject().(client.Object)
+				if memory.Get(t.Context(), client.ObjectKeyFromObject(object), object) != nil {
 					continue
 				}
-				switch o := object.(type) {
-				case *v1alpha1.RedisLoadTest:
-					d.testStatus(o)
-				case *v1alpha1.RedisFault:
-					d.faultStatus(o)
-				}
-				if err := p.client.Status().Update(t.Context(), object); err != nil && !apierrors.IsInvalid(err) {
-					t.Fatal(err)
-				}
+				copyStatus(accepted, object)
+				p.mustChange(memory.Status().Update(t.Context(), object))
 			}
 		}
 		for _, object := range objects {
@@ -302,6 +286,75 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 			}
 		}
 		clock.SetTime(clock.Now().Add(40 * time.Second))
+	}
+}
+
+// acceptedOf draws so many objects, and returns those that the API server accepts, as it keeps them: with defaults, and with the status that it
+// accepts of those that are drawn for them.
+func (p *place) acceptedOf(d draw, n int) []client.Object {
+	p.t.Helper()
+	var drawn []client.Object
+	var names []string
+	for i := range n {
+		var object client.Object
+		if i%3 == 2 {
+			object = d.fault(fmt.Sprintf("f-%d", i), names)
+		} else {
+			object = d.loadTest(fmt.Sprintf("lt-%d", i))
+			names = append(names, object.GetName())
+		}
+		object.SetNamespace(p.namespace)
+		drawn = append(drawn, object)
+	}
+	accepted := make([]bool, n)
+	var creating errgroup.Group
+	creating.SetLimit(8)
+	for i, object := range drawn {
+		statuses := draw{rand.New(rand.NewPCG(20261121, uint64(i)+2))}
+		creating.Go(func() error {
+			err := p.client.Create(context.Background(), object)
+			if apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+				return nil
+			} else if err != nil {
+				return err
+			}
+			accepted[i] = true
+			kept := object.DeepCopyObject().(client.Object)
+			switch o := object.(type) {
+			case *v1alpha1.RedisLoadTest:
+				statuses.testStatus(o)
+			case *v1alpha1.RedisFault:
+				statuses.faultStatus(o)
+			}
+			err = p.client.Status().Update(context.Background(), object)
+			if apierrors.IsInvalid(err) {
+				copyStatus(kept, object)
+				err = nil
+			}
+			return err
+		})
+	}
+	p.mustChange(creating.Wait())
+	var objects []client.Object
+	for i := range drawn {
+		if accepted[i] {
+			objects = append(objects, drawn[i])
+		}
+	}
+	refused := n - len(objects)
+	p.t.Logf("%d accepted, %d refused", len(objects), refused)
+	if len(objects) < n/4 || refused == 0 {
+		p.t.Errorf("%d accepted, %d refused: the generator does not reach both sides of the limits", len(objects), refused)
+	}
+	return objects
+}
+
+func copyStatus(from, to client.Object) {
+	switch o := to.(type) {
+	case *v1alpha1.RedisLoadTest:
+		o.Status = *from.(*v1alpha1.RedisLoadTest).Status.DeepCopy()
+	case *v1alpha1.RedisFault:
+		o.Status = *from.(*v1alpha1.RedisFault).Status.DeepCopy()
 	}
 }
 

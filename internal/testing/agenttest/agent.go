@@ -20,18 +20,20 @@ type Agent struct {
 	listener *listener
 }
 
-// Serve serves an agent on a loopback host such as 127.0.0.2 until the test ends. Credentials and listener are filled into config.
-func Serve(t testing.TB, host string, credentials agent.Credentials, config agent.Config) *Agent {
+// Serve serves an agent until the test ends, on config.Listener, which may be one of a Network, or on a port of 127.0.0.1. The credentials are
+// filled into config.
+func Serve(t testing.TB, credentials agent.Credentials, config agent.Config) *Agent {
 	t.Helper()
 	certificate, err := credentials.Certificate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tcp, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
+	if config.Listener == nil {
+		if config.Listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
+			t.Fatal(err)
+		}
 	}
-	a := &Agent{Address: tcp.Addr().String(), Done: make(chan struct{}), listener: &listener{Listener: tcp, open: map[net.Conn]bool{}}}
+	a := &Agent{Address: config.Listener.Addr().String(), Done: make(chan struct{}), listener: &listener{Listener: config.Listener, open: map[net.Conn]bool{}}}
 	config.Certificate, config.Token, config.Listener = certificate, credentials.Token, a.listener
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
@@ -86,8 +88,11 @@ func (l *listener) breakAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.open {
-		if tcp, ok := c.(*net.TCPConn); ok {
-			_ = tcp.SetLinger(0) // a reset, as when a process is killed
+		switch c := c.(type) { // a reset, as when a process is killed
+		case *net.TCPConn:
+			_ = c.SetLinger(0)
+		case *pipeEnd:
+			c.reset()
 		}
 		c.Close()
 	}

@@ -1,0 +1,86 @@
+package controllers
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/impact"
+)
+
+// A pod kill under load, from steady throughput to recovery: the server is away for exactly 400 ms.
+func TestImpactOfAPodKill(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration = length(40 * time.Second)
+			test.Spec.Objectives = &v1alpha1.Objectives{MaxOutage: length(time.Millisecond)}
+		}))
+		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
+		}))
+		f := w.faultEnds("kill", time.Minute)
+		checkExactImpact(w.t, f, redis.downTime())
+		test := w.testEnds("run", time.Minute)
+		if f.Status.Impact.Errors != 80 || test.Status.Summary.Requests != 8000 || test.Status.Summary.Errors != 80 {
+			w.t.Errorf("%d errors, summary %+v; want 80 of 8000", f.Status.Impact.Errors, test.Status.Summary)
+		}
+		if in := test.Status.Impacts; len(in) != 1 || in[0].Impact.Outage != f.Status.Impact.Outage || test.Status.Summary.RecoveryTime != f.Status.Impact.RecoveryTime {
+			w.t.Errorf("impacts %+v, summary %+v, the fault's %+v", in, test.Status.Summary, f.Status.Impact)
+		}
+		// The baseline was shorter than 10 s, so nothing is judged by it, however deep the dip.
+		if test.Status.Verdict != v1alpha1.VerdictInconclusive || len(test.Status.Objectives) != 1 || test.Status.Objectives[0].Met == nil || *test.Status.Objectives[0].Met {
+			w.t.Errorf("verdict %s, objectives %+v", test.Status.Verdict, test.Status.Objectives)
+		}
+		if !slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.BaselineTooShort }) {
+			w.t.Errorf("doubts %+v", f.Status.Impact.Doubts)
+		}
+	})
+}
+
+// A process crash: the container is restarted in place.
+func TestImpactOfAProcessCrash(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("s3cret")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(passwordSecret())
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Target.Auth, test.Spec.Load.Duration = withPassword(), length(35*time.Second)
+		}))
+		w.create(newFault("crash", "run", v1alpha1.FaultProcessCrash, nil))
+		f := w.faultEnds("crash", time.Minute)
+		checkExactImpact(w.t, f, redis.downTime())
+		if deleted := redis.podsDeleted(); len(deleted) != 0 {
+			w.t.Errorf("pods deleted: %v", deleted)
+		}
+		w.testEnds("run", time.Minute)
+	})
+}
+
+// A fault without a load makes a probe of its own, and ends it.
+func TestImpactWithoutALoad(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newFault("alone", "", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.LoadTestRef = nil
+			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}, PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+		}))
+		f := w.faultEnds("alone", time.Minute)
+		checkExactImpact(w.t, f, redis.downTime())
+		if !meta.IsStatusConditionTrue(f.Status.Conditions, v1alpha1.ConditionRecovered) {
+			w.t.Errorf("%s", where(f.Status.Conditions))
+		}
+	})
+}
