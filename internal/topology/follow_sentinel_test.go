@@ -103,7 +103,9 @@ func TestMajorityIsLost(t *testing.T) {
 
 // A subscription that broke, or over which nothing came for long, is made anew.
 func TestSubscriptionIsRenewed(t *testing.T) {
-	for name, away := range map[string]struct{ begin, end func(w *world, s *memredis.Server) }{
+	for name, away := range map[string]struct {
+		begin, end func(w *world, s *memredis.Server)
+	}{
 		"the sentinel restarts": {func(_ *world, s *memredis.Server) { s.Kill() }, func(_ *world, s *memredis.Server) { s.Restart() }},
 		"the sentinel hangs":    {func(_ *world, s *memredis.Server) { s.Stop() }, func(_ *world, s *memredis.Server) { s.Continue() }},
 		"nothing arrives": {func(w *world, s *memredis.Server) { w.network.Set(s.Address(), memnet.Swallow) },

@@ -229,6 +229,18 @@ func (s *Server) Info(field string) string {
 	return infoField(text, field)
 }
 
+// Calls is how often the server has carried out a command, such as "get" or "client|pause", by its own count: refused ones are not in it.
+func (s *Server) Calls(command string) int {
+	s.T.Helper()
+	text, err := s.Client().Info(context.Background(), "commandstats").Result()
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	n := 0
+	_, _ = fmt.Sscanf(infoField(text, "cmdstat_"+command), "calls=%d,", &n)
+	return n
+}
+
 func infoField(text, field string) string {
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
