@@ -37,7 +37,7 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	c := &Cluster{t: t, options: o, Shards: make([][]*Server, primaries)}
 	for i := range c.Shards {
 		for range 1 + replicas {
-			c.Shards[i] = append(c.Shards[i], c.launchNode())
+			c.Shards[i] = append(c.Shards[i], c.launchNode(time.Second)) // nodes exchange what they know twice in it
 		}
 	}
 	for _, s := range c.Servers() {
@@ -60,14 +60,19 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 		}
 	}
 	c.WaitHealthy()
+	for _, s := range all {
+		ms := o.NodeTimeout.Milliseconds()
+		s.Do("config", "set", "cluster-node-timeout", ms)
+		s.configure(fmt.Sprintf("cluster-node-timeout %d", ms))
+	}
 	return c
 }
 
-func (c *Cluster) launchNode() *Server {
+func (c *Cluster) launchNode(timeout time.Duration) *Server {
 	c.t.Helper()
 	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
 		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
-			fmt.Sprintf("cluster-node-timeout %d", c.options.NodeTimeout.Milliseconds())}
+			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds())}
 		if c.options.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
 		}
@@ -182,7 +187,7 @@ func (c *Cluster) Failover(replica *Server, option ...any) {
 // AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and known.
 func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	c.t.Helper()
-	s := c.launchNode()
+	s := c.launchNode(c.options.NodeTimeout)
 	s.WaitUp()
 	for _, other := range c.Servers() {
 		if other.Running() {
@@ -199,7 +204,7 @@ func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 // AddNode starts an empty node that knows no other, as a node of the last shard, and waits until it answers.
 func (c *Cluster) AddNode() *Server {
 	c.t.Helper()
-	s := c.launchNode()
+	s := c.launchNode(c.options.NodeTimeout)
 	s.WaitUp()
 	last := len(c.Shards) - 1
 	c.Shards[last] = append(c.Shards[last], s)

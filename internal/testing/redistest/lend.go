@@ -165,16 +165,20 @@ func SharedReplication(t testing.TB, replicas int) *Replication {
 	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication { return NewReplication(t, replicas, Options{}) })
 }
 
-// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas say who is what when it is lent.
+// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas say who is what when it is lent. The sentinels fail
+// over when they are asked to, not because a busy machine held the primary up.
 func SharedSentinel(t testing.TB) *Sentinel {
 	t.Helper()
-	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel { return NewSentinel(t, 2, SentinelOptions{}) })
+	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel {
+		return NewSentinel(t, 2, SentinelOptions{DownAfter: time.Minute, FailoverTimeout: 10 * time.Second})
+	})
 }
 
-// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent.
+// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent. It fails over when
+// it is asked to, as the sentinels of SharedSentinel do.
 func SharedCluster(t testing.TB) *Cluster {
 	t.Helper()
-	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{}) })
+	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 15 * time.Second}) })
 }
 
 // Servers is the server itself.
