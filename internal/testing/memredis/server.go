@@ -182,6 +182,15 @@ func (s *Server) Get(key string) (string, bool) {
 	return e.value, ok
 }
 
+// Put sets a key without a command, as replication does.
+func (s *Server) Put(key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.keys[key] = entry{value: value}
+	}
+}
+
 // Clients is how many connections are open now.
 func (s *Server) Clients() int {
 	s.mu.Lock()

@@ -178,7 +178,7 @@ func SharedSentinel(t testing.TB) *Sentinel {
 // it is asked to, as the sentinels of SharedSentinel do.
 func SharedCluster(t testing.TB) *Cluster {
 	t.Helper()
-	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 15 * time.Second}) })
+	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 5 * time.Second}) })
 }
 
 // Servers is the server itself.

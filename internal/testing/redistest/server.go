@@ -25,7 +25,7 @@ import (
 )
 
 // Patience is how long the package waits for anything to become true before it fails the test.
-const Patience = 30 * time.Second
+const Patience = time.Minute
 
 // Options are common to all servers of a fixture. The zero value is plain TCP without a password.
 type Options struct {
