@@ -22,6 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
+	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
 const step = 5 * time.Millisecond
@@ -29,7 +30,7 @@ const step = 5 * time.Millisecond
 // wire is a client of one agent.
 type wire struct {
 	t       *testing.T
-	network *agenttest.Network
+	network *memnet.Network
 	base    string
 	token   string
 	client  *http.Client
@@ -47,9 +48,8 @@ func serve(t *testing.T, runner *agenttest.Runner, change func(*agent.Config)) *
 	if change != nil {
 		change(&config)
 	}
-	network := &agenttest.Network{}
-	config.Listener = network.Listen("pod")
-	a := agenttest.Serve(t, credentials, config)
+	network := memnet.New()
+	a := agenttest.Serve(t, network, "pod", credentials, config)
 	secure, err := agent.ClientTLS(credentials.CertificatePEM)
 	if err != nil {
 		t.Fatal(err)
@@ -268,7 +268,7 @@ func TestTLS13Only(t *testing.T) {
 		w := serve(t, &agenttest.Runner{}, nil)
 		config := w.client.Transport.(*http.Transport).TLSClientConfig.Clone()
 		config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-		plain, err := w.network.Dial(t.Context(), "memory", w.agent.Address)
+		plain, err := w.network.Dial(t.Context(), "tcp", w.agent.Address)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,7 +42,7 @@ func TestRealLoadIsCollected(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.agents = append(w.agents, agenttest.Serve(t, w.config.Credentials, agent.Config{Plan: plan, Pod: i, Runner: runner}))
+		w.agents = append(w.agents, agenttest.ServeTCP(t, w.config.Credentials, agent.Config{Plan: plan, Pod: i, Runner: runner}))
 	}
 	s := w.open()
 	at := w.start(s)

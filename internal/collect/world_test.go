@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
+	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
 const step = 5 * time.Millisecond
@@ -62,7 +63,7 @@ func (m *memory) fail(err error) {
 // world is a run: agents and what a session needs to collect from them.
 type world struct {
 	t       *testing.T
-	network *agenttest.Network
+	network *memnet.Network
 	config  collect.Config
 	store   *memory
 	agents  []*agenttest.Agent
@@ -76,7 +77,7 @@ func newWorld(t *testing.T, pods int, intervals int64, change func(pod int, runn
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, network := &memory{}, &agenttest.Network{}
+	store, network := &memory{}, memnet.New()
 	w := &world{t: t, store: store, network: network, config: collect.Config{
 		Run: "run", Step: step, Ops: ops, Pods: pods, Credentials: credentials, Store: store, Dial: network.Dial,
 		PollEvery: 10 * time.Millisecond, PullEvery: 15 * time.Millisecond, StatusEvery: 50 * time.Millisecond,
@@ -102,8 +103,8 @@ func (w *world) serve(i int, config agent.Config) {
 	if config.Plan != nil {
 		plan.Verify = config.Plan.Verify
 	}
-	config.Plan, config.Pod, config.Runner, config.Listener = plan, i, w.runners[i], w.network.Listen(fmt.Sprintf("pod-%d", i))
-	w.agents[i] = agenttest.Serve(w.t, w.config.Credentials, config)
+	config.Plan, config.Pod, config.Runner = plan, i, w.runners[i]
+	w.agents[i] = agenttest.Serve(w.t, w.network, fmt.Sprintf("pod-%d", i), w.config.Credentials, config)
 }
 
 func (w *world) pods() []collect.Pod {

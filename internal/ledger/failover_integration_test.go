@@ -7,85 +7,50 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"testing"
-	"time"
 
+	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
 
 // sentinelWorld is a primary with two replicas under three sentinels.
-func sentinelWorld(t *testing.T) (*world, []*server, []*server) {
+func sentinelWorld(t *testing.T) (*world, *redistest.Sentinel) {
 	t.Helper()
-	nodes := []*server{startRedis(t)}
-	for range 2 {
-		nodes = append(nodes, startReplica(t, nodes[0]))
-	}
-	sentinels := startSentinels(t, nodes[0])
-	until(t, "sentinels know everybody", func() bool {
-		for _, s := range sentinels {
-			if _, err := s.try("SENTINEL", "CKQUORUM", "m"); err != nil {
-				return false
-			}
-		}
-		return strings.Contains(sentinels[0].do("INFO", "sentinel"), "slaves=2,sentinels=3")
-	})
+	d := redistest.SharedSentinel(t)
 	layout := func() (Layout, error) {
-		address, err := primaryBySentinel(sentinels[0])
+		reply, err := d.Sentinels[0].Client().Do(context.Background(), "sentinel", "get-master-addr-by-name", redistest.MasterName).StringSlice()
 		if err != nil {
 			return Layout{}, err
 		}
 		var l Layout
-		for _, n := range nodes {
-			l.Nodes = append(l.Nodes, Node{Address: n.address, Primary: n.address == address})
+		for _, s := range d.Servers() {
+			l.Nodes = append(l.Nodes, Node{Address: s.Address(), Primary: s.Address() == net.JoinHostPort(reply[0], reply[1])})
 		}
 		return l, nil
 	}
-	return newWorld(t, 2, layout), nodes, sentinels
+	return newWorld(t, 2, layout), d
 }
 
-func primaryBySentinel(s *server) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
-	raw, err := dial(ctx, s.address)
-	if err != nil {
-		return "", err
-	}
-	defer raw.Close()
-	v, err := newConn(raw, s.address).ask(ctx, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", "m")
-	if err != nil {
-		return "", err
-	}
-	if len(v.Items) != 2 {
-		return "", errors.New("the sentinel names no primary")
-	}
-	return net.JoinHostPort(v.Items[0].Text, v.Items[1].Text), nil
-}
-
-// failOver asks for a failover until a replica is fit for it, and waits until the sentinels name another primary.
-func failOver(t *testing.T, sentinels []*server) {
+// demoted waits until the sentinels have made the old primary a replica.
+func demoted(t *testing.T, d *redistest.Sentinel) {
 	t.Helper()
-	before, err := primaryBySentinel(sentinels[0])
-	if err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the sentinel agrees to fail over", func() bool {
-		_, err := sentinels[0].try("SENTINEL", "FAILOVER", "m")
-		return err == nil
-	})
-	until(t, "another primary", func() bool {
-		now, err := primaryBySentinel(sentinels[0])
-		return err == nil && now != before
+	redistest.Wait(t, "the old primary is a replica", func() error {
+		if role := d.Primary.Info("role"); role != "slave" {
+			return fmt.Errorf("it is %s", role)
+		}
+		return nil
 	})
 }
 
 func TestSentinelFailoverLosesQuietly(t *testing.T) {
-	w, _, sentinels := sentinelWorld(t)
+	t.Parallel()
+	w, d := sentinelWorld(t)
 	w.load()
-	time.Sleep(500 * time.Millisecond)
-	failOver(t, sentinels)
-	time.Sleep(500 * time.Millisecond)
+	w.writes(1000)
+	d.Failover()
+	demoted(t, d)
+	w.writes(1000)
 	w.settled()
 	r := w.verify()
 	if r.Lost == 0 {
@@ -100,58 +65,32 @@ func TestSentinelFailoverLosesQuietly(t *testing.T) {
 }
 
 func TestSentinelFailoverWithWritesPausedLosesNothing(t *testing.T) {
-	w, nodes, sentinels := sentinelWorld(t)
+	t.Parallel()
+	w, d := sentinelWorld(t)
 	w.load()
-	time.Sleep(500 * time.Millisecond)
-	nodes[0].do("CLIENT", "PAUSE", "20000", "WRITE")
-	failOver(t, sentinels)
-	time.Sleep(500 * time.Millisecond)
+	w.writes(1000)
+	d.Primary.Do("client", "pause", 60_000, "write")
+	d.Failover()
+	w.writes(1000) // at the new primary, and nothing waits at the old one
+	d.Primary.Do("client", "unpause")
+	demoted(t, d)
+	w.writes(1000)
 	w.settled()
 	if r := w.verify(); r.Lost != 0 || r.Acked == 0 {
 		t.Errorf("%+v", *r)
 	}
 }
 
-// clusterWorld is three primaries, the first with a replica.
-func clusterWorld(t *testing.T) (*world, []*server) {
+// clusterWorld is three primaries with a replica each.
+func clusterWorld(t *testing.T) (*world, *redistest.Cluster) {
 	t.Helper()
-	var nodes []*server
-	for range 4 {
-		nodes = append(nodes, startClusterNode(t))
-	}
-	primaries := nodes[:3]
-	for i, n := range primaries {
-		n.do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(topology.SlotCount*i/3), strconv.Itoa(topology.SlotCount*(i+1)/3-1))
-	}
-	for _, n := range nodes[1:] {
-		n.do("CLUSTER", "MEET", "127.0.0.1", nodes[0].port(), nodes[0].bus)
-	}
-	until(t, "the replica knows its primary", func() bool {
-		_, err := nodes[3].try("CLUSTER", "REPLICATE", nodes[0].do("CLUSTER", "MYID"))
-		return err == nil
-	})
-	until(t, "the cluster is whole", func() bool {
-		for _, n := range nodes {
-			if !strings.Contains(n.do("CLUSTER", "INFO"), "cluster_state:ok") {
-				return false
-			}
-		}
-		return strings.Contains(nodes[3].do("INFO", "replication"), "master_link_status:up") && strings.Contains(nodes[0].do("INFO", "replication"), "state=online")
-	})
-	return newWorld(t, 2, func() (Layout, error) { return clusterLayout(nodes) }), nodes
+	d := redistest.SharedCluster(t)
+	return newWorld(t, 2, func() (Layout, error) { return clusterLayout(d.Shards[0][1]) }), d
 }
 
-func startClusterNode(t *testing.T) *server {
-	t.Helper()
-	bus := strconv.Itoa(freePort(t))
-	s := startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "15000", "--cluster-port", bus)
-	s.bus = bus
-	return s
-}
-
-// clusterLayout asks the last node, which is a replica at first. Shards are numbered by the slots that they serve.
-func clusterLayout(nodes []*server) (Layout, error) {
-	text, err := nodes[len(nodes)-1].try("CLUSTER", "NODES")
+// clusterLayout asks a node, which is a replica at first. Shards are numbered by the slots that they serve.
+func clusterLayout(node *redistest.Server) (Layout, error) {
+	text, err := node.Client().ClusterNodes(context.Background()).Result()
 	if err != nil {
 		return Layout{}, err
 	}
@@ -160,9 +99,6 @@ func clusterLayout(nodes []*server) (Layout, error) {
 	for line := range strings.Lines(text) {
 		f := strings.Fields(line)
 		address, _, _ := strings.Cut(f[1], "@")
-		if strings.HasPrefix(address, ":") {
-			address = "127.0.0.1" + address
-		}
 		if strings.Contains(f[2], "slave") {
 			replicas[address] = f[3]
 			continue
@@ -198,17 +134,15 @@ func clusterLayout(nodes []*server) (Layout, error) {
 }
 
 func TestClusterFailoverLosesNothing(t *testing.T) {
-	w, nodes := clusterWorld(t)
+	t.Parallel()
+	w, d := clusterWorld(t)
 	w.load()
-	time.Sleep(500 * time.Millisecond)
-	nodes[3].do("CLUSTER", "FAILOVER")
-	until(t, "the replica has taken over", func() bool {
-		return strings.Contains(nodes[3].do("ROLE")+nodes[3].do("INFO", "replication"), "role:master")
-	})
-	time.Sleep(500 * time.Millisecond)
+	w.writes(1000)
+	d.Failover(d.Shards[0][1])
+	w.writes(1000)
 	w.settled()
 	r := w.verify()
-	if r.Lost != 0 || r.Acked == 0 || r.Replicas != 1 {
+	if r.Lost != 0 || r.Acked == 0 || r.Replicas != 3 {
 		t.Errorf("%+v", *r)
 	}
 	for writer := range w.acked {

@@ -6,31 +6,32 @@ import (
 	"context"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 func TestCleanRunsLoseNothing(t *testing.T) {
-	primary := startRedis(t)
-	replica := startReplica(t, primary)
+	t.Parallel()
+	d := redistest.SharedReplication(t, 1)
 	for range 20 {
-		w := newWorld(t, 2, static(Node{Address: primary.address, Primary: true}, Node{Address: replica.address}))
+		w := newWorld(t, 2, of(d))
 		w.load()
-		time.Sleep(150 * time.Millisecond)
+		w.writes(500)
 		w.settled()
 		r := w.verify()
 		if r.Lost != 0 || r.Acked == 0 || r.Unknown != 0 || r.Replicas != 1 {
 			t.Errorf("%+v", *r)
 		}
 	}
-	if left := primary.do("DBSIZE"); left != "0" {
-		t.Errorf("%s keys are left", left)
+	if left := d.Primary.Do("dbsize"); left != int64(0) {
+		t.Errorf("%v keys are left", left)
 	}
 }
 
 // plant undoes some acknowledged writes behind the ledger's back: every step-th of each writer, and returns how many.
-func plant(w *world, s *server, step int) (planted uint64) {
+func plant(w *world, s *redistest.Server, step int) (planted uint64) {
 	for writer, shards := range w.acked {
 		b := w.books[writer]
 		for n := range shards[0] {
@@ -38,9 +39,9 @@ func plant(w *world, s *server, step int) (planted uint64) {
 				continue
 			}
 			if b.unique {
-				s.do("DEL", b.Key(0)+":"+strconv.FormatUint(n, 10))
+				s.Do("del", b.Key(0)+":"+strconv.FormatUint(n, 10))
 			} else {
-				s.do("SETBIT", b.Key(0), strconv.FormatUint(n, 10), "0")
+				s.Do("setbit", b.Key(0), n, 0)
 			}
 			planted++
 		}
@@ -49,15 +50,16 @@ func plant(w *world, s *server, step int) (planted uint64) {
 }
 
 func TestPlantedLossIsFoundExactly(t *testing.T) {
+	t.Parallel()
 	for name, policy := range map[string]string{"bits": "noeviction", "keys": "allkeys-lru"} {
 		t.Run(name, func(t *testing.T) {
-			primary := startRedis(t, "--maxmemory-policy", policy)
-			replica := startReplica(t, primary)
-			w := newWorld(t, 3, static(Node{Address: primary.address, Primary: true}, Node{Address: replica.address}))
+			t.Parallel()
+			d := redistest.NewReplication(t, 1, redistest.Options{Config: []string{"maxmemory-policy " + policy}})
+			w := newWorld(t, 3, of(d))
 			w.load()
-			time.Sleep(300 * time.Millisecond)
+			w.writes(1000)
 			w.settled()
-			planted := plant(w, primary, 97)
+			planted := plant(w, d.Primary, 97)
 			r := w.verify()
 			if planted == 0 || r.Lost != planted || r.Unique != (name == "keys") {
 				t.Errorf("%d lost, %d were planted; unique %v", r.Lost, planted, r.Unique)
@@ -65,17 +67,17 @@ func TestPlantedLossIsFoundExactly(t *testing.T) {
 			if r.FirstLost < 0 || r.LastLost <= r.FirstLost || r.LastLost > w.now() || r.Errors != 0 {
 				t.Errorf("window %d to %d, %d errors", r.FirstLost, r.LastLost, r.Errors)
 			}
-			if left := primary.do("DBSIZE"); left != "0" {
-				t.Errorf("%s keys are left", left)
+			if left := d.Primary.Do("dbsize"); left != int64(0) {
+				t.Errorf("%v keys are left", left)
 			}
 		})
 	}
 }
 
 // absentAt counts by itself which acknowledged writes a server lacks.
-func absentAt(w *world, s *server) (absent uint64) {
+func absentAt(w *world, s *redistest.Server) (absent uint64) {
 	for writer, shards := range w.acked {
-		bits := s.do("GET", w.books[writer].Key(0))
+		bits := s.Do("get", w.books[writer].Key(0)).(string)
 		for n := range shards[0] {
 			if i := int(n / 8); i >= len(bits) || bits[i]&(0x80>>(n%8)) == 0 {
 				absent++
@@ -86,17 +88,17 @@ func absentAt(w *world, s *server) (absent uint64) {
 }
 
 func TestStaleReplicaPromoted(t *testing.T) {
-	primary := startRedis(t)
-	replica := startReplica(t, primary)
-	now := primary
-	w := newWorld(t, 2, func() (Layout, error) { return Layout{Nodes: []Node{{Address: now.address, Primary: true}}}, nil })
+	t.Parallel()
+	d := redistest.NewReplication(t, 1, redistest.Options{})
+	now, replica := d.Primary, d.Replicas[0]
+	w := newWorld(t, 2, func() (Layout, error) { return Layout{Nodes: []Node{{Address: now.Address(), Primary: true}}}, nil })
 	w.load()
-	time.Sleep(200 * time.Millisecond)
-	replica.do("REPLICAOF", "NO", "ONE") // from here on it lacks everything
+	w.writes(1000)
+	replica.Do("replicaof", "no", "one") // from here on it lacks everything
 	parted := w.now()
-	time.Sleep(300 * time.Millisecond)
+	w.writes(1000)
 	w.settled()
-	primary.kill()
+	d.Primary.Kill()
 	now = replica
 	absent := absentAt(w, replica)
 	r := w.verify()
@@ -114,14 +116,13 @@ func TestStaleReplicaPromoted(t *testing.T) {
 
 // TestReplicaIsAwaited reads a replica that hung when the load ended only once it is in step.
 func TestReplicaIsAwaited(t *testing.T) {
-	primary := startRedis(t)
-	replica := startReplica(t, primary)
-	w := newWorld(t, 1, static(Node{Address: primary.address, Primary: true}, Node{Address: replica.address}))
+	t.Parallel()
+	w, d := pair(t, 1)
 	w.load()
-	replica.signal(syscall.SIGSTOP)
-	time.Sleep(200 * time.Millisecond)
+	d.Replicas[0].Stop()
+	w.writes(1000)
 	w.settled()
-	time.AfterFunc(time.Second, func() { replica.signal(syscall.SIGCONT) })
+	time.AfterFunc(time.Second, d.Replicas[0].Cont)
 	if r := w.verify(); r.Lost != 0 || r.Replicas != 1 || len(r.Notes) != 0 {
 		t.Errorf("%+v", *r)
 	}
@@ -129,26 +130,26 @@ func TestReplicaIsAwaited(t *testing.T) {
 
 // TestReplicaThatNeverComes is told, and the primary is read all the same.
 func TestReplicaThatNeverComes(t *testing.T) {
-	primary := startRedis(t)
-	replica := startReplica(t, primary)
-	w := newWorld(t, 1, static(Node{Address: primary.address, Primary: true}, Node{Address: replica.address}))
+	t.Parallel()
+	d := redistest.NewReplication(t, 1, redistest.Options{})
+	w := newWorld(t, 1, of(d))
 	w.load()
-	time.Sleep(100 * time.Millisecond)
+	w.writes(1000)
 	w.settled()
-	replica.kill()
-	planted := plant(w, primary, 13)
+	d.Replicas[0].Kill()
+	planted := plant(w, d.Primary, 13)
 	w.audit.ResyncLimit = time.Second
 	r := w.verify()
-	if r.Lost != planted || r.Replicas != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], replica.address) {
+	if r.Lost != planted || r.Replicas != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], d.Replicas[0].Address()) {
 		t.Errorf("%+v, planted %d", *r, planted)
 	}
 }
 
 // TestNodeThatIsGone is told: a replica that the topology has forgotten, as it does with a primary that was failed over, for some seconds.
 func TestNodeThatIsGone(t *testing.T) {
-	primary := startRedis(t)
-	replica := startReplica(t, primary)
-	nodes := []Node{{Address: primary.address, Primary: true}, {Address: replica.address}}
+	t.Parallel()
+	d := redistest.SharedReplication(t, 1)
+	nodes := []Node{{Address: d.Primary.Address(), Primary: true}, {Address: d.Replicas[0].Address()}}
 	known := nodes
 	w := newWorld(t, 1, func() (Layout, error) { return Layout{Nodes: known}, nil })
 	w.audit.Keep = true
@@ -185,12 +186,13 @@ func (w *world) verifyABatch() *Result {
 }
 
 func TestPrimaryThatNeverComes(t *testing.T) {
-	primary := startRedis(t)
-	w := newWorld(t, 1, static(Node{Address: primary.address, Primary: true}))
+	t.Parallel()
+	primary := redistest.Start(t)
+	w := newWorld(t, 1, static(Node{Address: primary.Address(), Primary: true}))
 	w.load()
-	time.Sleep(100 * time.Millisecond)
+	w.writes(1000)
 	w.settled()
-	primary.kill()
+	primary.Kill()
 	w.audit.ResyncLimit = time.Second
 	if r, err := w.audit.Verify(t.Context(), w.books, nil); err == nil || !strings.Contains(err.Error(), "cannot be read back") {
 		t.Errorf("%+v, %v", r, err)

@@ -3,146 +3,20 @@
 package ledger
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
-	"syscall"
+	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// server is a redis-server or a sentinel of a test, on loopback.
-type server struct {
-	t       *testing.T
-	address string
-	bus     string // port of a cluster's node
-	cmd     *exec.Cmd
-	out     bytes.Buffer
-}
-
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
-}
-
-func start(t *testing.T, program string, port int, args ...string) *server {
-	t.Helper()
-	s := &server{t: t, address: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), cmd: exec.Command(program, args...)}
-	s.cmd.Stdout, s.cmd.Stderr = &s.out, &s.out
-	if err := s.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.kill)
-	for range 200 {
-		c, err := net.DialTimeout("tcp", s.address, time.Second)
-		if err == nil {
-			c.Close()
-			return s
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
-	t.Fatalf("%s does not listen at %s", program, s.address)
-	return nil
-}
-
-func startRedis(t *testing.T, args ...string) *server {
-	t.Helper()
-	port := freePort(t)
-	fixed := []string{"--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--dir", t.TempDir(), "--repl-diskless-sync-delay", "0"}
-	return start(t, "redis-server", port, append(fixed, args...)...)
-}
-
-func (s *server) signal(what syscall.Signal) {
-	if err := s.cmd.Process.Signal(what); err != nil {
-		s.t.Error(err)
-	}
-}
-
-func (s *server) kill() {
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-}
-
-func (s *server) port() string {
-	_, port, _ := net.SplitHostPort(s.address)
-	return port
-}
-
-// try sends one command on a connection of its own.
-func (s *server) try(words ...string) (string, error) {
-	raw, err := net.DialTimeout("tcp", s.address, 5*time.Second)
-	if err != nil {
-		return "", err
-	}
-	defer raw.Close()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	v, err := newConn(raw, s.address).ask(ctx, words...)
-	return v.Text, err
-}
-
-func (s *server) do(words ...string) string {
-	s.t.Helper()
-	text, err := s.try(words...)
-	if err != nil {
-		s.t.Fatal(err)
-	}
-	return text
-}
-
-// until waits for something that comes by itself.
-func until(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		if is() {
-			return
-		}
-	}
-	t.Fatalf("after a minute still not: %s", what)
-}
-
-func startReplica(t *testing.T, primary *server, args ...string) *server {
-	t.Helper()
-	r := startRedis(t, append([]string{"--replicaof", "127.0.0.1 " + primary.port()}, args...)...)
-	// The primary holds its writes back until it has heard from a new replica, whatever INFO says: only a write that came through tells.
-	primary.do("SET", "linked", "1")
-	until(t, "replica is linked", func() bool {
-		linked, err := r.try("GET", "linked")
-		return err == nil && linked == "1" && strings.Contains(r.do("INFO", "replication"), "master_link_status:up")
-	})
-	primary.do("SET", "linked", "2")
-	until(t, "replica follows", func() bool { return r.do("GET", "linked") == "2" })
-	primary.do("DEL", "linked")
-	return r
-}
-
-// startSentinels watches a primary by three sentinels, named m.
-func startSentinels(t *testing.T, primary *server) []*server {
-	t.Helper()
-	var all []*server
-	for range 3 {
-		port := freePort(t)
-		path := filepath.Join(t.TempDir(), "sentinel.conf")
-		config := fmt.Sprintf("port %d\nbind 127.0.0.1\nsentinel monitor m 127.0.0.1 %s 2\nsentinel down-after-milliseconds m 60000\nsentinel failover-timeout m 60000\n", port, primary.port())
-		if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		all = append(all, start(t, "redis-sentinel", port, path))
-	}
-	return all
-}
+func TestMain(m *testing.M) { os.Exit(redistest.Run(m)) }
 
 // world is a deployment, and a load on it that writes nothing but its ledgers.
 type world struct {
@@ -152,6 +26,7 @@ type world struct {
 	audit  *Audit
 	books  []*Book
 	acked  [][]map[uint64]bool // by writer and shard: kept apart from the books
+	n      []atomic.Int64      // of them, by writer
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -160,19 +35,10 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, "tcp", address)
 }
 
-func wait(ctx context.Context, d time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(d):
-		return true
-	}
-}
-
 // newWorld prepares ledgers for some writers.
 func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	t.Helper()
-	w := &world{t: t, began: time.Now(), layout: layout, stop: make(chan struct{})}
+	w := &world{t: t, began: time.Now(), layout: layout, stop: make(chan struct{}), n: make([]atomic.Int64, writers)}
 	w.audit = &Audit{Discover: func(context.Context) (Layout, error) { return layout() }, Dial: dial, Wait: wait}
 	unique, err := w.audit.Begin(t.Context())
 	if err != nil {
@@ -197,6 +63,18 @@ func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 		t.Fatal(err)
 	}
 	return w
+}
+
+// pair is a world on a primary and a replica, which another test may have had before.
+func pair(t *testing.T, writers int) (*world, *redistest.Replication) {
+	t.Helper()
+	d := redistest.SharedReplication(t, 1)
+	return newWorld(t, writers, of(d)), d
+}
+
+// of is the layout of a primary and its replica.
+func of(d *redistest.Replication) func() (Layout, error) {
+	return static(Node{Address: d.Primary.Address(), Primary: true}, Node{Address: d.Replicas[0].Address()})
 }
 
 func static(nodes ...Node) func() (Layout, error) {
@@ -257,6 +135,7 @@ func (w *world) write(writer int) {
 			c = newConn(raw, primary.Address)
 			open[shard] = c
 		}
+		time.Sleep(time.Millisecond) // some thousand writes a second are enough
 		if !w.batch(writer, shard, c) {
 			c.Close()
 			delete(open, shard)
@@ -289,6 +168,7 @@ func (w *world) batch(writer, shard int, c *conn) bool {
 		default:
 			b.Settle(shard, n, Acked, w.now())
 			w.acked[writer][shard][n] = true
+			w.n[writer].Add(1)
 		}
 	}
 	return well
@@ -306,6 +186,20 @@ func (w *world) primary() string {
 		w.t.Fatal(err)
 	}
 	return node.Address
+}
+
+// writes waits until so many further writes of each writer have been acknowledged.
+func (w *world) writes(more int64) {
+	w.t.Helper()
+	for i := range w.n {
+		want := w.n[i].Load() + more
+		redistest.Wait(w.t, fmt.Sprintf("%d writes of writer %d", more, i), func() error {
+			if n := w.n[i].Load(); n < want {
+				return fmt.Errorf("%d are missing", want-n)
+			}
+			return nil
+		})
+	}
 }
 
 func (w *world) settled() {

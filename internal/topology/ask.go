@@ -175,10 +175,12 @@ var silence = sync.OnceFunc(func() { redis.SetLogger(silent{}) })
 func connect(address string, login Login) *redis.Client {
 	silence()
 	timeout := login.timeout()
-	return redis.NewClient(&redis.Options{
+	options := &redis.Options{
 		Addr: address, Username: login.Username, Password: login.Password, TLSConfig: login.TLS,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolSize: 4, PoolTimeout: timeout, ConnMaxIdleTime: -1,
 		MaxRetries: -1, DialerRetries: 1, ContextTimeoutEnabled: true, DisableIdentity: true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	})
+	}
+	options.Dialer = alwaysDialed(redis.NewDialer(options))
+	return redis.NewClient(options)
 }

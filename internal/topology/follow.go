@@ -278,7 +278,7 @@ func (f *follower) know(ctx context.Context, addresses []string) {
 			continue
 		}
 		within, cancel := context.WithCancel(ctx)
-		n := &node{address: address, client: client(address, f.access, f.target.timeout()), kick: make(chan struct{}, 1), cancel: cancel}
+		n := &node{address: address, client: f.target.client(address, f.access), kick: make(chan struct{}, 1), cancel: cancel}
 		f.nodes[address] = n
 		n.kick <- struct{}{}
 		f.all.Go(func() { n.run(within, f.target.timeout(), f.policy.ask, f.answers) })

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"net"
 	"slices"
 	"strings"
@@ -24,8 +25,13 @@ func (t *Target) timeout() time.Duration {
 
 // client keeps one connection to an address, and dials it again at the next command once it broke. It hides nothing: no retry, nothing sent
 // that was not asked for.
-func client(address string, access Access, timeout time.Duration) *redis.Client {
+func (t *Target) client(address string, access Access) *redis.Client {
 	silence()
+	timeout := t.timeout()
+	plain := t.dial
+	if plain == nil {
+		plain = new(net.Dialer).DialContext
+	}
 	return redis.NewClient(&redis.Options{
 		Addr: address, PoolSize: 1, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
@@ -37,24 +43,49 @@ func client(address string, access Access, timeout time.Duration) *redis.Client 
 			password, err := access.Password()
 			return access.Username, password, err
 		},
-		Dialer: func(ctx context.Context, network, address string) (net.Conn, error) {
-			return access.dial(ctx, network, address, timeout)
-		},
+		Dialer: alwaysDialed(func(ctx context.Context, network, address string) (net.Conn, error) {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			if access.TLS == nil {
+				return plain(ctx, network, address)
+			}
+			return access.dial(ctx, network, address)
+		}),
 	})
 }
 
-func (a Access) dial(ctx context.Context, network, address string, timeout time.Duration) (net.Conn, error) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	var plain net.Dialer
-	if a.TLS == nil {
-		return plain.DialContext(ctx, network, address)
+// alwaysDialed keeps go-redis from a pace of its own: after as many failed dials as its pool has places it returns the last error without dialling, and
+// dials in the background once a second, so that a server which is back is not seen. It gets a connection from every dial, and the error of one that failed
+// from its first use.
+func alwaysDialed(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := dial(ctx, network, address)
+		if err != nil {
+			return undialed{fmt.Errorf("dial: %w", err)}, nil // go-redis takes one layer off
+		}
+		return c, nil
 	}
+}
+
+// undialed is a connection that could not be made.
+type undialed struct{ err error }
+
+func (c undialed) Read([]byte) (int, error)       { return 0, c.err }
+func (c undialed) Write([]byte) (int, error)      { return 0, c.err }
+func (undialed) Close() error                     { return nil }
+func (undialed) LocalAddr() net.Addr              { return &net.TCPAddr{} }
+func (undialed) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
+func (undialed) SetDeadline(time.Time) error      { return nil }
+func (undialed) SetReadDeadline(time.Time) error  { return nil }
+func (undialed) SetWriteDeadline(time.Time) error { return nil }
+
+// dial connects by TLS.
+func (a Access) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	config, err := a.TLS(address)
 	if err != nil {
 		return nil, err
 	}
-	return (&tls.Dialer{NetDialer: &plain, Config: config}).DialContext(ctx, network, address)
+	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
 }
 
 // exec sends a pipeline whose commands are looked at one by one. Its error is one that is no command's own: a dial or a login that failed.
@@ -103,7 +134,8 @@ type node struct {
 
 // run asks until ctx ends.
 func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.Context, *redis.Client, string) (any, error), answers chan<- answer) {
-	defer func() { _ = n.client.Close() }()
+	stop := context.AfterFunc(ctx, func() { _ = n.client.Close() }) // also under a question that nobody answers
+	defer stop()
 	for {
 		select {
 		case <-ctx.Done():

@@ -4,6 +4,7 @@ package topology
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -18,16 +19,11 @@ func pauses(n int) [][]string {
 	return all
 }
 
-// answeredAfter is how long a server takes to answer.
-func answeredAfter(t *testing.T, server *redistest.Server) time.Duration {
-	t.Helper()
-	began := time.Now()
-	server.Do("PING")
-	return time.Since(began)
-}
+const pause = "client|pause"
 
 // The server works the queue off by itself, and lets no other client in between.
 func TestQueue(t *testing.T) {
+	t.Parallel()
 	authority := redistest.NewAuthority(t)
 	for name, tc := range map[string]struct {
 		options redistest.Options
@@ -39,16 +35,22 @@ func TestQueue(t *testing.T) {
 		"over TLS":      {redistest.Options{TLS: authority}, Login{TLS: authority.Client("client")}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			server, real := redistest.NewServer(t, tc.options), NewReal()
 			defer real.Close()
+			began := time.Now()
 			if err := real.Queue(t.Context(), "k", server.Address(), tc.login, pauses(3)); err != nil {
 				t.Fatal(err)
 			}
-			if err := real.Queue(t.Context(), "k", server.Address(), tc.login, pauses(30)); err != nil || !real.Queued("k") {
+			if err := real.Queue(t.Context(), "k", server.Address(), tc.login, pauses(30)); err != nil {
 				t.Errorf("a second queue of the same key: %v", err)
 			}
-			if took := answeredAfter(t, server); took < 800*time.Millisecond || took > 2*time.Second {
-				t.Errorf("answered after %s, want 3 x 300ms", took)
+			server.Do("PING")
+			if took := time.Since(began); took < 900*time.Millisecond {
+				t.Errorf("answered after %s, while 3 x 300 ms were queued", took)
+			}
+			if n := server.Calls(pause); n != 3 {
+				t.Errorf("the server was paused %d times, want 3", n)
 			}
 			redistest.Wait(t, "the queue is forgotten", func() error { return notYet(real.Queued("k")) })
 		})
@@ -57,24 +59,34 @@ func TestQueue(t *testing.T) {
 
 // HangUp, and the end of the process that queued, leave nothing but what the server has begun.
 func TestQueueEnds(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
 	for name, end := range map[string]func(*Real){"HangUp": func(r *Real) { r.HangUp("k") }, "Close": func(r *Real) { r.Close() }} {
-		real := NewReal()
-		if err := real.Queue(t.Context(), "k", server.Address(), Login{}, pauses(3600)); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(400 * time.Millisecond)
-		end(real)
-		if took := answeredAfter(t, server); took > time.Second {
-			t.Errorf("%s: answered after %s, want 300ms at most", name, took)
-		}
-		if real.Queued("k") {
-			t.Errorf("%s: still queued", name)
-		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			server, real := redistest.Shared(t), NewReal()
+			defer real.Close()
+			if err := real.Queue(t.Context(), "k", server.Address(), Login{}, pauses(3600)); err != nil {
+				t.Fatal(err)
+			}
+			if !real.Queued("k") {
+				t.Error("not queued")
+			}
+			time.Sleep(400 * time.Millisecond)
+			end(real)
+			if real.Queued("k") {
+				t.Error("still queued")
+			}
+			begun := server.Calls(pause) // answered once nothing is queued any more, or after 18 minutes
+			time.Sleep(700 * time.Millisecond)
+			if n := server.Calls(pause); n != begun {
+				t.Errorf("paused %d times, and %d times some moments later", begun, n)
+			}
+		})
 	}
 }
 
 func TestQueueRefused(t *testing.T) {
+	t.Parallel()
 	server, real := redistest.NewServer(t, redistest.Options{Password: "s3cret", Users: []string{"app on >pw +ping"}}), NewReal()
 	defer real.Close()
 	cancelled, cancel := context.WithCancel(t.Context())
@@ -96,15 +108,32 @@ func TestQueueRefused(t *testing.T) {
 			t.Errorf("%s: %v, queued %v", name, err, real.Queued("k"))
 		}
 	}
-	if took := answeredAfter(t, server); took > 200*time.Millisecond {
-		t.Errorf("something was paused: answered after %s", took)
+	if n := server.Calls(pause); n != 0 {
+		t.Errorf("paused %d times", n)
 	}
-	server.Do("CLIENT", "PAUSE", "600", "ALL") // somebody else's: the queue waits behind it, and is dropped with the connection
+	server.Do("CLIENT", "PAUSE", "1500", "ALL") // somebody else's: the queue waits behind it, and is dropped with the connection
 	if err := real.Queue(t.Context(), "k", server.Address(), Login{Password: "s3cret", Timeout: 200 * time.Millisecond}, pauses(30)); err == nil || IsReply(err) {
 		t.Errorf("queued at a server that does not answer: %v", err)
 	}
-	if took := answeredAfter(t, server); took > time.Second {
-		t.Errorf("answered after %s: what was queued was carried out", took)
+	if n := server.Calls(pause); n != 1 {
+		t.Errorf("paused %d times: what was queued was carried out", n-1)
+	}
+}
+
+// A server that is back is dialled at once, however many dials have failed before.
+func TestServerThatIsBackAnswersAtOnce(t *testing.T) {
+	t.Parallel()
+	server, real := redistest.Start(t), NewReal()
+	defer real.Close()
+	server.Kill()
+	for range 10 {
+		if _, err := real.Ask(t.Context(), server.Address(), Login{}); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("down: %v", err)
+		}
+	}
+	server.Restart()
+	if _, err := real.Ask(t.Context(), server.Address(), Login{}); err != nil {
+		t.Errorf("back: %v", err)
 	}
 }
 

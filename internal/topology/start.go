@@ -95,7 +95,7 @@ func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
 	var mu sync.Mutex
 	for _, address := range target.Addresses {
 		all.Go(func() {
-			c := client(address, target.Login, target.timeout())
+			c := target.client(address, target.Login)
 			defer func() { _ = c.Close() }()
 			h, err := sayHello(ctx, c)
 			mu.Lock()

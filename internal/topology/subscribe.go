@@ -31,7 +31,7 @@ func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
 
 // listen holds one subscription until it breaks; it says whether it stood.
 func (f *follower) listen(ctx context.Context, s sentinels, address string) (stood bool) {
-	c := client(address, f.access, f.target.timeout())
+	c := f.target.client(address, f.access)
 	defer func() { _ = c.Close() }()
 	p := c.Subscribe(ctx, "+switch-master")
 	defer func() { _ = p.Close() }()

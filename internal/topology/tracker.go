@@ -1,8 +1,10 @@
 package topology
 
 import (
+	"context"
 	"crypto/tls"
 	"log/slog"
+	"net"
 	"time"
 )
 
@@ -33,6 +35,8 @@ type Target struct {
 	Timeout time.Duration                        // of one dial, and of one answer; 0 = 1 s
 	After   func(time.Duration) <-chan time.Time // time.After; tests may set the time
 	Log     *slog.Logger                         // changes and troubles; nil = nowhere
+
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // of plain TCP; nil = a net.Dialer
 }
 
 // Access is how to log in. Its functions are called at every dial, so that rotated secrets are picked up.

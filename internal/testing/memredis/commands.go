@@ -1,6 +1,7 @@
 package memredis
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -85,6 +86,8 @@ func init() {
 		"PTTL":     {2, false, false, pttl},
 		"DBSIZE":   {1, false, false, dbsize},
 		"FLUSHALL": {1, true, false, flushall},
+
+		"SUBSCRIBE": {2, false, true, subscribe},
 	}
 }
 
@@ -92,9 +95,13 @@ func init() {
 func (c *session) reply(out []byte, words []string) []byte {
 	s := c.server
 	known, there := commands[words[0]]
+	fixed := s.fixed[words[0]]
+	if len(words) > 1 {
+		fixed = cmp.Or(s.fixed[words[0]+" "+strings.ToUpper(words[1])], fixed)
+	}
 	switch {
-	case s.fixed[words[0]] != "":
-		return append(append(out, s.fixed[words[0]]...), "\r\n"...)
+	case fixed != "":
+		return append(append(out, fixed...), "\r\n"...)
 	case !there:
 		return fail(out, "ERR unknown command '%s', with args beginning with: ", words[0])
 	case len(words) < known.least:

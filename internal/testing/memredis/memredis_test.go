@@ -38,9 +38,15 @@ func dial(t testing.TB, n *memnet.Network) *client {
 func (c *client) do(command string) string {
 	c.t.Helper()
 	_, _ = c.Write(resp.AppendCommand(nil, strings.Fields(command)...))
+	return c.read()
+}
+
+// read is what comes next.
+func (c *client) read() string {
+	c.t.Helper()
 	v, err := resp.ReadValue(c.in)
 	if err != nil {
-		c.t.Fatalf("%s: %v", command, err)
+		c.t.Fatal(err)
 	}
 	return flat(v)
 }
@@ -151,6 +157,31 @@ func TestStopAndKill(t *testing.T) {
 		s.Restart()
 		if c = dial(t, n); c.do("GET a") != "null" || s.Clients() != 1 {
 			t.Errorf("after a restart: %d clients", s.Clients())
+		}
+	})
+}
+
+func TestPublish(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := memnet.New()
+		s := memredis.Start(t, n, address, memredis.Options{})
+		c := dial(t, n)
+		if n := s.Publish("news", "first"); n != 0 {
+			t.Errorf("sent to %d", n)
+		}
+		if got := c.do("SUBSCRIBE news"); got != "subscribe news 1" {
+			t.Errorf("subscribed: %q", got)
+		}
+		if n := s.Publish("news", "second"); n != 1 {
+			t.Errorf("sent to %d", n)
+		}
+		if got := c.read(); got != "message news second" {
+			t.Errorf("got %q", got)
+		}
+		_ = c.Close()
+		synctest.Wait()
+		if n := s.Publish("news", "third"); n != 0 {
+			t.Errorf("sent to %d after the connection ended", n)
 		}
 	})
 }

@@ -56,6 +56,8 @@ type process struct {
 	served  int
 	clients int // so far: CLIENT ID
 	slow    []slowEntry
+
+	subscribers map[string][]*session // by channel
 }
 
 // Start starts a server that listens at address; it is killed when the test ends.
@@ -83,7 +85,7 @@ func (s *Server) Restart() {
 	}
 	p := &process{
 		listener: listener, done: make(chan struct{}), turn: make(chan struct{}, 1),
-		conns: map[net.Conn]bool{}, keys: map[string]entry{}, began: time.Now(),
+		conns: map[net.Conn]bool{}, keys: map[string]entry{}, began: time.Now(), subscribers: map[string][]*session{},
 	}
 	s.mu.Lock()
 	s.process = p
@@ -153,6 +155,7 @@ func (s *Server) SetCost(d time.Duration) {
 }
 
 // Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" lets the server answer again.
+// A reply to "SENTINEL MYID" goes before one to "SENTINEL".
 func (s *Server) Answer(command, reply string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -161,7 +164,7 @@ func (s *Server) Answer(command, reply string) {
 	}
 }
 
-// Calls is how often a command was performed, over all processes: also where it was refused.
+// Calls is how often a command, or one with a subcommand such as "CLIENT PAUSE", was performed, over all processes: also where it was refused.
 func (s *Server) Calls(command string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,6 +180,15 @@ func (s *Server) Get(key string) (string, bool) {
 	}
 	e, ok := s.process.find(key)
 	return e.value, ok
+}
+
+// Put sets a key without a command, as replication does.
+func (s *Server) Put(key, value string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.keys[key] = entry{value: value}
+	}
 }
 
 // Clients is how many connections are open now.
@@ -203,12 +215,13 @@ func (s *Server) accept(p *process) {
 		}
 		p.conns[c] = true
 		p.clients++
-		session := &session{server: s, process: p, id: p.clients, version: 2, allowed: s.options.Password == ""}
+		session := &session{server: s, process: p, conn: c, id: p.clients, version: 2, allowed: s.options.Password == ""}
 		s.mu.Unlock()
 		p.all.Go(func() {
 			session.serve(c)
 			s.mu.Lock()
 			delete(p.conns, c)
+			session.unsubscribe()
 			s.mu.Unlock()
 			_ = c.Close()
 		})
@@ -219,6 +232,7 @@ func (s *Server) accept(p *process) {
 type session struct {
 	server  *Server
 	process *process
+	conn    net.Conn
 	id      int
 	version int // of RESP
 	allowed bool
@@ -292,6 +306,9 @@ func (c *session) perform(out []byte, v resp.Value) ([]byte, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls[words[0]]++
+	if len(words) > 1 {
+		s.calls[words[0]+" "+strings.ToUpper(words[1])]++
+	}
 	c.process.account(words, cost)
 	return c.reply(out, words), true
 }

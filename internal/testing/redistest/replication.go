@@ -59,11 +59,19 @@ func (r *Replication) Find(address string) *Server { return find(r.Servers(), ad
 // WaitHealthy waits until all other running servers are replicas of primary and in sync.
 func (r *Replication) WaitHealthy(primary *Server) {
 	r.t.Helper()
+	Wait(r.t, "all follow "+primary.Address(), func() error { return r.healthy(primary) })
+}
+
+func (r *Replication) healthy(primary *Server) error {
 	for _, s := range r.Servers() {
-		if s != primary && s.Running() {
-			waitReplica(s, primary)
+		if s == primary || !s.Running() {
+			continue
+		}
+		if err := isReplica(s, primary); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // FailoverTo makes a replica the primary by FAILOVER TO and waits until it is. The other replicas are chained to it, as FAILOVER leaves them
@@ -82,25 +90,39 @@ func (r *Replication) FailoverTo(from, to *Server) {
 // waitReplica waits until s is in sync with primary, and primary says so too.
 func waitReplica(s, primary *Server) {
 	s.T.Helper()
-	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error {
-		text, err := s.Client().Info(context.Background(), "replication").Result()
-		if err != nil {
-			return err
-		}
-		if infoField(text, "role") != "slave" || infoField(text, "master_port") != strconv.Itoa(primary.Port) || infoField(text, "master_link_status") != "up" {
-			return fmt.Errorf("role %s of port %s, link %s", infoField(text, "role"), infoField(text, "master_port"), infoField(text, "master_link_status"))
-		}
-		reply, err := primary.Client().Do(context.Background(), "role").Slice()
-		if err != nil || len(reply) < 3 {
-			return fmt.Errorf("ROLE of the primary: %v %w", reply, err)
-		}
-		for _, entry := range reply[2].([]any) {
-			if e := entry.([]any); e[1] == strconv.Itoa(s.Port) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the primary does not know it: %v", reply)
-	})
+	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error { return isReplica(s, primary) })
+}
+
+func isReplica(s, primary *Server) error {
+	text, err := s.Client().Info(context.Background(), "replication").Result()
+	if err != nil {
+		return err
+	}
+	if infoField(text, "role") != "slave" || infoField(text, "master_port") != strconv.Itoa(primary.Port) || infoField(text, "master_link_status") != "up" {
+		return fmt.Errorf("%s: role %s of port %s, link %s", s.Address(), infoField(text, "role"), infoField(text, "master_port"), infoField(text, "master_link_status"))
+	}
+	return inStep(s, primary)
+}
+
+// inStep says why a replica does not follow. For up to a second after the first copy a primary sends nothing, though it says that the replica is online:
+// only what came through shows that the stream flows.
+func inStep(s, primary *Server) error {
+	ctx := context.Background()
+	if err := primary.Client().Publish(ctx, "redistest", "").Err(); err != nil {
+		return err
+	}
+	sent, err := strconv.Atoi(primary.Info("master_repl_offset"))
+	if err != nil {
+		return err
+	}
+	text, err := s.Client().Info(ctx, "replication").Result()
+	if err != nil {
+		return err
+	}
+	if got, err := strconv.Atoi(infoField(text, "slave_repl_offset")); err != nil || got < sent || infoField(text, "master_link_status") != "up" {
+		return fmt.Errorf("%s has %d of %d bytes of the stream", s.Address(), got, sent)
+	}
+	return nil
 }
 
 func wantInfo(s *Server, field, want string) error {

@@ -1,0 +1,40 @@
+package memredis
+
+import "slices"
+
+// Publish sends a message to those who have subscribed to a channel, at once, and says how many they are.
+func (s *Server) Publish(channel, message string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return 0
+	}
+	subscribers := s.process.subscribers[channel]
+	for _, c := range subscribers {
+		_, _ = c.conn.Write(bulks(c.push(nil), "message", channel, message)) // never waits; a connection that has ended is no subscriber
+	}
+	return len(subscribers)
+}
+
+func subscribe(c *session, out []byte, words []string) []byte {
+	for i, channel := range words[1:] {
+		c.process.subscribers[channel] = append(c.process.subscribers[channel], c)
+		out = number(bulks(c.push(out), "subscribe", channel), i+1)
+	}
+	return out
+}
+
+// unsubscribe forgets a connection that has ended. The caller holds the mutex.
+func (c *session) unsubscribe() {
+	for channel, all := range c.process.subscribers {
+		c.process.subscribers[channel] = slices.DeleteFunc(all, func(other *session) bool { return other == c })
+	}
+}
+
+// push begins what comes without having been asked for, of three items.
+func (c *session) push(out []byte) []byte {
+	if c.version == 3 {
+		return head(out, '>', 3)
+	}
+	return head(out, '*', 3)
+}
