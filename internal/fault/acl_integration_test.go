@@ -14,6 +14,7 @@ import (
 )
 
 func TestMayRun(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{
 		Users:  []string{"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command", "mute on >pw ~* +info"},
@@ -54,6 +55,7 @@ func TestMayRun(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
 	around := s.around()

@@ -15,6 +15,7 @@ import (
 
 // Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
 func TestSelectAsksTheSentinels(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
 	impostor := redistest.NewServer(t, redistest.Options{})

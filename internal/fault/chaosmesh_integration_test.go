@@ -110,7 +110,7 @@ func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) Injector {
 
 // A cluster without Chaos Mesh, then with it, then without it again: one process of the operator lives through all of it.
 func TestChaosMeshOnAPIServer(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	c := newChaosCluster(t)
 	files := meshtest.CRDs(t)
 	delay := delayed
@@ -200,6 +200,7 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 
 // What a real server tells of who speaks to it, of its clock and of its disk is understood.
 func TestChaosMeshReadsServers(t *testing.T) {
+	t.Parallel()
 	pair := redistest.NewReplication(t, 1, redistest.Options{})
 	real := topology.NewReal()
 	t.Cleanup(real.Close)

@@ -38,14 +38,21 @@ func connections(t *testing.T, server *redistest.Server, n int, says string) []n
 	return all
 }
 
-// closedByServer counts the connections that the server has ended.
+// closedByServer counts the connections that the server has ended: the others answer.
 func closedByServer(t *testing.T, all []net.Conn) int {
 	t.Helper()
 	n := 0
 	for _, c := range all {
-		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_ = c.SetDeadline(time.Now().Add(redistest.Patience))
+		_, err := c.Write([]byte("PING\r\n"))
+		if err == nil {
+			_, err = c.Read(make([]byte, 256))
+		}
 		var timeout net.Error
-		if _, err := c.Read(make([]byte, 256)); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+		switch {
+		case errors.As(err, &timeout) && timeout.Timeout():
+			t.Errorf("%s neither answers nor ends the connection", c.RemoteAddr())
+		case err != nil:
 			n++
 		}
 	}
@@ -54,6 +61,7 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 
 // Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
 func TestClientKill(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
 	s.host("redis-0", server, nil)
 	for _, tc := range []struct {
@@ -93,6 +101,7 @@ func TestClientKill(t *testing.T) {
 
 // A killed link comes back by a partial synchronisation.
 func TestClientKillOfReplicas(t *testing.T) {
+	t.Parallel()
 	s, r := newStage(t), redistest.NewReplication(t, 1, redistest.Options{})
 	s.host("redis-0", r.Primary, nil)
 	injector, target := s.aim(killOf(v1alpha1.ClientReplica))
@@ -108,6 +117,7 @@ func TestClientKillOfReplicas(t *testing.T) {
 }
 
 func TestClientKillRefused(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{
 		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})
 	s.host("redis-0", server, nil)
@@ -124,6 +134,7 @@ func TestClientKillRefused(t *testing.T) {
 }
 
 func TestClientKillLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
 	pod := s.host("redis-0", server, nil)
 	connections(t, server, 3, "PING")

@@ -67,6 +67,7 @@ func wantSteps(t *testing.T, err error, says string) {
 }
 
 func TestConfigThereAndBack(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -110,6 +111,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 
 // An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded undoes it.
 func TestConfigOperatorDies(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -132,6 +134,7 @@ func TestConfigOperatorDies(t *testing.T) {
 }
 
 func TestConfigRefused(t *testing.T) {
+	t.Parallel()
 	user := topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
 	for _, tc := range []struct {
 		name    string
@@ -151,6 +154,7 @@ func TestConfigRefused(t *testing.T) {
 		{"nothing", redistest.Options{}, topology.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.config.parameters"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t)
 			s.login.Username, s.login.Password = tc.login.Username, tc.login.Password
 			s.host("redis-0", redistest.NewServer(t, tc.options), nil)
@@ -161,6 +165,7 @@ func TestConfigRefused(t *testing.T) {
 		})
 	}
 	t.Run("eviction allowed", func(t *testing.T) {
+		t.Parallel()
 		s := newStage(t)
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}})
 		s.host("redis-0", server, nil)
@@ -172,6 +177,7 @@ func TestConfigRefused(t *testing.T) {
 
 // A value that the server does not take is told in its words, and nothing of the others is changed.
 func TestConfigBadValue(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes"}})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -187,6 +193,7 @@ func TestConfigBadValue(t *testing.T) {
 // Everybody else is refused while it lasts: the connection that was open before undoes it. An operator that has restarted has none, and gets in
 // as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -223,7 +230,7 @@ func doAt(t *testing.T, s *stage, server *redistest.Server, words ...any) any {
 
 // Sentinel rewrites the file of the primary that it demotes, with the fault's values in it.
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	sentinel := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
 	s := newStage(t)
 	s.host("redis-0", sentinel.Primary, nil)
@@ -247,6 +254,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 
 // A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to undo.
 func TestConfigServerRestarts(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -271,6 +279,7 @@ func TestConfigServerRestarts(t *testing.T) {
 // Where the file was rewritten meanwhile the next process has the fault's values, and the one after it would have them, too. The operator dies
 // after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -294,11 +303,13 @@ func TestConfigRewrittenAndRestarted(t *testing.T) {
 
 // A pod of a StatefulSet is replaced: the next one has the same volume, with the file on it.
 func TestConfigPodReplaced(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name     string
 		outlives bool
 	}{{"file on a volume", true}, {"file in the pod", false}} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			server := redistest.NewServer(t, redistest.Options{})
 			s := newStage(t)
 			mounted := func(p *corev1.Pod) {
@@ -339,6 +350,7 @@ func TestConfigPodReplaced(t *testing.T) {
 
 // What another pod came up with, and is neither the old value nor the fault's, is its own.
 func TestConfigReplacementsOwnValue(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newStage(t)
 	mounted := func(p *corev1.Pod) {
@@ -360,6 +372,7 @@ func TestConfigReplacementsOwnValue(t *testing.T) {
 
 // Data is durable again only when the append-only file has been written anew.
 func TestConfigAppendOnly(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "rdb-key-save-delay 2000"}})
 	s := newStage(t)
 	s.host("redis-0", server, nil)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestFailoverInReplication(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 3, ctl("+client|list +failover +replicaof"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
 	for _, tc := range []struct {
@@ -55,7 +56,7 @@ func TestFailoverInReplication(t *testing.T) {
 }
 
 func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 3, redistest.Options{})
 	s := newFailoverStage(t, fixture.Servers())
 	for lives := 1; ; lives++ {
@@ -82,7 +83,7 @@ func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
 
 // A replica that hangs: Redis takes the failover back after TIMEOUT, and there is no second.
 func TestFailoverToAHangingReplica(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, redistest.Options{})
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -115,6 +116,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 
 // Revert aborts what is under way: writes go on.
 func TestFailoverInReplicationIsTakenBack(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, redistest.Options{})
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -139,6 +141,7 @@ func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 
 // A server that took the target's place was never meant.
 func TestFailoverOfAnotherProcess(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, redistest.Options{})
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -161,6 +164,7 @@ func TestFailoverOfAnotherProcess(t *testing.T) {
 }
 
 func TestFailoverWithoutReplica(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	s := newFailoverStage(t, []*redistest.Server{server})
 	_, err := s.prepare(failingOver("", ""), server)
@@ -171,6 +175,7 @@ func TestFailoverWithoutReplica(t *testing.T) {
 
 // A user that may not fail over is told the rule before anything is broken.
 func TestFailoverWithoutRights(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, ctl("+client|list"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
 	_, err := s.prepare(failingOver("", ""), fixture.Primary)

@@ -107,6 +107,7 @@ type failoverStage struct {
 	atSentinel topology.Login
 	master     string
 	pods       map[string]string // by address
+	ahead      time.Duration     // how much later than it is injectors take it to be
 }
 
 func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...string) *failoverStage {
@@ -181,6 +182,10 @@ func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) Injector {
 	injector, err := For(spec, s.around())
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if f, is := injector.(failover); is {
+		f.now = func() time.Time { return time.Now().Add(s.ahead) }
+		return f
 	}
 	return injector
 }

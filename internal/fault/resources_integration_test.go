@@ -102,7 +102,7 @@ func (a *apiServer) resources(cpu string) Injector {
 
 // A real API server takes the resize and its way back, and its word is what Preflight passes on.
 func TestResourcesAPIServer(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	a := newAPIServer(t)
 	ctx := t.Context()
 	t.Run("there and back", func(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -30,9 +29,12 @@ const (
 // CRDs are the files of Chaos Mesh's own CRDs, from its Go module at the version that hack/chaosmesh names.
 func CRDs(t testing.TB) []string {
 	t.Helper()
-	_, here, _, _ := runtime.Caller(0)
+	ours, err := exec.Command("go", "env", "GOMOD").Output() // a test runs in its package's folder
+	if err != nil {
+		t.Fatalf("where go.mod is: %v", err)
+	}
 	command := exec.Command("go", "mod", "download", "-json", "github.com/chaos-mesh/chaos-mesh")
-	command.Dir = filepath.Join(filepath.Dir(here), "../../hack/chaosmesh")
+	command.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(ours))), "hack/chaosmesh")
 	text, err := command.Output()
 	var module struct{ Dir string }
 	if err == nil {
