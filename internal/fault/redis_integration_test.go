@@ -147,8 +147,8 @@ func TestCrashRefused(t *testing.T) {
 
 func TestSegfaultRealServer(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
-	around, target := inPod(t, server, topology.Login{Timeout: 2 * time.Second})
+	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}}) // it may take seconds
+	around, target := inPod(t, server, topology.Login{Timeout: 30 * time.Second})
 	if err := crash(t, around, v1alpha1.CrashSegfault).Inject(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}

@@ -148,7 +148,10 @@ func (w *workload) settle() {
 // start runs the server of a pod by the words of its container.
 func (w *workload) start(pod *corev1.Pod) (stop func(), err error) {
 	container := containerIn(&pod.Spec, "redis")
-	arguments := slices.Concat(container.Command, container.Args)[1:]
+	var arguments []string
+	if container.Command[0] == "redis-server" { // not of a script
+		arguments = slices.Concat(container.Command, container.Args)[1:]
+	}
 	if cluster.Ordinal(pod) > 0 {
 		arguments = append(arguments, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
 	}
@@ -322,6 +325,14 @@ func TestIOThreadsOperatorDies(t *testing.T) {
 	}
 }
 
+func notReady(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			pod.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+}
+
 // A roll that is stopped halfway is rolled back; a pod that does not come up does not hold that up.
 func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	t.Parallel()
@@ -334,7 +345,7 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	}
 	pod, err := w.podNamed(t.Context(), "redis-1")
 	must(t, err)
-	w.update(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+	w.update(pod, notReady)
 	wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "pod redis-1 is not ready")
 	w.revert(targets, spec)
 	if want := []string{"redis-1", "redis-1"}; !slices.Equal(w.rolled, want) {
@@ -402,7 +413,7 @@ func TestIOThreadsRollRefused(t *testing.T) {
 		{"a pod that is not ready", nil, func(w *workload) {
 			pod, err := w.podNamed(w.t.Context(), "redis-0")
 			must(w.t, err)
-			w.update(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+			w.update(pod, notReady)
 		}, v1alpha1.ReasonInjectionFailed, "pod redis-0 is not ready"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
