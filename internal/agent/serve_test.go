@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -21,18 +22,19 @@ import (
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
+	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
 const step = 5 * time.Millisecond
 
 // wire is a client of one agent.
 type wire struct {
-	t      *testing.T
-	base   string
-	token  string
-	client *http.Client
-	agent  *agenttest.Agent
-	runner *agenttest.Runner
+	t       *testing.T
+	network *memnet.Network
+	base    string
+	token   string
+	client  *http.Client
+	agent   *agenttest.Agent
 }
 
 func serve(t *testing.T, runner *agenttest.Runner, change func(*agent.Config)) *wire {
@@ -46,14 +48,15 @@ func serve(t *testing.T, runner *agenttest.Runner, change func(*agent.Config)) *
 	if change != nil {
 		change(&config)
 	}
-	a := agenttest.Serve(t, "127.0.0.1", credentials, config)
+	network := memnet.New()
+	a := agenttest.Serve(t, network, "pod", credentials, config)
 	secure, err := agent.ClientTLS(credentials.CertificatePEM)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport := &http.Transport{TLSClientConfig: secure}
+	transport := &http.Transport{DialContext: network.Dial, TLSClientConfig: secure}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &wire{t, "https://" + a.Address, credentials.Token, &http.Client{Transport: transport, Timeout: 10 * time.Second}, a, runner}
+	return &wire{t, network, "https://" + a.Address, credentials.Token, &http.Client{Transport: transport, Timeout: 10 * time.Second}, a}
 }
 
 func (w *wire) do(method, path, body string) (int, []byte, http.Header) {
@@ -102,16 +105,9 @@ func (w *wire) until(state agent.State) agent.Status {
 // start starts the load soon, and returns the instant.
 func (w *wire) start() int64 {
 	w.t.Helper()
-	for end := time.Now().Add(10 * time.Second); ; {
-		at := w.until(agent.Ready).Now + int64(30*time.Millisecond)
-		code, text, _ := w.do("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, at))
-		switch {
-		case code == 204:
-			return at
-		case code != 409 || time.Now().After(end): // 409: a busy machine was later than the instant
-			w.t.Fatalf("start: %d %s", code, text)
-		}
-	}
+	at := w.until(agent.Ready).Now + int64(30*time.Millisecond)
+	w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, at), 204)
+	return at
 }
 
 func (w *wire) want(method, path, body string, code int) string {
@@ -144,134 +140,144 @@ func (w *wire) pull(query string) ([]sample.Interval, http.Header) {
 
 // served waits for the end of Serve.
 func (w *wire) served() error {
-	w.t.Helper()
-	select {
-	case <-w.agent.Done:
-		return w.agent.Err
-	case <-time.After(10 * time.Second):
-		w.t.Fatal("Serve did not return")
-		return nil
-	}
+	<-w.agent.Done
+	return w.agent.Err
 }
 
 func TestWholeLife(t *testing.T) {
-	w := serve(t, &agenttest.Runner{Intervals: 40, Preparing: 500 * time.Millisecond}, nil)
-	if s := w.status(); s.State != agent.Preparing || s.Message != "prefilled 50 %" || s.Run != "run" || s.Instance == "" {
-		t.Errorf("while preparing: %+v", s)
-	}
-	w.want("POST", agent.PathStart, `{"at":99999999999999}`, 409)
-	w.want("POST", agent.PathRelease, "", 409)
-	at := w.start()
-
-	// A pull waits for the first interval, and no longer.
-	begin := time.Now()
-	first, header := w.pull("after=0&wait=5s")
-	if len(first) == 0 || time.Since(begin) > 2*time.Second || header.Get(agent.HeaderState) != string(agent.Running) {
-		t.Errorf("first pull: %d intervals after %v, headers %v", len(first), time.Since(begin), header)
-	}
-	s := w.until(agent.Finished)
-	if s.StartAt != at || s.StartedAt < at || s.StartedAt > at+int64(time.Second) || s.LastSeq != 40 || s.Lost != 0 {
-		t.Errorf("finished: %+v, start was %d", s, at)
-	}
-	if s.Server == nil || s.Server.Version != "7.0.15" {
-		t.Errorf("server: %+v", s.Server)
-	}
-	all, _ := w.pull("after=0")
-	if len(all) != 40 {
-		t.Fatalf("%d intervals", len(all))
-	}
-	for i := range all {
-		if diff := cmp.Diff(agenttest.Interval(0, int64(i), 2, step), all[i]); diff != "" {
-			t.Errorf("interval %d (-want +got)\n%s", i, diff)
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{Intervals: 40, Preparing: 500 * time.Millisecond}, nil)
+		if s := w.status(); s.State != agent.Preparing || s.Message != "prefilled 50 %" || s.Run != "run" || s.Instance == "" {
+			t.Errorf("while preparing: %+v", s)
 		}
-	}
-	if rest, _ := w.pull("after=30&ack=20"); len(rest) != 10 || rest[0].Index != 30 {
-		t.Errorf("after 30: %d intervals", len(rest))
-	}
-	if rest, _ := w.pull("after=0"); len(rest) != 20 || rest[0].Index != 20 {
-		t.Errorf("after the acknowledgement of 20: %d intervals", len(rest))
-	}
-	w.want("POST", agent.PathRelease, "", 204)
-	if err := w.served(); err != nil {
-		t.Errorf("Serve: %v", err)
-	}
+		w.want("POST", agent.PathStart, `{"at":99999999999999}`, 409)
+		w.want("POST", agent.PathRelease, "", 409)
+		at := w.start()
+
+		// A pull waits for the first interval, and no longer.
+		begin := time.Now()
+		first, header := w.pull("after=0&wait=5s")
+		if len(first) != 1 || time.Since(begin) != 30*time.Millisecond+step || header.Get(agent.HeaderState) != string(agent.Running) {
+			t.Errorf("first pull: %d intervals after %v, headers %v", len(first), time.Since(begin), header)
+		}
+		s := w.until(agent.Finished)
+		if s.StartAt != at || s.StartedAt != at || s.LastSeq != 40 || s.Lost != 0 {
+			t.Errorf("finished: %+v, start was %d", s, at)
+		}
+		if s.Server == nil || s.Server.Version != "7.0.15" {
+			t.Errorf("server: %+v", s.Server)
+		}
+		all, _ := w.pull("after=0")
+		if len(all) != 40 {
+			t.Fatalf("%d intervals", len(all))
+		}
+		for i := range all {
+			if diff := cmp.Diff(agenttest.Interval(0, int64(i), 2, step), all[i]); diff != "" {
+				t.Errorf("interval %d (-want +got)\n%s", i, diff)
+			}
+		}
+		if rest, _ := w.pull("after=30&ack=20"); len(rest) != 10 || rest[0].Index != 30 {
+			t.Errorf("after 30: %d intervals", len(rest))
+		}
+		if rest, _ := w.pull("after=0"); len(rest) != 20 || rest[0].Index != 20 {
+			t.Errorf("after the acknowledgement of 20: %d intervals", len(rest))
+		}
+		w.want("POST", agent.PathRelease, "", 204)
+		if err := w.served(); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
 }
 
 func TestStartIsTakenOnce(t *testing.T) {
-	w := serve(t, &agenttest.Runner{Intervals: 1}, nil)
-	s := w.until(agent.Ready)
-	later := s.Now + int64(time.Hour)
-	w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d,"instance":"another"}`, later), 409)
-	w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, s.Now), 409) // has passed
-	w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d,"instance":%q}`, later, s.Instance), 204)
-	w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, later), 204)
-	w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, later+1), 409)
-	if s := w.status(); s.State != agent.Running || s.StartAt != later || s.StartedAt != 0 {
-		t.Errorf("%+v", s)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{Intervals: 1}, nil)
+		time.Sleep(time.Second) // the pod's clock is past zero, which is no instant to start at
+		s := w.until(agent.Ready)
+		later := s.Now + int64(time.Hour)
+		w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d,"instance":"another"}`, later), 409)
+		w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, s.Now), 409) // has passed
+		w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d,"instance":%q}`, later, s.Instance), 204)
+		w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, later), 204)
+		w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d}`, later+1), 409)
+		if s := w.status(); s.State != agent.Running || s.StartAt != later || s.StartedAt != 0 {
+			t.Errorf("%+v", s)
+		}
+	})
 }
 
 func TestBadRequests(t *testing.T) {
-	w := serve(t, &agenttest.Runner{}, nil)
-	s := w.until(agent.Ready)
-	for _, c := range []struct {
-		method, path, body string
-		code               int
-	}{
-		{"GET", "/v1/intervals?after=x", "", 400},
-		{"GET", "/v1/intervals?after=-1", "", 400},
-		{"GET", "/v1/intervals?wait=soon", "", 400},
-		{"GET", "/v1/intervals?wait=-1s", "", 400},
-		{"GET", "/v1/intervals?after=1&ack=2", "", 400},
-		{"GET", "/v1/intervals?after=1", "", 409},
-		{"GET", "/v1/intervals?instance=another", "", 409},
-		{"GET", "/v1/intervals?instance=" + s.Instance, "", 200},
-		{"POST", "/v1/start", "{", 400},
-		{"POST", "/v1/start", `{"at":0}`, 400},
-		{"POST", "/v1/start", `{"at":1,"more":1}`, 400},
-		{"POST", "/v1/start", `{"instance":"` + strings.Repeat("x", 8<<10) + `","at":1}`, 400},
-		{"POST", "/v1/status", "", 405},
-		{"GET", "/v1/nothing", "", 404},
-	} {
-		w.want(c.method, c.path, c.body, c.code)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{}, nil)
+		s := w.until(agent.Ready)
+		for _, c := range []struct {
+			method, path, body string
+			code               int
+		}{
+			{"GET", "/v1/intervals?after=x", "", 400},
+			{"GET", "/v1/intervals?after=-1", "", 400},
+			{"GET", "/v1/intervals?wait=soon", "", 400},
+			{"GET", "/v1/intervals?wait=-1s", "", 400},
+			{"GET", "/v1/intervals?after=1&ack=2", "", 400},
+			{"GET", "/v1/intervals?after=1", "", 409},
+			{"GET", "/v1/intervals?instance=another", "", 409},
+			{"GET", "/v1/intervals?instance=" + s.Instance, "", 200},
+			{"POST", "/v1/start", "{", 400},
+			{"POST", "/v1/start", `{"at":0}`, 400},
+			{"POST", "/v1/start", `{"at":1,"more":1}`, 400},
+			{"POST", "/v1/start", `{"instance":"` + strings.Repeat("x", 8<<10) + `","at":1}`, 400},
+			{"POST", "/v1/status", "", 405},
+			{"GET", "/v1/nothing", "", 404},
+		} {
+			w.want(c.method, c.path, c.body, c.code)
+		}
+	})
 }
 
 func TestOnlyTheTokenOpens(t *testing.T) {
-	w := serve(t, &agenttest.Runner{}, nil)
-	for _, header := range []string{"", "Bearer", "Bearer ", "Bearer x", w.token, "Basic " + w.token, "bearer " + w.token + "x", "Bearer " + w.token[:10]} {
-		for _, path := range []string{agent.PathStatus, agent.PathStop, "/nothing"} {
-			request, err := http.NewRequest("POST", w.base+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if header != "" {
-				request.Header.Set("Authorization", header)
-			}
-			response, err := w.client.Do(request)
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(response.Body)
-			response.Body.Close()
-			if response.StatusCode != 401 || len(body) != 0 || err != nil {
-				t.Errorf("%q at %s: %d %q %v", header, path, response.StatusCode, body, err)
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{}, nil)
+		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer x", w.token, "Basic " + w.token, "bearer " + w.token + "x", "Bearer " + w.token[:10]} {
+			for _, path := range []string{agent.PathStatus, agent.PathStop, "/nothing"} {
+				request, err := http.NewRequest("POST", w.base+path, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if header != "" {
+					request.Header.Set("Authorization", header)
+				}
+				response, err := w.client.Do(request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				body, err := io.ReadAll(response.Body)
+				response.Body.Close()
+				if response.StatusCode != 401 || len(body) != 0 || err != nil {
+					t.Errorf("%q at %s: %d %q %v", header, path, response.StatusCode, body, err)
+				}
 			}
 		}
-	}
-	if s := w.until(agent.Ready); s.State.Ended() {
-		t.Errorf("a stop without the token was obeyed: %+v", s)
-	}
+		if s := w.until(agent.Ready); s.State.Ended() {
+			t.Errorf("a stop without the token was obeyed: %+v", s)
+		}
+	})
 }
 
 func TestTLS13Only(t *testing.T) {
-	w := serve(t, &agenttest.Runner{}, nil)
-	config := w.client.Transport.(*http.Transport).TLSClientConfig.Clone()
-	config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
-	if c, err := tls.Dial("tcp", w.agent.Address, config); err == nil {
-		c.Close()
-		t.Error("TLS 1.2 was accepted")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{}, nil)
+		config := w.client.Transport.(*http.Transport).TLSClientConfig.Clone()
+		config.MinVersion, config.MaxVersion = tls.VersionTLS12, tls.VersionTLS12
+		plain, err := w.network.Dial(t.Context(), "tcp", w.agent.Address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := tls.Client(plain, config)
+		defer c.Close()
+		if err := c.Handshake(); err == nil || !strings.Contains(err.Error(), "protocol version") {
+			t.Errorf("TLS 1.2: %v", err)
+		}
+	})
 }
 
 func TestFailuresAreKeptForReading(t *testing.T) {
@@ -289,27 +295,29 @@ func TestFailuresAreKeptForReading(t *testing.T) {
 		"foreign end": {&agenttest.Runner{Intervals: 10, FailAfter: 1, RunErr: context.Canceled}, true, "Other", "context canceled", 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := serve(t, c.runner, nil)
-			if c.start {
-				w.start()
-			}
-			s := w.until(agent.Failed)
-			if s.Reason != c.reason || s.Message != c.message {
-				t.Errorf("failed as %q %q", s.Reason, s.Message)
-			}
-			if got, _ := w.pull("after=0"); len(got) != c.intervals {
-				t.Errorf("%d intervals, want %d", len(got), c.intervals)
-			}
-			select {
-			case <-w.agent.Done:
-				t.Fatal("left before the release")
-			default:
-			}
-			w.want("POST", agent.PathRelease, "", 204)
-			err := w.served()
-			if e, ok := errors.AsType[*load.Error](err); !ok || string(e.Reason) != c.reason {
-				t.Errorf("Serve: %v", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				w := serve(t, c.runner, nil)
+				if c.start {
+					w.start()
+				}
+				s := w.until(agent.Failed)
+				if s.Reason != c.reason || s.Message != c.message {
+					t.Errorf("failed as %q %q", s.Reason, s.Message)
+				}
+				if got, _ := w.pull("after=0"); len(got) != c.intervals {
+					t.Errorf("%d intervals, want %d", len(got), c.intervals)
+				}
+				select {
+				case <-w.agent.Done:
+					t.Fatal("left before the release")
+				default:
+				}
+				w.want("POST", agent.PathRelease, "", 204)
+				err := w.served()
+				if e, ok := errors.AsType[*load.Error](err); !ok || string(e.Reason) != c.reason {
+					t.Errorf("Serve: %v", err)
+				}
+			})
 		})
 	}
 }
@@ -317,80 +325,90 @@ func TestFailuresAreKeptForReading(t *testing.T) {
 func TestStopKeepsTheRecord(t *testing.T) {
 	for _, when := range []agent.State{agent.Preparing, agent.Ready, agent.Running} {
 		t.Run(string(when), func(t *testing.T) {
-			runner := &agenttest.Runner{Intervals: 1e6}
-			if when == agent.Preparing {
-				runner.Preparing = time.Hour
-			}
-			w := serve(t, runner, nil)
-			if when == agent.Running {
-				w.start()
-				w.pull("after=0&wait=5s")
-			} else {
-				w.until(when)
-			}
-			w.want("POST", agent.PathStop, "", 204)
-			s := w.until(agent.Finished)
-			got, _ := w.pull("after=0")
-			if s.Message != "stopped" || uint64(len(got)) != s.LastSeq || (when == agent.Running) != (len(got) > 0) {
-				t.Errorf("%+v, pulled %d", s, len(got))
-			}
-			w.want("POST", agent.PathStop, "", 204)
-			w.want("POST", agent.PathRelease, "", 204)
-			if err := w.served(); err != nil {
-				t.Errorf("Serve: %v", err)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				runner := &agenttest.Runner{Intervals: 1e6}
+				if when == agent.Preparing {
+					runner.Preparing = time.Hour
+				}
+				w := serve(t, runner, nil)
+				if when == agent.Running {
+					w.start()
+					w.pull("after=0&wait=5s")
+				} else {
+					w.until(when)
+				}
+				w.want("POST", agent.PathStop, "", 204)
+				s := w.until(agent.Finished)
+				got, _ := w.pull("after=0")
+				if s.Message != "stopped" || uint64(len(got)) != s.LastSeq || (when == agent.Running) != (len(got) > 0) {
+					t.Errorf("%+v, pulled %d", s, len(got))
+				}
+				w.want("POST", agent.PathStop, "", 204)
+				w.want("POST", agent.PathRelease, "", 204)
+				if err := w.served(); err != nil {
+					t.Errorf("Serve: %v", err)
+				}
+			})
 		})
 	}
 }
 
 func TestTerminationLeavesTimeToPull(t *testing.T) {
-	w := serve(t, &agenttest.Runner{Intervals: 1e6}, func(c *agent.Config) { c.Drain = 2 * time.Second })
-	w.start()
-	w.pull("after=0&wait=5s")
-	w.agent.Terminate()
-	s := w.until(agent.Failed)
-	if got, _ := w.pull("after=0"); s.Reason != agent.ReasonTerminated || uint64(len(got)) != s.LastSeq || len(got) == 0 {
-		t.Errorf("%+v, pulled %d", s, len(got))
-	}
-	begin := time.Now()
-	err := w.served()
-	if e, ok := errors.AsType[*load.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(begin) > 6*time.Second {
-		t.Errorf("Serve: %v after %v", err, time.Since(begin))
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{Intervals: 1e6}, func(c *agent.Config) { c.Drain = 2 * time.Second })
+		w.start()
+		w.pull("after=0&wait=5s")
+		terminated := time.Now()
+		w.agent.Terminate()
+		s := w.until(agent.Failed)
+		if got, _ := w.pull("after=0"); s.Reason != agent.ReasonTerminated || uint64(len(got)) != s.LastSeq || len(got) == 0 {
+			t.Errorf("%+v, pulled %d", s, len(got))
+		}
+		err := w.served()
+		if e, ok := errors.AsType[*load.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(terminated) != 2*time.Second {
+			t.Errorf("Serve: %v after %v", err, time.Since(terminated))
+		}
+	})
 }
 
 func TestLingerEnds(t *testing.T) {
-	quick := func(c *agent.Config) { c.Linger = 50 * time.Millisecond }
-	finished := serve(t, &agenttest.Runner{Intervals: 1}, quick)
-	finished.start()
-	if err := finished.served(); !errors.Is(err, agent.ErrNotReleased) {
-		t.Errorf("finished: %v", err)
-	}
-	failed := serve(t, &agenttest.Runner{PrepareErr: &load.Error{Reason: load.TLSFailed, Message: "no"}}, quick)
-	if e, ok := errors.AsType[*load.Error](failed.served()); !ok || e.Reason != load.TLSFailed {
-		t.Errorf("failed: %v", failed.agent.Err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		quick := func(c *agent.Config) { c.Linger = 50 * time.Millisecond }
+		finished := serve(t, &agenttest.Runner{Intervals: 1}, quick)
+		finished.start()
+		if err := finished.served(); !errors.Is(err, agent.ErrNotReleased) {
+			t.Errorf("finished: %v", err)
+		}
+		failed := serve(t, &agenttest.Runner{PrepareErr: &load.Error{Reason: load.TLSFailed, Message: "no"}}, quick)
+		if e, ok := errors.AsType[*load.Error](failed.served()); !ok || e.Reason != load.TLSFailed {
+			t.Errorf("failed: %v", failed.agent.Err)
+		}
+	})
 }
 
 func TestRecordBeyondItsLimitIsCountedAsLost(t *testing.T) {
-	one := agenttest.Interval(0, 0, 2, step)
-	limit := 10 * len(sample.AppendInterval(nil, &one))
-	w := serve(t, &agenttest.Runner{Intervals: 60}, func(c *agent.Config) { c.MaxBuffered = limit })
-	w.start()
-	s := w.until(agent.Finished)
-	got, header := w.pull("after=0")
-	if s.Lost == 0 || s.Lost+uint64(len(got)) != 60 || got[len(got)-1].Index != 59 || header.Get(agent.HeaderLost) != fmt.Sprint(s.Lost) {
-		t.Errorf("lost %d, kept %d, headers %v", s.Lost, len(got), header)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		one := agenttest.Interval(0, 0, 2, step)
+		limit := 10 * len(sample.AppendInterval(nil, &one))
+		w := serve(t, &agenttest.Runner{Intervals: 60}, func(c *agent.Config) { c.MaxBuffered = limit })
+		w.start()
+		s := w.until(agent.Finished)
+		got, header := w.pull("after=0")
+		if s.Lost == 0 || s.Lost+uint64(len(got)) != 60 || got[len(got)-1].Index != 59 || header.Get(agent.HeaderLost) != fmt.Sprint(s.Lost) {
+			t.Errorf("lost %d, kept %d, headers %v", s.Lost, len(got), header)
+		}
+	})
 }
 
 func TestNothingSecretIsSaid(t *testing.T) {
-	w := serve(t, &agenttest.Runner{}, nil)
-	w.until(agent.Ready)
-	_, data, header := w.do("GET", agent.PathStatus, "")
-	if bytes.Contains(data, []byte(w.token)) || header.Get("Server") != "" {
-		t.Errorf("status %s, headers %v", data, header)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{}, nil)
+		w.until(agent.Ready)
+		_, data, header := w.do("GET", agent.PathStatus, "")
+		if bytes.Contains(data, []byte(w.token)) || header.Get("Server") != "" {
+			t.Errorf("status %s, headers %v", data, header)
+		}
+	})
 }
 
 // The ledger is read back after the load, with the record to be pulled meanwhile, and its result stands in the last status.
@@ -408,35 +426,39 @@ func TestVerifies(t *testing.T) {
 		"takes an age": {&load.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &ledger.Result{Unread: "it took longer than 50ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			runner := &agenttest.Runner{Intervals: 3, Ledger: c.result, VerifyErr: c.err, Verifying: 20 * time.Millisecond}
-			w := serve(t, runner, func(cfg *agent.Config) {
-				cfg.Plan.Verify = c.plan
-				if name == "takes an age" {
-					runner.Verifying, cfg.VerifyLimit = time.Minute, 50*time.Millisecond
+			synctest.Test(t, func(t *testing.T) {
+				runner := &agenttest.Runner{Intervals: 3, Ledger: c.result, VerifyErr: c.err, Verifying: 20 * time.Millisecond}
+				w := serve(t, runner, func(cfg *agent.Config) {
+					cfg.Plan.Verify = c.plan
+					if name == "takes an age" {
+						runner.Verifying, cfg.VerifyLimit = time.Minute, 50*time.Millisecond
+					}
+				})
+				w.start()
+				status := w.until(agent.Finished)
+				if diff := cmp.Diff(c.want, status.Ledger); diff != "" || status.Reason != "" || status.LastSeq != 3 {
+					t.Errorf("%+v\n%s", status, diff)
 				}
 			})
-			w.start()
-			status := w.until(agent.Finished)
-			if diff := cmp.Diff(c.want, status.Ledger); diff != "" || status.Reason != "" || status.LastSeq != 3 {
-				t.Errorf("%+v\n%s", status, diff)
-			}
 		})
 	}
 }
 
 // A stop ends the reading, and what was measured stands.
 func TestStopWhileVerifying(t *testing.T) {
-	w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) { cfg.Plan.Verify = &load.Verify{Share: 0.01} })
-	w.start()
-	if status := w.until(agent.Verifying); status.Ledger != nil || status.LastSeq != 3 {
-		t.Errorf("%+v", status)
-	}
-	w.want("POST", agent.PathRelease, "", 409)
-	if intervals, header := w.pull("after=0"); len(intervals) != 3 || header.Get(agent.HeaderState) != string(agent.Verifying) {
-		t.Errorf("%d intervals, state %s", len(intervals), header.Get(agent.HeaderState))
-	}
-	w.want("POST", agent.PathStop, "", 204)
-	if status := w.until(agent.Finished); status.Ledger == nil || !strings.Contains(status.Ledger.Unread, "stopped") || status.Message == "" {
-		t.Errorf("%+v", status)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) { cfg.Plan.Verify = &load.Verify{Share: 0.01} })
+		w.start()
+		if status := w.until(agent.Verifying); status.Ledger != nil || status.LastSeq != 3 {
+			t.Errorf("%+v", status)
+		}
+		w.want("POST", agent.PathRelease, "", 409)
+		if intervals, header := w.pull("after=0"); len(intervals) != 3 || header.Get(agent.HeaderState) != string(agent.Verifying) {
+			t.Errorf("%d intervals, state %s", len(intervals), header.Get(agent.HeaderState))
+		}
+		w.want("POST", agent.PathStop, "", 204)
+		if status := w.until(agent.Finished); status.Ledger == nil || !strings.Contains(status.Ledger.Unread, "stopped") || status.Message == "" {
+			t.Errorf("%+v", status)
+		}
+	})
 }

@@ -3,6 +3,7 @@ package collect_test
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,47 +30,53 @@ func verifying(t *testing.T) *world {
 var merged = &ledger.Result{Acked: 20, Lost: 1, FirstLost: 7, LastLost: 9}
 
 func TestLedgersAreMerged(t *testing.T) {
-	w := verifying(t)
-	s := w.open()
-	w.start(s)
-	st := w.until(s, "verifying", func(st collect.Status) bool { return st.Verifying > 0 })
-	if st.Finished || st.Ledger != nil {
-		t.Errorf("%+v", st)
-	}
-	st = w.until(s, "finished", finished)
-	if diff := cmp.Diff(merged, st.Ledger); diff != "" {
-		t.Error(diff)
-	}
-	w.expect(s, 20, 20)
+	synctest.Test(t, func(t *testing.T) {
+		w := verifying(t)
+		s := w.open()
+		w.start(s)
+		st := w.until(s, "verifying", func(st collect.Status) bool { return st.Verifying > 0 })
+		if st.Finished || st.Ledger != nil {
+			t.Errorf("%+v", st)
+		}
+		st = w.until(s, "finished", finished)
+		if diff := cmp.Diff(merged, st.Ledger); diff != "" {
+			t.Error(diff)
+		}
+		w.expect(s, 20, 20)
+	})
 }
 
 // A session that is opened after the record was complete asks for the ledgers again: the checkpoint does not hold them.
 func TestLedgersAfterARestart(t *testing.T) {
-	w := verifying(t)
-	s := w.open()
-	at := w.start(s)
-	w.until(s, "finished", finished)
-	w.until(s, "stored", func(st collect.Status) bool { return st.Pods[0].Acked == 20 && st.Pods[1].Acked == 20 })
-	s.Close()
+	synctest.Test(t, func(t *testing.T) {
+		w := verifying(t)
+		s := w.open()
+		at := w.start(s)
+		w.until(s, "finished", finished)
+		w.until(s, "stored", func(st collect.Status) bool { return st.Pods[0].Acked == 20 && st.Pods[1].Acked == 20 })
+		s.Close()
 
-	again := w.open()
-	if err := again.Resume(t.Context(), at); err != nil {
-		t.Fatal(err)
-	}
-	st := w.until(again, "finished", finished)
-	if diff := cmp.Diff(merged, st.Ledger); diff != "" {
-		t.Error(diff)
-	}
+		again := w.open()
+		if err := again.Resume(t.Context(), at); err != nil {
+			t.Fatal(err)
+		}
+		st := w.until(again, "finished", finished)
+		if diff := cmp.Diff(merged, st.Ledger); diff != "" {
+			t.Error(diff)
+		}
+	})
 }
 
 func TestLedgerOfALostPod(t *testing.T) {
-	w := verifying(t)
-	s := w.open()
-	w.start(s)
-	w.until(s, "verifying", func(st collect.Status) bool { return st.Pods[1].State == agent.Verifying })
-	s.Lose(1)
-	st := w.until(s, "finished", finished)
-	if st.Ledger == nil || st.Ledger.Acked != 10 || !strings.Contains(st.Ledger.Unread, "1 of 2 load pods") {
-		t.Errorf("%+v", st.Ledger)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		w := verifying(t)
+		s := w.open()
+		w.start(s)
+		w.until(s, "verifying", func(st collect.Status) bool { return st.Pods[1].State == agent.Verifying })
+		s.Lose(1)
+		st := w.until(s, "finished", finished)
+		if st.Ledger == nil || st.Ledger.Acked != 10 || !strings.Contains(st.Ledger.Unread, "1 of 2 load pods") {
+			t.Errorf("%+v", st.Ledger)
+		}
+	})
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
+	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
 const step = 5 * time.Millisecond
@@ -62,22 +63,23 @@ func (m *memory) fail(err error) {
 // world is a run: agents and what a session needs to collect from them.
 type world struct {
 	t       *testing.T
+	network *memnet.Network
 	config  collect.Config
 	store   *memory
 	agents  []*agenttest.Agent
 	runners []*agenttest.Runner
 }
 
-// newWorld serves agents with scripted loads. Their clocks began at different times.
+// newWorld serves agents with scripted loads, in memory. Their clocks began at different times.
 func newWorld(t *testing.T, pods int, intervals int64, change func(pod int, runner *agenttest.Runner, config *agent.Config)) *world {
 	t.Helper()
 	credentials, err := agent.NewCredentials()
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := &memory{}
-	w := &world{t: t, store: store, config: collect.Config{
-		Run: "run", Step: step, Ops: ops, Pods: pods, Credentials: credentials, Store: store,
+	store, network := &memory{}, memnet.New()
+	w := &world{t: t, store: store, network: network, config: collect.Config{
+		Run: "run", Step: step, Ops: ops, Pods: pods, Credentials: credentials, Store: store, Dial: network.Dial,
 		PollEvery: 10 * time.Millisecond, PullEvery: 15 * time.Millisecond, StatusEvery: 50 * time.Millisecond,
 		CheckpointEvery: 30 * time.Millisecond, Logger: slog.New(slog.DiscardHandler),
 	}}
@@ -102,7 +104,7 @@ func (w *world) serve(i int, config agent.Config) {
 		plan.Verify = config.Plan.Verify
 	}
 	config.Plan, config.Pod, config.Runner = plan, i, w.runners[i]
-	w.agents[i] = agenttest.Serve(w.t, fmt.Sprintf("127.0.0.%d", i+2), w.config.Credentials, config)
+	w.agents[i] = agenttest.Serve(w.t, w.network, fmt.Sprintf("pod-%d", i), w.config.Credentials, config)
 }
 
 func (w *world) pods() []collect.Pod {
@@ -151,13 +153,6 @@ func (w *world) start(s *collect.Session) time.Time {
 		w.t.Fatal(err)
 	}
 	return at
-}
-
-// lateness tells by how much a timer of the test's own that was to come at an instant was late: so may the start of a pod be.
-func lateness(at time.Time) <-chan time.Duration {
-	late := make(chan time.Duration, 1)
-	time.AfterFunc(time.Until(at), func() { late <- time.Since(at) })
-	return late
 }
 
 // expect compares a session's series with the one that uninterrupted delivery of so many intervals per pod gives.

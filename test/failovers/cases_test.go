@@ -145,7 +145,7 @@ const killedShard = 2
 
 func newSentinel(t *testing.T, down time.Duration, config ...string) *redistest.Sentinel {
 	t.Helper()
-	return redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: down, Options: redistest.Options{Config: config}})
+	return redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: down, DefaultPeriods: true, Options: redistest.Options{Config: config}})
 }
 
 func underSentinels(s *redistest.Sentinel) deployment {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
 // Agent is a served agent.
@@ -17,25 +18,43 @@ type Agent struct {
 	Err     error         // what it returned, after Done
 
 	cancel   context.CancelFunc
-	listener *listener
+	listener net.Listener
+	cut      func()
 }
 
-// Serve serves an agent on a loopback host such as 127.0.0.2 until the test ends. Credentials and listener are filled into config.
-func Serve(t testing.TB, host string, credentials agent.Credentials, config agent.Config) *Agent {
+// Serve serves an agent on a new port of a host of the network until the test ends. The credentials are filled into config.
+func Serve(t testing.TB, network *memnet.Network, host string, credentials agent.Credentials, config agent.Config) *Agent {
+	t.Helper()
+	l, err := network.Listen(host + ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	return serve(t, credentials, config, &Agent{listener: l, cut: func() { network.Cut(address) }})
+}
+
+// ServeTCP serves an agent on a port of 127.0.0.1 until the test ends.
+func ServeTCP(t testing.TB, credentials agent.Credentials, config agent.Config) *Agent {
+	t.Helper()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := &listener{Listener: tcp, open: map[net.Conn]bool{}}
+	return serve(t, credentials, config, &Agent{listener: l, cut: l.cut})
+}
+
+func serve(t testing.TB, credentials agent.Credentials, config agent.Config, a *Agent) *Agent {
 	t.Helper()
 	certificate, err := credentials.Certificate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	tcp, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a := &Agent{Address: tcp.Addr().String(), Done: make(chan struct{}), listener: &listener{Listener: tcp, open: map[net.Conn]bool{}}}
 	config.Certificate, config.Token, config.Listener = certificate, credentials.Token, a.listener
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
+	a.Address, a.Done = a.listener.Addr().String(), make(chan struct{})
 	var ctx context.Context
 	ctx, a.cancel = context.WithCancel(context.Background())
 	go func() {
@@ -51,13 +70,14 @@ func (a *Agent) Terminate() { a.cancel() }
 
 // Crash ends the agent as SIGKILL would: at once, every connection breaks. It returns when Serve has.
 func (a *Agent) Crash() {
-	a.listener.cut()
+	_ = a.listener.Close()
+	a.cut()
 	a.cancel()
 	<-a.Done
 }
 
 // Cut breaks every open connection; new ones are accepted.
-func (a *Agent) Cut() { a.listener.breakAll() }
+func (a *Agent) Cut() { a.cut() }
 
 // listener remembers its connections.
 type listener struct {
@@ -78,11 +98,6 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 func (l *listener) cut() {
-	l.Listener.Close()
-	l.breakAll()
-}
-
-func (l *listener) breakAll() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.open {

@@ -1,4 +1,4 @@
-// Package agenttest has a load without Redis, and agents on loopback addresses that run it: for tests of both sides of the wire.
+// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides of the wire.
 package agenttest
 
 import (

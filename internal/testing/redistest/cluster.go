@@ -66,7 +66,7 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 func (c *Cluster) launchNode() *Server {
 	c.t.Helper()
 	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
-		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", freePort(c.t)),
+		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
 			fmt.Sprintf("cluster-node-timeout %d", c.options.NodeTimeout.Milliseconds())}
 		if c.options.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
@@ -124,39 +124,38 @@ func (c *Cluster) Find(address string) *Server { return find(c.Servers(), addres
 // WaitHealthy waits until all running nodes say that the cluster is ok and agree on who serves which slots, and all replicas are in sync.
 func (c *Cluster) WaitHealthy() {
 	c.t.Helper()
-	Wait(c.t, "the cluster is healthy", func() error {
-		layout := ""
-		for _, s := range c.Servers() {
-			if !s.Running() {
-				continue
-			}
-			ctx := context.Background()
-			info, err := s.Client().ClusterInfo(ctx).Result()
-			if err != nil {
-				return err
-			}
-			if infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_slots_ok") != strconv.Itoa(slotCount) {
-				return fmt.Errorf("%s: state %s, %s slots ok", s.Address(), infoField(info, "cluster_state"), infoField(info, "cluster_slots_ok"))
-			}
-			text, err := s.Client().ClusterNodes(ctx).Result()
-			if err != nil {
-				return err
-			}
-			if own := layoutOf(text); layout == "" {
-				layout = own
-			} else if own != layout {
-				return fmt.Errorf("%s does not agree:\n%s\n%s", s.Address(), own, layout)
-			}
-			replication, err := s.Client().Info(ctx, "replication").Result()
-			if err != nil {
-				return err
-			}
-			if infoField(replication, "role") == "slave" && infoField(replication, "master_link_status") != "up" {
-				return fmt.Errorf("%s is not in sync", s.Address())
-			}
+	Wait(c.t, "the cluster is healthy", c.healthy)
+}
+
+func (c *Cluster) healthy() error {
+	layout := ""
+	for _, s := range c.running() {
+		ctx := context.Background()
+		info, err := s.Client().ClusterInfo(ctx).Result()
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_slots_ok") != strconv.Itoa(slotCount) {
+			return fmt.Errorf("%s: state %s, %s slots ok", s.Address(), infoField(info, "cluster_state"), infoField(info, "cluster_slots_ok"))
+		}
+		text, err := s.Client().ClusterNodes(ctx).Result()
+		if err != nil {
+			return err
+		}
+		if own := layoutOf(text); layout == "" {
+			layout = own
+		} else if own != layout {
+			return fmt.Errorf("%s does not agree:\n%s\n%s", s.Address(), own, layout)
+		}
+		replication, err := s.Client().Info(ctx, "replication").Result()
+		if err != nil {
+			return err
+		}
+		if infoField(replication, "role") == "slave" && infoField(replication, "master_link_status") != "up" {
+			return fmt.Errorf("%s is not in sync", s.Address())
+		}
+	}
+	return nil
 }
 
 // layoutOf is what all nodes must agree on: who is whose replica, and the slots.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -59,11 +60,19 @@ func (r *Replication) Find(address string) *Server { return find(r.Servers(), ad
 // WaitHealthy waits until all other running servers are replicas of primary and in sync.
 func (r *Replication) WaitHealthy(primary *Server) {
 	r.t.Helper()
+	Wait(r.t, "all follow "+primary.Address(), func() error { return r.healthy(primary) })
+}
+
+func (r *Replication) healthy(primary *Server) error {
 	for _, s := range r.Servers() {
-		if s != primary && s.Running() {
-			waitReplica(s, primary)
+		if s == primary || !s.Running() {
+			continue
+		}
+		if err := isReplica(s, primary); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // FailoverTo makes a replica the primary by FAILOVER TO and waits until it is. The other replicas are chained to it, as FAILOVER leaves them
@@ -82,25 +91,27 @@ func (r *Replication) FailoverTo(from, to *Server) {
 // waitReplica waits until s is in sync with primary, and primary says so too.
 func waitReplica(s, primary *Server) {
 	s.T.Helper()
-	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error {
-		text, err := s.Client().Info(context.Background(), "replication").Result()
-		if err != nil {
-			return err
+	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error { return isReplica(s, primary) })
+}
+
+func isReplica(s, primary *Server) error {
+	text, err := s.Client().Info(context.Background(), "replication").Result()
+	if err != nil {
+		return err
+	}
+	if infoField(text, "role") != "slave" || infoField(text, "master_port") != strconv.Itoa(primary.Port) || infoField(text, "master_link_status") != "up" {
+		return fmt.Errorf("%s: role %s of port %s, link %s", s.Address(), infoField(text, "role"), infoField(text, "master_port"), infoField(text, "master_link_status"))
+	}
+	text, err = primary.Client().Info(context.Background(), "replication").Result()
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(text) { // a new replica gets no writes before it is online
+		if strings.HasPrefix(line, "slave") && strings.Contains(line, fmt.Sprintf("port=%d,state=online", s.Port)) {
+			return nil
 		}
-		if infoField(text, "role") != "slave" || infoField(text, "master_port") != strconv.Itoa(primary.Port) || infoField(text, "master_link_status") != "up" {
-			return fmt.Errorf("role %s of port %s, link %s", infoField(text, "role"), infoField(text, "master_port"), infoField(text, "master_link_status"))
-		}
-		reply, err := primary.Client().Do(context.Background(), "role").Slice()
-		if err != nil || len(reply) < 3 {
-			return fmt.Errorf("ROLE of the primary: %v %w", reply, err)
-		}
-		for _, entry := range reply[2].([]any) {
-			if e := entry.([]any); e[1] == strconv.Itoa(s.Port) {
-				return nil
-			}
-		}
-		return fmt.Errorf("the primary does not know it: %v", reply)
-	})
+	}
+	return fmt.Errorf("%s does not have %s online", primary.Address(), s.Address())
 }
 
 func wantInfo(s *Server, field, want string) error {

@@ -3,6 +3,7 @@ package redistest
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,8 @@ type SentinelOptions struct {
 	Options                        // of the servers; TLS is the sentinels' too
 	Sentinels        int           // 0 = 3; the quorum is a majority
 	DownAfter        time.Duration // 0 = 1 s
-	FailoverTimeout  time.Duration // 0 = 10 s
+	FailoverTimeout  time.Duration // what a failover may take, and half of the time between two of them; 0 = 2 s, with DefaultPeriods 10 s
+	DefaultPeriods   bool          // leave Sentinel its own pace, for what measures it; without it sentinels notice and announce changes fast
 	SentinelPassword string        // of the sentinels' default user
 	SentinelUsers    []string      // further ACL users of the sentinels
 }
@@ -37,7 +39,10 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 		o.DownAfter = time.Second
 	}
 	if o.FailoverTimeout == 0 {
-		o.FailoverTimeout = 10 * time.Second
+		o.FailoverTimeout = 2 * time.Second
+		if o.DefaultPeriods {
+			o.FailoverTimeout = 10 * time.Second
+		}
 	}
 	s := &Sentinel{Replication: NewReplication(t, replicas, o.Options)}
 	for range o.Sentinels {
@@ -53,8 +58,22 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 			return lines
 		}))
 	}
+	for _, one := range s.Sentinels {
+		if !o.DefaultPeriods {
+			one.prepare = func() { hasten(one) }
+		}
+		one.WaitUp()
+	}
 	s.WaitSettled(replicas)
 	return s
+}
+
+// hasten shortens the periods of a sentinel: of INFO (10 s), of its announcements (2 s; a primary that was replaced is demoted after four of them),
+// of asking the others whether they miss the primary, too (1 s). A sentinel that was not scheduled for two seconds must not go into TILT.
+// A replica is promoted only on an INFO that is younger than three periods, so INFO must not be too fast for a busy machine.
+func hasten(one *Server) {
+	one.T.Helper()
+	one.Do("sentinel", "debug", "info-period", 500, "publish-period", 200, "ask-period", 300, "tilt-trigger", 30_000)
 }
 
 // SentinelAddresses are host:port of all sentinels.
@@ -63,42 +82,40 @@ func (s *Sentinel) SentinelAddresses() []string { return addresses(s.Sentinels) 
 // WaitSettled waits until every running sentinel knows the others and so many replicas that are up, and no failover is under way.
 func (s *Sentinel) WaitSettled(replicas int) {
 	s.t.Helper()
-	others := -1
-	for _, one := range s.Sentinels {
-		if one.Running() {
-			others++
+	Wait(s.t, "the sentinels are settled", func() error { return s.settled(replicas) })
+}
+
+func (s *Sentinel) settled(replicas int) error {
+	others := len(s.running()) - 1
+	for _, one := range s.running() {
+		m, err := one.Client().Do(context.Background(), "sentinel", "master", MasterName).Result()
+		if err != nil {
+			return err
+		}
+		fields := pairs(m)
+		if fields["flags"] != "master" || fields["num-other-sentinels"] < fmt.Sprint(others) {
+			return fmt.Errorf("%s: flags %s, %s other sentinels", one.Address(), fields["flags"], fields["num-other-sentinels"])
+		}
+		list, err := one.Client().Do(context.Background(), "sentinel", "replicas", MasterName).Slice()
+		if err != nil {
+			return err
+		}
+		up := 0
+		for _, entry := range list {
+			f := pairs(entry)
+			if f["flags"] == "slave" && f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
+				up++
+			}
+		}
+		if up < replicas {
+			return fmt.Errorf("%s: %d of %d replicas are up", one.Address(), up, replicas)
 		}
 	}
-	for _, one := range s.Sentinels {
-		if !one.Running() {
-			continue
-		}
-		Wait(s.t, "sentinel "+one.Address()+" knows all", func() error {
-			m, err := one.Client().Do(context.Background(), "sentinel", "master", MasterName).Result()
-			if err != nil {
-				return err
-			}
-			fields := pairs(m)
-			if fields["flags"] != "master" || fields["num-other-sentinels"] < fmt.Sprint(others) {
-				return fmt.Errorf("flags %s, %s other sentinels", fields["flags"], fields["num-other-sentinels"])
-			}
-			list, err := one.Client().Do(context.Background(), "sentinel", "replicas", MasterName).Slice()
-			if err != nil {
-				return err
-			}
-			up := 0
-			for _, entry := range list {
-				f := pairs(entry)
-				if f["flags"] == "slave" && f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
-					up++
-				}
-			}
-			if up < replicas {
-				return fmt.Errorf("%d of %d replicas are up", up, replicas)
-			}
-			return nil
-		})
-	}
+	return nil
+}
+
+func (s *Sentinel) running() []*Server {
+	return slices.DeleteFunc(slices.Clone(s.Sentinels), func(one *Server) bool { return !one.Running() })
 }
 
 // Failover asks for SENTINEL FAILOVER until a sentinel begins one: right after a start or another failover they refuse.
@@ -116,10 +133,7 @@ func (s *Sentinel) Failover() {
 // CurrentPrimary is the server that the first running sentinel holds for the primary.
 func (s *Sentinel) CurrentPrimary() *Server {
 	s.t.Helper()
-	for _, one := range s.Sentinels {
-		if !one.Running() {
-			continue
-		}
+	for _, one := range s.running() {
 		a := one.Do("sentinel", "get-master-addr-by-name", MasterName).([]any)
 		return s.Find(fmt.Sprintf("%v:%v", a[0], a[1]))
 	}

@@ -1,5 +1,5 @@
 // Package redistest runs real Redis processes for tests: servers, replications, sentinels, clusters; with TLS, client certificates and ACL users.
-// All listen on free ports of 127.0.0.1, and end with the test that made them.
+// All listen on free ports of 127.0.0.1, and end with the test that made them. Shared and its like lend those of an earlier test.
 package redistest
 
 import (
@@ -44,6 +44,14 @@ type Server struct {
 	program string // redis-server | redis-sentinel
 	cmd     *exec.Cmd
 	client  *redis.Client
+	first   string // its state when it was first lent
+	prepare func() // called whenever it answers after a start
+}
+
+// Start starts a server with lines of its configuration file, such as "maxmemory 1mb", and waits until it answers.
+func Start(t testing.TB, config ...string) *Server {
+	t.Helper()
+	return NewServer(t, Options{Config: config})
 }
 
 // NewServer starts a server and waits until it answers.
@@ -57,7 +65,7 @@ func NewServer(t testing.TB, o Options) *Server {
 // launch starts a process with a configuration file of its own, without waiting for it. lines get the port.
 func launch(t testing.TB, program string, o Options, lines func(port int) []string) *Server {
 	t.Helper()
-	s := &Server{T: t, Port: freePort(t), Dir: t.TempDir(), options: o, program: program}
+	s := &Server{T: t, Port: FreePort(t), Dir: t.TempDir(), options: o, program: program}
 	config := []string{"bind 127.0.0.1", "protected-mode no", "daemonize no", "dir " + s.Dir}
 	if program == "redis-server" {
 		config = append(config, `save ""`, "appendonly no", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "enable-debug-command yes")
@@ -97,6 +105,19 @@ func launch(t testing.TB, program string, o Options, lines func(port int) []stri
 		Wait(t, s.Dir+" is removed", func() error { return os.RemoveAll(s.Dir) })
 	})
 	return s
+}
+
+// configure adds lines to the configuration file, for the next start.
+func (s *Server) configure(lines ...string) {
+	s.T.Helper()
+	f, err := os.OpenFile(s.file("redis.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
 }
 
 func (s *Server) file(name string) string { return filepath.Join(s.Dir, name) }
@@ -164,6 +185,9 @@ func (s *Server) Restart() {
 func (s *Server) WaitUp() {
 	s.T.Helper()
 	Wait(s.T, s.program+" at "+s.Address()+" answers", func() error { return s.Client().Ping(context.Background()).Err() })
+	if s.prepare != nil {
+		s.prepare()
+	}
 }
 
 // Client talks to the server as the default user. It does not retry. It is closed with the test.
@@ -180,7 +204,7 @@ func (s *Server) clientOptions() *redis.Options {
 		secured = s.options.TLS.Client("client")
 	}
 	return &redis.Options{
-		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true,
+		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
 		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
@@ -217,24 +241,25 @@ func infoField(text, field string) string {
 // Wait waits until check returns nil, and ends the test where it takes longer than Patience.
 func Wait(t testing.TB, what string, check func() error) {
 	t.Helper()
-	deadline := time.Now().Add(Patience)
-	for {
-		err := check()
-		if err == nil {
-			return
+	if err := eventually(Patience, check); err != nil {
+		t.Fatalf("not within %s: %s: %v", Patience, what, err)
+	}
+}
+
+// eventually waits until check returns nil, and returns its last error where it takes longer.
+func eventually(limit time.Duration, check func() error) error {
+	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
+		if err := check(); err == nil || time.Now().After(deadline) {
+			return err
 		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s: %v", Patience, what, err)
-		}
-		time.Sleep(10 * time.Millisecond)
 	}
 }
 
 // given are the ports that were handed out: a server that was just started does not listen yet, and one that is down comes back.
 var given sync.Map
 
-// freePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections.
-func freePort(t testing.TB) int {
+// FreePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections.
+func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 12_000 + rand.IntN(20_000)

@@ -1,0 +1,453 @@
+package memredis
+
+import (
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Version is what INFO and HELLO say.
+const Version = "7.4.2"
+
+// slowAfter is slowlog-log-slower-than's default.
+const slowAfter = 10 * time.Millisecond
+
+type entry struct {
+	value   string
+	expires time.Time // zero = never
+}
+
+type slowEntry struct {
+	id    int
+	at    time.Time
+	took  time.Duration
+	words []string
+}
+
+// find is a key that has not expired. The caller holds the mutex, as for all below.
+func (p *process) find(key string) (entry, bool) {
+	e, ok := p.keys[key]
+	if ok && !e.expires.IsZero() && !time.Now().Before(e.expires) {
+		delete(p.keys, key)
+		return entry{}, false
+	}
+	return e, ok
+}
+
+func (p *process) account(words []string, took time.Duration) {
+	p.served++
+	p.busy += took
+	if took >= slowAfter {
+		p.slow = append(p.slow, slowEntry{id: len(p.slow), at: time.Now(), took: took, words: words})
+	}
+}
+
+// command is what the server knows of one.
+type command struct {
+	least   int // words, with the name
+	write   bool
+	loading bool // also served while the data is loaded
+	do      func(c *session, out []byte, words []string) []byte
+}
+
+var commands map[string]command
+
+func init() {
+	commands = map[string]command{
+		"PING":     {1, false, false, ping},
+		"HELLO":    {1, false, true, hello},
+		"AUTH":     {2, false, true, auth},
+		"SELECT":   {2, false, true, ok},
+		"CLIENT":   {2, false, true, client},
+		"INFO":     {1, false, true, func(c *session, out []byte, _ []string) []byte { return bulk(out, c.info()) }},
+		"CONFIG":   {2, false, true, config},
+		"SLOWLOG":  {2, false, true, slowlog},
+		"LATENCY":  {2, false, true, func(_ *session, out []byte, _ []string) []byte { return head(out, '*', 0) }},
+		"ROLE":     {1, false, true, role},
+		"DEBUG":    {2, false, true, ok},
+		"GET":      {2, false, false, func(c *session, out []byte, w []string) []byte { return c.get(out, w[1]) }},
+		"SET":      {3, true, false, set},
+		"MGET":     {2, false, false, mget},
+		"MSET":     {3, true, false, mset},
+		"INCR":     {2, true, false, incr},
+		"SETBIT":   {4, true, false, setbit},
+		"GETBIT":   {3, false, false, getbit},
+		"BITCOUNT": {2, false, false, bitcount},
+		"GETRANGE": {4, false, false, getrange},
+		"STRLEN":   {2, false, false, strlen},
+		"EXISTS":   {2, false, false, exists},
+		"DEL":      {2, true, false, del},
+		"UNLINK":   {2, true, false, del},
+		"EXPIRE":   {3, true, false, expire},
+		"PEXPIRE":  {3, true, false, expire},
+		"PTTL":     {2, false, false, pttl},
+		"DBSIZE":   {1, false, false, dbsize},
+		"FLUSHALL": {1, true, false, flushall},
+	}
+}
+
+// reply performs a command and appends the answer, in the order of Redis' own checks.
+func (c *session) reply(out []byte, words []string) []byte {
+	s := c.server
+	known, there := commands[words[0]]
+	switch {
+	case s.fixed[words[0]] != "":
+		return append(append(out, s.fixed[words[0]]...), "\r\n"...)
+	case !there:
+		return fail(out, "ERR unknown command '%s', with args beginning with: ", words[0])
+	case len(words) < known.least:
+		return wrongNumber(out, words[0])
+	case !c.allowed && words[0] != "AUTH" && words[0] != "HELLO":
+		return fail(out, "NOAUTH Authentication required.")
+	case s.readOnly && known.write:
+		return fail(out, "READONLY You can't write against a read only replica.")
+	case s.loading && !known.loading:
+		return fail(out, "LOADING Redis is loading the dataset in memory")
+	}
+	return known.do(c, out, words)
+}
+
+func fail(out []byte, format string, args ...any) []byte {
+	return append(fmt.Appendf(append(out, '-'), format, args...), "\r\n"...)
+}
+
+func wrongNumber(out []byte, name string) []byte {
+	return fail(out, "ERR wrong number of arguments for '%s' command", strings.ToLower(name))
+}
+
+func head(out []byte, kind byte, n int) []byte {
+	return append(strconv.AppendInt(append(out, kind), int64(n), 10), "\r\n"...)
+}
+
+func number(out []byte, n int) []byte { return head(out, ':', n) }
+
+func bulk(out []byte, text string) []byte {
+	return append(append(head(out, '$', len(text)), text...), "\r\n"...)
+}
+
+func bulks(out []byte, texts ...string) []byte {
+	for _, text := range texts {
+		out = bulk(out, text)
+	}
+	return out
+}
+
+func ok(_ *session, out []byte, _ []string) []byte { return append(out, "+OK\r\n"...) }
+
+func (c *session) null(out []byte) []byte {
+	if c.version == 3 {
+		return append(out, "_\r\n"...)
+	}
+	return append(out, "$-1\r\n"...)
+}
+
+func ping(_ *session, out []byte, words []string) []byte {
+	if len(words) > 1 {
+		return bulk(out, words[1])
+	}
+	return append(out, "+PONG\r\n"...)
+}
+
+func auth(c *session, out []byte, words []string) []byte {
+	user, password := "default", words[len(words)-1]
+	if len(words) > 2 {
+		user = words[1]
+	}
+	switch own := c.server.options.Password; {
+	case own == "" && len(words) == 2:
+		return fail(out, "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	case user != "default", own != "" && password != own:
+		return fail(out, "WRONGPASS invalid username-password pair or user is disabled.")
+	}
+	c.allowed = true
+	return ok(c, out, words)
+}
+
+func hello(c *session, out []byte, words []string) []byte {
+	version := c.version
+	if len(words) > 1 {
+		if version, _ = strconv.Atoi(words[1]); version != 2 && version != 3 {
+			return fail(out, "NOPROTO unsupported protocol version")
+		}
+	}
+	if len(words) > 4 && strings.EqualFold(words[2], "AUTH") {
+		if refused := auth(c, nil, words[2:5]); refused[0] == '-' {
+			return append(out, refused...)
+		}
+	}
+	if !c.allowed {
+		return fail(out, "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and select the RESP protocol version at the same time")
+	}
+	if c.version = version; version == 3 {
+		out = head(out, '%', 7)
+	} else {
+		out = head(out, '*', 14)
+	}
+	out = bulks(out, "server", "redis", "version", Version, "proto")
+	out = bulk(number(out, version), "id")
+	out = bulks(number(out, c.id), "mode", "standalone", "role", c.role(), "modules")
+	return head(out, '*', 0)
+}
+
+func (c *session) role() string {
+	if c.server.readOnly {
+		return "replica"
+	}
+	return "master"
+}
+
+func role(c *session, out []byte, _ []string) []byte {
+	if c.server.readOnly {
+		out = bulks(head(out, '*', 5), "slave", "127.0.0.1")
+		return number(bulk(number(out, 1), "connected"), c.process.served)
+	}
+	return head(number(bulk(head(out, '*', 3), "master"), c.process.served), '*', 0)
+}
+
+func client(c *session, out []byte, words []string) []byte {
+	if strings.EqualFold(words[1], "ID") {
+		return number(out, c.id)
+	}
+	return ok(c, out, words)
+}
+
+func (c *session) info() string {
+	s, p := c.server, c.process
+	written, loading := "role:master\r\nconnected_slaves:0\r\nmaster_failover_state:no-failover", 0
+	if s.readOnly {
+		written = "role:slave\r\nmaster_host:127.0.0.1\r\nmaster_port:1\r\nmaster_link_status:up"
+	}
+	if s.loading {
+		loading = 1
+	}
+	busy := p.busy.Seconds()
+	memory := 1 << 20
+	for key, e := range p.keys {
+		memory += len(key) + len(e.value) + 64
+	}
+	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%040d\r\nuptime_in_seconds:%d\r\n"+
+		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"+
+		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\nrejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:0\r\n"+
+		"# Replication\r\n%s\r\nmaster_repl_offset:%d\r\n# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%f\r\nused_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%f\r\n",
+		Version, s.runs, int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, loading, p.served, written, p.served, busy, busy)
+}
+
+func config(c *session, out []byte, words []string) []byte {
+	if !strings.EqualFold(words[1], "GET") || len(words) < 3 {
+		return ok(c, out, words)
+	}
+	value, known := map[string]string{
+		"appendonly": "no", "appendfsync": "everysec", "save": "", "maxmemory": "0", "maxmemory-policy": "noeviction", "maxclients": "10000",
+		"min-replicas-to-write": "0", "min-replicas-max-lag": "10",
+	}[strings.ToLower(words[2])]
+	kind, count := byte('*'), 2
+	if c.version == 3 {
+		kind, count = '%', 1
+	}
+	if !known {
+		return head(out, kind, 0)
+	}
+	return bulks(head(out, kind, count), strings.ToLower(words[2]), value)
+}
+
+func slowlog(c *session, out []byte, words []string) []byte {
+	p := c.process
+	switch strings.ToUpper(words[1]) {
+	case "LEN":
+		return number(out, len(p.slow))
+	case "GET":
+		most := 10
+		if len(words) > 2 {
+			most, _ = strconv.Atoi(words[2])
+		}
+		most = min(most, len(p.slow))
+		out = head(out, '*', most)
+		for i := range most {
+			e := p.slow[len(p.slow)-1-i]
+			out = number(number(number(head(out, '*', 6), e.id), int(e.at.Unix())), int(e.took.Microseconds()))
+			out = bulks(head(out, '*', len(e.words)), e.words...)
+			out = bulks(out, "127.0.0.1:1", "")
+		}
+		return out
+	}
+	return ok(c, out, words)
+}
+
+func (c *session) get(out []byte, key string) []byte {
+	if e, found := c.process.find(key); found {
+		return bulk(out, e.value)
+	}
+	return c.null(out)
+}
+
+func set(c *session, out []byte, words []string) []byte {
+	e := entry{value: words[2]}
+	old, there := c.process.find(words[1])
+	for i := 3; i < len(words); i++ {
+		switch option := strings.ToUpper(words[i]); {
+		case option == "NX" && there, option == "XX" && !there:
+			return c.null(out)
+		case option == "NX", option == "XX":
+		case option == "KEEPTTL":
+			e.expires = old.expires
+		case (option == "EX" || option == "PX") && i+1 < len(words):
+			i++
+			e.expires = time.Now().Add(life(option == "PX", words[i]))
+		default:
+			return fail(out, "ERR syntax error")
+		}
+	}
+	c.process.keys[words[1]] = e
+	return ok(c, out, words)
+}
+
+func life(millis bool, text string) time.Duration {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	if millis {
+		return time.Duration(n) * time.Millisecond
+	}
+	return time.Duration(n) * time.Second
+}
+
+func mget(c *session, out []byte, words []string) []byte {
+	out = head(out, '*', len(words)-1)
+	for _, key := range words[1:] {
+		out = c.get(out, key)
+	}
+	return out
+}
+
+func mset(c *session, out []byte, words []string) []byte {
+	if len(words)%2 == 0 {
+		return wrongNumber(out, "mset")
+	}
+	for i := 1; i < len(words); i += 2 {
+		c.process.keys[words[i]] = entry{value: words[i+1]}
+	}
+	return ok(c, out, words)
+}
+
+func incr(c *session, out []byte, words []string) []byte {
+	e, there := c.process.find(words[1])
+	n, err := strconv.Atoi(e.value)
+	if there && err != nil {
+		return fail(out, "ERR value is not an integer or out of range")
+	}
+	e.value = strconv.Itoa(n + 1)
+	c.process.keys[words[1]] = e
+	return number(out, n+1)
+}
+
+func bitAt(words []string) (place int, mask byte) {
+	n, _ := strconv.Atoi(words[2])
+	return n / 8, 1 << (7 - n%8)
+}
+
+func setbit(c *session, out []byte, words []string) []byte {
+	e, _ := c.process.find(words[1])
+	place, mask := bitAt(words)
+	b := make([]byte, max(len(e.value), place+1))
+	copy(b, e.value)
+	old := b[place] & mask
+	if b[place] &^= mask; words[3] == "1" {
+		b[place] |= mask
+	}
+	e.value = string(b)
+	c.process.keys[words[1]] = e
+	return number(out, int(min(old, 1)))
+}
+
+func getbit(c *session, out []byte, words []string) []byte {
+	e, _ := c.process.find(words[1])
+	place, mask := bitAt(words)
+	if place >= len(e.value) {
+		return number(out, 0)
+	}
+	return number(out, int(min(e.value[place]&mask, 1)))
+}
+
+func bitcount(c *session, out []byte, words []string) []byte {
+	e, _ := c.process.find(words[1])
+	n := 0
+	for _, b := range []byte(e.value) {
+		n += bits.OnesCount8(b)
+	}
+	return number(out, n)
+}
+
+func getrange(c *session, out []byte, words []string) []byte {
+	e, _ := c.process.find(words[1])
+	from, _ := strconv.Atoi(words[2])
+	to, _ := strconv.Atoi(words[3])
+	if from < 0 {
+		from = max(0, from+len(e.value))
+	}
+	if to < 0 {
+		to += len(e.value)
+	}
+	if to = min(to, len(e.value)-1); from > to {
+		return bulk(out, "")
+	}
+	return bulk(out, e.value[from:to+1])
+}
+
+func strlen(c *session, out []byte, words []string) []byte {
+	e, _ := c.process.find(words[1])
+	return number(out, len(e.value))
+}
+
+func exists(c *session, out []byte, words []string) []byte {
+	n := 0
+	for _, key := range words[1:] {
+		if _, there := c.process.find(key); there {
+			n++
+		}
+	}
+	return number(out, n)
+}
+
+func del(c *session, out []byte, words []string) []byte {
+	n := 0
+	for _, key := range words[1:] {
+		if _, there := c.process.find(key); there {
+			n++
+			delete(c.process.keys, key)
+		}
+	}
+	return number(out, n)
+}
+
+func expire(c *session, out []byte, words []string) []byte {
+	e, there := c.process.find(words[1])
+	if !there {
+		return number(out, 0)
+	}
+	e.expires = time.Now().Add(life(words[0] == "PEXPIRE", words[2]))
+	c.process.keys[words[1]] = e
+	return number(out, 1)
+}
+
+func pttl(c *session, out []byte, words []string) []byte {
+	switch e, there := c.process.find(words[1]); {
+	case !there:
+		return number(out, -2)
+	case e.expires.IsZero():
+		return number(out, -1)
+	default:
+		return number(out, int(time.Until(e.expires).Milliseconds()))
+	}
+}
+
+func dbsize(c *session, out []byte, _ []string) []byte {
+	for key := range c.process.keys {
+		c.process.find(key) // what has expired goes
+	}
+	return number(out, len(c.process.keys))
+}
+
+func flushall(c *session, out []byte, words []string) []byte {
+	clear(c.process.keys)
+	return ok(c, out, words)
+}

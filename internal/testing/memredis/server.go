@@ -1,0 +1,329 @@
+// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time: one command after the other, each at a cost that the test sets. It knows
+// strings, bitmaps and what a load and its observer ask of a server; unknown commands are refused in Redis' words. It has no replicas, and keeps nothing when killed.
+package memredis
+
+import (
+	"bufio"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/testing/memnet"
+)
+
+// Options are how a server is set up. The zero value has no password and takes no time.
+type Options struct {
+	Password string        // of the default user
+	Cost     time.Duration // of every command
+}
+
+// Server is one Redis. Its methods may be called from any goroutine of its bubble.
+type Server struct {
+	t       testing.TB
+	network *memnet.Network
+	address string
+	options Options
+
+	mu       sync.Mutex // never held while waiting
+	process  *process   // nil = killed
+	runs     int        // processes so far
+	cost     time.Duration
+	readOnly bool
+	loading  bool
+	fixed    map[string]string // replies of commands that the test chose
+	calls    map[string]int
+}
+
+// process is one life of the server.
+type process struct {
+	listener net.Listener
+	done     chan struct{} // closed by Kill
+	turn     chan struct{} // holds a token while a command runs: one at a time, in the order in which they came
+	all      sync.WaitGroup
+
+	// The server's mutex guards these.
+	paused  chan struct{} // closed when it goes on; nil = it runs
+	conns   map[net.Conn]bool
+	keys    map[string]entry
+	began   time.Time
+	busy    time.Duration
+	served  int
+	clients int // so far: CLIENT ID
+	slow    []slowEntry
+}
+
+// Start starts a server that listens at address; it is killed when the test ends.
+func Start(t testing.TB, network *memnet.Network, address string, o Options) *Server {
+	t.Helper()
+	s := &Server{
+		t: t, network: network, address: address, options: o, cost: o.Cost,
+		fixed: map[string]string{}, calls: map[string]int{},
+	}
+	s.Restart()
+	t.Cleanup(s.Kill)
+	return s
+}
+
+// Address is where it listens.
+func (s *Server) Address() string { return s.address }
+
+// Restart starts a process without data. One that runs is killed before.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	listener, err := s.network.Listen(s.address)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	p := &process{
+		listener: listener, done: make(chan struct{}), turn: make(chan struct{}, 1),
+		conns: map[net.Conn]bool{}, keys: map[string]entry{}, began: time.Now(),
+	}
+	s.mu.Lock()
+	s.process = p
+	s.runs++
+	s.mu.Unlock()
+	p.all.Go(func() { s.accept(p) })
+}
+
+// Kill ends the process at once, as SIGKILL does: its connections end, dials are refused, the data is lost, a command that runs has no effect.
+// It does nothing if it was killed before.
+func (s *Server) Kill() {
+	s.mu.Lock()
+	p := s.process
+	s.process = nil
+	if p == nil {
+		s.mu.Unlock()
+		return
+	}
+	close(p.done)
+	conns := slices.Collect(maps.Keys(p.conns))
+	s.mu.Unlock()
+	_ = p.listener.Close()
+	for _, c := range conns {
+		_ = c.Close()
+	}
+	p.all.Wait()
+}
+
+// Stop freezes the process, as SIGSTOP does: its connections stay and get no answer, and dials succeed.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.process; p != nil && p.paused == nil {
+		p.paused = make(chan struct{})
+	}
+}
+
+// Continue lets a frozen process go on.
+func (s *Server) Continue() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.process; p != nil && p.paused != nil {
+		close(p.paused)
+		p.paused = nil
+	}
+}
+
+// SetReadOnly makes the server a replica, which refuses writes, or a primary again.
+func (s *Server) SetReadOnly(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.readOnly = on
+}
+
+// SetLoading lets the server refuse what Redis refuses while it loads its data, or serve again.
+func (s *Server) SetLoading(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loading = on
+}
+
+// SetCost sets how long a command takes from now on.
+func (s *Server) SetCost(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cost = d
+}
+
+// Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" lets the server answer again.
+func (s *Server) Answer(command, reply string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.fixed[strings.ToUpper(command)] = reply; reply == "" {
+		delete(s.fixed, strings.ToUpper(command))
+	}
+}
+
+// Calls is how often a command was performed, over all processes: also where it was refused.
+func (s *Server) Calls(command string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[strings.ToUpper(command)]
+}
+
+// Get is the value of a key.
+func (s *Server) Get(key string) (string, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return "", false
+	}
+	e, ok := s.process.find(key)
+	return e.value, ok
+}
+
+// Clients is how many connections are open now.
+func (s *Server) Clients() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return 0
+	}
+	return len(s.process.conns)
+}
+
+func (s *Server) accept(p *process) {
+	for {
+		c, err := p.listener.Accept()
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		if s.process != p {
+			s.mu.Unlock()
+			_ = c.Close()
+			return
+		}
+		p.conns[c] = true
+		p.clients++
+		session := &session{server: s, process: p, id: p.clients, version: 2, allowed: s.options.Password == ""}
+		s.mu.Unlock()
+		p.all.Go(func() {
+			session.serve(c)
+			s.mu.Lock()
+			delete(p.conns, c)
+			s.mu.Unlock()
+			_ = c.Close()
+		})
+	}
+}
+
+// session is one connection.
+type session struct {
+	server  *Server
+	process *process
+	id      int
+	version int // of RESP
+	allowed bool
+}
+
+// serve performs what comes, and answers it, until the connection or the process ends. All commands of one read are one turn, as in Redis.
+func (c *session) serve(conn net.Conn) {
+	in := bufio.NewReaderSize(conn, 64<<10)
+	var out []byte
+	for {
+		v, err := resp.ReadValue(in)
+		if err != nil {
+			return
+		}
+		select {
+		case c.process.turn <- struct{}{}:
+		case <-c.process.done:
+			return
+		}
+		out = out[:0]
+		for alive := true; ; {
+			if out, alive = c.perform(out, v); !alive {
+				return
+			}
+			if in.Buffered() == 0 {
+				break
+			}
+			if v, err = resp.ReadValue(in); err != nil {
+				break
+			}
+		}
+		_, err2 := conn.Write(out) // never waits
+		<-c.process.turn
+		if err != nil || err2 != nil {
+			return
+		}
+	}
+}
+
+// perform lets a command's time pass and appends its reply; false where the process has ended meanwhile.
+func (c *session) perform(out []byte, v resp.Value) ([]byte, bool) {
+	if !c.running() {
+		return out, false
+	}
+	s := c.server
+	words := make([]string, len(v.Items))
+	for i := range v.Items {
+		words[i] = v.Items[i].Text
+	}
+	if len(words) == 0 {
+		return append(out, "-ERR Protocol error\r\n"...), true
+	}
+	s.mu.Lock()
+	cost := s.cost
+	s.mu.Unlock()
+	if words[0] = strings.ToUpper(words[0]); words[0] == "DEBUG" {
+		cost += debugSleep(words)
+	}
+	if cost > 0 {
+		timer := time.NewTimer(cost)
+		select {
+		case <-timer.C:
+		case <-c.process.done:
+			timer.Stop()
+			return out, false
+		}
+		if !c.running() {
+			return out, false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.calls[words[0]]++
+	c.process.account(words, cost)
+	return c.reply(out, words), true
+}
+
+// running waits while the process is frozen; false where it has ended.
+func (c *session) running() bool {
+	for {
+		c.server.mu.Lock()
+		paused := c.process.paused
+		c.server.mu.Unlock()
+		if paused == nil {
+			break
+		}
+		select {
+		case <-paused:
+		case <-c.process.done:
+			return false
+		}
+	}
+	select {
+	case <-c.process.done:
+		return false
+	default:
+		return true
+	}
+}
+
+func debugSleep(words []string) time.Duration {
+	if len(words) != 3 || !strings.EqualFold(words[1], "SLEEP") {
+		return 0
+	}
+	var seconds float64
+	_, _ = fmt.Sscan(words[2], &seconds)
+	return time.Duration(seconds * float64(time.Second))
+}

@@ -1,0 +1,301 @@
+package redistest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+	"time"
+)
+
+// fixture is what can be lent: a server or a set of them.
+type fixture interface {
+	Servers() []*Server
+	// restore makes the fixture as it was when it was new, or says why that cannot be done.
+	restore() error
+}
+
+// restoring is how long a fixture may take to be as it was: a new one is there in less.
+const restoring = 10 * time.Second
+
+// Run runs the tests of a package that uses Shared or one of its like, and then ends what these have started:
+//
+//	func TestMain(m *testing.M) { os.Exit(redistest.Run(m)) }
+func Run(m *testing.M) int {
+	lent.mu.Lock()
+	lent.open = true
+	lent.mu.Unlock()
+	defer lent.close()
+	return m.Run()
+}
+
+// lent are the fixtures of the package under test that outlive single tests.
+var lent = library{free: map[string][]loan{}}
+
+type library struct {
+	mu      sync.Mutex
+	open    bool
+	keepers []*keeper
+	free    map[string][]loan // by kind
+}
+
+// loan is a fixture and what owns it.
+type loan struct {
+	fixture fixture
+	owner   *keeper
+}
+
+// lend gives a fixture to a test until the test ends: one that another test gave back as good as new, or a new one. No two tests have the same
+// one at a time.
+func lend[F fixture](t testing.TB, kind string, start func(t testing.TB) F) F {
+	t.Helper()
+	l, found := lent.take(t, kind)
+	if !found {
+		l.owner = lent.keep(t)
+		l.fixture = start(l.owner)
+		for _, s := range l.fixture.Servers() {
+			state, err := s.state(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.first = state
+		}
+	}
+	t.Cleanup(func() { lent.giveBack(t, kind, l) })
+	return l.fixture.(F)
+}
+
+func (l *library) take(t testing.TB, kind string) (loan, bool) {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.open {
+		t.Fatal("redistest: the package's TestMain has to call redistest.Run")
+	}
+	n := len(l.free[kind])
+	if n == 0 {
+		return loan{}, false
+	}
+	got := l.free[kind][n-1]
+	l.free[kind] = l.free[kind][:n-1]
+	got.owner.TB = t
+	return got, true
+}
+
+func (l *library) keep(t testing.TB) *keeper {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := &keeper{TB: t}
+	l.keepers = append(l.keepers, k)
+	return k
+}
+
+// giveBack keeps a fixture for the next test, or ends it: what a failed test leaves is not worth a look.
+func (l *library) giveBack(t testing.TB, kind string, back loan) {
+	if t.Failed() {
+		for _, s := range back.fixture.Servers() {
+			t.Logf("the last lines of %s at %s:\n%s", s.program, s.Address(), s.lastWords())
+		}
+		back.owner.end()
+		return
+	}
+	if err := back.fixture.restore(); err != nil {
+		t.Logf("%s is not lent again: %v", kind, err)
+		back.owner.end()
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free[kind] = append(l.free[kind], back)
+}
+
+func (l *library) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.keepers {
+		k.end()
+	}
+}
+
+// keeper stands for the test in a fixture that outlives tests: what goes wrong is the failure of the test that has the fixture now, and what has to be
+// cleaned up waits for the fixture's end.
+type keeper struct {
+	testing.TB
+	cleanups []func()
+	ended    bool
+}
+
+func (k *keeper) Cleanup(f func()) { k.cleanups = append(k.cleanups, f) }
+
+// Helper does nothing: the keeper is asked for it at the end, too, when no test runs.
+func (k *keeper) Helper() {}
+
+// Failed is false: giveBack logs what a failed test wants to know.
+func (k *keeper) Failed() bool { return false }
+
+func (k *keeper) TempDir() string {
+	dir, err := os.MkdirTemp("", "redistest")
+	if err != nil {
+		k.Fatal(err)
+	}
+	return dir // of a server, which removes it
+}
+
+func (k *keeper) end() {
+	if k.ended {
+		return
+	}
+	k.ended = true
+	for i := range k.cleanups {
+		k.cleanups[len(k.cleanups)-1-i]()
+	}
+}
+
+// Shared lends an empty server without a password to a test, for itself alone: much cheaper than NewServer, which is for servers that are to be
+// configured otherwise.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	return lend(t, "a server", func(t testing.TB) *Server { return NewServer(t, Options{}) })
+}
+
+// SharedReplication lends an empty primary with so many replicas.
+func SharedReplication(t testing.TB, replicas int) *Replication {
+	t.Helper()
+	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication { return NewReplication(t, replicas, Options{}) })
+}
+
+// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas say who is what when it is lent.
+func SharedSentinel(t testing.TB) *Sentinel {
+	t.Helper()
+	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel { return NewSentinel(t, 2, SentinelOptions{}) })
+}
+
+// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent.
+func SharedCluster(t testing.TB) *Cluster {
+	t.Helper()
+	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{}) })
+}
+
+// Servers is the server itself.
+func (s *Server) Servers() []*Server { return []*Server{s} }
+
+func (s *Server) restore() error {
+	if err := s.unchanged(); err != nil {
+		return err
+	}
+	if role := s.Info("role"); role != "master" || s.Info("connected_slaves") != "0" {
+		return fmt.Errorf("%s is a %s or has replicas", s.Address(), role)
+	}
+	return s.empty()
+}
+
+// unchanged says why a server is no longer as it was started.
+func (s *Server) unchanged() error {
+	if !s.Running() {
+		return fmt.Errorf("%s was killed", s.Address())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a paused or stopped server does not answer
+	defer cancel()
+	state, err := s.state(ctx)
+	if err == nil && state != s.first {
+		err = fmt.Errorf("%s has other settings, users or another process than at first", s.Address())
+	}
+	return err
+}
+
+// state is what a test may change and what restore does not change back.
+func (s *Server) state(ctx context.Context) (string, error) {
+	settings, err := s.Client().ConfigGet(ctx, "*").Result()
+	if err != nil {
+		return "", err
+	}
+	delete(settings, "replicaof") // a failover changes it
+	delete(settings, "slaveof")
+	users, err := s.Client().Do(ctx, "acl", "list").Result()
+	if err != nil {
+		return "", err
+	}
+	info, err := s.Client().Info(ctx, "server").Result()
+	return fmt.Sprint(settings, users, infoField(info, "run_id")), err
+}
+
+// empty removes all data and what was counted.
+func (s *Server) empty() error {
+	ctx := context.Background()
+	p := s.Client().Pipeline()
+	p.Do(ctx, "client", "unpause")
+	p.FlushAll(ctx)
+	p.ScriptFlush(ctx)
+	p.ConfigResetStat(ctx)
+	p.Do(ctx, "slowlog", "reset")
+	_, err := p.Exec(ctx)
+	return err
+}
+
+func (r *Replication) restore() error {
+	for _, s := range r.Servers() {
+		if err := s.unchanged(); err != nil {
+			return err
+		}
+	}
+	if err := r.Primary.empty(); err != nil {
+		return err
+	}
+	return eventually(restoring, func() error { return r.healthy(r.Primary) })
+}
+
+func (s *Sentinel) restore() error {
+	if len(s.Servers()) != 3 {
+		return fmt.Errorf("there are %d servers", len(s.Servers()))
+	}
+	for _, one := range s.Servers() {
+		if err := one.unchanged(); err != nil {
+			return err
+		}
+	}
+	if n := len(s.running()); n != 3 {
+		return fmt.Errorf("%d sentinels run", n)
+	}
+	if err := eventually(restoring, func() error { return s.settled(2) }); err != nil {
+		return err
+	}
+	now := s.CurrentPrimary()
+	for i, replica := range s.Replicas {
+		if replica == now {
+			s.Primary, s.Replicas[i] = replica, s.Primary
+		}
+	}
+	if err := s.Primary.empty(); err != nil {
+		return err
+	}
+	return eventually(restoring, func() error { return s.healthy(s.Primary) })
+}
+
+func (c *Cluster) restore() error {
+	if len(c.Servers()) != 6 {
+		return fmt.Errorf("there are %d nodes", len(c.Servers()))
+	}
+	for _, s := range c.Servers() {
+		if err := s.unchanged(); err != nil {
+			return err
+		}
+	}
+	if err := eventually(restoring, c.healthy); err != nil {
+		return err
+	}
+	for i, shard := range c.Shards {
+		if shard[0].Info("role") != "master" {
+			shard[0], shard[1] = shard[1], shard[0]
+		}
+		for _, slot := range []int{i * slotCount / 3, (i+1)*slotCount/3 - 1} {
+			if owner := c.Owner(slot); owner != shard[0] {
+				return fmt.Errorf("slot %d belongs to %s", slot, owner.Address())
+			}
+		}
+		if err := shard[0].empty(); err != nil {
+			return err
+		}
+	}
+	return eventually(restoring, c.healthy)
+}
