@@ -17,8 +17,8 @@ import (
 func TestSelectAsksTheSentinels(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
-	set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
-	impostor := redistest.NewServer(t, redistest.Options{})
+	set := redistest.SharedSentinel(t)
+	impostor := redistest.Shared(t)
 	s.host("redis-0", impostor, nil)
 	for i, server := range set.Servers() {
 		s.host(fmt.Sprintf("redis-%d", i+1), server, nil)

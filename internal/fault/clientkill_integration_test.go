@@ -62,7 +62,7 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 // Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
 func TestClientKill(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	for _, tc := range []struct {
 		kind          v1alpha1.ClientType
@@ -102,7 +102,7 @@ func TestClientKill(t *testing.T) {
 // A killed link comes back by a partial synchronisation.
 func TestClientKillOfReplicas(t *testing.T) {
 	t.Parallel()
-	s, r := newStage(t), redistest.NewReplication(t, 1, redistest.Options{})
+	s, r := newStage(t), redistest.SharedReplication(t, 1)
 	s.host("redis-0", r.Primary, nil)
 	injector, target := s.aim(killOf(v1alpha1.ClientReplica))
 	before := r.Primary.Info("sync_partial_ok")
@@ -135,7 +135,7 @@ func TestClientKillRefused(t *testing.T) {
 
 func TestClientKillLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	pod := s.host("redis-0", server, nil)
 	connections(t, server, 3, "PING")
 	injector, target := s.aim(killOf(v1alpha1.ClientNormal))

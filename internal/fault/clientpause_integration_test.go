@@ -62,7 +62,7 @@ func pausesLeft(t *testing.T, server *redistest.Server, lasts time.Duration) {
 func TestClientPauseOfAll(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	injector, target := s.aim(pauseOfAll(lasts))
 	begun(t, injector, target, false)
@@ -94,7 +94,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+			s, server := newStage(t), redistest.Shared(t)
 			s.host("redis-0", server, nil)
 			injector, target := s.aim(tc.spec)
 			began := time.Now()
@@ -115,7 +115,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 func TestClientPauseOfAllOperatorDies(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	spec := pauseOfAll(lasts)
 	injector, target := s.aim(spec)
@@ -134,7 +134,7 @@ func TestClientPauseOfAllOperatorDies(t *testing.T) {
 // A second injection, by whatever process, sends no second pause: that would move the end.
 func TestClientPauseOfWrites(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	spec := pauseOfWrites(10 * time.Minute)
 	injector, target := s.aim(spec)
@@ -167,7 +167,7 @@ func TestClientPauseLeavesOthersAlone(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+			s, server := newStage(t), redistest.Shared(t)
 			pod := s.host("redis-0", server, nil)
 			injector, target := s.aim(spec)
 			cancelled, cancel := context.WithCancel(t.Context())
@@ -215,7 +215,7 @@ func TestClientPauseRefused(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tc.name, p, tc.says)
 		}
 	}
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	server.Do("CLIENT", "PAUSE", "60000", "WRITE")
 	_, _, err := s.tryAim(pauseOfWrites(time.Minute))

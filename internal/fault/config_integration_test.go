@@ -68,7 +68,7 @@ func wantSteps(t *testing.T, err error, says string) {
 
 func TestConfigThereAndBack(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
@@ -112,7 +112,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 // An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded undoes it.
 func TestConfigOperatorDies(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"maxmemory": "100mb"})
@@ -194,7 +194,7 @@ func TestConfigBadValue(t *testing.T) {
 // as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	server.Do("ping") // a client that stays
@@ -231,7 +231,7 @@ func doAt(t *testing.T, s *stage, server *redistest.Server, words ...any) any {
 // Sentinel rewrites the file of the primary that it demotes, with the fault's values in it.
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
 	t.Parallel()
-	sentinel := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
+	sentinel := redistest.SharedSentinel(t)
 	s := newStage(t)
 	s.host("redis-0", sentinel.Primary, nil)
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300"})
@@ -255,7 +255,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 // A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to undo.
 func TestConfigServerRestarts(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
@@ -280,7 +280,7 @@ func TestConfigServerRestarts(t *testing.T) {
 // after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
@@ -310,7 +310,7 @@ func TestConfigPodReplaced(t *testing.T) {
 	}{{"file on a volume", true}, {"file in the pod", false}} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			server := redistest.NewServer(t, redistest.Options{})
+			server := redistest.Shared(t)
 			s := newStage(t)
 			mounted := func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "data"}}
@@ -351,7 +351,7 @@ func TestConfigPodReplaced(t *testing.T) {
 // What another pod came up with, and is neither the old value nor the fault's, is its own.
 func TestConfigReplacementsOwnValue(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newStage(t)
 	mounted := func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}}}}

@@ -24,6 +24,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	if begun, err := s.injector(spec).Begun(t.Context(), target); begun || err != nil {
 		t.Errorf("begun before Inject: %t, %v", begun, err)
 	}
+	replicates(t, fixture.Primary, 2)
 	writer := writeTo(t, fixture.Primary)
 	t.Logf("complete after %s", s.inject(spec, target))
 	now := fixture.CurrentPrimary()
@@ -79,6 +80,7 @@ func TestCoordinatedFailoverBySentinel(t *testing.T) {
 	spec := failingOver(v1alpha1.FailoverSentinel, v1alpha1.FailoverCoordinated)
 	spec.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
+	replicates(t, fixture.Primary, 2)
 	writer := writeTo(t, fixture.Primary)
 	t.Logf("complete after %s", s.inject(spec, target))
 	now := fixture.CurrentPrimary()
@@ -188,6 +190,14 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 	}
 	// No replica can be promoted: the refusal must not leave a pause, however often it is tried again.
 	fixture.Replicas[0].Do("config", "set", "replica-priority", 0)
+	for _, sentinel := range fixture.Sentinels {
+		redistest.Wait(t, "the sentinels know", func() error {
+			if replicas := fmt.Sprint(sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName)); !strings.Contains(replicas, "slave-priority:0") {
+				return fmt.Errorf("the one at %s does not: %s", sentinel.Address(), replicas)
+			}
+			return nil
+		})
+	}
 	redistest.Wait(t, "the refusal", func() error {
 		target = s.ready(spec, fixture.Primary)
 		if done, err := s.live(spec, target); err == nil {
@@ -207,7 +217,7 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 
 func TestFailoverBySentinelIsRefused(t *testing.T) {
 	t.Parallel()
-	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
+	fixture := redistest.SharedSentinel(t)
 	sentinels := fixture.SentinelAddresses()
 	for name, tc := range map[string]struct {
 		change func(s *failoverStage)

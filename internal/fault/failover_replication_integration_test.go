@@ -57,7 +57,7 @@ func TestFailoverInReplication(t *testing.T) {
 
 func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
 	t.Parallel()
-	fixture := redistest.NewReplication(t, 3, redistest.Options{})
+	fixture := redistest.SharedReplication(t, 3)
 	s := newFailoverStage(t, fixture.Servers())
 	for lives := 1; ; lives++ {
 		for _, unsent := range []bool{true, false} {
@@ -84,7 +84,7 @@ func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
 // A replica that hangs: Redis takes the failover back after TIMEOUT, and there is no second.
 func TestFailoverToAHangingReplica(t *testing.T) {
 	t.Parallel()
-	fixture := redistest.NewReplication(t, 1, redistest.Options{})
+	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	spec.Failover.Timeout.Duration = 2 * time.Second
@@ -117,7 +117,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 // Revert aborts what is under way: writes go on.
 func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 	t.Parallel()
-	fixture := redistest.NewReplication(t, 1, redistest.Options{})
+	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	spec.Failover.Timeout.Duration = time.Minute
@@ -142,7 +142,7 @@ func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 // A server that took the target's place was never meant.
 func TestFailoverOfAnotherProcess(t *testing.T) {
 	t.Parallel()
-	fixture := redistest.NewReplication(t, 1, redistest.Options{})
+	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	target := s.ready(spec, fixture.Primary)
@@ -165,7 +165,7 @@ func TestFailoverOfAnotherProcess(t *testing.T) {
 
 func TestFailoverWithoutReplica(t *testing.T) {
 	t.Parallel()
-	server := redistest.NewServer(t, redistest.Options{})
+	server := redistest.Shared(t)
 	s := newFailoverStage(t, []*redistest.Server{server})
 	_, err := s.prepare(failingOver("", ""), server)
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "has no replica") {

@@ -266,6 +266,18 @@ func (s *failoverStage) primaryOf(servers []*redistest.Server) *redistest.Server
 	return found
 }
 
+// replicates waits until a write reaches so many replicas: a new one is held for online before it gets any.
+func replicates(t *testing.T, primary *redistest.Server, replicas int64) {
+	t.Helper()
+	redistest.Wait(t, "the replicas follow", func() error {
+		primary.Do("set", "before", "the failover")
+		if n := primary.Do("wait", replicas, 1000).(int64); n < replicas {
+			return fmt.Errorf("%d of %d", n, replicas)
+		}
+		return nil
+	})
+}
+
 // pinned writes unique keys to one server, whatever it is, until it refuses them.
 type pinned struct {
 	acknowledged []string

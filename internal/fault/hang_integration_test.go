@@ -80,7 +80,7 @@ func TestHang(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+			s, server := newStage(t), redistest.Shared(t)
 			s.host("redis-0", server, nil)
 			spec := hangOf(method, lasts)
 			injector, target := s.aim(spec)
@@ -196,7 +196,7 @@ func TestHangDebugForbidden(t *testing.T) {
 func TestHangFoundHanging(t *testing.T) {
 	t.Parallel()
 	const lasts = 2 * time.Second
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	spec := hangOf(v1alpha1.HangDebugSleep, lasts)
 	injector, target := s.aim(spec)
@@ -213,7 +213,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+			s, server := newStage(t), redistest.Shared(t)
 			pod := s.host("redis-0", server, nil)
 			injector, target := s.aim(hangOf(method, 5*time.Second))
 			cancelled, cancel := context.WithCancel(t.Context())

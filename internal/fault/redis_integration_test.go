@@ -196,7 +196,7 @@ func TestCrashThatCannotBeTold(t *testing.T) {
 // The roles are what Redis says at that moment.
 func TestSelectRealRoles(t *testing.T) {
 	t.Parallel()
-	set := redistest.NewReplication(t, 1, redistest.Options{})
+	set := redistest.SharedReplication(t, 1)
 	s := newStage(t)
 	s.host("redis-0", set.Replicas[0], nil)
 	s.host("redis-1", set.Primary, nil)

@@ -196,7 +196,7 @@ func TestReplicaScaleForeignData(t *testing.T) {
 	r := redistest.NewReplication(t, 1, redistest.Options{})
 	var came *redistest.Server
 	s := newTroupe(t, func(string) *redistest.Server {
-		came = redistest.NewServer(t, redistest.Options{})
+		came = redistest.Shared(t)
 		came.Do("select", 3)
 		came.Do("eval", "redis.call('select', 3); return redis.call('set', 'mine', 1)", 0)
 		return came
