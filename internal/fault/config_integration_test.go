@@ -50,13 +50,6 @@ func wantEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, w
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wantSteps fails the test unless err says that there is more to do.
 func wantSteps(t *testing.T, err error, says string) {
 	t.Helper()
