@@ -12,8 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
@@ -34,37 +32,12 @@ type chaosCluster struct {
 
 func newChaosCluster(t *testing.T) *chaosCluster {
 	t.Helper()
-	c := &chaosCluster{t: t, env: &envtest.Environment{}}
-	config, err := c.env.Start()
-	if err != nil {
-		t.Fatalf("kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := c.env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	scheme := runtime.NewScheme()
-	if err := errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
-	under, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.client = client.WithFieldValidation(under, metav1.FieldValidationStrict)
+	env, under := realAPIServer(t)
+	c := &chaosCluster{t: t, env: env, client: client.WithFieldValidation(under, metav1.FieldValidationStrict)}
 	pair := redistest.NewReplication(t, 1, redistest.Options{})
 	server := pair.Primary
 	real := topology.NewReal()
 	t.Cleanup(real.Close)
-	for _, object := range []client.Object{
-		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}},
-		&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}},
-	} {
-		if err := c.client.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
-	}
 	pod := c.pod("redis-0", map[string]string{"app": "redis"}, server)
 	c.pod("redis-1", map[string]string{"app": "redis"}, pair.Replicas[0])
 	c.pod("run-0", map[string]string{v1alpha1.LabelLoadTest: "run"}, server)
