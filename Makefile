@@ -19,23 +19,26 @@ CONTROLLER_GEN_VERSION := v0.23.0
 KUSTOMIZE_VERSION := v5.8.1
 GOLANGCI_LINT_VERSION := v2.15.0
 CRD_REF_DOCS_VERSION := v0.3.0
-GOTESTSUM_VERSION := v1.13.0
 TOOLS := $(CURDIR)/bin/tools
 CONTROLLER_GEN := $(TOOLS)/controller-gen-$(CONTROLLER_GEN_VERSION)/controller-gen
 KUSTOMIZE := $(TOOLS)/kustomize-$(KUSTOMIZE_VERSION)/kustomize
 GOLANGCI_LINT := $(TOOLS)/golangci-lint-$(GOLANGCI_LINT_VERSION)/golangci-lint
 CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
-GOTESTSUM := $(TOOLS)/gotestsum-$(GOTESTSUM_VERSION)/gotestsum
-# Tests of times share the machine with whatever else runs on it: what fails is run again at the end, by itself, twice at most. All runs are
-# shown. A bug that shows every time fails them all; where more than 15 tests fail, or one panics, nothing is run again.
-AGAIN := $(GOTESTSUM) --rerun-fails=2 --rerun-fails-max-failures=15
 
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
-# The packages that hold a test with the build tag integration.
-INTEGRATION_PACKAGES = $(or $(shell grep -rlE '^//go:build integration' --include='*_test.go' api cmd controllers internal test | \
-  xargs -r -n1 dirname | sort -u | sed 's,^,./,'),$(error no package has an integration test))
+# One build configuration for tests and image, so that both share the build cache; lint runs vet.
+GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
+# What starts goroutines that share state, without Kubernetes linked in: its unit tests run with the race detector. `make race` runs it everywhere.
+RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/ledger/... ./internal/load/... ./internal/resp/... \
+  ./internal/topology/... ./internal/workload/...
+# The tests with the build tag integration, and the packages that hold them: unit tests are not run once more.
+INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
+INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
+SUMMARY := go run -trimpath ./hack/tools/testsummary
+# The folder with kube-apiserver and etcd, built if it is missing.
+ASSETS = $${KUBEBUILDER_ASSETS:-$$($(LAB) build >&2 && $(LAB) assets)}
 
 .PHONY: help
 help: ## Show this list
@@ -82,27 +85,31 @@ test: ## All tests: unit, integration, e2e; the lab is left as it was found
 	hack/test-all.sh
 
 .PHONY: unit
-unit: ## Pure tests, with the race detector
-	go test -race $$(go list ./... | grep -v '/internal/sample$$')
-	go test ./internal/sample # maths on large data in one goroutine: the race detector would find nothing in it, eight times as slowly
-	cd hack/lab && go test ./...
-	cd hack/lab/kube && CGO_ENABLED=0 go test ./csi/... # as the lab builds it: one build cache for both
+unit: ## Tests without other processes; the race detector where goroutines share state
+	$(SUMMARY) unit bash -c 'code=0; \
+	  $(GO_TEST) -json $$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))") || code=1; \
+	  go test -json -race -trimpath -vet=off $(RACE_PACKAGES) || code=1; \
+	  (cd hack/lab && $(GO_TEST) -json ./...) || code=1; \
+	  (cd hack/lab/kube && $(GO_TEST) -json ./csi/...) || code=1; \
+	  exit $$code'
 
-# -p 1: one package at a time. Each starts servers of its own and measures times; on two cores they would disturb one another.
-# What failed is run again as a whole test: subtests may build on one another here. In e2e they can run alone.
 .PHONY: integration
-integration: $(GOTESTSUM) ## Tests against real redis-servers and a real kube-apiserver
-	assets=$${KUBEBUILDER_ASSETS:-}; \
-	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
-	KUBEBUILDER_ASSETS=$$assets $(AGAIN) --rerun-fails-run-root-test --format standard-verbose --packages '$(INTEGRATION_PACKAGES)' -- \
-	  -tags integration -count=1 -p 1 -parallel 4 -timeout 30m
+integration: ## Tests against real redis-servers and a real kube-apiserver
+	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
+	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
+	go run -trimpath ./hack/tools/controlplane $(SUMMARY) integration \
+	  env $(GO_TEST) -json -tags integration -count=1 -p 2 -parallel 8 -timeout 20m -run "^($$names)$$" $(INTEGRATION_PACKAGES)
+
+.PHONY: race
+race: ## Unit and integration tests with the race detector everywhere (an hour and more)
+	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
+	go run -trimpath ./hack/tools/controlplane $(SUMMARY) race \
+	  go test -json -race -trimpath -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...
 
 .PHONY: crash-test
 crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (12 minutes)
-	assets=$${KUBEBUILDER_ASSETS:-}; \
-	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
-	mkdir -p build; \
-	KUBEBUILDER_ASSETS=$$assets REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
+	mkdir -p build
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
 	  go test -tags integration -count=1 -timeout 40m -parallel 4 -run TestCrashSafety -v ./controllers
 
 # Scenarios that have a target of their own: they take long, or want the machine for themselves.
@@ -116,15 +123,13 @@ build/chaos-controller-manager:
 .PHONY: chaosmesh
 chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller and Go types against our engine ChaosMesh (its build takes minutes)
 	cd hack/chaosmesh/types && go test ./...
-	assets=$${KUBEBUILDER_ASSETS:-}; \
-	if [ -z "$$assets" ]; then $(LAB) build; assets=$$($(LAB) assets); fi; \
-	KUBEBUILDER_ASSETS=$$assets REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
+	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
 	  go test -tags integration,chaosmesh -count=1 -timeout 15m -run TestRealChaosMesh -v ./internal/fault
 
 .PHONY: e2e
-e2e: lab-up load-image build/install.yaml $(GOTESTSUM) ## Scenarios on real kubelets, in the lab (boots it if it is down)
-	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml $(AGAIN) --format standard-verbose --packages ./test/e2e/... -- \
-	  -tags e2e -count=1 -timeout 45m -parallel 6 -skip '$(E2E_APART)' -exec "$(LAB) exec --"
+e2e: lab-up load-image build/install.yaml ## Scenarios on real kubelets, in the lab (boots it if it is down)
+	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml $(SUMMARY) -v e2e env $(GO_TEST) -json \
+	  -tags e2e -count=1 -timeout 45m -parallel 6 -skip '$(E2E_APART)' -exec "$(LAB) exec --" ./test/e2e/...
 
 .PHONY: e2e-failovers
 e2e-failovers: lab-up load-image build/install.yaml ## Seven failovers that people have measured by hand, each with Sentinel and with Cluster (8 minutes)
@@ -256,5 +261,3 @@ $(GOLANGCI_LINT):
 	$(call install-tool,$(@D),github.com/golangci/golangci-lint/v2/cmd/golangci-lint,$(GOLANGCI_LINT_VERSION))
 $(CRD_REF_DOCS):
 	$(call install-tool,$(@D),github.com/elastic/crd-ref-docs,$(CRD_REF_DOCS_VERSION))
-$(GOTESTSUM):
-	$(call install-tool,$(@D),gotest.tools/gotestsum,$(GOTESTSUM_VERSION))

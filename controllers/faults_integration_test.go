@@ -5,7 +5,6 @@ package controllers
 import (
 	"cmp"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -17,23 +16,6 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/impact"
 )
-
-func parsed(t *testing.T, text string) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Errorf("%q is no duration", text)
-	}
-	return d
-}
-
-func timelineOf(f *v1alpha1.RedisFault) []string {
-	var names []string
-	for _, e := range f.Status.Timeline {
-		names = append(names, e.Event)
-	}
-	return names
-}
 
 // checkImpact compares what the fault measured with the time for which really no server answered.
 func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
@@ -182,106 +164,4 @@ func TestFaultWithoutLoad(t *testing.T) {
 	if probe.Status.Summary == nil || probe.Status.Summary.Requests == 0 || len(probe.Status.Impacts) != 1 {
 		t.Errorf("the probe's summary %+v, impacts %+v", probe.Status.Summary, probe.Status.Impacts)
 	}
-}
-
-// Faults that cannot happen say why; nothing is broken.
-func TestFaultsThatCannotBe(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	redis := startRedis(p)
-	startKubelet(p, nil)
-	startOperator(p, spy{})
-	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
-		test.Spec.Load.Duration = length(38 * time.Second)
-	}))
-	p.create(newLoadTest("short", redis.address(), nil))
-	selecting := func(app string) *v1alpha1.RedisTarget {
-		return &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": app}}}
-	}
-	p.create(newFault("no-load", "gone", v1alpha1.FaultPodKill, nil))
-	p.create(newFault("no-pod", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Target = selecting("none") }))
-	p.create(newFault("no-replica", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Select.Role = v1alpha1.RoleReplica }))
-	p.create(newFault("not-steady", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-		f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(time.Hour), Timeout: metav1.Duration{Duration: 2 * time.Second}}
-	}))
-	p.create(newFault("too-late", "short", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
-	p.create(newFault("addresses", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
-		f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}}
-	}))
-	p.create(newFault("held", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }))
-	held := p.faultStands("held", 30*time.Second, v1alpha1.ReasonSuspended)
-	if got := standingOf(t, held); got != status.CurrentStatus {
-		t.Errorf("a held fault is %s to kstatus", got)
-	}
-	p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "held"}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-	if f := p.faultEnds("held", 10*time.Second); reason(f.Status.Conditions) != v1alpha1.ReasonAborted {
-		t.Errorf("held, aborted: %s", where(f.Status.Conditions))
-	}
-	for name, want := range map[string]struct{ reason, says string }{
-		"no-load":    {v1alpha1.ReasonLoadTestNotFound, "gone"},
-		"no-pod":     {v1alpha1.ReasonNoTarget, "spec.target.podSelector"},
-		"no-replica": {v1alpha1.ReasonNoTarget, "redis-0 is Primary"},
-		"not-steady": {v1alpha1.ReasonNotSteady, "spec.trigger.timeout"},
-		"too-late":   {v1alpha1.ReasonLoadTestEnded, "short"},
-		"addresses":  {v1alpha1.ReasonNoTarget, "podSelector"},
-	} {
-		f := p.faultEnds(name, 60*time.Second)
-		c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
-		if c == nil || c.Status != metav1.ConditionTrue || c.Reason != want.reason || !strings.Contains(c.Message, want.says) {
-			t.Errorf("%s: %+v, want %s with %q", name, c, want.reason, want.says)
-		}
-		if got := standingOf(t, f); got != status.FailedStatus {
-			t.Errorf("%s is %s to kstatus", name, got)
-		}
-		if len(f.Status.Targets) != 0 || f.Status.InjectedAt != nil || f.Status.CompletionTime == nil {
-			t.Errorf("%s: targets %+v, injected %v, over at %v", name, f.Status.Targets, f.Status.InjectedAt, f.Status.CompletionTime)
-		}
-	}
-	if deleted := redis.podsDeleted(); len(deleted) != 0 {
-		t.Errorf("pods deleted: %v", deleted)
-	}
-}
-
-// A recorded fault's spec is frozen; abort and deletion end it, and the finalizer goes.
-func TestFaultAbortAndDelete(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	redis := startRedis(p)
-	startKubelet(p, nil)
-	startOperator(p, spy{})
-	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(14 * time.Second) }))
-	p.create(newFault("abort", "run", v1alpha1.FaultPodKill, nil))
-	p.create(newFault("delete", "run", v1alpha1.FaultProcessCrash, func(f *v1alpha1.RedisFault) {
-		f.Spec.Trigger.After = length(6 * time.Second)
-		f.Finalizers = []string{"example.com/held"} // another's: the object stays after ours has gone
-	}))
-	p.create(newFault("early", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
-	named := func(name string) *v1alpha1.RedisFault {
-		return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	}
-	p.faultStands("early", 20*time.Second, v1alpha1.ReasonWaitingForTime)
-	p.mustChange(p.client.Delete(t.Context(), p.fault("early")))
-	p.until("an unrecorded fault is gone", 5*time.Second, func() bool { return !p.read(named("early")) }, func() string { return "" })
-
-	p.faultStands("abort", 20*time.Second, v1alpha1.ReasonObserving)
-	if err := change(p, named("abort"), func(f *v1alpha1.RedisFault) { f.Spec.RecoveryDeadline.Duration = time.Hour }); err == nil {
-		t.Error("the spec of a recorded fault was changed")
-	}
-	p.mustChange(change(p, named("abort"), func(f *v1alpha1.RedisFault) {
-		f.Spec.Abort = true
-		f.Spec.TTLSecondsAfterFinished = new(int32(1))
-	}))
-	p.until("an aborted fault is over, and deleted by its TTL", 10*time.Second, func() bool { return !p.read(named("abort")) }, func() string { return where(p.fault("abort").Status.Conditions) })
-
-	f := p.faultStands("delete", 20*time.Second, v1alpha1.ReasonObserving)
-	p.mustChange(p.client.Delete(t.Context(), f))
-	p.until("our finalizer is gone", 5*time.Second, func() bool {
-		return slices.Equal(p.fault("delete").Finalizers, []string{"example.com/held"})
-	}, func() string { return strings.Join(p.fault("delete").Finalizers, " ") })
-	p.mustChange(change(p, named("delete"), func(f *v1alpha1.RedisFault) { f.Finalizers = nil }))
-	p.until("a deleted fault is gone", 5*time.Second, func() bool { return !p.read(named("delete")) }, func() string { return "" })
-	if deleted := redis.podsDeleted(); len(deleted) != 1 {
-		t.Errorf("pods deleted: %v, want one", deleted)
-	}
-	p.testEnds("run", 60*time.Second)
 }

@@ -332,6 +332,7 @@ func (r *RedisLoadTestReconciler) open(ctx context.Context, s *loadTestScope) (*
 		},
 		Store:  resultsStore{client: r.Client, test: owner},
 		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
+		Dial:   r.Sessions.dial,
 	})
 }
 

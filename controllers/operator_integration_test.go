@@ -4,10 +4,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
-	"sync"
-	"sync/atomic"
-	"time"
 
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
@@ -16,50 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/redquake/redquake/internal/testing/sim"
 	"github.com/redquake/redquake/internal/topology"
 )
-
-var errDead = errors.New("this operator process is dead")
-
-// write is one write of an operator to the API server.
-type write struct {
-	verb   string // create update patch delete patch-status
-	object client.Object
-	at     time.Time
-}
-
-// spy sees every write of an operator. before may refuse it; after sees what came back.
-type spy struct {
-	before func(write) error
-	after  func(write)
-}
-
-// operator is one operator process: both reconcilers in a manager, as main wires them, for one namespace.
-type operator struct {
-	sessions *Sessions
-	servers  *topology.Real
-	dead     atomic.Bool   // from here on nothing reaches the API server
-	died     chan struct{} // closed by crash
-	once     sync.Once
-	cancel   context.CancelFunc
-	done     chan struct{}
-}
-
-// crash ends the process's way to the world at once. Only stop takes it down.
-func (o *operator) crash() {
-	o.once.Do(func() {
-		o.dead.Store(true)
-		close(o.died)
-	})
-}
-
-// stop ends the process.
-func (o *operator) stop() {
-	o.cancel()
-	<-o.done
-	o.sessions.Close()
-	o.servers.Close()
-}
 
 // wiring is what an operator process is made of.
 type wiring struct {
@@ -92,105 +47,32 @@ func (w *wiring) manager() (ctrl.Manager, error) {
 	})
 }
 
-func startOperator(p *place, s spy) *operator {
+// startManager starts an operator process: both reconcilers in a manager, as main wires them, for one namespace.
+func (p *place) startManager(s spy) *operator {
 	p.t.Helper()
-	o := &operator{sessions: NewSessions(), servers: topology.NewReal(), died: make(chan struct{}), done: make(chan struct{})}
+	o := &operator{Life: sim.NewLife(), sessions: NewSessions()}
+	servers := topology.NewReal()
 	wired := wiring{
-		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: o.servers,
-		tests: o.intercept(s), faults: o.intercept(s),
+		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers,
+		tests: o.Intercept(s), faults: o.Intercept(s),
 	}
 	manager, err := wired.manager()
 	if err != nil {
 		p.t.Fatal(err)
 	}
-	var ctx context.Context
-	ctx, o.cancel = context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
 	go func() {
-		defer close(o.done)
+		defer close(done)
 		if err := manager.Start(ctx); err != nil {
 			p.t.Errorf("the manager: %v", err)
 		}
 	}()
-	p.t.Cleanup(o.stop)
+	o.end = func() {
+		cancel()
+		<-done
+		o.sessions.Close()
+		servers.Close()
+	}
 	return o
-}
-
-func (o *operator) intercept(s spy) interceptor.Funcs {
-	do := func(verb string, object client.Object, act func() error) error {
-		w := write{verb, object, time.Now()}
-		if o.dead.Load() {
-			return errDead
-		}
-		if s.before != nil {
-			if err := s.before(w); err != nil {
-				return err
-			}
-		}
-		err := act()
-		if err == nil && s.after != nil {
-			s.after(w)
-		}
-		if o.dead.Load() {
-			return errDead
-		}
-		return err
-	}
-	return interceptor.Funcs{
-		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, object client.Object, options ...client.GetOption) error {
-			if o.dead.Load() {
-				return errDead
-			}
-			return c.Get(ctx, key, object, options...)
-		},
-		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			return do("create", object, func() error { return c.Create(ctx, object, options...) })
-		},
-		Update: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.UpdateOption) error {
-			return do("update", object, func() error { return c.Update(ctx, object, options...) })
-		},
-		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-			return do("delete", object, func() error { return c.Delete(ctx, object, options...) })
-		},
-		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			return do("patch", object, func() error { return c.Patch(ctx, object, patch, options...) })
-		},
-		SubResourcePatch: func(ctx context.Context, c client.Client, sub string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
-			return do("patch-"+sub, object, func() error { return c.SubResource(sub).Patch(ctx, object, patch, options...) })
-		},
-	}
-}
-
-// keepRunning starts a new process whenever one has crashed, until the test ends, as a Deployment does.
-func keepRunning(p *place, s func(o func() *operator) spy) *atomic.Int32 {
-	var starts atomic.Int32
-	var mu sync.Mutex
-	var current *operator
-	get := func() *operator {
-		mu.Lock()
-		defer mu.Unlock()
-		return current
-	}
-	start := func() {
-		starts.Add(1)
-		mu.Lock() // held until the process is known: its first write may come at once
-		defer mu.Unlock()
-		current = startOperator(p, s(get))
-	}
-	start()
-	over := make(chan struct{})
-	stopped := make(chan struct{})
-	p.t.Cleanup(func() { close(over); <-stopped })
-	go func() {
-		defer close(stopped)
-		for {
-			select {
-			case <-over:
-				return
-			case <-get().died:
-				get().stop()
-				start()
-			}
-		}
-	}()
-	return &starts
 }

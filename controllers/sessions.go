@@ -1,6 +1,8 @@
 package controllers
 
 import (
+	"context"
+	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -14,6 +16,8 @@ import (
 // Sessions are the running collections of this process, by load test. A session lives from the making of the load pods
 // to the end of the test; after a restart of the operator it is opened again and resumes from its checkpoint.
 type Sessions struct {
+	dial func(ctx context.Context, network, address string) (net.Conn, error) // to the load pods; nil = over the network
+
 	mu   sync.Mutex
 	byID map[types.UID]*run
 }

@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"context"
 	"slices"
 	"strings"
 	"testing"
@@ -13,44 +12,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
-
-// annotate sets an annotation of a namespace, or takes it away.
-func (p *place) annotate(namespace, name, value string) {
-	p.t.Helper()
-	object := &corev1.Namespace{}
-	if err := p.client.Get(context.Background(), client.ObjectKey{Name: namespace}, object); err != nil {
-		p.t.Fatal(err)
-	}
-	before := object.DeepCopy()
-	object.Annotations = map[string]string{name: value}
-	if value == "" {
-		object.Annotations = nil
-	}
-	p.mustChange(p.client.Patch(context.Background(), object, client.MergeFrom(before)))
-}
-
-// A namespace whose owner forbids faults gets none.
-func TestProtectedNamespace(t *testing.T) {
-	t.Parallel()
-	p := newPlace(t)
-	redis := startRedis(p)
-	startKubelet(p, nil)
-	startOperator(p, spy{})
-	p.annotate(p.namespace, v1alpha1.AnnotationProtected, "true")
-	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
-	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
-	f := p.faultEnds("kill", time.Minute)
-	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
-		t.Errorf("%+v", c)
-	}
-	if len(f.Status.Targets) != 0 || len(redis.podsDeleted()) != 0 {
-		t.Errorf("targets %+v, pods deleted %v", f.Status.Targets, redis.podsDeleted())
-	}
-}
 
 // The annotation of a fault's namespace, and that of the operator's own, undo an active fault at once and let no other begin.
 func TestStop(t *testing.T) {

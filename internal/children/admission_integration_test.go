@@ -13,10 +13,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 // warned collects the API server's warnings: restricted Pod Security warns about a Job's template, and refuses only its pods.
@@ -26,13 +26,12 @@ func (w *warned) HandleWarningHeader(_ int, _, text string) { w.texts = append(w
 
 // A real API server takes every child as it is, in a namespace under the restricted Pod Security Standard.
 func TestAdmission(t *testing.T) {
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
-	config, err := env.Start()
+	config, stop, err := cluster.ControlPlane()
 	if err != nil {
-		t.Fatalf("kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v", err)
+		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
+		if err := stop(); err != nil {
 			t.Error(err)
 		}
 	})

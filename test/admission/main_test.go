@@ -18,10 +18,10 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 var (
@@ -34,14 +34,14 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 // run installs the CRDs, which the API server refuses if a rule of theirs does not compile or may cost too much.
 func run(m *testing.M) int {
-	env := &envtest.Environment{CRDDirectoryPaths: []string{"../../config/crd/bases"}, ErrorIfCRDPathMissing: true}
+	var stop func() error
 	var err error
-	if server, err = env.Start(); err != nil {
-		fmt.Fprintf(os.Stderr, "kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v\n", err)
+	if server, stop, err = cluster.ControlPlane(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() {
-		if err := env.Stop(); err != nil {
+		if err := stop(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}()

@@ -10,6 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
 // Finalizer is what Chaos Mesh takes an object up by: until it is removed nothing is undone.
@@ -29,12 +31,12 @@ const (
 // CRDs are the files of Chaos Mesh's own CRDs, from its Go module at the version that hack/chaosmesh names.
 func CRDs(t testing.TB) []string {
 	t.Helper()
-	ours, err := exec.Command("go", "env", "GOMOD").Output() // a test runs in its package's folder
+	folder, err := cluster.Path("hack/chaosmesh")
 	if err != nil {
-		t.Fatalf("where go.mod is: %v", err)
+		t.Fatal(err)
 	}
 	command := exec.Command("go", "mod", "download", "-json", "github.com/chaos-mesh/chaos-mesh")
-	command.Dir = filepath.Join(filepath.Dir(strings.TrimSpace(string(ours))), "hack/chaosmesh")
+	command.Dir = folder
 	text, err := command.Output()
 	var module struct{ Dir string }
 	if err == nil {

@@ -1,0 +1,200 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// warnings are the notes of the Warning events about a fault.
+func (p *place) warnings(fault string) []string {
+	p.t.Helper()
+	var all eventsv1.EventList
+	if err := p.client.List(context.Background(), &all, client.InNamespace(p.namespace)); err != nil {
+		p.t.Fatal(err)
+	}
+	var notes []string
+	for _, e := range all.Items {
+		if e.Regarding.Name == fault && e.Type == corev1.EventTypeWarning {
+			notes = append(notes, e.Reason+": "+e.Note)
+		}
+	}
+	return notes
+}
+
+// hzFault changes a setting for ten minutes: unless it is undone it can be seen.
+func hzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
+	return newFault("break", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
+		f.Spec.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
+		f.Spec.Duration, f.Spec.Trigger.After = length(10*time.Minute), length(0)
+		if change != nil {
+			change(f)
+		}
+	})
+}
+
+// deletion is a fault that is deleted in some state, while something that it needs is lost.
+type deletion struct {
+	name     string
+	password string // of the server
+	spec     func(*v1alpha1.RedisFault)
+	state    string // the reason of Complete that is waited for
+	lose     func(*place, *redisSet)
+	undone   bool // the setting is back to what it was
+}
+
+var deletions = []deletion{
+	{name: "waiting for a load that does not come", spec: func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "none" }, state: v1alpha1.ReasonLoadTestNotFound, undone: true},
+	{name: "waiting for its time", spec: func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }, state: v1alpha1.ReasonWaitingForTime, undone: true},
+	{name: "held", spec: func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }, state: v1alpha1.ReasonSuspended, undone: true},
+	{name: "active", state: v1alpha1.ReasonActive, undone: true},
+	{name: "active, the load test gone", password: "s3cret", state: v1alpha1.ReasonActive, undone: true, lose: func(p *place, _ *redisSet) {
+		p.mustChange(p.client.Delete(p.t.Context(), p.loadTest("run")))
+		p.until("the load test is gone", 20*time.Second, func() bool { return !p.read(namedTest("run")) }, func() string { return "" })
+	}},
+	{name: "active, the pod replaced", state: v1alpha1.ReasonActive, undone: true, lose: func(p *place, s *redisSet) {
+		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p)))
+		p.until("the pod is replaced", 20*time.Second, func() bool { return len(s.podsDeleted()) == 1 && s.hz("") == "10" }, func() string { return s.hz("") })
+	}},
+	{name: "active, the pod gone for good", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
+		s.leave()
+		s.kill()
+		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p), client.GracePeriodSeconds(0)))
+	}},
+	{name: "active, Redis silent", state: v1alpha1.ReasonActive, lose: func(_ *place, s *redisSet) { s.silence() }},
+	{name: "active, the port closed", state: v1alpha1.ReasonActive, lose: func(_ *place, s *redisSet) {
+		s.leave()
+		s.kill()
+	}},
+	{name: "active, the Secret gone", password: "s3cret", state: v1alpha1.ReasonActive, lose: func(p *place, _ *redisSet) {
+		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}}))
+	}},
+	{name: "undoing, Redis silent", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
+		s.silence()
+		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)
+	}},
+	{name: "recovery watched", state: v1alpha1.ReasonObserving, undone: true, spec: func(f *v1alpha1.RedisFault) {
+		f.Spec.Type, f.Spec.Config, f.Spec.Duration = v1alpha1.FaultPodKill, nil, nil
+	}},
+}
+
+func redisPodOf(p *place) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: redisName}}
+	p.read(pod)
+	return pod
+}
+
+// A fault that is deleted is gone within a minute, whatever it was doing and whatever is lost.
+func TestDeletedFaultIsGoneWithinAMinute(t *testing.T) {
+	t.Parallel()
+	for _, f := range deletions {
+		t.Run(f.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) { w.deleteWhile(&f) })
+		})
+	}
+}
+
+func (w *world) deleteWhile(f *deletion) {
+	redis := w.startRedis(f.password)
+	w.kubelet.Start()
+	startOperator(w.place, spy{})
+	if f.password != "" {
+		w.create(passwordSecret())
+	}
+	w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(20)), Duration: length(time.Hour)}
+		if f.password != "" {
+			test.Spec.Target.Auth = withPassword()
+		}
+	}))
+	w.create(hzFault(f.spec))
+	broken := w.faultStands("break", time.Minute, f.state)
+	if f.state == v1alpha1.ReasonActive && redis.hz(f.password) != "50" {
+		w.t.Errorf("hz is %s while the fault is active", redis.hz(f.password))
+	}
+	if len(broken.Finalizers) == 0 {
+		w.t.Errorf("no finalizer keeps the fault: %s", where(broken.Status.Conditions))
+	}
+	if f.lose != nil {
+		f.lose(w.place, redis)
+	}
+	w.mustChange(w.client.Delete(w.t.Context(), broken))
+	since := time.Now()
+	w.until("it is gone", time.Minute, func() bool {
+		return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "break"}})
+	}, func() string {
+		f := w.fault("break")
+		return fmt.Sprintf("%s, targets %+v", where(f.Status.Conditions), f.Status.Targets)
+	})
+	w.t.Logf("gone after %s", time.Since(since))
+	if left := w.madeBy(broken); len(left) > 0 {
+		w.t.Errorf("gone, and left are %v", left)
+	}
+	if f.undone {
+		w.until("the setting is what it was", time.Minute, func() bool { return redis.hz(f.password) == "10" }, func() string { return redis.hz(f.password) })
+	}
+}
+
+// madeBy are the objects that a fault made and that are still there.
+func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
+	w.t.Helper()
+	var left []string
+	for _, list := range []client.ObjectList{&corev1.PodList{}, &corev1.ConfigMapList{}, &corev1.SecretList{}, &batchv1.JobList{}, &v1alpha1.RedisLoadTestList{}} {
+		w.mustChange(w.client.List(context.Background(), list, client.InNamespace(w.namespace)))
+		_ = meta.EachListItem(list, func(item runtime.Object) error {
+			o := item.(client.Object)
+			owned := slices.ContainsFunc(o.GetOwnerReferences(), func(r metav1.OwnerReference) bool { return r.UID == f.UID })
+			if owned || o.GetLabels()[v1alpha1.LabelFault] != "" {
+				left = append(left, fmt.Sprintf("%T %s", o, o.GetName()))
+			}
+			return nil
+		})
+	}
+	return left
+}
+
+// What cannot be undone is reported: in the condition, in the record and as a warning, with the command that undoes it by hand.
+func TestWhatCannotBeUndoneIsTold(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
+		p.create(hzFault(nil))
+		p.faultStands("break", time.Minute, v1alpha1.ReasonActive)
+		redis.silence()
+		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
+		f := p.faultEnds("break", time.Minute)
+		target := f.Status.Targets[0]
+		if reason(f.Status.Conditions) != v1alpha1.ReasonRevertFailed || !target.RevertGivenUp || target.RevertedAt != nil || target.LastError == "" {
+			t.Errorf("%s; record %+v", where(f.Status.Conditions), target)
+		}
+		for _, command := range []string{"CONFIG SET", "hz", "10"} {
+			if !strings.Contains(target.ByHand, command) || !strings.Contains(where(f.Status.Conditions), command) {
+				t.Errorf("no word of %q: by hand %q; %s", command, target.ByHand, where(f.Status.Conditions))
+			}
+		}
+		var warnings []string
+		p.until("a warning tells it", 20*time.Second, func() bool {
+			warnings = p.warnings("break")
+			return strings.Contains(strings.Join(warnings, "\n"), target.ByHand)
+		}, func() string { return fmt.Sprint(warnings) })
+	})
+}

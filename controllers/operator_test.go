@@ -1,0 +1,68 @@
+package controllers
+
+import (
+	"sync"
+	"sync/atomic"
+
+	"github.com/redquake/redquake/internal/testing/sim"
+)
+
+type (
+	write = sim.Write
+	spy   = sim.Spy
+)
+
+var errDead = sim.ErrDead
+
+// operator is one operator process with both reconcilers.
+type operator struct {
+	*sim.Life
+	sessions *Sessions
+	end      func()
+	once     sync.Once
+}
+
+// stop ends the process.
+func (o *operator) stop() { o.once.Do(o.end) }
+
+func startOperator(p *place, s spy) *operator {
+	p.t.Helper()
+	o := p.operate(s)
+	p.t.Cleanup(o.stop)
+	return o
+}
+
+// keepRunning starts a new process whenever one has crashed, until the test ends, as a Deployment does.
+func keepRunning(p *place, s func(o func() *operator) spy) *atomic.Int32 {
+	var starts atomic.Int32
+	var mu sync.Mutex
+	var current *operator
+	get := func() *operator {
+		mu.Lock()
+		defer mu.Unlock()
+		return current
+	}
+	start := func() {
+		starts.Add(1)
+		mu.Lock() // held until the process is known: its first write may come at once
+		defer mu.Unlock()
+		current = startOperator(p, s(get))
+	}
+	start()
+	over := make(chan struct{})
+	stopped := make(chan struct{})
+	p.t.Cleanup(func() { close(over); <-stopped })
+	go func() {
+		defer close(stopped)
+		for {
+			select {
+			case <-over:
+				return
+			case <-get().Died():
+				get().stop()
+				start()
+			}
+		}
+	}()
+	return &starts
+}

@@ -1,0 +1,203 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/sim"
+)
+
+// place is a test's own part of a cluster, a real one or one in memory.
+type place struct {
+	t         *testing.T
+	namespace string
+	config    *rest.Config // of its kube-apiserver; nil in memory
+	client    client.WithWatch
+	subnet    string // 127.x.y.
+	stopMesh  func() // ends the stand-in of Chaos Mesh, where there is one
+
+	lookEvery time.Duration       // of stand-ins and waits, where no watch shows a change
+	operate   func(spy) *operator // starts an operator
+	changed   chan struct{}       // receives after something changed that waits look at; nil before the first of them
+}
+
+// home is the namespace of the operators that work here. Nobody makes it unless the test does.
+func (p *place) home() string { return p.namespace + "-home" }
+
+// standIn is Place.StandIn.
+func (p *place) standIn(what string, every time.Duration, step func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
+	here := sim.Place{T: p.t, Client: p.client, Namespace: p.namespace}
+	return here.StandIn(what, every, nil, step, kinds...)
+}
+
+func (p *place) create(object client.Object) {
+	p.t.Helper()
+	if object.GetNamespace() == "" {
+		if _, cluster := object.(*corev1.Namespace); !cluster {
+			object.SetNamespace(p.namespace)
+		}
+	}
+	if err := p.client.Create(context.Background(), object); err != nil {
+		p.t.Fatalf("create %T %s: %v", object, object.GetName(), err)
+	}
+}
+
+// read fills object, by its name; false where there is none.
+func (p *place) read(object client.Object) bool {
+	p.t.Helper()
+	object.SetNamespace(p.namespace)
+	err := p.client.Get(context.Background(), client.ObjectKeyFromObject(object), object)
+	if client.IgnoreNotFound(err) != nil {
+		p.t.Fatalf("read %T %s: %v", object, object.GetName(), err)
+	}
+	return err == nil
+}
+
+// change patches an object's spec or metadata.
+func change[T client.Object](p *place, object T, f func(T)) error {
+	p.t.Helper()
+	if !p.read(object) {
+		p.t.Fatalf("there is no %T %s to change", object, object.GetName())
+	}
+	before := object.DeepCopyObject().(client.Object)
+	f(object)
+	return p.client.Patch(context.Background(), object, client.MergeFrom(before))
+}
+
+func (p *place) mustChange(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// until waits for what must come, and fails the test with state's words if it does not.
+func (p *place) until(what string, within time.Duration, came func() bool, state func() string) {
+	p.t.Helper()
+	if p.changed == nil {
+		p.watch()
+	}
+	for end := time.Now().Add(within); !came(); {
+		if time.Now().After(end) {
+			p.t.Fatalf("after %s still not: %s; %s", within, what, state())
+		}
+		again := time.NewTimer(p.lookEvery)
+		select {
+		case <-p.changed:
+		case <-again.C:
+		}
+		again.Stop()
+	}
+}
+
+// watch lets waits look again whenever something changes in the namespace.
+func (p *place) watch() {
+	p.changed = make(chan struct{}, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	var ended sync.WaitGroup
+	for _, kind := range []client.ObjectList{&v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{}, &corev1.PodList{}} {
+		ended.Go(func() {
+			sim.Watch(ctx, p.client, p.namespace, kind, func(client.Object) {
+				select {
+				case p.changed <- struct{}{}:
+				default:
+				}
+			})
+		})
+	}
+	p.t.Cleanup(func() {
+		cancel()
+		ended.Wait()
+	})
+}
+
+func (p *place) loadTest(name string) *v1alpha1.RedisLoadTest {
+	p.t.Helper()
+	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.read(test)
+	return test
+}
+
+func (p *place) fault(name string) *v1alpha1.RedisFault {
+	p.t.Helper()
+	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	p.read(f)
+	return f
+}
+
+// where is the reason of Complete and its message.
+func where(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Type == v1alpha1.ConditionComplete {
+			return fmt.Sprintf("%s (%s): %s", c.Reason, c.Status, c.Message)
+		}
+	}
+	return "no condition Complete"
+}
+
+func reason(conditions []metav1.Condition) string {
+	for _, c := range conditions {
+		if c.Type == v1alpha1.ConditionComplete {
+			return c.Reason
+		}
+	}
+	return ""
+}
+
+// testEnds waits until a load test is complete or has failed.
+func (p *place) testEnds(name string, within time.Duration) *v1alpha1.RedisLoadTest {
+	p.t.Helper()
+	var test *v1alpha1.RedisLoadTest
+	p.until("load test "+name+" is over", within, func() bool {
+		test = p.loadTest(name)
+		return isFinished(test.Status.Conditions)
+	}, func() string { return where(test.Status.Conditions) })
+	return test
+}
+
+func (p *place) faultEnds(name string, within time.Duration) *v1alpha1.RedisFault {
+	p.t.Helper()
+	var f *v1alpha1.RedisFault
+	p.until("fault "+name+" is over", within, func() bool {
+		f = p.fault(name)
+		return isFinished(f.Status.Conditions) && len(f.Finalizers) == 0
+	}, func() string { return where(f.Status.Conditions) })
+	return f
+}
+
+// stands waits until a load test's reason is one of these.
+func (p *place) testStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
+	p.t.Helper()
+	var test *v1alpha1.RedisLoadTest
+	p.until(fmt.Sprintf("load test %s is %v", name, reasons), within, func() bool {
+		test = p.loadTest(name)
+		for _, r := range reasons {
+			if reason(test.Status.Conditions) == r {
+				return true
+			}
+		}
+		return false
+	}, func() string { return where(test.Status.Conditions) })
+	return test
+}
+
+func (p *place) faultStands(name string, within time.Duration, want string) *v1alpha1.RedisFault {
+	p.t.Helper()
+	var f *v1alpha1.RedisFault
+	p.until(fmt.Sprintf("fault %s is %s", name, want), within, func() bool {
+		f = p.fault(name)
+		return reason(f.Status.Conditions) == want
+	}, func() string {
+		return where(f.Status.Conditions) + "; load: " + where(p.loadTest("run").Status.Conditions)
+	})
+	return f
+}

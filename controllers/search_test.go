@@ -1,0 +1,170 @@
+package controllers
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// searchFor makes a search whose answer is known: at most so many requests in flight, each 100 ms long, are 10/s each.
+func searchFor(inFlight int32) func(test *v1alpha1.RedisLoadTest) {
+	return func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Client.Connections = inFlight
+		test.Spec.Client.AddedLatency = &metav1.Duration{Duration: 100 * time.Millisecond}
+		test.Spec.Client.RequestTimeout = metav1.Duration{Duration: time.Second}
+		test.Spec.Load = v1alpha1.LoadShape{
+			Users: new(inFlight), Duration: length(5 * time.Minute), WarmUp: length(time.Second),
+			Search: &v1alpha1.LoadSearch{From: 20, To: 1000, Precision: "20%", Trial: metav1.Duration{Duration: 2 * time.Second}, Settle: metav1.Duration{Duration: 500 * time.Millisecond}},
+		}
+		test.Spec.Objectives = &v1alpha1.Objectives{MaxLatencyP50: &metav1.Duration{Duration: 300 * time.Millisecond}, MinThroughput: new("30")}
+	}
+}
+
+// checkFound checks a search over 80 requests/s that came to its end: each trial is judged once, and the second look at a rate that was missed counts as one.
+func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest) {
+	t.Helper()
+	found := test.Status.Search
+	if found == nil {
+		t.Fatalf("no search in the status: %s", where(test.Status.Conditions))
+	}
+	var rates []int32
+	for i, trial := range found.Trials {
+		rates = append(rates, trial.Rate)
+		if trial.Met == nil || *trial.Met != (trial.Rate <= 80) {
+			t.Errorf("trial %d of %d/s: met %v, %s/s, p99 %s: %s", i, trial.Rate, trial.Met, trial.Throughput, trial.LatencyP99, trial.Message)
+		}
+		if i > 0 && trial.StartTime.Sub(found.Trials[i-1].StartTime.Time) < 2500*time.Millisecond {
+			t.Errorf("trial %d began %v after the one before", i, trial.StartTime.Sub(found.Trials[i-1].StartTime.Time))
+		}
+	}
+	if want := []int32{20, 40, 80, 160, 160, 113, 113, 95, 95}; !found.Done || found.Rate != 80 || !slices.Equal(rates, want) {
+		t.Errorf("found %d/s, done %v, by trials of %v; want 80/s by %v: %s", found.Rate, found.Done, rates, want, found.Message)
+	}
+	if test.Status.Verdict != v1alpha1.VerdictPass || reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
+		t.Errorf("verdict %s: %s", test.Status.Verdict, where(test.Status.Conditions))
+	}
+	// The figures of the test are those of the rate that was found: a trial of two seconds.
+	if sum := test.Status.Summary; sum == nil || sum.Requests != 160 {
+		t.Errorf("the summary has %+v, want 160 requests", sum)
+	}
+	if len(test.Status.Anomalies) > 0 {
+		t.Errorf("a search falls by itself, there are %d anomalies", len(test.Status.Anomalies))
+	}
+}
+
+func TestSearchFindsTheHighestRate(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("search", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			searchFor(8)(test) // 4 in each pod
+			test.Spec.Pods.Count, test.Spec.Client.Connections = 2, 4
+		}))
+		test := p.testEnds("search", 4*time.Minute)
+		checkFound(t, test)
+	})
+}
+
+// The operator dies before it has stored the third trial, and between storing and telling it, and when the second is judged; the search goes on where it was.
+func TestSearchSurvivesACrash(t *testing.T) {
+	t.Parallel()
+	trials := func(w write, made, judged int) bool {
+		test, ok := w.Object.(*v1alpha1.RedisLoadTest)
+		return ok && w.Verb == "patch-status" && test.Status.Search != nil && len(test.Status.Search.Trials) == made && judgedTrials(test.Status.Search) == judged
+	}
+	for name, dies := range map[string]func(die func()) spy{
+		"before a trial is stored": func(die func()) spy {
+			return spy{Before: func(w write) error {
+				if trials(w, 3, 2) {
+					die()
+					return errDead
+				}
+				return nil
+			}}
+		},
+		"before a trial is told": func(die func()) spy {
+			return spy{After: func(w write) {
+				if trials(w, 3, 2) {
+					die()
+				}
+			}}
+		},
+		"after the last is judged": func(die func()) spy {
+			return spy{After: func(w write) {
+				if test, ok := w.Object.(*v1alpha1.RedisLoadTest); ok && w.Verb == "patch-status" && test.Status.Search != nil && test.Status.Search.Done {
+					die()
+				}
+			}}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				p, t := w.place, w.t
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				var died atomic.Bool
+				starts := keepRunning(p, func(self func() *operator) spy {
+					if died.Load() {
+						return spy{}
+					}
+					return dies(func() {
+						if died.CompareAndSwap(false, true) {
+							self().Crash()
+						}
+					})
+				})
+				p.create(newLoadTest("search", redis.address(), searchFor(8)))
+				checkFound(t, p.testEnds("search", 4*time.Minute))
+				if starts.Load() < 2 {
+					t.Errorf("%d processes: nothing died", starts.Load())
+				}
+			})
+		})
+	}
+}
+
+// What the duration cuts off has no verdict.
+func TestSearchThatIsCutOff(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("short", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			searchFor(8)(test)
+			test.Spec.Load.Duration = length(8 * time.Second)
+		}))
+		short := p.testEnds("short", time.Minute)
+		if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "load.duration") {
+			t.Errorf("verdict %s, search %+v: %s", short.Status.Verdict, short.Status.Search, where(short.Status.Conditions))
+		}
+	})
+}
+
+// A fault cannot be measured by a load that rises and falls by itself.
+func TestFaultRefusesASearch(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		p, t := w.place, w.t
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(p, spy{})
+		p.create(newLoadTest("search", redis.address(), searchFor(8)))
+		p.create(newFault("kill", "search", v1alpha1.FaultPodKill, nil))
+		f := p.faultEnds("kill", time.Minute)
+		if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
+			t.Errorf("%s", where(f.Status.Conditions))
+		}
+	})
+}

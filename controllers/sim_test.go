@@ -1,0 +1,140 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/testing/memnet"
+	"github.com/redquake/redquake/internal/testing/sim"
+)
+
+// world is a place in a cluster in memory, whose time is virtual.
+type world struct {
+	*place
+	network *memnet.Network
+	redis   *sim.Redis
+	kubelet *sim.Kubelet
+}
+
+var crds = sync.OnceValues(func() (sim.CRDs, error) { return sim.ReadCRDs("../config/crd/bases") })
+
+// inWorld runs a test in a world of its own, where everything is exact: only waiting takes time.
+func inWorld(t *testing.T, test func(*world)) {
+	t.Helper()
+	schemas, err := crds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slog.SetDefault(slog.New(slog.DiscardHandler))
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{network: memnet.New(), redis: sim.NewRedis()}
+		w.place = &place{t: t, namespace: "test", client: sim.NewAPI(NewScheme(), schemas), subnet: "10.0.0.", lookEvery: 10 * time.Second}
+		w.operate = w.startReconcilers
+		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
+		next := 9
+		w.kubelet = &sim.Kubelet{
+			Place: sim.Place{T: t, Client: w.client, Namespace: w.namespace}, LookEvery: w.lookEvery,
+			Listen: w.network.Listen,
+			Address: func() string {
+				next++
+				return w.subnet + strconv.Itoa(next)
+			},
+			Load: func(plan *load.Plan, pod int) (agent.Runner, error) { return sim.NewLoad(plan, pod, w.redis) },
+		}
+		test(w)
+	})
+}
+
+// startRedis starts a StatefulSet of one pod with a server in memory.
+func (w *world) startRedis(password string) *redisSet {
+	s := &redisSet{place: w.place, ip: w.subnet + "2", downFor: 400 * time.Millisecond}
+	server := w.redis.Add(s.address(), password)
+	s.launch = func() redisProcess {
+		server.Start()
+		return server
+	}
+	s.setting = func(name, _ string) string { return server.Setting(name) }
+	s.start()
+	return s
+}
+
+// startReconcilers starts an operator process: both reconcilers, with what Setup and SetupWithManager give them.
+func (w *world) startReconcilers(s spy) *operator {
+	w.t.Helper()
+	o := &operator{Life: sim.NewLife(), sessions: NewSessions()}
+	o.sessions.dial = w.network.Dial
+	through := interceptor.NewClient(w.client, o.Intercept(s))
+	tests := &RedisLoadTestReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Sessions: o.sessions, Image: "redquake:test"}
+	faults := &RedisFaultReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Sessions: o.sessions, Servers: w.redis, Home: w.home()}
+	itself := func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
+	}
+	stop := sim.Run(w.t, w.client, w.namespace,
+		sim.Controller{Reconciler: tests, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisLoadTestList{}, Map: itself},
+			{Kind: &batchv1.JobList{}, Map: ownedBy("RedisLoadTest")},
+			{Kind: &corev1.PodList{}, Map: loadTestOfPod},
+			{Kind: &v1alpha1.RedisFaultList{}, Map: loadTestOfFault},
+		}},
+		sim.Controller{Reconciler: faults, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
+			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
+			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.faultsOfLoadTest},
+			{Kind: &corev1.PodList{}, Map: faults.faultsOfPod},
+			{Kind: &corev1.NamespaceList{}, Map: faults.faultsOfNamespace},
+		}},
+	)
+	o.end = func() {
+		stop()
+		faults.witnesses.Range(func(uid, _ any) bool {
+			faults.unwatch(uid.(types.UID))
+			return true
+		})
+		o.sessions.Close()
+	}
+	return o
+}
+
+// ownedBy maps an object to its controller.
+func ownedBy(kind string) func(context.Context, client.Object) []reconcile.Request {
+	return func(_ context.Context, o client.Object) []reconcile.Request {
+		owner := metav1.GetControllerOf(o)
+		if owner == nil || owner.Kind != kind {
+			return nil
+		}
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: o.GetNamespace(), Name: owner.Name}}}
+	}
+}
+
+// recorder writes events to an API server, each by itself.
+type recorder struct{ client client.Client }
+
+func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	object := regarding.(client.Object)
+	gvk, _ := apiutil.GVKForObject(object, r.client.Scheme())
+	_ = r.client.Create(context.Background(), &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{Namespace: object.GetNamespace(), GenerateName: object.GetName() + "-"},
+		EventTime:  metav1.NowMicro(), Type: kind, Reason: reason, Action: action, Note: fmt.Sprintf(note, args...),
+		Regarding: corev1.ObjectReference{Kind: gvk.Kind, Namespace: object.GetNamespace(), Name: object.GetName(), UID: object.GetUID()},
+	})
+}

@@ -1,0 +1,316 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/sample"
+)
+
+// Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each answered after the plan's added latency where Redis
+// answered when it was sent, and failed at once otherwise. As many are in flight as the plan allows; the others wait. It takes the steps of a search
+// and keeps a ledger.
+type Load struct {
+	Plan  *load.Plan
+	Pod   int
+	Redis *Redis
+
+	mu    sync.Mutex
+	steps []step
+	began time.Time
+
+	free    []time.Duration // when each request that may be in flight ends
+	pending []request       // not yet recorded, in the order of their ends
+	ops     int             // arrivals so far
+	acked   []time.Duration // writes of the ledger
+	failed  uint64          // requests
+	lastOK  time.Duration   // of the load
+	probeOK time.Duration   // of the probe
+}
+
+// step is a rate of the whole run from an instant on; 0 ends the load.
+type step struct {
+	at   time.Duration
+	rate float64
+}
+
+// request is one arrival and what becomes of it. Instants count from the start.
+type request struct {
+	op             int
+	due, sent, end time.Duration
+	ok             bool
+}
+
+// NewLoad is a Load that is laid out.
+func NewLoad(plan *load.Plan, pod int, redis *Redis) (*Load, error) {
+	if plan.Shape.Rate <= 0 || len(plan.Shape.Stages) > 0 || plan.Shape.RampUp > 0 {
+		return nil, errors.New("sim: only an open loop of a constant rate")
+	}
+	inFlight := plan.Client.Connections * plan.Client.Pipeline
+	if plan.Shape.Users > 0 {
+		inFlight = plan.Shape.Users / plan.Pods
+	}
+	return &Load{Plan: plan, Pod: pod, Redis: redis, steps: []step{{0, plan.Shape.Rate}}, free: make([]time.Duration, inFlight)}, nil
+}
+
+// Prepare implements agent.Runner.
+func (l *Load) Prepare(ctx context.Context, progress func(string)) error {
+	progress("dialling")
+	return ctx.Err()
+}
+
+// Step brings another rate, from an instant on that lies ahead.
+func (l *Load) Step(at time.Duration, rate float64) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.steps[len(l.steps)-1] == step{at, rate}:
+		return nil
+	case l.began.IsZero() || at <= time.Since(l.began):
+		return errors.New("the step has passed")
+	}
+	l.steps = append(l.steps, step{at, rate})
+	return nil
+}
+
+// stepAt is the step that holds at an instant.
+func (l *Load) stepAt(at time.Duration) step {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.steps[0]
+	for _, s := range l.steps {
+		if s.at <= at {
+			now = s
+		}
+	}
+	return now
+}
+
+// Run implements agent.Runner.
+func (l *Load) Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error {
+	if err := wait(ctx, start); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	l.began = start
+	l.mu.Unlock()
+	length := l.Plan.Shape.Length()
+	for index := int64(0); ; index++ {
+		from := time.Duration(index) * l.Plan.Interval
+		over := length > 0 && from >= length || l.stepAt(from).rate == 0
+		if over && len(l.pending) == 0 {
+			return nil
+		}
+		to := from + l.Plan.Interval
+		if err := wait(ctx, start.Add(to)); err != nil {
+			return err
+		}
+		interval := l.interval(index)
+		if !over {
+			l.arrive(&interval, from, to)
+		}
+		l.settle(&interval, to)
+		if !over {
+			l.probe(&interval, from, to)
+		}
+		sink(&interval)
+	}
+}
+
+// StartedAt is when the load began.
+func (l *Load) StartedAt() time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.began
+}
+
+// Server implements agent.Runner.
+func (l *Load) Server() *sample.Server {
+	return &sample.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
+}
+
+// Verify misses the acknowledged ledger writes of server processes that are gone: they keep nothing on disk.
+func (l *Load) Verify(ctx context.Context, progress func(string)) (*ledger.Result, error) {
+	progress("reading")
+	if err := wait(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
+		return nil, err
+	}
+	result := &ledger.Result{Acked: uint64(len(l.acked))}
+	kept := l.Redis.keepsSince(l.Plan.Target.Addresses[0]).Sub(l.began)
+	for _, at := range l.acked {
+		if at >= kept {
+			continue
+		}
+		if result.Lost == 0 {
+			result.FirstLost = int64(at)
+		}
+		result.Lost++
+		result.LastLost = int64(at)
+	}
+	if result.Lost > 0 {
+		result.Losses = []ledger.Loss{{First: result.FirstLost, Last: result.LastLost, Count: result.Lost, Errors: l.failed}}
+		result.Errors = l.failed
+	}
+	return result, nil
+}
+
+func wait(ctx context.Context, at time.Time) error {
+	timer := time.NewTimer(time.Until(at))
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}
+
+func (l *Load) interval(index int64) sample.Interval {
+	return sample.Interval{
+		Index: index, Pods: 1, Ops: make([]sample.Op, len(l.Plan.Operations())), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+		Connections: l.Plan.Client.Connections,
+	}
+}
+
+// arrive sends what is due in [from, to), which has passed. Arrival j of a step is due (j + 1/2) / rate after its begin, and is pod j modulo pods'.
+func (l *Load) arrive(iv *sample.Interval, from, to time.Duration) {
+	now := l.stepAt(from)
+	if now.at == from && now.at > 0 { // a trial begins without the backlog of the one before
+		clear(l.free)
+		for i := range l.free {
+			l.free[i] = from
+		}
+	}
+	spacing := float64(time.Second) / now.rate
+	for j := max(0, int64(math.Ceil(float64(from-now.at)/spacing-0.5))); ; j++ {
+		due := now.at + time.Duration((float64(j)+0.5)*spacing)
+		if due >= to {
+			return
+		}
+		if j%int64(l.Plan.Pods) == int64(l.Pod) {
+			l.send(iv, due)
+		}
+	}
+}
+
+// send gives an arrival to the first of the requests in flight that ends.
+func (l *Load) send(iv *sample.Interval, due time.Duration) {
+	slot := 0
+	for i := range l.free {
+		if l.free[i] < l.free[slot] {
+			slot = i
+		}
+	}
+	r := request{op: l.operation(), due: due, sent: max(due, l.free[slot])}
+	iv.Ops[r.op].Due++
+	if r.sent-due > l.Plan.Client.RequestTimeout {
+		iv.Ops[r.op].Dropped++
+		return
+	}
+	iv.Ops[r.op].Sent++
+	r.ok = l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(r.sent))
+	r.end = r.sent
+	if r.ok {
+		r.end += l.Plan.Client.AddedLatency
+	}
+	l.free[slot] = r.end
+	l.pending = append(l.pending, r)
+}
+
+// operation is the next one: in turn, and the ledger's for its share.
+func (l *Load) operation() int {
+	l.ops++
+	mixed := len(l.Plan.Workload.Operations())
+	if v := l.Plan.Verify; v != nil && l.ops%int(1/v.Share) == 0 {
+		return mixed
+	}
+	return l.ops % mixed
+}
+
+// settle records what ended before an instant.
+func (l *Load) settle(iv *sample.Interval, to time.Duration) {
+	later := l.pending[:0]
+	for _, r := range l.pending {
+		switch op := &iv.Ops[r.op]; {
+		case r.end >= to:
+			later = append(later, r)
+		case !r.ok:
+			op.Fail++
+			l.failed++
+			op.Errors[sample.ClassRefused]++
+			if iv.FirstError < 0 {
+				iv.FirstError = int64(r.end)
+			}
+			iv.LastError = int64(r.end)
+		default:
+			l.succeed(iv, op, r)
+		}
+	}
+	l.pending = later
+}
+
+func (l *Load) succeed(iv *sample.Interval, op *sample.Op, r request) {
+	op.OK++
+	if r.op == len(l.Plan.Workload.Operations()) {
+		l.acked = append(l.acked, r.end)
+	}
+	op.Latency, op.Service = sample.Merge(op.Latency, bucket(r.end-r.due)), sample.Merge(op.Service, bucket(r.end-r.sent))
+	if iv.FirstOK < 0 {
+		iv.FirstOK = int64(r.end)
+	}
+	iv.LastOK = int64(r.end)
+	iv.Gaps = append(iv.Gaps, gap(l.lastOK, r.end, l.Plan.Shape.Rate/float64(l.Plan.Pods))...)
+	l.lastOK = r.end
+}
+
+// gap is what lies between two successes of a stream of so many per second, where it is twice as long as it should be.
+func gap(last, now time.Duration, rate float64) []sample.Gap {
+	if last == 0 || float64(now-last) <= 2*float64(time.Second)/rate {
+		return nil
+	}
+	return []sample.Gap{{From: int64(last), To: int64(now)}}
+}
+
+// probe is the thin stream beside the load: the first pod's alone.
+func (l *Load) probe(iv *sample.Interval, from, to time.Duration) {
+	if l.Plan.Probe.Rate == 0 || l.Pod > 0 {
+		return
+	}
+	spacing := float64(time.Second) / l.Plan.Probe.Rate
+	for j := max(0, int64(math.Ceil(float64(from)/spacing-0.5))); ; j++ {
+		at := time.Duration((float64(j) + 0.5) * spacing)
+		if at >= to {
+			return
+		}
+		iv.Probe.Due++
+		iv.Probe.Sent++
+		if !l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(at)) {
+			iv.Probe.Fail++
+			iv.Probe.Errors[sample.ClassRefused]++
+			continue
+		}
+		iv.Probe.OK++
+		iv.Probe.Latency = sample.Merge(iv.Probe.Latency, bucket(0))
+		iv.ProbeGaps = append(iv.ProbeGaps, gap(l.probeOK, at, l.Plan.Probe.Rate)...)
+		l.probeOK = at
+	}
+}
+
+// buckets of single durations: a Histogram is 68 KiB.
+var buckets sync.Map
+
+func bucket(d time.Duration) sample.Buckets {
+	if known, ok := buckets.Load(d); ok {
+		return known.(sample.Buckets)
+	}
+	var h sample.Histogram
+	h.Record(int64(d))
+	made := h.AppendTo(nil)
+	buckets.Store(d, made)
+	return made
+}

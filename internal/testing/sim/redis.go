@@ -1,0 +1,267 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/topology"
+)
+
+// Redis are the servers of a test by their addresses, as a fault's commands find them: it is a topology.Servers. Load asks it which requests succeed.
+type Redis struct {
+	mu      sync.Mutex
+	servers map[string]*Server
+	made    int
+}
+
+// NewRedis has no server yet.
+func NewRedis() *Redis { return &Redis{servers: map[string]*Server{}} }
+
+// Server is one server process after the other at one address.
+type Server struct {
+	of       *Redis
+	address  string
+	password string
+
+	runID    string
+	settings map[string]string
+	stopped  bool          // by SIGSTOP: it accepts connections and answers nothing
+	exited   chan struct{} // closed while no process runs
+	spans    []span        // in which it answered
+}
+
+// span is a stretch of time; to is zero while it lasts.
+type span struct{ from, to time.Time }
+
+// Add makes a server without a process.
+func (r *Redis) Add(address, password string) *Server {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &Server{of: r, address: address, password: password, exited: make(chan struct{})}
+	close(s.exited)
+	r.servers[address] = s
+	return s
+}
+
+// Start runs a process. It answers at once.
+func (s *Server) Start() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.of.made++
+	s.runID, s.stopped, s.exited = fmt.Sprintf("%040x", s.of.made), false, make(chan struct{})
+	s.settings = map[string]string{"hz": "10", "maxmemory": "0", "maxmemory-policy": "noeviction"}
+	s.spans = append(s.spans, span{from: time.Now()})
+}
+
+// Kill ends the process as SIGKILL does.
+func (s *Server) Kill() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.end()
+}
+
+func (s *Server) end() {
+	select {
+	case <-s.exited:
+	default:
+		s.silent()
+		close(s.exited)
+	}
+}
+
+func (s *Server) silent() {
+	if last := &s.spans[len(s.spans)-1]; last.to.IsZero() {
+		last.to = time.Now()
+	}
+}
+
+// Stop is SIGSTOP.
+func (s *Server) Stop() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.stopped = true
+	s.silent()
+}
+
+// Exited is closed when the process has ended.
+func (s *Server) Exited() <-chan struct{} {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	return s.exited
+}
+
+// Setting is what CONFIG GET would show; an error's text where it would not.
+func (s *Server) Setting(name string) string {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	select {
+	case <-s.exited:
+		return "connection refused"
+	default:
+	}
+	if s.stopped {
+		return "timeout"
+	}
+	return s.settings[name]
+}
+
+// Downtime is the last stretch in which no process answered; zero where there was none, or it lasts.
+func (s *Server) Downtime() time.Duration {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	n := len(s.spans)
+	if n < 2 {
+		return 0
+	}
+	return s.spans[n-1].from.Sub(s.spans[n-2].to)
+}
+
+// keepsSince is since when the server at an address has had its data.
+func (r *Redis) keepsSince(address string) time.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	spans := r.servers[address].spans
+	return spans[len(spans)-1].from
+}
+
+// answered says whether the server at an address answered at an instant that has passed.
+func (r *Redis) answered(address string, at time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.servers[address]
+	return s != nil && slices.ContainsFunc(s.spans, func(p span) bool { return !at.Before(p.from) && (p.to.IsZero() || at.Before(p.to)) })
+}
+
+// reply is an error reply of a server.
+type reply string
+
+func (r reply) Error() string { return string(r) }
+
+// RedisError marks it as one for go-redis.
+func (reply) RedisError() {}
+
+// reach returns a server that answers, with r locked. It waits for one that does not as long as a client would.
+func (r *Redis) reach(ctx context.Context, address string, login topology.Login) (*Server, error) {
+	r.mu.Lock()
+	s := r.servers[address]
+	down := s == nil
+	if !down {
+		select {
+		case <-s.exited:
+			down = true
+		default:
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		r.mu.Unlock()
+		return nil, ctx.Err()
+	case down:
+		r.mu.Unlock()
+		return nil, fmt.Errorf("dial tcp %s: connection refused", address)
+	case s.stopped:
+		r.mu.Unlock()
+		patience := login.Timeout
+		if patience == 0 {
+			patience = 2 * time.Second
+		}
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+			return nil, fmt.Errorf("read tcp %s: i/o timeout", address)
+		}
+	case s.password != login.Password:
+		r.mu.Unlock()
+		return nil, reply("NOAUTH Authentication required.")
+	}
+	return s, nil
+}
+
+func (s *Server) info() string {
+	up := time.Since(s.spans[len(s.spans)-1].from)
+	return fmt.Sprintf("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nconfig_file:\r\n# Persistence\r\nloading:0\r\naof_enabled:0\r\n"+
+		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Commandstats\r\ncmdstat_config|get:calls=1,usec=1\r\n", s.runID, int(up.Seconds()))
+}
+
+// Do implements topology.Servers.
+func (r *Redis) Do(ctx context.Context, address string, login topology.Login, command ...any) (any, error) {
+	s, err := r.reach(ctx, address, login)
+	if err != nil {
+		return nil, err
+	}
+	defer r.mu.Unlock()
+	words := make([]string, len(command))
+	for i := range command {
+		words[i] = fmt.Sprint(command[i])
+	}
+	switch name := strings.ToUpper(strings.Join(words[:min(2, len(words))], " ")); {
+	case strings.HasPrefix(name, "INFO"):
+		return s.info(), nil
+	case name == "ACL DRYRUN", name == "PING":
+		return "OK", nil
+	case name == "CONFIG GET":
+		found := map[any]any{}
+		for _, setting := range words[2:] {
+			if value, known := s.settings[setting]; known {
+				found[setting] = value
+			}
+		}
+		return found, nil
+	case name == "CONFIG SET":
+		changed := map[string]string{}
+		for i := 2; i+1 < len(words); i += 2 {
+			changed[words[i]] = words[i+1]
+		}
+		maps.Copy(s.settings, changed)
+		return "OK", nil
+	}
+	return nil, reply("ERR unknown command '" + words[0] + "'")
+}
+
+// Ask implements topology.Servers.
+func (r *Redis) Ask(ctx context.Context, address string, login topology.Login) (topology.Server, error) {
+	s, err := r.reach(ctx, address, login)
+	if err != nil {
+		return topology.Server{}, err
+	}
+	defer r.mu.Unlock()
+	return topology.ParseInfo(address, s.info()), nil
+}
+
+// Shutdown implements topology.Servers.
+func (r *Redis) Shutdown(ctx context.Context, address string, login topology.Login) error {
+	s, err := r.reach(ctx, address, login)
+	if err != nil {
+		return err
+	}
+	defer r.mu.Unlock()
+	s.end()
+	return nil
+}
+
+// Segfault implements topology.Servers.
+func (r *Redis) Segfault(ctx context.Context, address string, login topology.Login) error {
+	return r.Shutdown(ctx, address, login)
+}
+
+// Queue implements topology.Servers: no fault of the tests in virtual time needs one.
+func (*Redis) Queue(context.Context, string, string, topology.Login, [][]string) error {
+	return reply("ERR no queue in this world")
+}
+
+// Queued implements topology.Servers.
+func (*Redis) Queued(string) bool { return false }
+
+// HangUp implements topology.Servers.
+func (*Redis) HangUp(string) {}
+
+// Close is for a topology.Real in its place.
+func (*Redis) Close() {}

@@ -1,0 +1,83 @@
+package sim
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// Place is a namespace with the stand-ins that work there.
+type Place struct {
+	T         testing.TB
+	Client    client.WithWatch
+	Namespace string
+}
+
+// StandIn plays a part of the cluster: it calls step whenever an object of these kinds changes, it is poked, and every so often, until the test ends or stop is
+// called. That something is gone, or was changed by somebody else, is no problem of it, nor is an API server that refuses once in a while: one
+// that lasts for three seconds is.
+func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, step func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	changed := make(chan struct{}, 1)
+	var ended sync.WaitGroup
+	for _, kind := range kinds {
+		ended.Go(func() {
+			Watch(ctx, p.Client, p.Namespace, kind, func(client.Object) { wake(changed) })
+		})
+	}
+	ended.Go(func() {
+		well := time.Now()
+		for ctx.Err() == nil {
+			err := step(ctx)
+			switch {
+			case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err), meta.IsNoMatchError(err):
+				well = time.Now()
+			case ctx.Err() == nil && time.Since(well) > 3*time.Second:
+				p.T.Errorf("%s: %v", what, err)
+				well = time.Now()
+			}
+			again := time.NewTimer(every)
+			select {
+			case <-ctx.Done():
+			case <-changed:
+			case <-poke:
+			case <-again.C:
+			}
+			again.Stop()
+		}
+	})
+	stop = func() {
+		cancel()
+		ended.Wait()
+	}
+	p.T.Cleanup(stop)
+	return stop
+}
+
+// Watch calls seen with every object of a kind that changes or goes, until ctx ends. A watch that ends is begun again.
+func Watch(ctx context.Context, c client.WithWatch, namespace string, kind client.ObjectList, seen func(client.Object)) {
+	for ctx.Err() == nil {
+		w, err := c.Watch(ctx, kind, client.InNamespace(namespace))
+		if err != nil {
+			select {
+			case <-ctx.Done():
+			case <-time.After(100 * time.Millisecond):
+			}
+			continue
+		}
+		follow(ctx, w.ResultChan(), seen)
+		w.Stop()
+	}
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
