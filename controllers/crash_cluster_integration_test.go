@@ -18,8 +18,8 @@ import (
 // clusterKinds are those that do other things in a Redis Cluster than elsewhere.
 var clusterKinds = []crashKind{
 	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
-	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce), alike: true},
-	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover), alike: true},
+	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce)},
+	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover)},
 	{name: "ReplicaScale in a cluster, one more", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(1)},
 	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(-1)},
 }

@@ -49,11 +49,11 @@ func (f *failpoints) around(name string, call func() error) error {
 		name = fmt.Sprintf("%s #%d", name, n)
 	}
 	fmt.Println(name)
-	if dieAt == "before "+name {
+	if isAt(dieAt, "before "+name) {
 		die()
 	}
 	err := call()
-	if dieAt == "after "+name && !apierrors.IsConflict(err) {
+	if isAt(dieAt, "after "+name) && !apierrors.IsConflict(err) {
 		die()
 	}
 	if apierrors.IsConflict(err) { // refused, and made again: that call is the step
@@ -64,13 +64,21 @@ func (f *failpoints) around(name string, call func() error) error {
 	return err
 }
 
+// isAt says whether a point is the one to die at. A store may say that the effect is confirmed one time, and not the next.
+func isAt(dieAt, point string) bool {
+	return dieAt == point || dieAt != "" && strings.TrimSuffix(point, confirmed) == strings.TrimSuffix(dieAt, confirmed)
+}
+
 // die ends this process as the kernel's out-of-memory killer or a lost node does: nothing is tidied up.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
-const storing = "store: "
+const (
+	storing   = "store: "
+	confirmed = ", effect confirmed"
+)
 
 // milestone is the furthest that a fault's status tells.
 func milestone(f *v1alpha1.RedisFault) string {
@@ -94,7 +102,7 @@ func milestone(f *v1alpha1.RedisFault) string {
 		text = "recorded"
 	}
 	if status.Effect == v1alpha1.EffectConfirmed {
-		text += ", effect confirmed"
+		text += confirmed
 	}
 	return storing + text
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -39,21 +40,16 @@ type plane struct {
 	err    error
 }
 
-// newControlPlane is what a control plane is made of.
-func newControlPlane() *envtest.Environment { return &envtest.Environment{} }
-
 func (p *plane) start() {
-	p.env = newControlPlane()
-	config, err := p.env.Start()
-	if err != nil {
-		p.err = fmt.Errorf("kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %w", err)
+	// One of this package's own: a test installs Chaos Mesh's kinds, and removes them.
+	if p.env, p.err = cluster.StartControlPlane(); p.err != nil {
 		return
 	}
 	scheme := runtime.NewScheme()
 	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme)); p.err != nil {
 		return
 	}
-	p.client, p.err = client.New(config, client.Options{Scheme: scheme})
+	p.client, p.err = client.New(p.env.Config, client.Options{Scheme: scheme})
 }
 
 func (p *plane) stop() error {

@@ -1,5 +1,3 @@
-// Package cluster has stand-ins for the parts of a Kubernetes cluster that run a StatefulSet: its controller, the scheduler, the kubelets and the
-// attach-detach controller. They work against any client, that of a real API server or a fake one.
 package cluster
 
 import (
