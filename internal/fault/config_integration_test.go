@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -128,7 +127,7 @@ func TestConfigOperatorDies(t *testing.T) {
 
 func TestConfigRefused(t *testing.T) {
 	t.Parallel()
-	user := topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	user := topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	for _, tc := range []struct {
 		name    string
 		options redistest.Options

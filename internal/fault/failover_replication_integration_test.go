@@ -44,7 +44,7 @@ func TestFailoverInReplication(t *testing.T) {
 			again := target.DeepCopy()
 			again.InjectedAt = nil
 			s.inject(spec, again)
-			if n, others := s.servers.sent("FAILOVER"), s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 5000") || len(others) != 2 {
+			if n, others := s.servers.sent("FAILOVER"), s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 20000") || len(others) != 2 {
 				t.Errorf("sent %q", s.servers.log)
 			}
 			s.expectRevert(spec, target)

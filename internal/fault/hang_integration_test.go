@@ -156,7 +156,7 @@ func TestHangAuto(t *testing.T) {
 		{"", ""},
 	} {
 		s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
-		s.login = topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+		s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 		s.host("redis-0", server, nil)
 		injector, target, err := s.tryAim(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultHang})
 		if tc.want == "" {
@@ -248,7 +248,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 func TestHangRefusedLate(t *testing.T) {
 	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
-	s.login = topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	s.host("redis-0", server, nil)
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		server.Do("ACL", "SETUSER", "app", "+@all")

@@ -67,9 +67,9 @@ func TestCrashRealServer(t *testing.T) {
 		options redistest.Options
 		login   topology.Login
 	}{
-		{"without a password", redistest.Options{}, topology.Login{Timeout: time.Second}},
-		{"with a password", redistest.Options{Password: "s3cret"}, topology.Login{Password: "s3cret", Timeout: time.Second}},
-		{"as an ACL user", redistest.Options{Users: []string{"app on >pw ~* +info +ping +shutdown"}}, topology.Login{Username: "app", Password: "pw", Timeout: time.Second}},
+		{"without a password", redistest.Options{}, topology.Login{Timeout: patient}},
+		{"with a password", redistest.Options{Password: "s3cret"}, topology.Login{Password: "s3cret", Timeout: patient}},
+		{"as an ACL user", redistest.Options{Users: []string{"app on >pw ~* +info +ping +shutdown"}}, topology.Login{Username: "app", Password: "pw", Timeout: patient}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -115,7 +115,7 @@ func TestCrashRealServer(t *testing.T) {
 // A server that refuses lives, and the refusal is an error with the server's words.
 func TestCrashRefused(t *testing.T) {
 	t.Parallel()
-	user := topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	user := topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	for _, tc := range []struct {
 		name    string
 		options redistest.Options
@@ -125,7 +125,7 @@ func TestCrashRefused(t *testing.T) {
 	}{
 		{"NOPERM for SHUTDOWN", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
 		{"NOPERM for PING", redistest.Options{Users: []string{"app on >pw ~* +info +shutdown"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
-		{"DEBUG is off by default", redistest.Options{Config: []string{"enable-debug-command no"}}, topology.Login{Timeout: time.Second}, v1alpha1.CrashSegfault, "DEBUG"},
+		{"DEBUG is off by default", redistest.Options{Config: []string{"enable-debug-command no"}}, topology.Login{Timeout: patient}, v1alpha1.CrashSegfault, "DEBUG"},
 		{"NOPERM for DEBUG", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashSegfault, "NOPERM"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

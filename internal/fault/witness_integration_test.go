@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/topology"
 )
 
-// A primary dies for good: the sentinels' part of the recovery is told. Its order and instants are in TestWitnessTellsInOrder.
+// A primary dies for good: the sentinels' part of the recovery is seen. Its order and instants are in TestWitnessOrder.
 func TestWitnessSeesAFailover(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
@@ -23,7 +23,7 @@ func TestWitnessSeesAFailover(t *testing.T) {
 		s.host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
 	around := s.around()
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: time.Second}
+	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: patient}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w, err := Watch(ctx, around, byPods(map[string]string{"app": "redis"}))

@@ -35,7 +35,7 @@ func (l listening) Listen(ctx context.Context, address string, _ topology.Login,
 	}
 }
 
-// roles are the servers of a replication as INFO tells of them, by address; a role of "" does not answer.
+// roles are the servers of a replication as INFO shows them, by address; a role of "" does not answer.
 type roles struct {
 	mu    sync.Mutex
 	of    map[string]topology.Role
@@ -135,8 +135,8 @@ func TestWitnessWaitsForNobody(t *testing.T) {
 	}
 }
 
-// What sentinels say has the instant at which it came, what is found by looking that of the look; each event is told once, by the first that has it.
-func TestWitnessTellsInOrder(t *testing.T) {
+// What sentinels publish has the instant at which it came, what a look shows that of the look; each event is reported once, with the first instant.
+func TestWitnessOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
 		w, servers, stop := watched(t, nil, map[string][]published{
