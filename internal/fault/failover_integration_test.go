@@ -153,6 +153,9 @@ func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
 		if role := before.Info("role"); role != "slave" {
 			t.Errorf("after %d commands: the old primary is %s", lives, role)
 		}
+		if !strings.Contains(fileOf(t, before), "\nreplicaof 127.0.0.1 ") {
+			t.Errorf("after %d commands: the old primary would come back as one", lives)
+		}
 		if err := before.Client().Set(t.Context(), "k", "v", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
 			t.Errorf("after %d commands: a write at the old primary: %v", lives, err)
 		}
