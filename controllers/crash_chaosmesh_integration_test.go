@@ -20,26 +20,27 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
 // meshKinds are those that Chaos Mesh injects: it is played by a stand-in, which really kills pods and breaks nothing else.
 var meshKinds = []crashKind{
-	{name: "PodKill by Chaos Mesh", fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) { s.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))} })},
+	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) { s.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))} })},
 	{name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(delays)},
-	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
 	})},
-	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
 	})},
-	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
 	})},
-	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
 	})},
-	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, on: newMeshPlace, scene: meshed(nil), fades: true, alike: true, spec: byMesh(skews)},
+	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(skews)},
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
@@ -96,13 +97,10 @@ func newMeshPlace(t *testing.T) *place {
 	t.Helper()
 	crds := meshtest.CRDs(t)
 	meshServer.once.Do(func() {
-		meshServer.env = &envtest.Environment{CRDDirectoryPaths: append(crds, "../config/crd/bases"), ErrorIfCRDPathMissing: true,
-			ControlPlaneStartTimeout: 2 * time.Minute, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: 2 * time.Minute}} // other tests run meanwhile
-		meshServer.config, meshServer.err = meshServer.env.Start()
-		if meshServer.err != nil {
+		if meshServer.env, meshServer.err = cluster.StartControlPlane(crds...); meshServer.err != nil {
 			return
 		}
-		meshServer.config.QPS, meshServer.config.Burst = 500, 1000
+		meshServer.config = meshServer.env.Config
 		meshServer.client, meshServer.err = client.NewWithWatch(meshServer.config, client.Options{Scheme: apiServer.client.Scheme()})
 	})
 	if meshServer.err != nil {
@@ -113,7 +111,11 @@ func newMeshPlace(t *testing.T) *place {
 
 // startMesh plays Chaos Mesh's controller in a place.
 func startMesh(p *place) {
-	p.stopMesh = p.standIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error { return syncMesh(ctx, p) })
+	var lists []client.ObjectList
+	for _, kind := range kindsOfMesh() {
+		lists = append(lists, listOfMesh(kind))
+	}
+	p.stopMesh = p.standIn("Chaos Mesh", p.lookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) }, lists...)
 }
 
 // uninstall removes a CRD and waits until its kind is gone.

@@ -4,7 +4,6 @@ package controllers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,8 +17,8 @@ import (
 // clusterKinds are those that do other things in a Redis Cluster than elsewhere.
 var clusterKinds = []crashKind{
 	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
-	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce), alike: true},
-	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover), alike: true},
+	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce)},
+	{name: "Failover in a cluster, Takeover", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverTakeover)},
 	{name: "ReplicaScale in a cluster, one more", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(1)},
 	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(-1)},
 }
@@ -57,35 +56,14 @@ func clusterFleet(p *place) scene {
 
 // formCluster makes a cluster of the servers that have just come up for the first time.
 func (f *fleet) formCluster() error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	defer cancel()
-	const primaries, slots = 3, 16384
-	var at []*goredis.Client
-	for i := range primaries + 1 {
-		c := goredis.NewClient(&goredis.Options{Addr: f.address(i), DisableIdentity: true})
-		defer c.Close()
-		at = append(at, c)
+	at := func(ordinal int) *goredis.Client {
+		c := goredis.NewClient(&goredis.Options{Addr: f.address(ordinal), DisableIdentity: true})
+		f.t.Cleanup(func() { _ = c.Close() })
+		return c
 	}
-	var problems []error
-	for i, c := range at {
-		if i < primaries {
-			problems = append(problems, c.Do(ctx, "cluster", "set-config-epoch", i+1).Err(), c.ClusterAddSlotsRange(ctx, i*slots/primaries, (i+1)*slots/primaries-1).Err())
-		}
-		for other := range i {
-			problems = append(problems, c.ClusterMeet(ctx, f.ipOf(other), "6379").Err())
-		}
-	}
-	id, err := at[0].Do(ctx, "cluster", "myid").Text()
-	if err := errors.Join(append(problems, err)...); err != nil {
-		return err
-	}
-	for { // until it knows that primary
-		err := at[primaries].ClusterReplicate(ctx, id).Err()
-		if err == nil || ctx.Err() != nil {
-			return err
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
+	return redistest.FormCluster(ctx, [][]*goredis.Client{{at(0), at(3)}, {at(1)}, {at(2)}})
 }
 
 // inSync is what a fleet shows of its roles when all of so many servers are there.

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
@@ -26,45 +27,45 @@ var crashKinds = slices.Concat(nativeKinds, clusterKinds, meshKinds)
 
 // nativeKinds are those that Redquake itself injects.
 var nativeKinds = []crashKind{
-	{name: "IOThreads by a roll", fault: v1alpha1.FaultIOThreads, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+	{name: "IOThreads by a roll", quick: true, fault: v1alpha1.FaultIOThreads, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
 	}},
-	{name: "PodKill", fault: v1alpha1.FaultPodKill, scene: single(podsDeleted), spec: plainSpec},
+	{name: "PodKill", quick: true, fault: v1alpha1.FaultPodKill, scene: single(podsDeleted), spec: plainSpec},
 	{name: "PodKill, kept down", fault: v1alpha1.FaultPodKill, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.PodKill = &v1alpha1.PodKill{KeepDown: length(time.Second)}
 	}},
 	{name: "ProcessCrash", fault: v1alpha1.FaultProcessCrash, scene: single(serversEnded), spec: plainSpec},
-	{name: "Config", fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+	{name: "Config", quick: true, fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
 		spec.Duration = length(time.Second)
 	}},
 	{name: "Config, rewritten meanwhile", fault: v1alpha1.FaultConfig, scene: rewritten, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
 	}},
-	{name: "ClientPause", fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) { spec.Duration = length(time.Second) }},
-	{name: "ClientPause of writes", fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+	{name: "ClientPause", pauses: true, fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) { spec.Duration = length(time.Second) }},
+	{name: "ClientPause of writes", pauses: true, fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, length(3*time.Second)
 	}},
 	{name: "Hang by DEBUG SLEEP", fault: v1alpha1.FaultHang, scene: single(slowly("debug"), "--enable-debug-command", "yes"), spec: hangs(v1alpha1.HangDebugSleep)},
 	{name: "Hang by a script", fault: v1alpha1.FaultHang, scene: single(slowly("eval_ro")), spec: hangs(v1alpha1.HangScript)},
-	{name: "Hang by CLIENT PAUSE", fault: v1alpha1.FaultHang, scene: single(nil), fades: true, spec: hangs(v1alpha1.HangClientPause)},
+	{name: "Hang by CLIENT PAUSE", pauses: true, fault: v1alpha1.FaultHang, scene: single(nil), fades: true, spec: hangs(v1alpha1.HangClientPause)},
 	{name: "ClientKill", fault: v1alpha1.FaultClientKill, scene: single(executed("client|kill")), spec: plainSpec},
 	{name: "Resources", fault: v1alpha1.FaultResources, scene: fleetOf(1, onNodes), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, length(time.Second)
 	}},
-	{name: "ReplicaScale, one more", fault: v1alpha1.FaultReplicaScale, scene: fleetOf(2, nil), spec: scales(1)},
+	{name: "ReplicaScale, one more", quick: true, fault: v1alpha1.FaultReplicaScale, scene: fleetOf(2, nil), spec: scales(1)},
 	{name: "ReplicaScale, one less", fault: v1alpha1.FaultReplicaScale, scene: fleetOf(3, nil), spec: scales(-1)},
 	{name: "Failover without sentinels", fault: v1alpha1.FaultFailover, scene: fleetOf(3, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
 	}},
-	{name: "Failover by sentinels", fault: v1alpha1.FaultFailover, scene: watched, spec: plainSpec},
-	{name: "Failover by sentinels, coordinated", fault: v1alpha1.FaultFailover, scene: patientlyWatched, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+	{name: "Failover by sentinels", quick: true, fault: v1alpha1.FaultFailover, scene: watched, spec: plainSpec},
+	{name: "Failover by sentinels, coordinated", pauses: true, fault: v1alpha1.FaultFailover, scene: patientlyWatched, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Failover = &v1alpha1.Failover{Mode: v1alpha1.FailoverCoordinated}
 	}},
 	{name: "NodeLoss", fault: v1alpha1.FaultNodeLoss, scene: fleetOf(1, onNodes), spec: func(p *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: redisPodOf(p).Spec.NodeName}, length(time.Second)
 	}},
-	{name: "VolumeAttachDelay", fault: v1alpha1.FaultVolumeAttachDelay, scene: fleetOf(1, onVolume), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
+	{name: "VolumeAttachDelay", quick: true, fault: v1alpha1.FaultVolumeAttachDelay, scene: fleetOf(1, onVolume), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{Delay: *length(3 * time.Second)}
 	}},
 	{name: "BackgroundSave", fault: v1alpha1.FaultBackgroundSave, scene: single(executed("bgsave")), spec: plainSpec},
@@ -184,13 +185,22 @@ func rewritten(p *place) scene {
 	}}
 }
 
-func onNodes(f *fleet, _ *appsv1.StatefulSet) { f.nodes = makeNodes(f.place) }
+// onNodes gives a fleet two nodes that take pods.
+func onNodes(f *fleet, _ *appsv1.StatefulSet) {
+	for _, name := range []string{"a", "b"} {
+		node := f.namespace + "-" + name
+		cluster.NewNode(f.t, f.client, node, map[string]string{placeLabel: f.namespace})
+		f.pods.Nodes = append(f.pods.Nodes, node)
+	}
+}
 
+// onVolume gives it a volume, too, which one of them at a time may have.
 func onVolume(f *fleet, set *appsv1.StatefulSet) {
-	f.nodes, f.volumes = makeNodes(f.place), makeVolume(f.place)
+	onNodes(f, set)
+	f.pods.Volume = cluster.NewVolume(f.t, f.client, f.namespace, f.namespace)
 	pod := &set.Spec.Template.Spec
 	pod.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{
-		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: f.volumes.claim},
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: f.pods.Volume.Claim},
 	}}}
 	pod.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}
 }

@@ -23,37 +23,48 @@ import (
 
 // failpoints stand before and after each call of a process by which a fault changes something. Calls are counted by name: the second CONFIG SET
 // is "CONFIG SET #2". Stores of the fault's status are named by what they are the first to say; those that say nothing new are no step, nor is a finalizer that is there already.
+// Before the targets are recorded nothing is broken: what a preflight tries, as often as it is repeated, is one step and not counted with the rest.
 type failpoints struct {
-	mu    sync.Mutex
-	dieAt string
-	times map[string]int
+	mu       sync.Mutex
+	dieAt    string
+	times    map[string]int
+	recorded bool
 }
+
+const tried = ", tried before the record"
 
 func (f *failpoints) arm(dieAt string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.dieAt, f.times = dieAt, map[string]int{}
+	f.dieAt, f.times, f.recorded = dieAt, map[string]int{}, false
 }
 
 // around makes a call between its two failpoints.
 func (f *failpoints) around(name string, call func() error) error {
+	store := strings.HasPrefix(name, storing)
 	f.mu.Lock()
+	switch {
+	case store && name != storing+waiting:
+		f.recorded = true
+	case !store && !f.recorded && !strings.HasSuffix(name, "finalizer"):
+		name += tried
+	}
 	f.times[name]++
 	n := f.times[name]
 	dieAt := f.dieAt
 	f.mu.Unlock()
 	switch {
-	case n > 1 && (strings.HasPrefix(name, storing) || strings.HasSuffix(name, "finalizer")):
+	case n > 1 && (store || strings.HasSuffix(name, "finalizer") || strings.HasSuffix(name, tried)):
 		return call()
 	case n > 1:
 		name = fmt.Sprintf("%s #%d", name, n)
 	}
 	fmt.Println(name)
-	if dieAt == "before "+name {
+	if isAt(dieAt, "before "+name) {
 		die()
 	}
 	err := call()
-	if dieAt == "after "+name && !apierrors.IsConflict(err) {
+	if isAt(dieAt, "after "+name) && !apierrors.IsConflict(err) {
 		die()
 	}
 	if apierrors.IsConflict(err) { // refused, and made again: that call is the step
@@ -64,18 +75,27 @@ func (f *failpoints) around(name string, call func() error) error {
 	return err
 }
 
+// isAt says whether a point is the one to die at. A store may say that the effect is confirmed one time, and not the next.
+func isAt(dieAt, point string) bool {
+	return dieAt == point || dieAt != "" && strings.TrimSuffix(point, confirmed) == strings.TrimSuffix(dieAt, confirmed)
+}
+
 // die ends this process as the kernel's out-of-memory killer or a lost node does: nothing is tidied up.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
 }
 
-const storing = "store: "
+const (
+	storing   = "store: "
+	waiting   = "waiting"
+	confirmed = ", effect confirmed"
+)
 
 // milestone is the furthest that a fault's status tells.
 func milestone(f *v1alpha1.RedisFault) string {
 	status := &f.Status
-	text := "waiting"
+	text := waiting
 	every := func(is func(*v1alpha1.FaultTarget) bool) bool {
 		return len(status.Targets) > 0 && !slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return !is(&t) })
 	}
@@ -94,7 +114,7 @@ func milestone(f *v1alpha1.RedisFault) string {
 		text = "recorded"
 	}
 	if status.Effect == v1alpha1.EffectConfirmed {
-		text += ", effect confirmed"
+		text += confirmed
 	}
 	return storing + text
 }

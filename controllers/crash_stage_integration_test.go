@@ -44,8 +44,10 @@ type crashKind struct {
 	on    func(*testing.T) *place // where it needs another cluster; nil = newPlace
 	scene func(*place) scene
 	spec  func(*place, *v1alpha1.RedisFaultSpec)
-	fades bool // nobody may see it: it ends with the process that made it, or only Chaos Mesh itself could break anything
-	alike bool // it goes through the same steps as another kind: only the full table has it
+
+	quick  bool // the one of its mechanism that make test has; the others are in the full table
+	fades  bool // nobody may see it: it ends with the process that made it, or only Chaos Mesh itself could break anything
+	pauses bool // clients wait meanwhile
 }
 
 // scene is a Redis with the cluster around it.
@@ -77,14 +79,24 @@ func (k crashKind) raise(t *testing.T) *crashStage {
 	return s
 }
 
-// within waits until something is so, and says whether it came.
-func (p *place) within(patience time.Duration, came func() bool) bool {
-	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
-		if came() {
-			return true
-		}
+// within waits until something is so, and says whether it came. It looks when an object has changed or the operator has ended, and every so often.
+func (s *crashStage) within(patience time.Duration, came func() bool) bool {
+	if s.changed == nil {
+		s.watch()
 	}
-	return false
+	for end := time.Now().Add(patience); !came(); {
+		if time.Now().After(end) {
+			return false
+		}
+		again := time.NewTimer(s.lookEvery)
+		select {
+		case <-s.changed:
+		case <-s.operator.ended:
+		case <-again.C:
+		}
+		again.Stop()
+	}
+	return true
 }
 
 // differences are the lines that two views do not share.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -14,6 +13,7 @@ import (
 )
 
 func TestMayRun(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{
 		Users:  []string{"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command", "mute on >pw ~* +info"},
@@ -54,10 +54,11 @@ func TestMayRun(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
 	around := s.around()
-	around.Login = topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	around.Login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	for command, says := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
 		words := strings.Fields(command)
 		sent := make([]any, len(words))

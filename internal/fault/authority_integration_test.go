@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -15,9 +14,10 @@ import (
 
 // Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
 func TestSelectAsksTheSentinels(t *testing.T) {
+	t.Parallel()
 	s := newStage(t)
-	set := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
-	impostor := redistest.NewServer(t, redistest.Options{})
+	set := redistest.SharedSentinel(t)
+	impostor := redistest.Shared(t)
 	s.host("redis-0", impostor, nil)
 	for i, server := range set.Servers() {
 		s.host(fmt.Sprintf("redis-%d", i+1), server, nil)
@@ -28,7 +28,7 @@ func TestSelectAsksTheSentinels(t *testing.T) {
 	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
 		t.Errorf("without sentinels: %+v", p)
 	}
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: time.Second}
+	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: patient}
 	found, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), primaries)
 	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
 		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())

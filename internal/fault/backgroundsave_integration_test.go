@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,6 +41,7 @@ func slowSave(server *redistest.Server) {
 
 // The server forks once, whoever asks how often, and tells how long it stood still; with an append-only file and without one.
 func TestBackgroundSave(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		kind    v1alpha1.SaveKind
 		options redistest.Options
@@ -51,6 +51,7 @@ func TestBackgroundSave(t *testing.T) {
 		{v1alpha1.SaveAppendOnlyRewrite, redistest.Options{}},
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.options.Config), func(t *testing.T) {
+			t.Parallel()
 			s, server := newStage(t), redistest.NewServer(t, tc.options)
 			s.host("redis-0", server, nil)
 			slowSave(server)
@@ -93,6 +94,7 @@ func TestBackgroundSave(t *testing.T) {
 
 // A child that is there already is waited for: as a problem that may pass before the record, as an error after it.
 func TestBackgroundSaveWaitsForAnother(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
 	s.host("redis-0", server, nil)
 	slowSave(server)
@@ -115,6 +117,7 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 
 // A save that fails is a fork all the same, and the timeline says that it failed.
 func TestBackgroundSaveFails(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
 	s.host("redis-0", server, nil)
 	if err := os.Mkdir(filepath.Join(server.Dir, "dump.rdb"), 0o700); err != nil { // so that no file can take the name
@@ -136,6 +139,7 @@ func TestBackgroundSaveFails(t *testing.T) {
 }
 
 func TestBackgroundSaveMemory(t *testing.T) {
+	t.Parallel()
 	for limit, risky := range map[string]bool{"1Mi": true, "1Gi": false} {
 		s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
 		s.host("redis-0", server, func(p *corev1.Pod) {
@@ -152,8 +156,9 @@ func TestBackgroundSaveMemory(t *testing.T) {
 }
 
 func TestBackgroundSaveRefused(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun"}, Config: []string{`rename-command BGREWRITEAOF ""`}})
-	s.login = topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	s.host("redis-0", server, nil)
 	for kind, says := range map[v1alpha1.SaveKind]string{v1alpha1.SaveSnapshot: "+bgsave", v1alpha1.SaveAppendOnlyRewrite: "rename-command"} {
 		_, _, err := s.tryAim(saveOf(kind))
@@ -164,6 +169,7 @@ func TestBackgroundSaveRefused(t *testing.T) {
 }
 
 func TestBackgroundSaveLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
 	pod := s.host("redis-0", server, nil)
 	injector, target := s.aim(saveOf(v1alpha1.SaveSnapshot))

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,13 +25,15 @@ func (b *bench) active() {
 }
 
 func TestChaosMeshDelayEffect(t *testing.T) {
-	b := newBench(t, delayed)
-	b.active()
-	b.effect(v1alpha1.EffectNotObserved, "PING takes")
-	b.took = 100 * time.Millisecond
-	b.effect(v1alpha1.EffectConfirmed, "shop/redis-0 is Injected")
-	b.answers = func(string) (any, error) { return nil, errSilent }
-	b.effect(v1alpha1.EffectInconclusive, errSilent.Error())
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, delayed)
+		b.active()
+		b.effect(v1alpha1.EffectNotObserved, "PING takes")
+		b.took = 100 * time.Millisecond
+		b.effect(v1alpha1.EffectConfirmed, "shop/redis-0 is Injected")
+		b.answers = func(string) (any, error) { return nil, errSilent }
+		b.effect(v1alpha1.EffectInconclusive, errSilent.Error())
+	})
 }
 
 type timeout struct{}
@@ -40,82 +43,92 @@ func (timeout) Timeout() bool { return true }
 
 // No answer in time proves a delay of which that time is a good part, and no longer one.
 func TestChaosMeshDelayBeyondPatience(t *testing.T) {
-	for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
-		spec := delayed
-		spec.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}, Direction: v1alpha1.DirectionTo}
-		b := newBench(t, spec)
-		b.active()
-		b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, timeout{} }
-		b.effect(want, "")
-	}
+	synctest.Test(t, func(t *testing.T) {
+		for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
+			spec := delayed
+			spec.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}, Direction: v1alpha1.DirectionTo}
+			b := newBench(t, spec)
+			b.active()
+			b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, timeout{} }
+			b.effect(want, "")
+		}
+	})
 }
 
 func TestChaosMeshLossEffect(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}})
-	b.active()
-	b.effect(v1alpha1.EffectNotObserved, "none of 20 PINGs")
-	n := 0
-	b.answers = func(string) (any, error) {
-		if n++; n == 7 {
-			time.Sleep(200 * time.Millisecond)
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}})
+		b.active()
+		b.effect(v1alpha1.EffectNotObserved, "none of 20 PINGs")
+		n := 0
+		b.answers = func(string) (any, error) {
+			if n++; n == 7 {
+				time.Sleep(200 * time.Millisecond)
+			}
+			return "PONG", nil
 		}
-		return "PONG", nil
-	}
-	b.effect(v1alpha1.EffectConfirmed, "one of 7 PINGs took ")
-	b.answers = func(string) (any, error) { return nil, timeout{} }
-	b.effect(v1alpha1.EffectConfirmed, "no answer")
+		b.effect(v1alpha1.EffectConfirmed, "one of 7 PINGs took ")
+		b.answers = func(string) (any, error) { return nil, timeout{} }
+		b.effect(v1alpha1.EffectConfirmed, "no answer")
+	})
 }
 
 func TestChaosMeshStressEffect(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultCPUStress})
-	b.active()
-	b.effect(v1alpha1.EffectInconclusive, "CPU to spare")
-	b.took = 5 * time.Millisecond
-	b.effect(v1alpha1.EffectConfirmed, "PING takes ")
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultCPUStress})
+		b.active()
+		b.effect(v1alpha1.EffectInconclusive, "CPU to spare")
+		b.took = 5 * time.Millisecond
+		b.effect(v1alpha1.EffectConfirmed, "PING takes ")
+	})
 }
 
 func TestChaosMeshClockEffect(t *testing.T) {
-	for _, offset := range []time.Duration{-5 * time.Minute, time.Hour} {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}})
-		ahead := 3 * time.Second // its clock was never the operator's
-		b.answers = func(string) (any, error) {
-			now := time.Now().Add(ahead)
-			return []any{fmt.Sprint(now.Unix()), fmt.Sprint(now.Nanosecond() / 1000)}, nil
+	synctest.Test(t, func(t *testing.T) {
+		for _, offset := range []time.Duration{-5 * time.Minute, time.Hour} {
+			b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}})
+			ahead := 3 * time.Second // its clock was never the operator's
+			b.answers = func(string) (any, error) {
+				now := time.Now().Add(ahead)
+				return []any{fmt.Sprint(now.Unix()), fmt.Sprint(now.Nanosecond() / 1000)}, nil
+			}
+			b.active()
+			b.effect(v1alpha1.EffectNotObserved, "TIME is off by ")
+			ahead += offset
+			b.effect(v1alpha1.EffectConfirmed, "before by ")
+			ahead += offset
+			b.effect(v1alpha1.EffectInconclusive, "which is not")
+			b.answers = func(string) (any, error) { return []any{"now"}, nil }
+			b.effect(v1alpha1.EffectInconclusive, "unexpected reply")
 		}
-		b.active()
-		b.effect(v1alpha1.EffectNotObserved, "TIME is off by ")
-		ahead += offset
-		b.effect(v1alpha1.EffectConfirmed, "before by ")
-		ahead += offset
-		b.effect(v1alpha1.EffectInconclusive, "which is not")
-		b.answers = func(string) (any, error) { return []any{"now"}, nil }
-		b.effect(v1alpha1.EffectInconclusive, "unexpected reply")
-	}
+	})
 }
 
 func TestChaosMeshDiskEffect(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100}})
-	aof, late := "aof_enabled:0\r\n", 3
-	b.answers = func(command string) (any, error) {
-		switch {
-		case command == "CONFIG GET dir":
-			return map[any]any{"dir": "/data/redis"}, nil
-		case command == "PING":
-			return "PONG", nil
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100}})
+		aof, late := "aof_enabled:0\r\n", 3
+		b.answers = func(command string) (any, error) {
+			switch {
+			case command == "CONFIG GET dir":
+				return map[any]any{"dir": "/data/redis"}, nil
+			case command == "PING":
+				return "PONG", nil
+			}
+			return fmt.Sprintf("# Persistence\r\n%saof_delayed_fsync:%d\r\n", aof, late), nil
 		}
-		return fmt.Sprintf("# Persistence\r\n%saof_delayed_fsync:%d\r\n", aof, late), nil
-	}
-	b.active()
-	if path, _, _ := unstructured.NestedString(b.child().Object, "spec", "volumePath"); path != "/data" {
-		t.Errorf("it slows %q down, want the mount that holds the server's dir", path)
-	}
-	b.effect(v1alpha1.EffectInconclusive, "the append-only file is off")
-	aof = "aof_enabled:1\r\n"
-	b.effect(v1alpha1.EffectInconclusive, "no fsync was late")
-	b.took = 40 * time.Millisecond
-	b.effect(v1alpha1.EffectConfirmed, "main thread waits")
-	b.took, late = 0, 5
-	b.effect(v1alpha1.EffectConfirmed, "rose from 3 to 5")
+		b.active()
+		if path, _, _ := unstructured.NestedString(b.child().Object, "spec", "volumePath"); path != "/data" {
+			t.Errorf("it slows %q down, want the mount that holds the server's dir", path)
+		}
+		b.effect(v1alpha1.EffectInconclusive, "the append-only file is off")
+		aof = "aof_enabled:1\r\n"
+		b.effect(v1alpha1.EffectInconclusive, "no fsync was late")
+		b.took = 40 * time.Millisecond
+		b.effect(v1alpha1.EffectConfirmed, "main thread waits")
+		b.took, late = 0, 5
+		b.effect(v1alpha1.EffectConfirmed, "rose from 3 to 5")
+	})
 }
 
 func TestChaosMeshDiskPreflight(t *testing.T) {

@@ -30,7 +30,7 @@ type bench struct {
 	around  Surroundings
 	target  *v1alpha1.FaultTarget
 	answers func(command string) (any, error)
-	took    time.Duration // of each command
+	took    time.Duration // of each answer: such tests are in virtual time
 }
 
 func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Object) *bench {
@@ -47,12 +47,12 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 	})
 	b.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: Address(pod), Container: "redis", RunID: "run-u0", Role: v1alpha1.RolePrimary}
 	b.servers.do = func(_ string, command ...any) (any, error) {
-		time.Sleep(b.took)
 		if words := strings.TrimSpace(fmt.Sprintln(command...)); words != "PING" || b.answers != nil {
 			return b.answers(words)
 		}
 		return "PONG", nil
 	}
+	b.servers.takes = func(string) time.Duration { return b.took }
 	b.around = b.world.around()
 	b.around.Cluster = interceptor.NewClient(b.world.cluster, interceptor.Funcs{ // the fake one notes no time of creation
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {

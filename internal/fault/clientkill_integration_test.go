@@ -38,14 +38,21 @@ func connections(t *testing.T, server *redistest.Server, n int, says string) []n
 	return all
 }
 
-// closedByServer counts the connections that the server has ended.
+// closedByServer counts the connections that the server has ended: the others answer.
 func closedByServer(t *testing.T, all []net.Conn) int {
 	t.Helper()
 	n := 0
 	for _, c := range all {
-		_ = c.SetReadDeadline(time.Now().Add(200 * time.Millisecond))
+		_ = c.SetDeadline(time.Now().Add(redistest.Patience))
+		_, err := c.Write([]byte("PING\r\n"))
+		if err == nil {
+			_, err = c.Read(make([]byte, 256))
+		}
 		var timeout net.Error
-		if _, err := c.Read(make([]byte, 256)); err != nil && !(errors.As(err, &timeout) && timeout.Timeout()) {
+		switch {
+		case errors.As(err, &timeout) && timeout.Timeout():
+			t.Errorf("%s neither answers nor ends the connection", c.RemoteAddr())
+		case err != nil:
 			n++
 		}
 	}
@@ -54,7 +61,8 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 
 // Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
 func TestClientKill(t *testing.T) {
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	s, server := newStage(t), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	for _, tc := range []struct {
 		kind          v1alpha1.ClientType
@@ -93,7 +101,8 @@ func TestClientKill(t *testing.T) {
 
 // A killed link comes back by a partial synchronisation.
 func TestClientKillOfReplicas(t *testing.T) {
-	s, r := newStage(t), redistest.NewReplication(t, 1, redistest.Options{})
+	t.Parallel()
+	s, r := newStage(t), redistest.SharedReplication(t, 1)
 	s.host("redis-0", r.Primary, nil)
 	injector, target := s.aim(killOf(v1alpha1.ClientReplica))
 	before := r.Primary.Info("sync_partial_ok")
@@ -108,6 +117,7 @@ func TestClientKillOfReplicas(t *testing.T) {
 }
 
 func TestClientKillRefused(t *testing.T) {
+	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{
 		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})
 	s.host("redis-0", server, nil)
@@ -115,7 +125,7 @@ func TestClientKillRefused(t *testing.T) {
 		t.Errorf("nothing to kill: %v", err)
 	}
 	for user, says := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
-		s.login = topology.Login{Username: user, Password: "pw", Timeout: time.Second}
+		s.login = topology.Login{Username: user, Password: "pw", Timeout: patient}
 		_, _, err := s.tryAim(killOf(v1alpha1.ClientNormal))
 		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
 			t.Errorf("%s: %+v, want %q", user, p, says)
@@ -124,7 +134,8 @@ func TestClientKillRefused(t *testing.T) {
 }
 
 func TestClientKillLeavesOthersAlone(t *testing.T) {
-	s, server := newStage(t), redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	s, server := newStage(t), redistest.Shared(t)
 	pod := s.host("redis-0", server, nil)
 	connections(t, server, 3, "PING")
 	injector, target := s.aim(killOf(v1alpha1.ClientNormal))

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -50,13 +49,6 @@ func wantEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, w
 	}
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // wantSteps fails the test unless err says that there is more to do.
 func wantSteps(t *testing.T, err error, says string) {
 	t.Helper()
@@ -67,7 +59,8 @@ func wantSteps(t *testing.T, err error, says string) {
 }
 
 func TestConfigThereAndBack(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
@@ -110,7 +103,8 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 
 // An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded undoes it.
 func TestConfigOperatorDies(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"maxmemory": "100mb"})
@@ -132,7 +126,8 @@ func TestConfigOperatorDies(t *testing.T) {
 }
 
 func TestConfigRefused(t *testing.T) {
-	user := topology.Login{Username: "app", Password: "pw", Timeout: time.Second}
+	t.Parallel()
+	user := topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	for _, tc := range []struct {
 		name    string
 		options redistest.Options
@@ -151,6 +146,7 @@ func TestConfigRefused(t *testing.T) {
 		{"nothing", redistest.Options{}, topology.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.config.parameters"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			s := newStage(t)
 			s.login.Username, s.login.Password = tc.login.Username, tc.login.Password
 			s.host("redis-0", redistest.NewServer(t, tc.options), nil)
@@ -161,6 +157,7 @@ func TestConfigRefused(t *testing.T) {
 		})
 	}
 	t.Run("eviction allowed", func(t *testing.T) {
+		t.Parallel()
 		s := newStage(t)
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}})
 		s.host("redis-0", server, nil)
@@ -172,6 +169,7 @@ func TestConfigRefused(t *testing.T) {
 
 // A value that the server does not take is told in its words, and nothing of the others is changed.
 func TestConfigBadValue(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes"}})
 	s := newStage(t)
 	s.host("redis-0", server, nil)
@@ -187,7 +185,8 @@ func TestConfigBadValue(t *testing.T) {
 // Everybody else is refused while it lasts: the connection that was open before undoes it. An operator that has restarted has none, and gets in
 // as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	server.Do("ping") // a client that stays
@@ -223,8 +222,8 @@ func doAt(t *testing.T, s *stage, server *redistest.Server, words ...any) any {
 
 // Sentinel rewrites the file of the primary that it demotes, with the fault's values in it.
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
-	t.Parallel() // most of it waits
-	sentinel := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
+	t.Parallel()
+	sentinel := redistest.SharedSentinel(t)
 	s := newStage(t)
 	s.host("redis-0", sentinel.Primary, nil)
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300"})
@@ -247,7 +246,8 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 
 // A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to undo.
 func TestConfigServerRestarts(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
@@ -271,7 +271,8 @@ func TestConfigServerRestarts(t *testing.T) {
 // Where the file was rewritten meanwhile the next process has the fault's values, and the one after it would have them, too. The operator dies
 // after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
@@ -294,12 +295,14 @@ func TestConfigRewrittenAndRestarted(t *testing.T) {
 
 // A pod of a StatefulSet is replaced: the next one has the same volume, with the file on it.
 func TestConfigPodReplaced(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name     string
 		outlives bool
 	}{{"file on a volume", true}, {"file in the pod", false}} {
 		t.Run(tc.name, func(t *testing.T) {
-			server := redistest.NewServer(t, redistest.Options{})
+			t.Parallel()
+			server := redistest.Shared(t)
 			s := newStage(t)
 			mounted := func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "data"}}
@@ -339,7 +342,8 @@ func TestConfigPodReplaced(t *testing.T) {
 
 // What another pod came up with, and is neither the old value nor the fault's, is its own.
 func TestConfigReplacementsOwnValue(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newStage(t)
 	mounted := func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}}}}
@@ -360,6 +364,7 @@ func TestConfigReplacementsOwnValue(t *testing.T) {
 
 // Data is durable again only when the append-only file has been written anew.
 func TestConfigAppendOnly(t *testing.T) {
+	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "rdb-key-save-delay 2000"}})
 	s := newStage(t)
 	s.host("redis-0", server, nil)

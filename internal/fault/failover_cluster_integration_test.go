@@ -3,7 +3,10 @@
 package fault
 
 import (
+	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +24,7 @@ func clusterStage(t *testing.T) (*failoverStage, *redistest.Cluster) {
 }
 
 func TestFailoverInCluster(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	s, c := clusterStage(t)
 	for _, tc := range []struct {
 		method v1alpha1.FailoverMethod
@@ -70,6 +73,7 @@ func TestFailoverInCluster(t *testing.T) {
 
 // Any node stands for its shard.
 func TestFailoverOfAReplicasShard(t *testing.T) {
+	t.Parallel()
 	s, c := clusterStage(t)
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	target := s.ready(spec, c.Shards[1][1])
@@ -87,7 +91,7 @@ func TestFailoverOfAReplicasShard(t *testing.T) {
 }
 
 func TestFailoverInClusterSurvivesTheOperator(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	s, c := clusterStage(t)
 	for _, unsent := range []bool{true, false} {
 		spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -112,7 +116,7 @@ func TestFailoverInClusterSurvivesTheOperator(t *testing.T) {
 
 // A primary that hangs does not take part: its nodes give the failover up after 5 s, and no second is begun.
 func TestFailoverInClusterComesToNothing(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	s := newFailoverStage(t, c.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -123,8 +127,15 @@ func TestFailoverInClusterComesToNothing(t *testing.T) {
 		t.Fatalf("done %t, %v", done, err)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectInconclusive, primary.Address())
-	time.Sleep(time.Until(target.InjectedAt.Add(6 * time.Second)))
+	redistest.Wait(t, "the replica gives up", func() error {
+		said, err := os.ReadFile(filepath.Join(c.Shards[0][1].Dir, "out"))
+		if err == nil && !strings.Contains(string(said), "Manual failover timed out") {
+			err = errors.New("it has not")
+		}
+		return err
+	})
 	primary.Cont()
+	s.ahead = clusterPatience // as if so much time had passed
 	redistest.Wait(t, "the end", func() error {
 		_, err := s.live(spec, target)
 		if err == nil || !strings.Contains(err.Error(), "came to nothing") {
@@ -141,6 +152,7 @@ func TestFailoverInClusterComesToNothing(t *testing.T) {
 }
 
 func TestFailoverInClusterIsRefused(t *testing.T) {
+	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
 	s := newFailoverStage(t, c.Servers())
 	for says, spec := range map[string]*v1alpha1.RedisFaultSpec{

@@ -3,8 +3,8 @@
 package fault
 
 import (
-	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +14,7 @@ import (
 )
 
 func TestFailoverBySentinel(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 5 * time.Second})
 	// One address and no name, as of a Service: the others are announced.
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()[0])
@@ -24,6 +24,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	if begun, err := s.injector(spec).Begun(t.Context(), target); begun || err != nil {
 		t.Errorf("begun before Inject: %t, %v", begun, err)
 	}
+	replicates(t, fixture.Primary, 2)
 	writer := writeTo(t, fixture.Primary)
 	t.Logf("complete after %s", s.inject(spec, target))
 	now := fixture.CurrentPrimary()
@@ -61,23 +62,25 @@ func TestFailoverBySentinel(t *testing.T) {
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("seen %v, want %v", seen, want)
 	}
-	if after := switched.Sub(target.InjectedAt.Time); after < 0 || after > 5*time.Second {
-		t.Errorf("switched after %s", after)
+	if switched.Before(target.InjectedAt.Time) || switched.After(time.Now()) {
+		t.Errorf("switched at %s, %s after the injection", switched, switched.Sub(target.InjectedAt.Time))
 	}
 }
 
 // By users that have the rights of docs/faults/failover.md and no others.
 func TestCoordinatedFailoverBySentinel(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{
-		DownAfter: 5 * time.Second, SentinelUsers: []string{"watcher on >pw -@all +sentinel +acl|dryrun"},
+		DownAfter: 20 * time.Second, SentinelUsers: []string{"watcher on >pw -@all +sentinel +acl|dryrun"},
 		Options: ctl("+client|pause +client|unpause +replicaof +config|rewrite"),
 	})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...).asCtl()
 	s.atSentinel.Username, s.atSentinel.Password = "watcher", "pw"
 	s.master = redistest.MasterName
 	spec := failingOver(v1alpha1.FailoverSentinel, v1alpha1.FailoverCoordinated)
+	spec.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
+	replicates(t, fixture.Primary, 2)
 	writer := writeTo(t, fixture.Primary)
 	t.Logf("complete after %s", s.inject(spec, target))
 	now := fixture.CurrentPrimary()
@@ -91,8 +94,8 @@ func TestCoordinatedFailoverBySentinel(t *testing.T) {
 	if lost > 0 || acknowledged == 0 {
 		t.Errorf("%d of %d acknowledged writes are lost", lost, acknowledged)
 	}
-	if got := s.servers.sent("CLIENT PAUSE"); len(got) != 1 || got[0] != "CLIENT PAUSE 4000 WRITE" {
-		t.Errorf("paused by %q: it must be shorter than the sentinels' down-after of 5 s", got)
+	if got := s.servers.sent("CLIENT PAUSE"); len(got) != 1 || got[0] != "CLIENT PAUSE 16000 WRITE" {
+		t.Errorf("paused by %q: it must be shorter than the sentinels' down-after of 20 s", got)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "coordinated: writes were paused until")
 	s.expectRevert(spec, target)
@@ -102,9 +105,9 @@ func TestCoordinatedFailoverBySentinel(t *testing.T) {
 	}
 }
 
-// One that hangs is outvoted, and keeps nobody waiting.
+// One that hangs is outvoted. That it keeps nobody waiting is in TestFailoverAsksSentinelsWithinLimits.
 func TestFailoverWithAHangingSentinel(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverSentinel, "")
@@ -112,29 +115,34 @@ func TestFailoverWithAHangingSentinel(t *testing.T) {
 	defer fixture.Sentinels[0].Cont()
 	target := s.ready(spec, fixture.Primary)
 	s.inject(spec, target)
-	within, cancel := context.WithTimeout(t.Context(), AskTimeout)
-	defer cancel()
-	effect, evidence := s.injector(spec).Effect(within, target)
-	if effect != v1alpha1.EffectConfirmed || !strings.HasPrefix(evidence, "2 of 3 sentinels name "+fixture.Replicas[0].Address()) {
-		t.Errorf("%s: %s", effect, evidence)
-	}
+	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "2 of 3 sentinels name "+fixture.Replicas[0].Address())
 }
 
-// The operator dies after each of the commands that change something; the next one must end it, once.
+// The operator dies after a command that changes something; the next one must end it, once. That is the pause, with nothing begun, and then the
+// order to the sentinels; where crash tests are asked for it is each in turn.
 func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
-	t.Parallel() // most of it waits
-	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 5 * time.Second})
+	t.Parallel()
+	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverCoordinated)
-	for lives := 1; ; lives++ {
+	spec.Failover.Timeout.Duration = time.Minute
+	all := os.Getenv("REDQUAKE_CRASH_OUT") != ""
+	first, last := 2, 3
+	if all {
+		first, last = 1, 20
+	}
+	for lives := first; lives <= last; lives++ {
 		before := fixture.CurrentPrimary()
 		fixture.WaitSettled(2)
 		target := s.ready(spec, before)
 		s.servers = &mortal{Servers: s.real, lives: lives}
 		doomed := s.servers
 		s.inject(spec, target)
-		survived := doomed == s.servers
 		t.Logf("died after %d: %q", lives, s.servers.log)
+		survived := doomed == s.servers
+		if survived && !all {
+			t.Errorf("it did not die after %d commands", lives)
+		}
 		now := fixture.CurrentPrimary()
 		if now == before {
 			t.Fatalf("no failover after %d commands", lives)
@@ -144,6 +152,9 @@ func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
 		}
 		if role := before.Info("role"); role != "slave" {
 			t.Errorf("after %d commands: the old primary is %s", lives, role)
+		}
+		if !strings.Contains(fileOf(t, before), "\nreplicaof 127.0.0.1 ") {
+			t.Errorf("after %d commands: the old primary would come back as one", lives)
 		}
 		if err := before.Client().Set(t.Context(), "k", "v", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
 			t.Errorf("after %d commands: a write at the old primary: %v", lives, err)
@@ -158,9 +169,11 @@ func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
 
 // A fault that is ended before the sentinels began leaves no pause behind.
 func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverCoordinated)
+	spec.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
 	s.servers = &mortal{Servers: s.real, lives: 2}
 	if done, err := s.live(spec, target); done || err != nil || len(s.servers.sent("CLIENT PAUSE")) != 1 {
@@ -172,7 +185,7 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 	begin := time.Now()
 	s.expectRevert(spec, target)
 	fixture.Primary.Do("set", "k", "v")
-	if took := time.Since(begin); took > 3*time.Second {
+	if took := time.Since(begin); took > 10*time.Second { // of a pause of 16 s
 		t.Errorf("the write waited for %s", took)
 	}
 	if fixture.CurrentPrimary() != fixture.Primary {
@@ -180,6 +193,14 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 	}
 	// No replica can be promoted: the refusal must not leave a pause, however often it is tried again.
 	fixture.Replicas[0].Do("config", "set", "replica-priority", 0)
+	for _, sentinel := range fixture.Sentinels {
+		redistest.Wait(t, "the sentinels know", func() error {
+			if replicas := fmt.Sprint(sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName)); !strings.Contains(replicas, "slave-priority:0") {
+				return fmt.Errorf("the one at %s does not: %s", sentinel.Address(), replicas)
+			}
+			return nil
+		})
+	}
 	redistest.Wait(t, "the refusal", func() error {
 		target = s.ready(spec, fixture.Primary)
 		if done, err := s.live(spec, target); err == nil {
@@ -191,14 +212,15 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 	})
 	begin = time.Now()
 	fixture.Primary.Do("set", "k", "w")
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > 10*time.Second {
 		t.Errorf("after the refusal a write waited for %s", took)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectNotObserved, "still the primary")
 }
 
 func TestFailoverBySentinelIsRefused(t *testing.T) {
-	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
+	t.Parallel()
+	fixture := redistest.SharedSentinel(t)
 	sentinels := fixture.SentinelAddresses()
 	for name, tc := range map[string]struct {
 		change func(s *failoverStage)

@@ -14,6 +14,7 @@ import (
 )
 
 func TestFailoverInReplication(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 3, ctl("+client|list +failover +replicaof"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
 	for _, tc := range []struct {
@@ -43,7 +44,7 @@ func TestFailoverInReplication(t *testing.T) {
 			again := target.DeepCopy()
 			again.InjectedAt = nil
 			s.inject(spec, again)
-			if n, others := s.servers.sent("FAILOVER"), s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 5000") || len(others) != 2 {
+			if n, others := s.servers.sent("FAILOVER"), s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 20000") || len(others) != 2 {
 				t.Errorf("sent %q", s.servers.log)
 			}
 			s.expectRevert(spec, target)
@@ -55,8 +56,8 @@ func TestFailoverInReplication(t *testing.T) {
 }
 
 func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
-	t.Parallel() // most of it waits
-	fixture := redistest.NewReplication(t, 3, redistest.Options{})
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 3)
 	s := newFailoverStage(t, fixture.Servers())
 	for lives := 1; ; lives++ {
 		for _, unsent := range []bool{true, false} {
@@ -82,8 +83,8 @@ func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
 
 // A replica that hangs: Redis takes the failover back after TIMEOUT, and there is no second.
 func TestFailoverToAHangingReplica(t *testing.T) {
-	t.Parallel() // most of it waits
-	fixture := redistest.NewReplication(t, 1, redistest.Options{})
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	spec.Failover.Timeout.Duration = 2 * time.Second
@@ -115,7 +116,8 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 
 // Revert aborts what is under way: writes go on.
 func TestFailoverInReplicationIsTakenBack(t *testing.T) {
-	fixture := redistest.NewReplication(t, 1, redistest.Options{})
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	spec.Failover.Timeout.Duration = time.Minute
@@ -139,7 +141,8 @@ func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 
 // A server that took the target's place was never meant.
 func TestFailoverOfAnotherProcess(t *testing.T) {
-	fixture := redistest.NewReplication(t, 1, redistest.Options{})
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	target := s.ready(spec, fixture.Primary)
@@ -161,7 +164,8 @@ func TestFailoverOfAnotherProcess(t *testing.T) {
 }
 
 func TestFailoverWithoutReplica(t *testing.T) {
-	server := redistest.NewServer(t, redistest.Options{})
+	t.Parallel()
+	server := redistest.Shared(t)
 	s := newFailoverStage(t, []*redistest.Server{server})
 	_, err := s.prepare(failingOver("", ""), server)
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "has no replica") {
@@ -171,6 +175,7 @@ func TestFailoverWithoutReplica(t *testing.T) {
 
 // A user that may not fail over is told the rule before anything is broken.
 func TestFailoverWithoutRights(t *testing.T) {
+	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, ctl("+client|list"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
 	_, err := s.prepare(failingOver("", ""), fixture.Primary)

@@ -194,13 +194,13 @@ func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarg
 	if err != nil {
 		return err
 	}
-	late := old.Role == topology.Primary
-	if late && now.primary != s.recorded(target, failoverPrimary) {
-		if err := s.demote(ctx, target, now.primary); err != nil {
+	late, first := old.Role == topology.Primary, s.recorded(target, failoverHeld) == ""
+	if moved := now.primary != s.recorded(target, failoverPrimary); moved && (late || first) {
+		if err := s.demote(ctx, target, now.primary, late); err != nil {
 			return err
 		}
 	}
-	if s.recorded(target, failoverHeld) == "" {
+	if first {
 		switch held := s.now().Sub(begunAt(target)) < pause; {
 		case held:
 			setUndo(target, failoverHeld, "true")
@@ -211,14 +211,16 @@ func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarg
 	return s.unpause(ctx, target)
 }
 
-// demote does what the sentinels do to an old primary.
-func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarget, primary string) error {
+// demote does what the sentinels do to an old primary. One that is a replica already needs its file written: an operator may have died before that.
+func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarget, primary string, late bool) error {
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
 		return err
 	}
-	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "REPLICAOF", host, port); err != nil {
-		return refused(err, s.Surroundings, target.Address, "REPLICAOF")
+	if late {
+		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "REPLICAOF", host, port); err != nil {
+			return refused(err, s.Surroundings, target.Address, "REPLICAOF")
+		}
 	}
 	// So that a restart does not bring it back as a primary. A server without a configuration file refuses, and has nothing to come back by.
 	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE"); err != nil && !topology.IsReply(err) {

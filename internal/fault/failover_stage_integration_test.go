@@ -107,6 +107,7 @@ type failoverStage struct {
 	atSentinel topology.Login
 	master     string
 	pods       map[string]string // by address
+	ahead      time.Duration     // how much later than it is injectors take it to be
 }
 
 func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...string) *failoverStage {
@@ -131,7 +132,7 @@ func (s *failoverStage) around() Surroundings {
 
 func failingOver(method v1alpha1.FailoverMethod, mode v1alpha1.FailoverMode) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultFailover, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
-		Failover: &v1alpha1.Failover{Method: method, Mode: mode, Timeout: metav1.Duration{Duration: 5 * time.Second}}}
+		Failover: &v1alpha1.Failover{Method: method, Mode: mode, Timeout: metav1.Duration{Duration: 20 * time.Second}}}
 }
 
 // asCtl logs in at the servers as a user that has the rights of docs/faults/failover.md.
@@ -181,6 +182,10 @@ func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) Injector {
 	injector, err := For(spec, s.around())
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if f, is := injector.(failover); is {
+		f.now = func() time.Time { return time.Now().Add(s.ahead) }
+		return f
 	}
 	return injector
 }
@@ -259,6 +264,18 @@ func (s *failoverStage) primaryOf(servers []*redistest.Server) *redistest.Server
 		s.t.Fatal("there is no primary")
 	}
 	return found
+}
+
+// replicates waits until a write reaches so many replicas: a new one is held for online before it gets any.
+func replicates(t *testing.T, primary *redistest.Server, replicas int64) {
+	t.Helper()
+	redistest.Wait(t, "the replicas follow", func() error {
+		primary.Do("set", "before", "the failover")
+		if n := primary.Do("wait", replicas, 1000).(int64); n < replicas {
+			return fmt.Errorf("%d of %d", n, replicas)
+		}
+		return nil
+	})
 }
 
 // pinned writes unique keys to one server, whatever it is, until it refuses them.

@@ -293,3 +293,24 @@ func TestSwitchedIsNotTheOldPrimarysTime(t *testing.T) {
 		t.Errorf("switched %s ago, want 700ms", got)
 	}
 }
+
+// An operator that died after REPLICAOF may not have sent CONFIG REWRITE: the next one does, or a restart brings the old primary back as a primary.
+func TestCoordinatedFailoverRewritesTheFile(t *testing.T) {
+	w, target := sentinelWorld(t, map[string]any{
+		"SENTINEL MASTER m":                  []any{"name", "m", "ip", "10.0.0.2", "port", "6379", "flags", "master", "config-epoch", "4", "down-after-milliseconds", "30000", "role-reported-time", "10"},
+		"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"10.0.0.2", "6379"},
+		"INFO replication":                   "role:slave\r\nmaster_link_status:up\r\n", "CONFIG REWRITE": "OK", "CLIENT UNPAUSE": "OK",
+	})
+	for name, value := range map[string]string{failoverMethod: string(v1alpha1.FailoverSentinel), failoverMaster: "m", failoverPrimary: "10.0.0.1:6379", failoverEpoch: "3", failoverPause: "10s"} {
+		setUndo(target, name, value)
+	}
+	target.InjectedAt = new(metav1.NowMicro())
+	for range 2 {
+		must(t, sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Inject(t.Context(), target))
+	}
+	must(t, sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Revert(t.Context(), target))
+	rewrites := slices.DeleteFunc(w.servers.sent, func(command string) bool { return command != "CONFIG REWRITE" })
+	if len(rewrites) != 1 {
+		t.Errorf("the file was rewritten %d times, want once", len(rewrites))
+	}
+}

@@ -13,6 +13,7 @@ import (
 // Real sentinels, whose user has no more rights than the documentation gives. All pods have the same address here, so that each seems to have the
 // first sentinel beside it: killing two of three pods would take two of three sentinels.
 func TestGuardAsksRealSentinels(t *testing.T) {
+	t.Parallel()
 	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{SentinelUsers: []string{"rq on >secret -@all +sentinel"}})
 	s := newFailoverStage(t, set.Servers(), set.SentinelAddresses()...)
 	s.atSentinel.Username, s.atSentinel.Password = "rq", "secret"

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -17,13 +18,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// troupe is a stage with a StatefulSet whose pods are real servers. The test is its controller: settle does what that would.
+// troupe is a stage with a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part.
 type troupe struct {
 	*stage
-	servers map[string]*redistest.Server
+	pods    *cluster.StatefulSet
+	servers map[string]*redistest.Server       // by pod
 	start   func(pod string) *redistest.Server // of a pod that the StatefulSet adds
 }
 
@@ -32,22 +35,35 @@ func newTroupe(t *testing.T, start func(string) *redistest.Server, servers ...*r
 	s := &troupe{stage: newStage(t), servers: map[string]*redistest.Server{}, start: start}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", UID: "s"},
-		Spec:       appsv1.StatefulSetSpec{Replicas: new(int32(len(servers)))},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(len(servers))),
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "redis"}}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "redis", Image: "redis:7"}},
+			}},
+		},
 	}
-	if err := s.cluster.Create(t.Context(), set); err != nil {
-		t.Fatal(err)
-	}
+	must(t, s.cluster.Create(t.Context(), set))
 	for i, server := range servers {
-		s.enter(fmt.Sprintf("redis-%d", i), server)
+		s.servers[fmt.Sprintf("redis-%d", i)] = server
+	}
+	s.pods = &cluster.StatefulSet{
+		Client: s.cluster, Namespace: namespace, Name: "redis", Container: "redis",
+		Address: func(*corev1.Pod) string { return "127.0.0.1" },
+		Admit: func(pod *corev1.Pod) {
+			if s.servers[pod.Name] == nil {
+				s.servers[pod.Name] = s.start(pod.Name)
+			}
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: int32(s.servers[pod.Name].Port)}}
+		},
+		Start: func(pod *corev1.Pod) (func(), error) {
+			return func() {
+				s.servers[pod.Name].Kill()
+				delete(s.servers, pod.Name)
+			}, nil
+		},
 	}
 	s.settle()
 	return s
-}
-
-func (s *troupe) enter(pod string, server *redistest.Server) {
-	s.t.Helper()
-	s.servers[pod] = server
-	s.host(pod, server, nil)
 }
 
 func (s *troupe) set() *appsv1.StatefulSet {
@@ -59,33 +75,10 @@ func (s *troupe) set() *appsv1.StatefulSet {
 	return set
 }
 
-// settle starts and ends servers as the StatefulSet wants, the highest ordinal first to go.
+// settle starts and ends servers as the StatefulSet wants.
 func (s *troupe) settle() {
 	s.t.Helper()
-	set := s.set()
-	n := int(*set.Spec.Replicas)
-	for i := range n {
-		if name := fmt.Sprintf("redis-%d", i); s.servers[name] == nil {
-			s.enter(name, s.start(name))
-		}
-	}
-	for i := n; i < n+4; i++ {
-		name := fmt.Sprintf("redis-%d", i)
-		server := s.servers[name]
-		if server == nil {
-			continue
-		}
-		server.Kill()
-		delete(s.servers, name)
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
-		if err := s.cluster.Delete(s.t.Context(), pod); err != nil {
-			s.t.Fatal(err)
-		}
-	}
-	set.Status.Replicas, set.Status.ReadyReplicas = int32(n), int32(n)
-	if err := s.cluster.Status().Update(s.t.Context(), set); err != nil {
-		s.t.Fatal(err)
-	}
+	must(s.t, s.pods.Settle(s.t.Context()))
 }
 
 // finish calls a step until it is done, each time by an operator that knows nothing but the record.
@@ -145,6 +138,7 @@ func scaleBy(by int32) *v1alpha1.RedisFaultSpec {
 }
 
 func TestReplicaScaleReplication(t *testing.T) {
+	t.Parallel()
 	secured := redistest.Options{Password: "secret"}
 	for name, c := range map[string]struct {
 		by    int32
@@ -157,6 +151,7 @@ func TestReplicaScaleReplication(t *testing.T) {
 		"remove, no script":    {by: -2, blank: true, syncs: "2 full syncs and 0 partial"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			r := redistest.NewReplication(t, 2, secured)
 			r.Primary.Do("set", "k", "v")
 			s := newTroupe(t, func(string) *redistest.Server {
@@ -197,10 +192,11 @@ func TestReplicaScaleReplication(t *testing.T) {
 
 // A server that comes up as a primary with data of its own is left alone, and the fault says so.
 func TestReplicaScaleForeignData(t *testing.T) {
+	t.Parallel()
 	r := redistest.NewReplication(t, 1, redistest.Options{})
 	var came *redistest.Server
 	s := newTroupe(t, func(string) *redistest.Server {
-		came = redistest.NewServer(t, redistest.Options{})
+		came = redistest.Shared(t)
 		came.Do("select", 3)
 		came.Do("eval", "redis.call('select', 3); return redis.call('set', 'mine', 1)", 0)
 		return came
@@ -231,6 +227,7 @@ func TestReplicaScaleForeignData(t *testing.T) {
 }
 
 func TestReplicaScaleRefusesPrimary(t *testing.T) {
+	t.Parallel()
 	r := redistest.NewReplication(t, 2, redistest.Options{})
 	// After a failover the primary has the highest ordinal.
 	s := newTroupe(t, nil, r.Replicas[0], r.Replicas[1], r.Primary)
@@ -244,6 +241,7 @@ func TestReplicaScaleRefusesPrimary(t *testing.T) {
 
 // The roles change between the record and the injection, and while the fault is active.
 func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
+	t.Parallel()
 	r := redistest.NewReplication(t, 2, redistest.Options{})
 	s := newTroupe(t, func(string) *redistest.Server { return r.AddReplica(r.Primary) }, r.Servers()...)
 	t.Run("before a removal", func(t *testing.T) {
@@ -306,8 +304,31 @@ func knownTo(t *testing.T, c *redistest.Cluster, want int) {
 	})
 }
 
+// gossiped waits until every node has got so many more messages of the others, each with what its sender knows of some nodes.
+func gossiped(t *testing.T, c *redistest.Cluster, messages int) {
+	t.Helper()
+	received := func(s *redistest.Server) int {
+		n, _ := strconv.Atoi(infoValue(s.Do("cluster", "info").(string), "cluster_stats_messages_received"))
+		return n
+	}
+	before := map[*redistest.Server]int{}
+	for _, s := range c.Servers() {
+		if s.Running() {
+			before[s] = received(s)
+		}
+	}
+	for s := range before {
+		redistest.Wait(t, s.Address()+" gets messages", func() error {
+			if n := received(s) - before[s]; n < messages {
+				return fmt.Errorf("only %d", n)
+			}
+			return nil
+		})
+	}
+}
+
 func TestReplicaScaleClusterAdd(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	s, c := dress(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
 	spec := scaleBy(2)
 	spec.Select.Shard = new(int32(1))
@@ -323,7 +344,7 @@ func TestReplicaScaleClusterAdd(t *testing.T) {
 	s.revert(spec, target)
 	s.replicasAre(6)
 	knownTo(t, c, 6)
-	time.Sleep(3 * time.Second) // longer than it takes a node to tell all others
+	gossiped(t, c, 12)
 	knownTo(t, c, 6)
 	c.WaitHealthy()
 	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaRemoved redis-6", "ReplicaRemoved redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
@@ -331,6 +352,7 @@ func TestReplicaScaleClusterAdd(t *testing.T) {
 
 // An added node that lost its volume has another ID and leaves the old one behind: its address tells.
 func TestReplicaScaleClusterAddForgetsAll(t *testing.T) {
+	t.Parallel()
 	s, c := dress(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
 	spec := scaleBy(1)
 	_, target := s.aim(spec)
@@ -346,7 +368,7 @@ func TestReplicaScaleClusterAddForgetsAll(t *testing.T) {
 }
 
 func TestReplicaScaleClusterRemove(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	for name, comesBack := range map[string]func(c *redistest.Cluster, gone map[string]*redistest.Server, pod string) *redistest.Server{
 		"its volume comes back": func(_ *redistest.Cluster, gone map[string]*redistest.Server, pod string) *redistest.Server {
 			gone[pod].Restart()
@@ -357,6 +379,7 @@ func TestReplicaScaleClusterRemove(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			gone := map[string]*redistest.Server{}
 			s, c := dress(t, func(c *redistest.Cluster, pod string) *redistest.Server { return comesBack(c, gone, pod) })
 			for pod, server := range s.servers {
@@ -382,6 +405,7 @@ func TestReplicaScaleClusterRemove(t *testing.T) {
 }
 
 func TestReplicaScaleClusterRefusesPrimary(t *testing.T) {
+	t.Parallel()
 	s, _ := dress(t, nil)
 	_, _, err := s.tryAim(scaleBy(-4))
 	if problem := problemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") {

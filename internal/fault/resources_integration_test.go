@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
@@ -26,20 +25,7 @@ type apiServer struct {
 
 func newAPIServer(t *testing.T) *apiServer {
 	t.Helper()
-	env := &envtest.Environment{}
-	config, err := env.Start()
-	if err != nil {
-		t.Fatalf("kube-apiserver and etcd are looked for in KUBEBUILDER_ASSETS: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	c, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, c := realAPIServer(t)
 	a := &apiServer{t: t, Client: c}
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
 	a.create(node)
@@ -47,8 +33,6 @@ func newAPIServer(t *testing.T) *apiServer {
 	if err := a.Status().Update(t.Context(), node); err != nil {
 		t.Fatal(err)
 	}
-	a.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}})
-	a.create(&corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "default"}})
 	return a
 }
 
@@ -102,11 +86,11 @@ func (a *apiServer) resources(cpu string) Injector {
 
 // A real API server takes the resize and its way back, and its word is what Preflight passes on.
 func TestResourcesAPIServer(t *testing.T) {
-	t.Parallel() // most of it waits
+	t.Parallel()
 	a := newAPIServer(t)
 	ctx := t.Context()
 	t.Run("there and back", func(t *testing.T) {
-		pod := a.pod("redis-0", guaranteed)
+		pod := a.pod("resized-0", guaranteed)
 		target := &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Container: "redis"}
 		slow := a.resources("100m")
 		if err := slow.Preflight(ctx, target); err != nil {
@@ -135,7 +119,7 @@ func TestResourcesAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("another pod of the name", func(t *testing.T) {
-		pod := a.pod("redis-1", guaranteed)
+		pod := a.pod("resized-1", guaranteed)
 		r := a.resources("100m").(*resources)
 		target := &v1alpha1.FaultTarget{Pod: pod.Name, UID: "00000000-0000-0000-0000-000000000000", Container: "redis"}
 		slow := corev1.ResourceRequirements{Limits: quantities("cpu", "100m"), Requests: quantities("cpu", "100m")}
@@ -144,7 +128,7 @@ func TestResourcesAPIServer(t *testing.T) {
 		}
 	})
 	t.Run("another class of service", func(t *testing.T) {
-		pod := a.pod("redis-2", corev1.ResourceRequirements{Limits: quantities("cpu", "1", "memory", "256Mi"), Requests: quantities("cpu", "500m", "memory", "256Mi")})
+		pod := a.pod("resized-2", corev1.ResourceRequirements{Limits: quantities("cpu", "1", "memory", "256Mi"), Requests: quantities("cpu", "500m", "memory", "256Mi")})
 		problem := problemOf(t, a.resources("500m").Preflight(ctx, &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Container: "redis"}))
 		if problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, "QOS Class") {
 			t.Errorf("%+v", problem)
@@ -152,7 +136,7 @@ func TestResourcesAPIServer(t *testing.T) {
 	})
 	// Why Preflight refuses a container without a limit.
 	t.Run("a limit cannot be taken away", func(t *testing.T) {
-		pod := a.pod("redis-3", corev1.ResourceRequirements{Requests: quantities("cpu", "1")})
+		pod := a.pod("resized-3", corev1.ResourceRequirements{Requests: quantities("cpu", "1")})
 		for _, c := range []struct {
 			limit string
 			taken bool

@@ -4,7 +4,6 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -15,25 +14,24 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // errDied is what a call returns in which the operator dies.
 var errDied = errors.New("the operator died")
 
-// workload is a StatefulSet whose pods are real servers. settle plays its controller and the kubelet. Pod 0 is the primary.
+// workload is a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part. Pod 0 is the primary.
 type workload struct {
 	*stage
-	ports   []int
-	servers []*redisServer
-	born    int
-	rolled  []string // pods in the order in which they were deleted
+	pods   *cluster.StatefulSet
+	ports  []int
+	rolled []string // pods in the order in which they were deleted
 
 	writes       int  // of the operator, so far
 	dieAt        int  // the number of the write in which it dies, from 1; 0 = never
@@ -42,13 +40,14 @@ type workload struct {
 
 func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet)) *workload {
 	t.Helper()
-	w := &workload{stage: newStage(t), servers: make([]*redisServer, replicas)}
+	w := &workload{stage: newStage(t)}
+	labels := map[string]string{"app": "redis"}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", UID: "s", Generation: 1},
 		Spec: appsv1.StatefulSetSpec{
-			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}},
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
 			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(0))}},
-			Template: corev1.PodTemplateSpec{Spec: corev1.PodSpec{Containers: []corev1.Container{
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{
 				{Name: "sidecar", Args: []string{"--io-threads", "no"}},
 				{Name: "redis", Image: "redis:7", Command: []string{"redis-server"}, Args: []string{"--appendonly", "no"}},
 			}}},
@@ -59,10 +58,16 @@ func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet))
 	}
 	must(t, w.cluster.Create(t.Context(), set))
 	for range replicas {
-		free := startRedis(t) // on a port that nobody has
-		w.ports = append(w.ports, free.port)
-		w.end(free)
+		w.ports = append(w.ports, redistest.FreePort(t))
 	}
+	w.pods = &cluster.StatefulSet{
+		Client: w.cluster, Namespace: namespace, Name: "redis", Container: "redis", Start: w.start,
+		Address: func(*corev1.Pod) string { return "127.0.0.1" },
+		Admit: func(pod *corev1.Pod) {
+			containerIn(&pod.Spec, "redis").Ports = []corev1.ContainerPort{{ContainerPort: int32(w.ports[cluster.Ordinal(pod)])}}
+		},
+	}
+	t.Cleanup(func() { w.pods.StopAll() })
 	under := w.cluster
 	w.cluster = interceptor.NewClient(under, interceptor.Funcs{
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
@@ -99,12 +104,6 @@ func (w *workload) write(do func() error) error {
 	return err
 }
 
-func (w *workload) end(server *redisServer) {
-	w.t.Helper()
-	must(w.t, w.real.Shutdown(context.Background(), server.address(), w.login))
-	<-server.ended
-}
-
 func (w *workload) set() *appsv1.StatefulSet {
 	w.t.Helper()
 	set := &appsv1.StatefulSet{}
@@ -120,7 +119,7 @@ func (w *workload) othersServe(name string) {
 		if pod == name {
 			continue
 		}
-		if _, err := w.pod(context.Background(), pod); err != nil {
+		if _, err := w.podNamed(context.Background(), pod); err != nil {
 			w.t.Errorf("%s is deleted while %s is away", name, pod)
 			continue
 		}
@@ -131,60 +130,32 @@ func (w *workload) othersServe(name string) {
 	}
 }
 
-func (w *workload) pod(ctx context.Context, name string) (*corev1.Pod, error) {
+func (w *workload) podNamed(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
 	return pod, w.cluster.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, pod)
 }
 
-// settle makes the status as the controller does, rolls one pod if the strategy says so, and starts the pods that are missing.
+// settle lets the StatefulSet controller and the kubelets do what is left to do. A pod of another template is not theirs to replace.
 func (w *workload) settle() {
 	w.t.Helper()
-	set := w.set()
-	text, err := json.Marshal(set.Spec.Template)
-	must(w.t, err)
-	revision := fmt.Sprintf("redis-%x", fnvOf(text))
-	set.Status.ObservedGeneration, set.Status.UpdateRevision = set.Generation, revision
-	must(w.t, w.cluster.Status().Update(w.t.Context(), set))
-	rolls := set.Spec.UpdateStrategy.Type == appsv1.RollingUpdateStatefulSetStrategyType
-	for i := len(w.ports) - 1; i >= 0; i-- {
-		name := fmt.Sprintf("redis-%d", i)
-		pod, err := w.pod(w.t.Context(), name)
-		if err == nil && rolls && pod.Labels[appsv1.StatefulSetRevisionLabel] != revision {
-			w.t.Errorf("the StatefulSet controller rolls %s by itself", name)
-			rolls = false
-		}
-		if apierrors.IsNotFound(err) {
-			w.start(i, set, revision)
-		}
+	must(w.t, w.pods.Settle(context.Background()))
+	if len(w.pods.Rolled) > 0 {
+		w.t.Errorf("the StatefulSet controller rolls %v by itself", w.pods.Rolled)
+		w.pods.Rolled = nil
 	}
 }
 
-func fnvOf(text []byte) (sum uint64) {
-	for _, b := range text {
-		sum = sum*1099511628211 + uint64(b)
+// start runs the server of a pod by the words of its container.
+func (w *workload) start(pod *corev1.Pod) (stop func(), err error) {
+	container := containerIn(&pod.Spec, "redis")
+	var arguments []string
+	if container.Command[0] == "redis-server" { // not of a script
+		arguments = slices.Concat(container.Command, container.Args)[1:]
 	}
-	return sum
-}
-
-// start runs the server of a pod by the template's words.
-func (w *workload) start(i int, set *appsv1.StatefulSet, revision string) {
-	w.t.Helper()
-	if w.servers[i] != nil {
-		w.end(w.servers[i])
+	if cluster.Ordinal(pod) > 0 {
+		arguments = append(arguments, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
 	}
-	template := containerIn(&set.Spec.Template.Spec, "redis")
-	options := slices.Concat([]string{"--repl-diskless-sync-delay", "0"}, template.Args)
-	if i > 0 {
-		options = append(options, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
-	}
-	w.servers[i] = startRedisOn(w.t, w.ports[i], options...)
-	w.born++
-	w.world.pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("uid-%d", w.born), "127.0.0.1", "", func(p *corev1.Pod) {
-		p.Labels[appsv1.StatefulSetRevisionLabel] = revision
-		p.Spec.Containers = set.DeepCopy().Spec.Template.Spec.Containers
-		containerIn(&p.Spec, "redis").Ports = []corev1.ContainerPort{{ContainerPort: int32(w.ports[i])}}
-		p.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: "redis", Ready: true}}
-	})
+	return cluster.RunRedis(context.Background(), w.t.TempDir(), "127.0.0.1", w.ports[cluster.Ordinal(pod)], arguments...)
 }
 
 func (w *workload) around() Surroundings {
@@ -273,6 +244,7 @@ func (w *workload) busy() {
 }
 
 func TestIOThreadsRolls(t *testing.T) {
+	t.Parallel()
 	w := newWorkload(t, 3, nil)
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
 	spec.IOThreads.Reads = true
@@ -322,6 +294,7 @@ func TestIOThreadsRolls(t *testing.T) {
 
 // The operator dies in each of its writes, before and after it was done.
 func TestIOThreadsOperatorDies(t *testing.T) {
+	t.Parallel()
 	spec := threadsFault(2, v1alpha1.ApplyRoll, v1alpha1.AllowTooFewCores)
 	whole := newWorkload(t, 1, nil)
 	targets := whole.record(spec)
@@ -333,6 +306,7 @@ func TestIOThreadsOperatorDies(t *testing.T) {
 	for at := 1; at <= whole.writes; at++ {
 		for _, afterward := range []bool{false, true} {
 			t.Run(fmt.Sprintf("in write %d, done: %v", at, afterward), func(t *testing.T) {
+				t.Parallel()
 				w := newWorkload(t, 1, nil)
 				targets := w.record(spec)
 				w.dieAt, w.dieAfterward = at, afterward
@@ -351,8 +325,17 @@ func TestIOThreadsOperatorDies(t *testing.T) {
 	}
 }
 
+func notReady(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			pod.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+}
+
 // A roll that is stopped halfway is rolled back; a pod that does not come up does not hold that up.
 func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
+	t.Parallel()
 	w := newWorkload(t, 2, nil)
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
 	targets := w.record(spec)
@@ -360,9 +343,9 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 		wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "")
 		w.settle()
 	}
-	pod, err := w.pod(t.Context(), "redis-1")
+	pod, err := w.podNamed(t.Context(), "redis-1")
 	must(t, err)
-	w.update(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+	w.update(pod, notReady)
 	wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "pod redis-1 is not ready")
 	w.revert(targets, spec)
 	if want := []string{"redis-1", "redis-1"}; !slices.Equal(w.rolled, want) {
@@ -373,6 +356,7 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 
 // What somebody else wrote meanwhile is told, and left alone.
 func TestIOThreadsForeignChange(t *testing.T) {
+	t.Parallel()
 	w := newWorkload(t, 1, nil)
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
 	targets := w.record(spec)
@@ -403,6 +387,7 @@ func TestIOThreadsForeignChange(t *testing.T) {
 }
 
 func TestIOThreadsRollRefused(t *testing.T) {
+	t.Parallel()
 	for _, tc := range []struct {
 		name   string
 		change func(*appsv1.StatefulSet)
@@ -426,12 +411,13 @@ func TestIOThreadsRollRefused(t *testing.T) {
 			must(w.t, w.cluster.Status().Update(w.t.Context(), set))
 		}, v1alpha1.ReasonInjectionFailed, "is not of its latest revision"},
 		{"a pod that is not ready", nil, func(w *workload) {
-			pod, err := w.pod(w.t.Context(), "redis-0")
+			pod, err := w.podNamed(w.t.Context(), "redis-0")
 			must(w.t, err)
-			w.update(pod, func(p *corev1.Pod) { p.Status.Conditions[0].Status = corev1.ConditionFalse })
+			w.update(pod, notReady)
 		}, v1alpha1.ReasonInjectionFailed, "pod redis-0 is not ready"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
 			w := newWorkload(t, 1, tc.change)
 			if tc.after != nil {
 				tc.after(w)

@@ -14,6 +14,9 @@ import (
 	"github.com/redquake/redquake/internal/topology"
 )
 
+// patient is the timeout of logins: a busy machine must not pass for a server that does not answer.
+const patient = 5 * time.Second
+
 // stage is a namespace whose pods are real servers on loopback; the cluster around them is the fake one of world.
 type stage struct {
 	*world
@@ -23,7 +26,7 @@ type stage struct {
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{world: newWorld(t), real: topology.NewReal(), login: topology.Login{Timeout: time.Second}}
+	s := &stage{world: newWorld(t), real: topology.NewReal(), login: topology.Login{Timeout: patient}}
 	t.Cleanup(s.real.Close)
 	return s
 }

@@ -6,12 +6,15 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -29,16 +32,28 @@ type scripted struct {
 	servers map[string]topology.Server
 	refuse  error // of Shutdown and Segfault
 	do      func(address string, command ...any) (any, error)
-	queues  map[string]string // what is queued, by key
-	sent    []string          // "shutdown ADDRESS", in order
+	takes   func(address string) time.Duration // an answer; nil = no time at all
+	queues  map[string]string                  // what is queued, by key
+	sent    []string                           // "shutdown ADDRESS", in order
+}
+
+// wait lets the time pass that an answer takes.
+func (s *scripted) wait(ctx context.Context, address string) error {
+	if s.takes != nil {
+		select {
+		case <-time.After(s.takes(address)):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
 }
 
 func (s *scripted) Ask(ctx context.Context, address string, _ topology.Login) (topology.Server, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if err := ctx.Err(); err != nil {
+	if err := s.wait(ctx, address); err != nil {
 		return topology.Server{}, err
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	server, ok := s.servers[address]
 	if !ok {
 		return topology.Server{}, errSilent
@@ -47,7 +62,7 @@ func (s *scripted) Ask(ctx context.Context, address string, _ topology.Login) (t
 }
 
 func (s *scripted) Do(ctx context.Context, address string, _ topology.Login, command ...any) (any, error) {
-	if err := ctx.Err(); err != nil {
+	if err := s.wait(ctx, address); err != nil {
 		return nil, err
 	}
 	if s.do == nil {
@@ -92,7 +107,8 @@ const namespace = "shop"
 func newWorld(t *testing.T, objects ...client.Object) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1alpha1.AddToScheme} {
+	// What the faults read and write, and no more: the fake client goes through the whole scheme with every object that it makes.
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, autoscalingv2.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -203,4 +219,11 @@ func problemOf(t *testing.T, err error) *lifecycle.Problem {
 		t.Fatalf("error %v is no Problem", err)
 	}
 	return problem
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

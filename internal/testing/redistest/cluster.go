@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,21 +44,16 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	for _, s := range c.Servers() {
 		s.WaitUp()
 	}
-	for i, s := range c.Shards {
-		s[0].Do("cluster", "set-config-epoch", i+1)
-		s[0].Do("cluster", "addslotsrange", i*slotCount/primaries, (i+1)*slotCount/primaries-1)
-	}
-	all := c.Servers()
-	for i, s := range all {
-		for _, other := range all[:i] {
-			c.meet(s, other)
+	shards := make([][]*redis.Client, primaries)
+	for i, shard := range c.Shards {
+		for _, s := range shard {
+			shards[i] = append(shards[i], s.Client())
 		}
 	}
-	c.waitKnown(all)
-	for _, shard := range c.Shards {
-		for _, s := range shard[1:] {
-			c.replicate(s, shard[0])
-		}
+	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	defer cancel()
+	if err := FormCluster(ctx, shards); err != nil {
+		t.Fatal(err)
 	}
 	c.WaitHealthy()
 	for _, s := range all {
@@ -80,35 +76,118 @@ func (c *Cluster) launchNode(timeout time.Duration) *Server {
 	})
 }
 
+// FormCluster makes a cluster of nodes that know no other. The first of each shard becomes its primary, with its part of the slots in order, the
+// others its replicas.
+func FormCluster(ctx context.Context, shards [][]*redis.Client) error {
+	for i, shard := range shards {
+		if err := shard[0].Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
+			return err
+		}
+		if err := shard[0].ClusterAddSlotsRange(ctx, i*slotCount/len(shards), (i+1)*slotCount/len(shards)-1).Err(); err != nil {
+			return err
+		}
+	}
+	all := slices.Concat(shards...)
+	if err := until(ctx, func() error { return join(ctx, all) }); err != nil {
+		return err
+	}
+	for _, shard := range shards {
+		for _, replica := range shard[1:] {
+			if err := until(ctx, func() error { return replicate(ctx, replica, shard[0]) }); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// join introduces all nodes to one another. It may be called again: nodes that are too busy for a handshake give it up.
+func join(ctx context.Context, all []*redis.Client) error {
+	for i, node := range all {
+		for _, other := range all[:i] {
+			if err := meet(ctx, node, other); err != nil {
+				return err
+			}
+		}
+	}
+	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	return until(soon, func() error { return know(ctx, all) })
+}
+
+// until calls check until it returns nil, and returns its last error when ctx ends.
+func until(ctx context.Context, check func() error) error {
+	for {
+		err := check()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+func meet(ctx context.Context, node, other *redis.Client) error {
+	host, port, err := net.SplitHostPort(node.Options().Addr)
+	if err != nil {
+		return err
+	}
+	words := []any{"cluster", "meet", host, port}
+	reply, err := node.Do(ctx, "config", "get", "cluster-port").Result()
+	if err != nil {
+		return err
+	}
+	if bus := pairs(reply)["cluster-port"]; bus != "" && bus != "0" {
+		words = append(words, bus)
+	}
+	return other.Do(ctx, words...).Err()
+}
+
+// know says which node does not know all others yet.
+func know(ctx context.Context, all []*redis.Client) error {
+	for _, node := range all {
+		text, err := node.ClusterNodes(ctx).Result()
+		if err != nil {
+			return err
+		}
+		if n := strings.Count(text, "\n"); n < len(all) || strings.Contains(text, "handshake") {
+			return fmt.Errorf("%s knows %d of %d:\n%s", node.Options().Addr, n, len(all), text)
+		}
+	}
+	return nil
+}
+
+func replicate(ctx context.Context, node, primary *redis.Client) error {
+	id, err := primary.Do(ctx, "cluster", "myid").Text()
+	if err != nil {
+		return err
+	}
+	return node.ClusterReplicate(ctx, id).Err()
+}
+
 func (c *Cluster) meet(s, other *Server) {
 	c.t.Helper()
-	bus := pairs(s.Do("config", "get", "cluster-port"))["cluster-port"]
-	other.Do("cluster", "meet", "127.0.0.1", s.Port, bus)
+	if err := meet(context.Background(), s.Client(), other.Client()); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 // waitKnown waits until every node knows every other.
 func (c *Cluster) waitKnown(all []*Server) {
 	c.t.Helper()
+	var clients []*redis.Client
 	for _, s := range all {
-		Wait(c.t, s.Address()+" knows all nodes", func() error {
-			text, err := s.Client().ClusterNodes(context.Background()).Result()
-			if err != nil {
-				return err
-			}
-			if n := strings.Count(text, "\n"); n < len(all) || strings.Contains(text, "handshake") {
-				return fmt.Errorf("knows %d of %d:\n%s", n, len(all), text)
-			}
-			return nil
-		})
+		clients = append(clients, s.Client())
 	}
+	Wait(c.t, "all nodes know one another", func() error { return know(context.Background(), clients) })
 }
 
 func (c *Cluster) replicate(s, primary *Server) {
 	c.t.Helper()
-	id := ID(primary)
-	Wait(c.t, s.Address()+" takes its primary", func() error {
-		return s.Client().Do(context.Background(), "cluster", "replicate", id).Err()
-	})
+	Wait(c.t, s.Address()+" takes its primary", func() error { return replicate(context.Background(), s.Client(), primary.Client()) })
 }
 
 // ID is the node ID of a server of a cluster.

@@ -1,0 +1,61 @@
+package cluster
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os/exec"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// RunRedis runs redis-server with further arguments, and returns when it answers PING. It ends by stop, which returns when the process has ended.
+func RunRedis(ctx context.Context, dir, ip string, port int, arguments ...string) (stop func(), err error) {
+	command := exec.Command("redis-server", append([]string{
+		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning", "--repl-diskless-sync-delay", "0",
+	}, arguments...)...)
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = command.Wait()
+		close(exited)
+	}()
+	stop = func() {
+		_ = command.Process.Kill()
+		<-exited
+	}
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	address := net.JoinHostPort(ip, strconv.Itoa(port))
+	for !answers(address) {
+		select {
+		case <-exited:
+			return nil, fmt.Errorf("redis-server at %s has ended: %s", address, command.ProcessState)
+		case <-ctx.Done():
+			stop()
+			return nil, errors.Join(fmt.Errorf("redis-server at %s does not answer", address), ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+	return stop, nil
+}
+
+// answers says whether a server replies to PING, or refuses it for want of a password.
+func answers(address string) bool {
+	c, err := net.DialTimeout("tcp", address, time.Second)
+	if err != nil {
+		return false
+	}
+	defer func() { _ = c.Close() }()
+	_ = c.SetDeadline(time.Now().Add(time.Second))
+	if _, err := fmt.Fprint(c, "PING\r\n"); err != nil {
+		return false
+	}
+	reply, _ := bufio.NewReader(c).ReadString('\n')
+	return strings.HasPrefix(reply, "+PONG") || strings.HasPrefix(reply, "-NOAUTH")
+}

@@ -1,0 +1,298 @@
+package cluster
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// AnyNode is where pods are that need no node object.
+const AnyNode = "node-1"
+
+// StatefulSet stands in for the controller of one StatefulSet and for the scheduler and the kubelets of its pods. Fields are set before the first Step.
+type StatefulSet struct {
+	Client    client.WithWatch
+	Namespace string
+	Name      string
+	Container string // that runs the server
+	// Address is where a pod's server listens.
+	Address func(pod *corev1.Pod) (ip string)
+	// Start runs a pod's server and returns when it answers. The stop that it returns returns when the server has ended.
+	Start func(pod *corev1.Pod) (stop func(), err error)
+	// Admit changes a pod before it is made; nil = nothing.
+	Admit  func(pod *corev1.Pod)
+	Nodes  []string // that pods can go to, the first that takes any; empty: all are at AnyNode
+	Volume *Volume  // of all pods; nil without
+
+	running map[types.UID]func()
+	changed bool // by this step
+
+	Rolled []string // pods that were replaced because of another template
+}
+
+// Settle makes steps until nothing is left to do.
+func (s *StatefulSet) Settle(ctx context.Context) error {
+	for range 1000 {
+		if changed, err := s.Step(ctx); err != nil || !changed {
+			return err
+		}
+	}
+	return errors.New("the StatefulSet does not settle")
+}
+
+// Step brings everything a step further, and says whether there was anything to do.
+func (s *StatefulSet) Step(ctx context.Context) (changed bool, err error) {
+	s.changed = false
+	set := &appsv1.StatefulSet{}
+	if err := s.Client.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: s.Name}, set); err != nil {
+		return false, err
+	}
+	pods, err := s.pods(ctx)
+	if err != nil {
+		return false, err
+	}
+	for uid := range s.running {
+		if !slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return p.UID == uid }) { // deleted by force
+			s.stop(uid)
+		}
+	}
+	var problems []error
+	ready := int32(0)
+	for _, pod := range slices.Backward(pods) {
+		runs, err := s.stepPod(ctx, set, pod)
+		problems = append(problems, err)
+		if runs {
+			ready++
+		}
+	}
+	problems = append(problems, s.scale(ctx, set, pods, ready), s.setStatus(ctx, set, int32(len(pods)), ready))
+	return s.changed, errors.Join(problems...)
+}
+
+// pods are those of the StatefulSet, by ordinal.
+func (s *StatefulSet) pods(ctx context.Context) ([]*corev1.Pod, error) {
+	var all corev1.PodList
+	if err := s.Client.List(ctx, &all, client.InNamespace(s.Namespace)); err != nil {
+		return nil, err
+	}
+	var pods []*corev1.Pod
+	for i := range all.Items {
+		if owner := metav1.GetControllerOf(&all.Items[i]); owner != nil && owner.Kind == "StatefulSet" && owner.Name == s.Name {
+			pods = append(pods, &all.Items[i])
+		}
+	}
+	slices.SortFunc(pods, func(a, b *corev1.Pod) int { return Ordinal(a) - Ordinal(b) })
+	return pods, nil
+}
+
+// Ordinal is a pod's number in its StatefulSet.
+func Ordinal(pod *corev1.Pod) int {
+	n, _ := strconv.Atoi(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
+	return n
+}
+
+// done notes that something was changed.
+func (s *StatefulSet) done(err error) error {
+	s.changed = true
+	return err
+}
+
+// stepPod is what scheduler and kubelet do for a pod.
+func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) (runs bool, err error) {
+	switch {
+	case pod.DeletionTimestamp != nil || Ordinal(pod) >= int(*set.Spec.Replicas):
+		s.stop(pod.UID)
+		return false, s.done(client.IgnoreNotFound(s.Client.Delete(ctx, pod, client.GracePeriodSeconds(0))))
+	case pod.Spec.NodeName == "":
+		node, err := s.schedulable(ctx)
+		if node == "" || err != nil {
+			return false, err
+		}
+		return false, s.done(s.Client.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node}}))
+	case s.running[pod.UID] == nil:
+		if attached, err := s.Volume.attach(ctx, s.Client, pod); !attached || err != nil {
+			return false, err
+		}
+		if err := s.start(pod); err != nil {
+			return false, err
+		}
+		return true, s.done(s.setRunning(ctx, pod))
+	}
+	if inForce := containerStatus(pod, s.Container).Resources; inForce == nil || !equality.Semantic.DeepEqual(inForce.Limits, s.container(pod).Resources.Limits) {
+		return true, s.done(s.setRunning(ctx, pod)) // resized
+	}
+	return true, nil
+}
+
+func (s *StatefulSet) start(pod *corev1.Pod) error {
+	stop, err := s.Start(pod)
+	if err != nil {
+		return fmt.Errorf("start the server of pod %s: %w", pod.Name, err)
+	}
+	if s.running == nil {
+		s.running = map[types.UID]func(){}
+	}
+	s.running[pod.UID] = stop
+	return nil
+}
+
+// stop ends a pod's server, if it has one.
+func (s *StatefulSet) stop(uid types.UID) {
+	stop := s.running[uid]
+	if stop == nil {
+		return
+	}
+	delete(s.running, uid)
+	stop()
+	s.changed = true
+}
+
+// StopAll ends all servers.
+func (s *StatefulSet) StopAll() {
+	for uid := range s.running {
+		s.stop(uid)
+	}
+}
+
+// scale makes the pods that are missing, one by one, and replaces those of an old template one by one unless somebody else is to.
+func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod, ready int32) error {
+	revision := Revision(set)
+	for ordinal := range int(*set.Spec.Replicas) {
+		if slices.ContainsFunc(pods, func(p *corev1.Pod) bool { return Ordinal(p) == ordinal }) {
+			continue
+		}
+		return s.done(s.Client.Create(ctx, s.newPod(set, ordinal, revision)))
+	}
+	if set.Spec.UpdateStrategy.Type == appsv1.OnDeleteStatefulSetStrategyType || ready < *set.Spec.Replicas {
+		return nil
+	}
+	for _, pod := range slices.Backward(pods) {
+		if pod.DeletionTimestamp == nil && pod.Labels[appsv1.StatefulSetRevisionLabel] != revision {
+			s.Rolled = append(s.Rolled, pod.Name)
+			return s.done(s.Client.Delete(ctx, pod))
+		}
+	}
+	return nil
+}
+
+func (s *StatefulSet) newPod(set *appsv1.StatefulSet, ordinal int, revision string) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
+	pod.Namespace, pod.Name = s.Namespace, fmt.Sprintf("%s-%d", s.Name, ordinal)
+	pod.UID = uuid.NewUUID() // an API server gives it another one, a fake client none
+	pod.Labels = maps.Clone(pod.Labels)
+	if pod.Labels == nil {
+		pod.Labels = map[string]string{}
+	}
+	pod.Labels[appsv1.StatefulSetRevisionLabel] = revision
+	pod.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(set, appsv1.SchemeGroupVersion.WithKind("StatefulSet"))}
+	if len(s.Nodes) == 0 {
+		pod.Spec.NodeName = AnyNode
+	}
+	if s.Admit != nil {
+		s.Admit(pod)
+	}
+	return pod
+}
+
+// Revision is the name of a StatefulSet's template.
+func Revision(set *appsv1.StatefulSet) string {
+	text, _ := json.Marshal(set.Spec.Template)
+	return fmt.Sprintf("%s-%.4x", set.Name, sha256.Sum256(text))
+}
+
+// setStatus writes the StatefulSet's status where it has changed.
+func (s *StatefulSet) setStatus(ctx context.Context, set *appsv1.StatefulSet, pods, ready int32) error {
+	before := set.Status.DeepCopy()
+	set.Status = appsv1.StatefulSetStatus{
+		ObservedGeneration: set.Generation, Replicas: pods, ReadyReplicas: ready, AvailableReplicas: ready, CurrentReplicas: pods, UpdatedReplicas: pods,
+		CurrentRevision: Revision(set), UpdateRevision: Revision(set),
+	}
+	if equality.Semantic.DeepEqual(before, &set.Status) {
+		return nil
+	}
+	return s.done(s.Client.Status().Update(ctx, set))
+}
+
+// schedulable is the first node that takes pods; "" where none does.
+func (s *StatefulSet) schedulable(ctx context.Context) (string, error) {
+	for _, name := range s.Nodes {
+		node := &corev1.Node{}
+		if err := s.Client.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+			return "", err
+		}
+		if !node.Spec.Unschedulable {
+			return name, nil
+		}
+	}
+	return "", nil
+}
+
+func (s *StatefulSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
+	ip, now := s.Address(pod), metav1.Now()
+	resources := s.container(pod).Resources
+	pod.Status = corev1.PodStatus{
+		Phase: corev1.PodRunning, PodIP: ip, PodIPs: []corev1.PodIP{{IP: ip}}, StartTime: &now, QOSClass: pod.Status.QOSClass,
+		Conditions: []corev1.PodCondition{
+			{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: now},
+			{Type: corev1.PodReady, Status: corev1.ConditionTrue, LastTransitionTime: now},
+		},
+		ContainerStatuses: []corev1.ContainerStatus{{
+			Name: s.Container, Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+			Resources: resources.DeepCopy(), AllocatedResources: resources.Requests,
+		}},
+	}
+	return s.Client.Status().Update(ctx, pod)
+}
+
+// container is the one of a pod that runs the server.
+func (s *StatefulSet) container(pod *corev1.Pod) *corev1.Container {
+	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Container })
+	return &pod.Spec.Containers[i]
+}
+
+func containerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
+	for _, status := range pod.Status.ContainerStatuses {
+		if status.Name == name {
+			return status
+		}
+	}
+	return corev1.ContainerStatus{}
+}
+
+// RunHelpers is the kubelets' part for the pods that faults made in a namespace: they run nothing.
+func RunHelpers(ctx context.Context, c client.Client, namespace string) error {
+	var pods corev1.PodList
+	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelFault}); err != nil {
+		return err
+	}
+	var problems []error
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		switch {
+		case pod.DeletionTimestamp != nil:
+			problems = append(problems, c.Delete(ctx, pod, client.GracePeriodSeconds(0)))
+		case pod.Status.Phase == corev1.PodPending:
+			now := metav1.Now()
+			pod.Status.Phase, pod.Status.StartTime = corev1.PodRunning, &now
+			pod.Status.ContainerStatuses = []corev1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, Ready: true, State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}}}}
+			problems = append(problems, c.Status().Update(ctx, pod))
+		}
+	}
+	return errors.Join(problems...)
+}
