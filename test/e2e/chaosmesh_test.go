@@ -62,7 +62,7 @@ func TestChaosMesh(t *testing.T) {
 	})
 	before := n.redisPod()
 	done := n.breaks("meshPodKill", "redis", fault)
-	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
 	if after := n.redisPod(); after.UID == before.UID {
 		t.Error("the pod is the same")
 	}

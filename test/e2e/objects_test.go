@@ -98,7 +98,7 @@ func (n *namespace) fault(name string) *v1alpha1.RedisFault {
 func (n *namespace) loadTestStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	var test *v1alpha1.RedisLoadTest
-	n.stands("RedisLoadTest "+name, within, reasons, func() []metav1.Condition {
+	n.stands(&v1alpha1.RedisLoadTestList{}, name, within, reasons, func() []metav1.Condition {
 		test = n.loadTest(name)
 		return test.Status.Conditions
 	})
@@ -109,16 +109,16 @@ func (n *namespace) loadTestStands(name string, within time.Duration, reasons ..
 func (n *namespace) faultStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisFault {
 	n.Helper()
 	var fault *v1alpha1.RedisFault
-	n.stands("RedisFault "+name, within, reasons, func() []metav1.Condition {
+	n.stands(&v1alpha1.RedisFaultList{}, name, within, reasons, func() []metav1.Condition {
 		fault = n.fault(name)
 		return fault.Status.Conditions
 	})
 	return fault
 }
 
-func (n *namespace) stands(what string, within time.Duration, reasons []string, conditions func() []metav1.Condition) {
+func (n *namespace) stands(kind client.ObjectList, name string, within time.Duration, reasons []string, conditions func() []metav1.Condition) {
 	n.Helper()
-	n.eventually(within, fmt.Sprintf("%s stands at %v", what, reasons), func() (bool, string) {
+	n.watched(within, fmt.Sprintf("%s stands at %v", name, reasons), kind, name, func() (bool, string) {
 		reason, message, complete, failed := standing(conditions())
 		for _, wanted := range reasons {
 			if reason == wanted {
@@ -126,7 +126,7 @@ func (n *namespace) stands(what string, within time.Duration, reasons []string, 
 			}
 		}
 		if complete || failed {
-			n.Fatalf("%s is over (complete %v, failed %v) as %s: %s; want %v", what, complete, failed, reason, message, reasons)
+			n.Fatalf("%s is over (complete %v, failed %v) as %s: %s; want %v", name, complete, failed, reason, message, reasons)
 		}
 		return false, reason + ": " + message
 	})
