@@ -127,7 +127,7 @@ E2E_TEST := CGO_ENABLED=0 REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
 
 .PHONY: e2e
 e2e: lab-up load-image build/install.yaml ## A smoke test on real kubelets, in the lab (boots it if it is down; 5 minutes)
-	$(E2E_TEST) -timeout 25m -run '^TestSmoke$$' ./test/e2e
+	$(E2E_TEST) -timeout 25m -parallel 3 -run '^TestSmoke$$' ./test/e2e
 
 .PHONY: e2e-full
 e2e-full: lab-up load-image build/install.yaml ## All scenarios on real kubelets, with figures beside documented ones: build/e2e-figures.json (25 minutes)
