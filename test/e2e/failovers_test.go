@@ -73,7 +73,7 @@ func (n *namespace) lives(app, scenario string, target v1alpha1.RedisTarget, w w
 	n.loadTestStands(name, patience, v1alpha1.ReasonRunning)
 	fault := faultOn(name, name, w.kind, w.fault)
 	fault.Spec.Trigger.After = span(7 * time.Second)
-	if broken := n.breaks(scenario, app, fault); !broken.Status.Impact.Recovered {
+	if broken := n.breaks(scenario, app, fault, nil); !broken.Status.Impact.Recovered {
 		n.Errorf("%s: clients did not recover: %+v", fault.Name, broken.Status.Impact)
 	}
 	done := n.loadTestStands(name, 2*patience, v1alpha1.ReasonSucceeded)
@@ -83,7 +83,7 @@ func (n *namespace) lives(app, scenario string, target v1alpha1.RedisTarget, w w
 		i = n.fault(name).Status.Impact
 		return i != nil && i.LostWrites != nil, "not yet"
 	})
-	n.impactFigures(scenario, i)
+	n.impactFigures(scenario, i, nil)
 	// The replica of a cluster takes over at the offset that the primary stopped at, and a scaling promotes nobody. SENTINEL FAILOVER does not wait for its replica.
 	if *i.LostWrites > 0 && (test.Spec.Target.Topology == v1alpha1.TopologyCluster || w.kind == v1alpha1.FaultReplicaScale) {
 		n.Errorf("%s: %d acknowledged writes are lost, want none", name, *i.LostWrites)

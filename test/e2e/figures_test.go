@@ -56,8 +56,8 @@ func (n *namespace) figure(scenario, name, value string) {
 	measured.set(scenario, name, value)
 }
 
-// impactFigures keeps all figures of an impact.
-func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact) {
+// impactFigures keeps all figures of an impact. None may be less than the fault alone makes it, however fast the machine is: least.
+func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map[string]string) {
 	n.Helper()
 	if i == nil {
 		n.Fatalf("%s: there is no impact", scenario)
@@ -82,6 +82,12 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		n.figure(scenario, name, values[name])
+	}
+	for name, limit := range least {
+		is, err := number(values[name])
+		if low, err2 := number(limit); err != nil || err2 != nil || is < low {
+			n.Errorf("%s: %s is %q, want %s at least", scenario, name, values[name], limit)
+		}
 	}
 }
 

@@ -42,7 +42,7 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 		if fault.Status.Effect != v1alpha1.EffectConfirmed || !i.Recovered || len(otherDoubts(i)) > 0 {
 			t.Errorf("%s: effect %s, recovered %v, doubts %+v", fault.Name, fault.Status.Effect, i.Recovered, i.Doubts)
 		}
-		n.impactFigures(fault.Name, i)
+		n.impactFigures(fault.Name, i, nil)
 	}
 	if first.Status.Targets[0].UID == second.Status.Targets[0].UID {
 		t.Error("both faults hit the same pod")

@@ -36,6 +36,6 @@ func TestKeepDown(t *testing.T) {
 	if done.Status.Effect != v1alpha1.EffectConfirmed || offset(done, "EffectLost") < 24*time.Hour || offset(done, "NoFailover") < 24*time.Hour {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
-	n.impactFigures("keepDown", done.Status.Impact)
+	n.impactFigures("keepDown", done.Status.Impact, map[string]string{"outage": "3s"}) // the sentinels wait for 5 s after the last reply
 	n.standsAsBefore("redis-ha", stood)
 }

@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -49,7 +50,7 @@ func suspendAndResume(n *namespace) {
 
 	n.patch(held, `{"spec":{"suspend":false}}`)
 	running := n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
-	time.Sleep(2 * time.Second)
+	n.requestsReach(test.Name, 1)
 	n.patch(running, `{"spec":{"suspend":true}}`)
 	again := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSuspended)
 	if again.Status.StartTime != nil || again.Status.Summary != nil {
@@ -74,7 +75,7 @@ func abortMidRun(n *namespace) {
 	test := n.smallLoad("aborted", time.Minute)
 	n.create(test)
 	running := n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
-	time.Sleep(4 * time.Second)
+	n.requestsReach(test.Name, 600)
 	n.patch(running, `{"spec":{"abort":true}}`)
 	var done *v1alpha1.RedisLoadTest
 	n.eventually(patience, "the test is complete", func() (bool, string) {
@@ -86,13 +87,22 @@ func abortMidRun(n *namespace) {
 		n.Errorf("complete as %s: %s; want Aborted", reason, message)
 	}
 	if s := done.Status.Summary; s == nil || s.Requests < 600 || s.Requests >= 200*60 { // at 200 requests/s
-		n.Errorf("the summary of an aborted test: %+v, want the figures of 4 s and some, not of a minute", s)
+		n.Errorf("the summary of an aborted test: %+v, want the figures of 3 s and some, not of a minute", s)
 	}
 	if done.Status.Verdict != v1alpha1.VerdictInconclusive {
 		n.Errorf("verdict %s, want Inconclusive", done.Status.Verdict)
 	}
 	n.sumsAgree(done, n.record(done))
 	n.eventually(patience, "an aborted test's pods have ended", n.podsHaveEnded(test.Name))
+}
+
+// requestsReach waits until a running test's status counts so many requests.
+func (n *namespace) requestsReach(test string, least int64) {
+	n.Helper()
+	n.watched(patience, "requests are counted", &v1alpha1.RedisLoadTestList{}, test, func() (bool, string) {
+		s := n.loadTest(test).Status.Summary
+		return s != nil && s.Requests >= least, fmt.Sprintf("%+v", s)
+	})
 }
 
 func abortBeforeStart(n *namespace) {

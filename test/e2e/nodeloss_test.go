@@ -35,7 +35,7 @@ func TestNodeLoss(t *testing.T) {
 	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "unschedulable") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
-	n.impactFigures("nodeLoss", done.Status.Impact)
+	n.impactFigures("nodeLoss", done.Status.Impact, map[string]string{"outage": "1s"})
 	n.nothingStays(done, before.Spec.NodeName)
 	n.standsAsBefore("redis", stood)
 	if after := n.podReady("redis-0", patience); after.Spec.NodeName == before.Spec.NodeName {

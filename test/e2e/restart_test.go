@@ -53,7 +53,7 @@ func TestOperatorRestarts(t *testing.T) {
 	ended := n.endLoad(test.Name)
 
 	n.checkPodKill(done, before)
-	n.impactFigures("operatorRestarts", done.Status.Impact)
+	n.impactFigures("operatorRestarts", done.Status.Impact, nil)
 	if got := uids(); len(got) != 2 || got[0] != string(before.UID) {
 		t.Errorf("redis-0 was %d pods (%v), want 2: it must be replaced exactly once", len(got), got)
 	}

@@ -136,7 +136,7 @@ func (n *namespace) standsAsBefore(app string, before map[string]string) {
 
 // breaks runs a fault on a load to its end, and checks what every kind promises: the effect is confirmed with evidence, the way back is taken,
 // and there are figures.
-func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault) *v1alpha1.RedisFault {
+func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault, least map[string]string) *v1alpha1.RedisFault {
 	n.Helper()
 	before := n.standsNow(app)
 	n.create(fault)
@@ -144,7 +144,7 @@ func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault) *v1
 	done := n.faultStands(fault.Name, 8*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.isUndone(done)
 	n.standsAsBefore(app, before)
-	n.impactFigures(scenario, done.Status.Impact)
+	n.impactFigures(scenario, done.Status.Impact, least)
 	return done
 }
 
