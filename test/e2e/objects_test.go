@@ -31,12 +31,13 @@ func (n *namespace) sample(file string, object client.Object) {
 	}
 }
 
-// sampleLoad is the load test of config/samples/loadtest.yaml, shortened.
+// sampleLoad is the load test of config/samples/loadtest.yaml, shortened, and with a rate that a busy machine manages, too.
 func (n *namespace) sampleLoad(name string, rampUp, warmUp, duration time.Duration) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	test := &v1alpha1.RedisLoadTest{}
 	n.sample("loadtest.yaml", test)
 	test.Name = name
+	test.Spec.Load.Rate = new(int32(500))
 	test.Spec.Load.RampUp, test.Spec.Load.WarmUp, test.Spec.Load.Duration = span(rampUp), span(warmUp), span(duration)
 	// How long the cluster takes to replace a pod (6 to 9 s where its volume goes to the other node) is not what is tested here.
 	test.Spec.Objectives.MaxErrorRate = new("60%")
