@@ -131,7 +131,7 @@ e2e: lab-up load-image build/install.yaml ## A smoke test on real kubelets, in t
 
 .PHONY: e2e-full
 e2e-full: lab-up load-image build/install.yaml ## All scenarios on real kubelets, with figures beside documented ones: build/e2e-figures.json (25 minutes)
-	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 6 -skip '$(E2E_APART)' ./test/e2e
+	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
 .PHONY: e2e-failovers
 e2e-failovers: lab-up load-image build/install.yaml ## Seven failovers that people have measured by hand, each with Sentinel and with Cluster (8 minutes)

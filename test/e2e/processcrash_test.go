@@ -19,7 +19,7 @@ func TestProcessCrash(t *testing.T) {
 	before, stood := n.redisPod(), n.standsNow("redis")
 	fault := &v1alpha1.RedisFault{}
 	n.sample("processcrash.yaml", fault)
-	fault.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: span(5 * time.Second), Timeout: *span(time.Minute)}
+	fault.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: span(10 * time.Second), Timeout: *span(time.Minute)}
 	n.create(fault)
 	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 
