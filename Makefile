@@ -112,8 +112,8 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
 	  go test -tags integration -count=1 -timeout 40m -parallel 4 -run TestCrashSafety -v ./controllers
 
-# Scenarios that have a target of their own: they take long, or want the machine for themselves.
-E2E_APART := ^(TestFailovers|TestInjectionTimes|TestChaosMesh)$$
+# What has a target of its own: the smoke test, which is made of the same scenarios, and what takes long or wants the machine for itself.
+E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh)$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:
@@ -126,15 +126,20 @@ chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller and Go 
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
 	  go test -tags integration,chaosmesh -count=1 -timeout 15m -run TestRealChaosMesh -v ./internal/fault
 
+E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
+  $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
+
 .PHONY: e2e
-e2e: lab-up load-image build/install.yaml ## Scenarios on real kubelets, in the lab (boots it if it is down)
-	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml $(SUMMARY) -v e2e env $(GO_TEST) -json \
-	  -tags e2e -count=1 -timeout 45m -parallel 6 -skip '$(E2E_APART)' -exec "$(LAB) exec --" ./test/e2e/...
+e2e: lab-up load-image build/install.yaml ## A smoke test on real kubelets, in the lab (boots it if it is down; 5 minutes)
+	$(E2E_TEST) -timeout 25m -parallel 3 -run '^TestSmoke$$' ./test/e2e
+
+.PHONY: e2e-full
+e2e-full: lab-up load-image build/install.yaml ## All scenarios on real kubelets, with figures beside documented ones: build/e2e-figures.json (25 minutes)
+	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
 .PHONY: e2e-failovers
 e2e-failovers: lab-up load-image build/install.yaml ## Seven failovers that people have measured by hand, each with Sentinel and with Cluster (8 minutes)
-	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
-	  go test -tags e2e -count=1 -v -timeout 20m -parallel 4 -run '^TestFailovers$$' -exec "$(LAB) exec --" ./test/e2e/...
+	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 40m -parallel 4 -run '^TestFailovers$$' ./test/e2e
 
 .PHONY: e2e-chaosmesh
 e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Chaos Mesh's own controller kills a loaded Redis in the lab

@@ -11,9 +11,13 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestAddressing loads the same Redis by each way to name it.
 func TestAddressing(t *testing.T) {
 	t.Parallel()
+	addressing(t)
+}
+
+// addressing loads the same Redis by each way to name it.
+func addressing(t *testing.T) {
 	n := newNamespace(t, "addressing")
 	n.applyRedis(nil)
 	selector := &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
@@ -29,19 +33,19 @@ func TestAddressing(t *testing.T) {
 	}
 	for _, c := range cases {
 		test := n.smallLoad(c.name, 4*time.Second)
-		test.Spec.Target = c.target
+		test.Spec.Target, test.Spec.Load.Rate = c.target, new(int32(100))
 		test.Spec.Client.RequestTimeout = *span(10 * time.Second) // an error is one of addressing, not of a busy machine
 		n.create(test)
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			n := n.in(t)
-			test := n.loadTestStands(c.name, 3*time.Minute, v1alpha1.ReasonSucceeded)
+			test := n.loadTestStands(c.name, 2*patience, v1alpha1.ReasonSucceeded)
 			if got := test.Status.Target; got == nil || len(got.Addresses) != 1 || got.Addresses[0] != c.want || got.Server == "" || got.Version == "" {
 				t.Errorf("target %+v, want %s and what answered there", got, c.want)
 			}
-			if s := test.Status.Summary; s.Requests != 800 || s.Errors != 0 {
-				t.Errorf("%d requests, %d errors; want 800 and none", s.Requests, s.Errors)
+			if s := test.Status.Summary; s.Requests != 400 || s.Errors != 0 {
+				t.Errorf("%d requests, %d errors; want 400 and none", s.Requests, s.Errors)
 			}
 			n.recordIsWhole(test, n.record(test))
 		})

@@ -61,8 +61,8 @@ func TestChaosMesh(t *testing.T) {
 		s.RecoveryDeadline = *span(time.Minute)
 	})
 	before := n.redisPod()
-	done := n.breaks("meshPodKill", "redis", fault)
-	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	done := n.breaks("meshPodKill", "redis", fault, nil)
+	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
 	if after := n.redisPod(); after.UID == before.UID {
 		t.Error("the pod is the same")
 	}

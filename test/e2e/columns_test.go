@@ -7,82 +7,82 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestColumns follows a run and a fault the way `kubectl get -w` shows them: through the API server's own tables.
-func TestColumns(t *testing.T) {
-	n := newNamespace(t, "columns")
-	n.applyRedis(nil)
-	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 72*time.Second)
-	fault := n.sampleKill("kill-primary", test.Name)
-	fault.Spec.Trigger.SteadyFor = span(3 * time.Second)
-	n.create(test)
-	n.create(fault)
+// columns are what `kubectl get -w` showed of a run, through the API server's own tables.
+type columns struct {
+	statuses, progress []string          // of the load test, in the order in which they came
+	running            map[string]string // the cells that were filled while the load ran
+}
 
-	var statuses, progress []string
-	duringRun := map[string]string{}
-	n.eventually(4*time.Minute, "the run and the fault end", func() (bool, string) {
-		_, _, ended, failed := standing(n.loadTest(test.Name).Status.Conditions) // before the row: the last one shows the end
-		_, _, faultEnded, faultFailed := standing(n.fault(fault.Name).Status.Conditions)
+// followColumns follows a load test and a fault, the only ones of the namespace, to their ends.
+func (n *namespace) followColumns(test, fault string) columns {
+	n.Helper()
+	c := columns{running: map[string]string{}}
+	n.eventually(2*patience, "the run and the fault end", func() (bool, string) {
+		_, _, ended, failed := standing(n.loadTest(test).Status.Conditions) // before the row: the last one shows the end
+		_, _, faultEnded, faultFailed := standing(n.fault(fault).Status.Conditions)
 		row := n.row("redisloadtests")
-		if last := len(statuses) - 1; last < 0 || statuses[last] != row["Status"] {
-			statuses = append(statuses, row["Status"])
+		if last := len(c.statuses) - 1; last < 0 || c.statuses[last] != row["Status"] {
+			c.statuses = append(c.statuses, row["Status"])
 		}
-		if p := row["Progress"]; p != "" && !slices.Contains(progress, p) {
-			progress = append(progress, p)
+		if p := row["Progress"]; p != "" && !slices.Contains(c.progress, p) {
+			c.progress = append(c.progress, p)
 		}
 		if row["Status"] == v1alpha1.ReasonRunning {
 			for name, cell := range row {
 				if cell != "" {
-					duringRun[name] = cell
+					c.running[name] = cell
 				}
 			}
 		}
 		return (ended || failed) && (faultEnded || faultFailed), fmt.Sprint(row)
 	})
-	t.Logf("STATUS went through %v, PROGRESS through %v", statuses, progress)
+	n.Logf("STATUS went through %v, PROGRESS through %v", c.statuses, c.progress)
+	return c
+}
 
+// checkColumns checks the columns of a run that a fault hit, during it and at the end.
+func (n *namespace) checkColumns(c columns, test *v1alpha1.RedisLoadTest) {
+	n.Helper()
 	for _, want := range []string{v1alpha1.ReasonPreparing, v1alpha1.ReasonRunning, v1alpha1.ReasonSucceeded} {
-		if !slices.Contains(statuses, want) {
-			t.Errorf("STATUS never was %s: %v", want, statuses)
+		if !slices.Contains(c.statuses, want) {
+			n.Errorf("STATUS never was %s: %v", want, c.statuses)
 		}
 	}
-	if len(progress) < 5 || progress[len(progress)-1] != "100%" {
-		t.Errorf("PROGRESS went through %v, want at least 5 steps and 100%% at the end", progress)
+	if len(c.progress) < 5 || c.progress[len(c.progress)-1] != "100%" {
+		n.Errorf("PROGRESS went through %v, want at least 5 steps and 100%% at the end", c.progress)
 	}
 	for _, name := range []string{"Progress", "TPS", "P99", "Errors", "Dip", "Recovery", "Trend", "Age"} {
-		if duringRun[name] == "" {
-			t.Errorf("the column %s was never filled while the test ran", name)
+		if c.running[name] == "" {
+			n.Errorf("the column %s was never filled while the test ran", name)
 		}
 	}
-	if duringRun["Verdict"] != "" {
-		t.Errorf("the verdict was %s before the end", duringRun["Verdict"])
+	if c.running["Verdict"] != "" {
+		n.Errorf("the verdict was %s before the end", c.running["Verdict"])
 	}
 
-	row := n.row("redisloadtests")
+	row, s := n.row("redisloadtests"), test.Status.Summary
 	for _, name := range []string{"Name", "Status", "Progress", "TPS", "P99", "Errors", "Dip", "Recovery", "Trend", "Verdict", "Age"} {
 		if row[name] == "" {
-			t.Errorf("the column %s is empty at the end", name)
+			n.Errorf("the column %s is empty at the end", name)
 		}
 	}
-	s := n.loadTest(test.Name).Status.Summary
 	if row["TPS"] != s.Throughput || row["P99"] != s.Latency.P99 || row["Errors"] != fmt.Sprint(s.Errors) || row["Dip"] != s.TPSDip || row["Recovery"] != s.RecoveryTime {
-		t.Errorf("the row %v is not the summary %+v", row, s)
+		n.Errorf("the row %v is not the summary %+v", row, s)
 	}
 	// The kill left a hole: the drawing must hold a full bar and a lower one.
-	if trend := []rune(row["Trend"]); len(trend) < 10 || !strings.ContainsRune(row["Trend"], '▇') && !strings.ContainsRune(row["Trend"], '█') || len(slices.Compact(slices.Sorted(slices.Values(trend)))) < 2 {
-		t.Errorf("TREND is %q", row["Trend"])
+	if trend := []rune(row["Trend"]); len(trend) < 10 || !strings.ContainsAny(row["Trend"], "▇█") || len(slices.Compact(slices.Sorted(slices.Values(trend)))) < 2 {
+		n.Errorf("TREND is %q", row["Trend"])
 	}
 	row = n.row("redisfaults")
 	for _, name := range []string{"Name", "Type", "Status", "Target", "Effect", "Dip", "Outage", "Recovery", "Age"} {
 		if row[name] == "" {
-			t.Errorf("the fault's column %s is empty at the end", name)
+			n.Errorf("the fault's column %s is empty at the end", name)
 		}
 	}
 }

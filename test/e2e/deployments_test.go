@@ -111,7 +111,7 @@ func (n *namespace) applyCluster(replicas int) {
 // rolledOut waits until all pods of a StatefulSet are as its template says, and ready.
 func (n *namespace) rolledOut(name string) {
 	n.Helper()
-	n.eventually(deployTime, "StatefulSet "+name+" is ready", func() (bool, string) {
+	n.watched(deployTime, "StatefulSet "+name+" is ready", &appsv1.StatefulSetList{}, name, func() (bool, string) {
 		var set appsv1.StatefulSet
 		if !n.get(name, &set) {
 			return false, "there is none"

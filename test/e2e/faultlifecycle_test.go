@@ -34,7 +34,7 @@ func TestFaultLifecycle(t *testing.T) {
 func faultWithoutLoadTest(n *namespace) {
 	n.create(n.sampleKill("orphan", "never-made"))
 	var fault *v1alpha1.RedisFault
-	n.eventually(90*time.Second, "the fault fails", func() (bool, string) {
+	n.eventually(patience, "the fault fails", func() (bool, string) {
 		fault = n.fault("orphan")
 		reason, message, _, failed := standing(fault.Status.Conditions)
 		return failed, reason + ": " + message
@@ -44,8 +44,8 @@ func faultWithoutLoadTest(n *namespace) {
 	if reason != v1alpha1.ReasonLoadTestNotFound || !strings.Contains(message, "spec.loadTestRef.name") || !strings.Contains(message, "never-made") {
 		n.Errorf("failed as %s: %s", reason, message)
 	}
-	if took < 29*time.Second || took > 45*time.Second {
-		n.Errorf("failed after %s, want about 30s", took)
+	if took < 29*time.Second { // whole seconds
+		n.Errorf("failed after %s, before 30s were over", took)
 	}
 	n.Logf("after %s: %s: %s", took.Round(time.Second), reason, message)
 	n.delete(fault)
@@ -61,10 +61,10 @@ func faultsOnOneTest(n *namespace) {
 	early := n.sampleKill("early", test.Name)
 	early.Spec.Trigger = v1alpha1.FaultTrigger{After: span(30 * time.Minute)}
 	n.create(early)
-	n.loadTestStands(test.Name, 2*time.Minute, v1alpha1.ReasonRunning)
-	waiting := n.faultStands(early.Name, 30*time.Second, v1alpha1.ReasonWaitingForTime)
+	n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
+	waiting := n.faultStands(early.Name, patience, v1alpha1.ReasonWaitingForTime)
 	n.patch(waiting, `{"spec":{"abort":true}}`)
-	n.eventually(30*time.Second, "the aborted fault is complete", func() (bool, string) {
+	n.eventually(patience, "the aborted fault is complete", func() (bool, string) {
 		fault := n.fault(early.Name)
 		reason, message, complete, _ := standing(fault.Status.Conditions)
 		if fault.Status.InjectedAt != nil || len(fault.Status.Targets) > 0 {
@@ -79,11 +79,11 @@ func faultsOnOneTest(n *namespace) {
 	watched := n.sampleKill("watched", test.Name)
 	watched.Spec.Trigger = v1alpha1.FaultTrigger{After: span(time.Second)}
 	n.create(watched)
-	observing := n.faultStands(watched.Name, 90*time.Second, v1alpha1.ReasonObserving)
+	observing := n.faultStands(watched.Name, patience, v1alpha1.ReasonObserving)
 	n.delete(observing)
 	n.faultGoes(watched.Name)
 
-	done := n.loadTestStands(test.Name, 90*time.Second, v1alpha1.ReasonSucceeded)
+	done := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSucceeded)
 	if n.redisPod().UID == before.UID {
 		n.Error("the pod of Redis was not replaced")
 	}
@@ -99,7 +99,7 @@ func faultsOnOneTest(n *namespace) {
 // faultGoes waits for a deleted fault to go: its finalizer must not hold it.
 func (n *namespace) faultGoes(name string) {
 	n.Helper()
-	n.eventually(60*time.Second, "fault "+name+" is gone", func() (bool, string) {
+	n.eventually(patience, "fault "+name+" is gone", func() (bool, string) {
 		return !n.get(name, &v1alpha1.RedisFault{}), "still there"
 	})
 }

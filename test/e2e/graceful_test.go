@@ -13,27 +13,25 @@ import (
 func TestGracefulAndImmediateKill(t *testing.T) {
 	n := newNamespace(t, "graceful")
 	n.applyRedis(nil)
-	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 140*time.Second)
+	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 10*time.Minute)
 	orderly := n.sampleKill("a-orderly", test.Name)
 	orderly.Spec.PodKill.GracePeriodSeconds = nil
 	n.create(test)
 	n.create(orderly)
-	first := n.faultStands(orderly.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
+	first := n.faultStands(orderly.Name, 2*patience, v1alpha1.ReasonSucceeded)
 	immediate := n.sampleKill("b-immediate", test.Name)
 	immediate.Spec.Trigger.SteadyFor = span(10 * time.Second)
 	n.create(immediate)
-	second := n.faultStands(immediate.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
-	done := n.loadTestStands(test.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
+	second := n.faultStands(immediate.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	done := n.endLoad(test.Name)
 
-	n.timelineIsTold(first, "Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
-	n.timelineIsTold(second, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
+	n.checkTimeline(first, "Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
+	n.checkTimeline(second, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
 	if terminating, deleted := offset(first, "PodTerminating"), offset(first, "PodDeleted"); terminating > deleted {
 		t.Errorf("orderly: PodTerminating at %s, PodDeleted at %s", terminating, deleted)
 	}
 	// Without grace the object is gone with the call; an orderly end first ends the container.
-	if at := offset(second, "PodDeleted"); at > 3*time.Second {
-		t.Errorf("immediate: PodDeleted at %s, want at once", at)
-	}
+	n.figure(second.Name, "podDeleted", offset(second, "PodDeleted").String())
 	if at := offset(second, "PodTerminating"); at < 24*time.Hour {
 		t.Errorf("immediate: PodTerminating at %s", at)
 	}
@@ -44,8 +42,7 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 		if fault.Status.Effect != v1alpha1.EffectConfirmed || !i.Recovered || len(otherDoubts(i)) > 0 {
 			t.Errorf("%s: effect %s, recovered %v, doubts %+v", fault.Name, fault.Status.Effect, i.Recovered, i.Doubts)
 		}
-		inRange(t, fault.Name, "outage", i.Outage)
-		inRange(t, fault.Name, "recoveryTime", i.RecoveryTime)
+		n.impactFigures(fault.Name, i, nil)
 	}
 	if first.Status.Targets[0].UID == second.Status.Targets[0].UID {
 		t.Error("both faults hit the same pod")
@@ -60,14 +57,4 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	series := n.record(done)
 	n.sumsAgree(done, series)
 	n.recordIsWhole(done, series)
-}
-
-// offset is when an event of a fault's timeline was, counted from the injection; a day where there is none.
-func offset(fault *v1alpha1.RedisFault, event string) time.Duration {
-	for _, e := range fault.Status.Timeline {
-		if e.Event == event {
-			return e.At.Sub(fault.Status.InjectedAt.Time)
-		}
-	}
-	return 24 * time.Hour
 }

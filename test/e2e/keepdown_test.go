@@ -17,7 +17,7 @@ func TestKeepDown(t *testing.T) {
 	stood := n.standsNow("redis-ha")
 	test := &v1alpha1.RedisLoadTest{}
 	n.sample("loadtest-sentinel.yaml", test)
-	test.Spec.Load.Users, test.Spec.Load.Rate, test.Spec.Load.Duration = nil, new(int32(200)), span(3*time.Minute)
+	test.Spec.Load.Users, test.Spec.Load.Rate, test.Spec.Load.Duration = nil, new(int32(200)), span(15*time.Minute)
 	test.Spec.Client.ReadFrom = v1alpha1.ReadFromPrimary
 	n.create(test)
 	fault := &v1alpha1.RedisFault{}
@@ -25,9 +25,9 @@ func TestKeepDown(t *testing.T) {
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{After: span(5 * time.Second)}
 	fault.Spec.PodKill.KeepDown = span(40 * time.Second) // a busy machine may need more than the sample's
 	n.create(fault)
-	done := n.faultStands(fault.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
+	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 
-	n.timelineIsTold(done, "Injected", "PodDeleted", "Promoted", "FailedOver", "Reverted", "ReplacementCreated", "FirstError", "FirstSuccess", "Recovered")
+	n.checkTimeline(done, "Injected", "PodDeleted", "Promoted", "FailedOver", "Reverted", "ReplacementCreated", "FirstError", "FirstSuccess", "Recovered")
 	// Clients recover by the failover: the fault may be over before the old primary's container starts.
 	kept := fault.Spec.PodKill.KeepDown.Duration
 	if promoted, back := offset(done, "Promoted"), offset(done, "ContainerStarted"); promoted > kept || back < kept {
@@ -36,5 +36,6 @@ func TestKeepDown(t *testing.T) {
 	if done.Status.Effect != v1alpha1.EffectConfirmed || offset(done, "EffectLost") < 24*time.Hour || offset(done, "NoFailover") < 24*time.Hour {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
+	n.impactFigures("keepDown", done.Status.Impact, map[string]string{"outage": "3s"}) // the sentinels wait for 5 s after the last reply
 	n.standsAsBefore("redis-ha", stood)
 }

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,9 +15,16 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestLoadPods looks at the pods that make the load, and takes one away during the run.
 func TestLoadPods(t *testing.T) {
 	t.Parallel()
+	loadPods(t)
+}
+
+// loadPods looks at the pods that make the load, and takes one away during the run.
+func loadPods(t *testing.T) {
+	bothNodes.RLock()
+	spread := sync.OnceFunc(bothNodes.RUnlock)
+	defer spread()
 	n := newNamespace(t, "loadpods")
 	n.applyRedis(nil)
 	for _, lost := range []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue} {
@@ -24,9 +32,10 @@ func TestLoadPods(t *testing.T) {
 		test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, lost
 		n.create(test)
 	}
-	n.loadTestStands("lost-fail", 2*time.Minute, v1alpha1.ReasonRunning)
-	n.loadTestStands("lost-continue", 2*time.Minute, v1alpha1.ReasonRunning)
+	n.loadTestStands("lost-fail", patience, v1alpha1.ReasonRunning)
+	n.loadTestStands("lost-continue", patience, v1alpha1.ReasonRunning)
 	n.podsAreRestricted("lost-fail", 2)
+	spread()
 
 	gone := n.takeOne("lost-fail")
 	goneToo := n.takeOne("lost-continue") // at once, while its load runs
@@ -34,7 +43,7 @@ func TestLoadPods(t *testing.T) {
 	t.Run("Fail", func(t *testing.T) {
 		n := n.in(t)
 		var test *v1alpha1.RedisLoadTest
-		n.eventually(30*time.Second, "the test fails", func() (bool, string) {
+		n.eventually(patience, "the test fails", func() (bool, string) {
 			test = n.loadTest("lost-fail")
 			reason, message, _, failed := standing(test.Status.Conditions)
 			return failed, reason + ": " + message
@@ -47,7 +56,7 @@ func TestLoadPods(t *testing.T) {
 	})
 	t.Run("Continue", func(t *testing.T) {
 		n, gone := n.in(t), goneToo
-		test := n.loadTestStands("lost-continue", 2*time.Minute, v1alpha1.ReasonSucceeded)
+		test := n.loadTestStands("lost-continue", patience, v1alpha1.ReasonSucceeded)
 		if a := test.Status.Agents; a == nil || a.Lost != 1 || a.Desired != 2 {
 			t.Errorf("agents %+v, want 1 of 2 lost", a)
 		}

@@ -1,8 +1,9 @@
 //go:build e2e
 
-// Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab and runs it there.
-// One operator serves all tests; each test has a namespace of its own. Those whose figures a neighbour would spoil, and those that take something
-// from the whole cluster, run one after the other; the rest (t.Parallel) at the end and at the same time.
+// Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab and runs TestSmoke there,
+// `make e2e-full` all other tests. A scenario is a function that both may call.
+// One operator serves all tests; each test has a namespace of its own. Of the full tests those whose figures a neighbour would spoil, and those
+// that take something from the whole cluster, run one after the other; the rest (t.Parallel) at the end and at the same time.
 package e2e_test
 
 import (
@@ -56,7 +57,13 @@ func suite(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	if err := namespacesGone(ctx, 90*time.Second); err != nil {
+	if file := os.Getenv(figuresFile); file != "" {
+		if err := keepFigures(os.Stdout, file); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL: keep the figures:", err)
+			code = 1
+		}
+	}
+	if err := namespacesGone(ctx, 5*time.Minute); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL: after the tests:", err)
 		return 1
 	}

@@ -107,6 +107,33 @@ func (n *namespace) patch(object client.Object, merge string) {
 	}
 }
 
+// patience is how long a test waits for what takes seconds on a machine that has nothing else to do.
+const patience = 2 * time.Minute
+
+// watched calls check now and whenever the object of a name changes, until it says done; state is what it saw last, for people.
+func (n *namespace) watched(within time.Duration, what string, kind client.ObjectList, name string, check func() (done bool, state string)) {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(n.Context(), within)
+	defer cancel()
+	state := "nothing"
+	for ctx.Err() == nil {
+		changes, err := cluster.Watch(ctx, kind, client.InNamespace(n.name), client.MatchingFields{"metadata.name": name})
+		if err != nil {
+			state = err.Error()
+			time.Sleep(time.Second)
+			continue
+		}
+		for more := true; more; _, more = <-changes.ResultChan() { // the API server ends a watch now and then
+			var done bool
+			if done, state = check(); done {
+				changes.Stop()
+				return
+			}
+		}
+	}
+	n.Fatalf("%s: not within %s; last seen: %s", what, within, state)
+}
+
 // eventually calls check twice a second until it says done; state is what it saw last, for people.
 func (n *namespace) eventually(within time.Duration, what string, check func() (done bool, state string)) {
 	n.Helper()

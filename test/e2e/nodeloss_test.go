@@ -16,30 +16,29 @@ func TestNodeLoss(t *testing.T) {
 	n := newNamespace(t, "nodeloss")
 	n.applyRedis(nil)
 	before, stood := n.redisPod(), n.standsNow("redis")
-	n.create(n.smallLoad("checkout-cache", 3*time.Minute))
+	n.create(n.smallLoad("checkout-cache", 15*time.Minute))
 	fault := &v1alpha1.RedisFault{}
 	n.sample("nodeloss.yaml", fault)
 	fault.Spec.NodeLoss.Node = before.Spec.NodeName
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Duration = span(5*time.Second), span(10*time.Second)
-	fault.Spec.Trigger.Timeout, fault.Spec.RecoveryDeadline = *span(time.Minute), *span(90 * time.Second)
+	fault.Spec.Trigger.Timeout, fault.Spec.RecoveryDeadline = *span(patience), *span(60 * time.Second)
+	bothNodes.Lock()
+	defer bothNodes.Unlock()
 	n.create(fault)
 
-	n.faultStands(fault.Name, 2*time.Minute, v1alpha1.ReasonActive)
+	n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonActive)
 	if node := n.node(before.Spec.NodeName); !node.Spec.Unschedulable {
 		t.Errorf("node %s takes pods while it is lost", node.Name)
 	}
-	done := n.faultStands(fault.Name, 4*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
-	n.timelineIsTold(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess")
+	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess")
 	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "unschedulable") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
-	if done.Status.Impact == nil {
-		t.Fatal("there is no impact")
-	}
-	inRange(t, "nodeLoss", "outage", done.Status.Impact.Outage)
+	n.impactFigures("nodeLoss", done.Status.Impact, map[string]string{"outage": "1s"})
 	n.nothingStays(done, before.Spec.NodeName)
 	n.standsAsBefore("redis", stood)
-	if after := n.podReady("redis-0", time.Minute); after.Spec.NodeName == before.Spec.NodeName {
+	if after := n.podReady("redis-0", patience); after.Spec.NodeName == before.Spec.NodeName {
 		t.Errorf("the replacement is on node %s again", after.Spec.NodeName)
 	}
 }

@@ -31,12 +31,14 @@ func (n *namespace) sample(file string, object client.Object) {
 	}
 }
 
-// sampleLoad is the load test of config/samples/loadtest.yaml, shortened.
+// sampleLoad is the load test of config/samples/loadtest.yaml, shortened, and with a rate that a busy machine manages, too.
 func (n *namespace) sampleLoad(name string, rampUp, warmUp, duration time.Duration) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	test := &v1alpha1.RedisLoadTest{}
 	n.sample("loadtest.yaml", test)
 	test.Name = name
+	test.Spec.Load.Rate = new(int32(500))
+	test.Spec.Client.DialTimeout = *span(5 * time.Second) // a target that is slow to answer once is none that does not serve
 	test.Spec.Load.RampUp, test.Spec.Load.WarmUp, test.Spec.Load.Duration = span(rampUp), span(warmUp), span(duration)
 	// How long the cluster takes to replace a pod (6 to 9 s where its volume goes to the other node) is not what is tested here.
 	test.Spec.Objectives.MaxErrorRate = new("60%")
@@ -98,7 +100,7 @@ func (n *namespace) fault(name string) *v1alpha1.RedisFault {
 func (n *namespace) loadTestStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	var test *v1alpha1.RedisLoadTest
-	n.stands("RedisLoadTest "+name, within, reasons, func() []metav1.Condition {
+	n.stands(&v1alpha1.RedisLoadTestList{}, name, within, reasons, func() []metav1.Condition {
 		test = n.loadTest(name)
 		return test.Status.Conditions
 	})
@@ -109,16 +111,16 @@ func (n *namespace) loadTestStands(name string, within time.Duration, reasons ..
 func (n *namespace) faultStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisFault {
 	n.Helper()
 	var fault *v1alpha1.RedisFault
-	n.stands("RedisFault "+name, within, reasons, func() []metav1.Condition {
+	n.stands(&v1alpha1.RedisFaultList{}, name, within, reasons, func() []metav1.Condition {
 		fault = n.fault(name)
 		return fault.Status.Conditions
 	})
 	return fault
 }
 
-func (n *namespace) stands(what string, within time.Duration, reasons []string, conditions func() []metav1.Condition) {
+func (n *namespace) stands(kind client.ObjectList, name string, within time.Duration, reasons []string, conditions func() []metav1.Condition) {
 	n.Helper()
-	n.eventually(within, fmt.Sprintf("%s stands at %v", what, reasons), func() (bool, string) {
+	n.watched(within, fmt.Sprintf("%s stands at %v", name, reasons), kind, name, func() (bool, string) {
 		reason, message, complete, failed := standing(conditions())
 		for _, wanted := range reasons {
 			if reason == wanted {
@@ -126,7 +128,7 @@ func (n *namespace) stands(what string, within time.Duration, reasons []string, 
 			}
 		}
 		if complete || failed {
-			n.Fatalf("%s is over (complete %v, failed %v) as %s: %s; want %v", what, complete, failed, reason, message, reasons)
+			n.Fatalf("%s is over (complete %v, failed %v) as %s: %s; want %v", name, complete, failed, reason, message, reasons)
 		}
 		return false, reason + ": " + message
 	})

@@ -16,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -55,39 +56,41 @@ func deployOperator(ctx context.Context, manifests string) error {
 	if err := cluster.Patch(ctx, deployment, client.MergeFrom(before)); err != nil {
 		return err
 	}
-	for end := time.Now().Add(2 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
+	for end := time.Now().Add(5 * time.Minute); ; time.Sleep(200 * time.Millisecond) {
 		if err := cluster.Get(ctx, key, deployment); err != nil {
 			return err
 		}
 		s := &deployment.Status
 		var tests v1alpha1.RedisLoadTestList
 		if s.ObservedGeneration == deployment.Generation && s.UpdatedReplicas == 1 && s.Replicas == 1 && s.AvailableReplicas == 1 &&
-			cluster.List(ctx, &tests) == nil && leads(ctx, "") == nil {
-			return nil
+			cluster.List(ctx, &tests) == nil {
+			if _, err := leaderOtherThan(ctx, ""); err == nil {
+				return nil
+			}
 		}
 		if time.Now().After(end) {
-			return fmt.Errorf("not rolled out after 2m: %+v\n%s", *s, operatorLog(ctx, end.Add(-2*time.Minute)))
+			return fmt.Errorf("not rolled out after 5m: %+v\n%s", *s, operatorLog(ctx, end.Add(-5*time.Minute)))
 		}
 	}
 }
 
-// leads is nil when a running pod of the operator, other than the one named, holds the lease.
-func leads(ctx context.Context, other string) error {
+// leaderOtherThan is since when a running pod of the operator, other than the one named, holds the lease.
+func leaderOtherThan(ctx context.Context, other string) (time.Time, error) {
 	var lease coordinationv1.Lease
 	if err := cluster.Get(ctx, client.ObjectKey{Namespace: operatorNamespace, Name: operatorLease}, &lease); err != nil {
-		return err
+		return time.Time{}, err
 	}
 	var pods corev1.PodList
 	if err := cluster.List(ctx, &pods, client.InNamespace(operatorNamespace), operatorPods); err != nil {
-		return err
+		return time.Time{}, err
 	}
 	for _, p := range pods.Items {
-		if lease.Spec.HolderIdentity != nil && p.DeletionTimestamp == nil && p.Name != other &&
+		if lease.Spec.HolderIdentity != nil && lease.Spec.AcquireTime != nil && p.DeletionTimestamp == nil && p.Name != other &&
 			bytes.HasPrefix([]byte(*lease.Spec.HolderIdentity), []byte(p.Name+"_")) {
-			return nil
+			return lease.Spec.AcquireTime.Time, nil
 		}
 	}
-	return fmt.Errorf("the lease is held by %v", lease.Spec.HolderIdentity)
+	return time.Time{}, fmt.Errorf("the lease is held by %q", ptr.Deref(lease.Spec.HolderIdentity, ""))
 }
 
 // operatorPod is the pod that leads.

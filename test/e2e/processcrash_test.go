@@ -21,7 +21,7 @@ func TestProcessCrash(t *testing.T) {
 	n.sample("processcrash.yaml", fault)
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: span(10 * time.Second), Timeout: *span(time.Minute)}
 	n.create(fault)
-	done := n.faultStands(fault.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
+	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 
 	n.standsAsBefore("redis", stood)
 	after := n.redisPod()
@@ -38,18 +38,14 @@ func TestProcessCrash(t *testing.T) {
 	if i == nil || !i.Recovered || len(otherDoubts(i)) > 0 {
 		t.Fatalf("impact %+v, want recovered without doubts", i)
 	}
-	for figure, actual := range map[string]string{
-		"baselineTPS": i.BaselineTPS, "tpsDip": i.TPSDip, "outage": i.Outage, "serverOutage": i.ServerOutage, "recoveryTime": i.RecoveryTime,
-	} {
-		inRange(t, "processCrash", figure, actual)
-	}
+	n.impactFigures("processCrash", i, map[string]string{"tpsDip": "1%", "serverOutage": "1ms"})
 	if len(done.Status.Targets) != 1 || done.Status.Targets[0].Attempts != 1 || offset(done, "PodDeleted") < 24*time.Hour {
 		t.Errorf("the fault must break one server once and delete nothing: %+v", done.Status)
 	}
-	n.timelineIsTold(done, "Injected", "ContainerRestarted", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
+	n.checkTimeline(done, "Injected", "ContainerRestarted", "ContainerStarted", "Ready", "FirstError", "FirstSuccess", "Recovered")
 
 	load := done.Status.LoadTest
-	n.eventually(60*time.Second, "the probe load ends with its fault", func() (bool, string) {
+	n.eventually(patience, "the probe load ends with its fault", func() (bool, string) {
 		probe := n.loadTest(load)
 		reason, message, complete, failed := standing(probe.Status.Conditions)
 		if failed {
@@ -60,7 +56,7 @@ func TestProcessCrash(t *testing.T) {
 	if probe := n.loadTest(load); !meta.IsStatusConditionTrue(probe.Status.Conditions, v1alpha1.ConditionComplete) || len(probe.Status.Impacts) != 1 {
 		t.Errorf("the probe load speaks of %d faults, want 1", len(probe.Status.Impacts))
 	}
-	n.eventually(60*time.Second, "the probe load's pods have ended", n.podsHaveEnded(load))
+	n.eventually(patience, "the probe load's pods have ended", n.podsHaveEnded(load))
 	n.delete(done)
 	n.faultGoes(fault.Name)
 	n.childrenGo(load)

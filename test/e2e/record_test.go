@@ -95,6 +95,22 @@ func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *sample.Serie
 	}
 }
 
+// abortTakes is how long an abort may take from the first load pod to the last.
+const abortTakes = 10 * time.Second
+
+// endLoad aborts a load that has served its purpose, and waits for its end.
+func (n *namespace) endLoad(name string) *v1alpha1.RedisLoadTest {
+	n.Helper()
+	n.patch(n.loadTest(name), `{"spec":{"abort":true}}`)
+	var test *v1alpha1.RedisLoadTest
+	n.watched(patience, name+" has been aborted", &v1alpha1.RedisLoadTestList{}, name, func() (bool, string) {
+		test = n.loadTest(name)
+		reason, message, complete, _ := standing(test.Status.Conditions)
+		return complete && reason == v1alpha1.ReasonAborted, reason + ": " + message
+	})
+	return test
+}
+
 // recordIsWhole checks that no interval is missing and that what was sent is what the schedule asked for.
 func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *sample.Series) {
 	n.Helper()
@@ -106,8 +122,11 @@ func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *sample.S
 	if off := series.Start.Sub(test.Status.StartTime.Time).Abs(); off > time.Millisecond {
 		n.Errorf("the record begins %s off status.startTime", off)
 	}
-	// A request that is under way when the load ends may have its outcome in an interval beyond.
-	if end := series.End(); end < length || end > length+3*time.Second {
+	if test.Spec.Abort { // the pods end one after the other
+		length = series.End() - abortTakes
+	}
+	// A request that is in flight when the load ends may have its outcome in an interval beyond.
+	if end := series.End(); end < length || end > length+30*time.Second {
 		n.Errorf("the record is %s long, want %s", end, length)
 	}
 	for i := range series.Len() {
@@ -120,10 +139,14 @@ func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *sample.S
 		scheduled -= float64(*load.Rate) * load.RampUp.Duration.Seconds() / 2
 	}
 	all, _ := total(series, 0)
-	if due := float64(all.Due); due < 0.99*scheduled || due > 1.01*scheduled {
+	if due := float64(all.Due); !test.Spec.Abort && (due < 0.99*scheduled || due > 1.01*scheduled) {
 		n.Errorf("%.0f requests were due, the schedule asks for %.0f", due, scheduled)
 	}
-	if outcomes := all.OK + all.Fail + all.Unknown + all.Dropped; outcomes != all.Due {
+	inFlight := uint64(0) // what an abort cuts off has no outcome
+	if test.Spec.Abort {
+		inFlight = uint64(test.Spec.Client.Connections) * uint64(series.Pods)
+	}
+	if outcomes := all.OK + all.Fail + all.Unknown + all.Dropped; outcomes > all.Due || all.Due-outcomes > inFlight {
 		n.Errorf("%d requests were due, %d have an outcome", all.Due, outcomes)
 	}
 	if all.Sent > all.Due || all.Sent < all.OK+all.Unknown {

@@ -33,7 +33,7 @@ func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 	}
 	n.podReady(pod, deployTime)
 	address := n.redisAddress()
-	n.eventually(time.Minute, "the Service leads to Redis", func() (bool, string) { // kube-proxy follows the endpoints a little later
+	n.eventually(patience, "the Service leads to Redis", func() (bool, string) { // kube-proxy follows the endpoints a little later
 		conn, err := net.DialTimeout("tcp", address, time.Second)
 		if err != nil {
 			return false, err.Error()
@@ -45,7 +45,7 @@ func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 func (n *namespace) podReady(name string, within time.Duration) *corev1.Pod {
 	n.Helper()
 	pod := &corev1.Pod{}
-	n.eventually(within, "pod "+name+" is ready", func() (bool, string) {
+	n.watched(within, "pod "+name+" is ready", &corev1.PodList{}, name, func() (bool, string) {
 		if !n.get(name, pod) {
 			return false, "there is none"
 		}

@@ -24,35 +24,36 @@ func TestOperatorRestarts(t *testing.T) {
 	n.applyRedis(nil)
 	before := n.redisPod()
 	uids := n.followPod("redis-0")
-	test := n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 120*time.Second)
+	test := n.sampleLoad("checkout-cache", 2*time.Second, 2*time.Second, 5*time.Minute)
 	fault := n.sampleKill("kill-primary", test.Name)
 	recorded := n.whenRecorded(fault.Name)
 	n.create(test)
 	n.create(fault)
 
-	n.loadTestStands(test.Name, 2*time.Minute, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
+	n.loadTestStands(test.Name, patience, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
 	pause := func(most time.Duration) { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
 	pause(6 * time.Second)
 	n.killOperator("before the injection")
 
 	select {
 	case <-recorded:
-	case <-time.After(2 * time.Minute):
-		t.Fatal("the fault stored no intent within 2m")
+	case <-time.After(patience):
+		t.Fatalf("the fault stored no intent within %s", patience)
 	}
 	pause(60 * time.Millisecond) // the delete of the Redis pod takes a few milliseconds: before, during or after it
 	n.killOperator("just after the fault stored its intent")
 
-	n.eventually(90*time.Second, "the fault is injected", func() (bool, string) {
+	n.eventually(patience, "the fault is injected", func() (bool, string) {
 		return n.fault(fault.Name).Status.InjectedAt != nil, "not yet"
 	})
 	pause(6 * time.Second)
 	n.killOperator("while recovery is watched")
 
-	done := n.faultStands(fault.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
-	ended := n.loadTestStands(test.Name, 4*time.Minute, v1alpha1.ReasonSucceeded)
+	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	ended := n.endLoad(test.Name)
 
-	n.faultIsTold(done, before)
+	n.checkPodKill(done, before)
+	n.impactFigures("operatorRestarts", done.Status.Impact, nil)
 	if got := uids(); len(got) != 2 || got[0] != string(before.UID) {
 		t.Errorf("redis-0 was %d pods (%v), want 2: it must be replaced exactly once", len(got), got)
 	}
@@ -77,8 +78,8 @@ func TestOperatorRestarts(t *testing.T) {
 	}
 }
 
-// killOperator deletes the operator's pod without grace and waits until another one leads.
-func (n *namespace) killOperator(when string) {
+// killOperator deletes the operator's pod without grace and waits until another one leads: since when, as the lease says.
+func (n *namespace) killOperator(when string) (leads time.Time) {
 	n.Helper()
 	pod, err := operatorPod(n.Context())
 	if err != nil {
@@ -86,18 +87,16 @@ func (n *namespace) killOperator(when string) {
 	}
 	n.delete(pod, client.GracePeriodSeconds(0))
 	at := time.Now()
-	n.eventually(2*time.Minute, "another operator leads", func() (bool, string) {
-		err := leads(n.Context(), pod.Name)
-		return err == nil, errorText(err)
+	n.eventually(2*patience, "another operator leads", func() (bool, string) {
+		since, err := leaderOtherThan(n.Context(), pod.Name)
+		if err != nil {
+			return false, err.Error()
+		}
+		leads = since
+		return true, ""
 	})
 	n.Logf("operator killed %s; another led after %s", when, time.Since(at).Round(100*time.Millisecond))
-}
-
-func errorText(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+	return leads
 }
 
 // followPod collects the uids of all pods that have a name, in the order in which they came, until the function is called.

@@ -1,0 +1,174 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// figuresFile names the file that keeps the figures of a run: measurements, which no test judges. Without it they are only logged.
+const figuresFile = "REDQUAKE_E2E_FIGURES"
+
+// figures are values as a status shows them, by scenario and name.
+type figures map[string]map[string]string
+
+func (f figures) set(scenario, name, value string) {
+	if f[scenario] == nil {
+		f[scenario] = map[string]string{}
+	}
+	f[scenario][name] = value
+}
+
+// measured are the figures of this run.
+var measured = struct {
+	sync.Mutex
+	figures
+}{figures: figures{}}
+
+// figure keeps a figure of a scenario. It must be there, and be a number; how large it is, is the machine's doing.
+func (n *namespace) figure(scenario, name, value string) {
+	n.Helper()
+	if _, err := number(value); err != nil {
+		n.Errorf("%s: %s is %q: %v", scenario, name, value, err)
+		return
+	}
+	n.Logf("%s: %s %s", scenario, name, value)
+	measured.Lock()
+	defer measured.Unlock()
+	measured.set(scenario, name, value)
+}
+
+// impactFigures keeps all figures of an impact. None may be less than the fault alone makes it, however fast the machine is: least.
+func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map[string]string) {
+	n.Helper()
+	if i == nil {
+		n.Fatalf("%s: there is no impact", scenario)
+	}
+	values := map[string]string{
+		"baselineTPS": i.BaselineTPS, "tpsDip": i.TPSDip, "outage": i.Outage,
+		"errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
+	}
+	// These are absent where there is nothing to measure: no error, no shards, no recovery.
+	for name, value := range map[string]string{
+		"timeToImpact": i.TimeToImpact, "serverOutage": i.ServerOutage, "shardOutage": i.ShardOutage, "errorWindow": i.ErrorWindow, "degraded": i.Degraded,
+	} {
+		if value != "" {
+			values[name] = value
+		}
+	}
+	if i.Recovered {
+		values["recoveryTime"] = i.RecoveryTime
+	}
+	if i.LostWrites != nil {
+		values["lostWrites"] = fmt.Sprint(*i.LostWrites)
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		n.figure(scenario, name, values[name])
+	}
+	for name, limit := range least {
+		is, err := number(values[name])
+		if low, err2 := number(limit); err != nil || err2 != nil || is < low {
+			n.Errorf("%s: %s is %q, want %s at least", scenario, name, values[name], limit)
+		}
+	}
+}
+
+// keepFigures prints this run's figures beside those of the run before and what figures.yaml documents, and writes them to the file.
+func keepFigures(out io.Writer, file string) error {
+	before, err := readFigures(file)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile("figures.yaml")
+	if err != nil {
+		return err
+	}
+	var seen map[string]map[string][2]string
+	if err := yaml.UnmarshalStrict(text, &seen); err != nil {
+		return fmt.Errorf("figures.yaml: %w", err)
+	}
+	measured.Lock()
+	defer measured.Unlock()
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	_, _ = fmt.Fprintln(table, "SCENARIO\tFIGURE\tNOW\tBEFORE\tDOCUMENTED\t")
+	for _, scenario := range slices.Sorted(maps.Keys(measured.figures)) {
+		for _, name := range slices.Sorted(maps.Keys(measured.figures[scenario])) {
+			value := measured.figures[scenario][name]
+			documented, note := documentation(seen[scenario][name], value)
+			_, _ = fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", scenario, name, value, cmp.Or(before[scenario][name], "-"), documented, note)
+			before.set(scenario, name, value) // what this run did not measure stays
+		}
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	if text, err = json.MarshalIndent(before, "", "  "); err != nil {
+		return err
+	}
+	return os.WriteFile(file, append(text, '\n'), 0o644)
+}
+
+func readFigures(file string) (figures, error) {
+	all := figures{}
+	text, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	return all, err
+}
+
+// documentation is the documented range of a figure, and a note where a value is beyond it.
+func documentation(seen [2]string, value string) (text, note string) {
+	least, err := number(seen[0])
+	most, err2 := number(seen[1])
+	is, err3 := number(value)
+	switch {
+	case err != nil || err2 != nil || err3 != nil:
+		return "-", ""
+	case is < least:
+		note = "less"
+	case is > most:
+		note = "more"
+	}
+	return seen[0] + " to " + seen[1], note
+}
+
+// number reads a share (99.2%), a duration (4.12s) in seconds, or a plain number.
+func number(text string) (float64, error) {
+	if n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64); err == nil {
+		return n, nil
+	}
+	d, err := time.ParseDuration(text)
+	return d.Seconds(), err
+}
+
+// duration reads a duration as a status writes it.
+func duration(t *testing.T, figure, text string) time.Duration {
+	t.Helper()
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		t.Fatalf("%s is %q: not a duration", figure, text)
+	}
+	return d
+}
