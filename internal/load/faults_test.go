@@ -320,7 +320,7 @@ func TestProbeLeavesAHungPrimary(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer synctest.Wait()
 		defer cancel()
-		go probe.loop(ctx)
+		go probe.loop(ctx, ctx)
 		time.Sleep(time.Second)
 		if n := network.Conns(hung.Address()); n != mostGreetings {
 			t.Errorf("%d dials hang, want %d", n, mostGreetings)
@@ -356,3 +356,15 @@ func (f *fixedMap) Refresh(string)               {}
 func (f *fixedMap) Moved(uint16, string)         {}
 func (f *fixedMap) OnChange(func(*topology.Map)) {}
 func (f *fixedMap) Close()                       {}
+
+// TestProbeInFlightAtTheEnd: what the probe has in flight when the requests are done is waited for, as the load's own are; it is no error.
+func TestProbeInFlightAtTheEnd(t *testing.T) {
+	virtually(t, 3*time.Millisecond, func(t *testing.T, w *world) { // a queue of ten at the server, so that the probe waits for 30 ms
+		p := testPlan(virtualAddress)
+		p.Shape, p.Info = Shape{Users: 10, Requests: 100}, 0
+		o := runPlan(t, p, w.dialled())
+		if o.sum.OK != 100 || o.probe.OK != o.probe.Sent || o.probe.Sent == 0 || o.probe.Fail+o.probe.Unknown+o.probe.Dropped > 0 {
+			t.Errorf("%s", describe(o))
+		}
+	})
+}

@@ -40,7 +40,7 @@ func newMemCluster(t *testing.T, w *world) *memCluster {
 		c.servers = append(c.servers, memredis.Start(t, w.network, fmt.Sprintf("10.0.0.%d:6379", 2+i), memredis.Options{}))
 	}
 	c.replica, c.servers = c.servers[3], c.servers[:3]
-	c.tell()
+	c.publish()
 	return c
 }
 
@@ -50,8 +50,8 @@ const commandsOfGoRedis = "*2\r\n*6\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\
 // ranges are the slots of the shards.
 var ranges = []topology.SlotRange{{First: 0, Last: 5460, Shard: 0}, {First: 5461, Last: 10922, Shard: 1}, {First: 10923, Last: 16383, Shard: 2}}
 
-// tell fixes what every server says of the layout.
-func (c *memCluster) tell() {
+// publish fixes what every server says of the layout.
+func (c *memCluster) publish() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d", len(ranges))
 	for i, s := range c.servers {
@@ -68,7 +68,7 @@ func (c *memCluster) tell() {
 // failOver lets the replica take the first shard over.
 func (c *memCluster) failOver() {
 	c.servers[0] = c.replica
-	c.tell()
+	c.publish()
 }
 
 // layout is the cluster as a tracker knows it.

@@ -81,15 +81,15 @@ func (p *prober) prepare() (err error) {
 	return err
 }
 
-// loop sends the arrivals, each in a goroutine of its own, until none is left or ctx ends.
-func (p *prober) loop(ctx context.Context) {
-	stop := context.AfterFunc(ctx, p.waiter.interrupt)
+// loop sends the arrivals, each in a goroutine of its own, until none is left or probing ends. It returns once none is in flight; the end of ctx gives those up.
+func (p *prober) loop(ctx, probing context.Context) {
+	stop := context.AfterFunc(probing, p.waiter.interrupt)
 	defer stop()
 	var flying sync.WaitGroup
 	defer flying.Wait()
 	for i := int64(0); i < p.pacer.total; i++ {
 		due := p.pacer.due(i)
-		if !p.waiter.wait(time.Duration(due-p.run.now())) || ctx.Err() != nil {
+		if !p.waiter.wait(time.Duration(due-p.run.now())) || probing.Err() != nil {
 			return
 		}
 		if primary := p.primary(); primary != p.greeted { // dials to a server that hangs are no reason not to dial another one

@@ -267,7 +267,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 			endProbe()
 			return nil, err
 		}
-		all.Go(func() { p.loop(probing) })
+		all.Go(func() { p.loop(ctx, probing) })
 	}
 	var observing sync.WaitGroup
 	if r.observer != nil {
