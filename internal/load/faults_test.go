@@ -2,6 +2,7 @@ package load
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"sync/atomic"
@@ -270,6 +271,27 @@ func TestLoadingAndReadOnly(t *testing.T) {
 				}
 				wantGap(t, "load", o.gaps, 499_500*time.Microsecond, 1500_500*time.Microsecond)
 				wantGap(t, "probe", o.probeGaps, 495*time.Millisecond, 1505*time.Millisecond)
+			})
+		})
+	}
+}
+
+// TestGapOfErrorReplies: replies that are errors from the first to the last are one gap over the whole run.
+func TestGapOfErrorReplies(t *testing.T) {
+	for _, pipeline := range []int{1, 16} {
+		t.Run(fmt.Sprintf("pipeline %d", pipeline), func(t *testing.T) {
+			virtually(t, time.Millisecond, func(t *testing.T, w *world) {
+				w.server.Answer("GET", "-WRONGTYPE Operation against a key holding the wrong kind of value")
+				p := bare()
+				p.Workload.Commands = p.Workload.Commands[1:]
+				p.Client.Pipeline, p.Shape.Duration = pipeline, 500*time.Millisecond
+				o := runPlan(t, p, w.dialled())
+				if o.sum.OK != 0 || o.sum.Fail != o.sum.Sent || o.sum.Errors[sample.ClassOther] != o.sum.Fail || o.sum.Fail < 500 {
+					t.Errorf("%s", describe(o))
+				}
+				if g := onlyGap(t, "load", o.gaps); !g.Open || g.From != 0 || g.To != int64(500*time.Millisecond) || o.intervals[2].FirstOK != -1 {
+					t.Errorf("the gap is %+v, want it over the whole run", g)
+				}
 			})
 		})
 	}
