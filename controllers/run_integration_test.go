@@ -11,9 +11,21 @@ import (
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/bottleneck"
 )
+
+// withPatience lets a load test see errors only where there are any: a machine that stands still for a second is none.
+func withPatience(test *v1alpha1.RedisLoadTest) {
+	test.Spec.Client.RequestTimeout = metav1.Duration{Duration: 10 * time.Second}
+}
+
+// starved says that the machine had no time for the load pods: the product says so, and judges nothing then.
+func starved(st *v1alpha1.RedisLoadTestStatus) bool {
+	return st.Verdict == v1alpha1.VerdictInconclusive && st.Bottleneck != nil && string(st.Bottleneck.Component) == string(bottleneck.LoadGenerator)
+}
 
 // A run from creation to verdict: two pods, an open loop. How exact the figures are TestRunOfTheEngine judges.
 func TestCompleteRun(t *testing.T) {
