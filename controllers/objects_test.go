@@ -6,7 +6,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/bottleneck"
 )
 
 func length(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
@@ -33,16 +32,6 @@ func newLoadTest(name, address string, change func(*v1alpha1.RedisLoadTest)) *v1
 		change(test)
 	}
 	return test
-}
-
-// withPatience lets a load test see errors only where there are any: a machine that stands still for a second is none.
-func withPatience(test *v1alpha1.RedisLoadTest) {
-	test.Spec.Client.RequestTimeout = metav1.Duration{Duration: 10 * time.Second}
-}
-
-// starved says that the machine had no time for the load pods: the product says so, and judges nothing then.
-func starved(st *v1alpha1.RedisLoadTestStatus) bool {
-	return st.Verdict == v1alpha1.VerdictInconclusive && st.Bottleneck != nil && string(st.Bottleneck.Component) == string(bottleneck.LoadGenerator)
 }
 
 // newFault is a fault of a load test's Redis, two seconds after the load's start.

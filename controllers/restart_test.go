@@ -47,11 +47,10 @@ func TestLoadTestSurvivesACrashAnywhere(t *testing.T) {
 			t.Run(fmt.Sprintf("write %d after %v", n, after), func(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(w *world) {
-					redis := w.startRedis("")
-					w.kubelet.Start()
+					redis := w.startEngine()
 					var writes atomic.Int32
 					starts := keepRunning(w.place, func(self func() *operator) spy { return crashAt(n, after, &writes, self) })
-					w.create(newLoadTest("run", redis.address(), nil))
+					w.create(newLoadTest("run", redis.Address(), nil))
 					test := w.testEnds("run", 40*time.Second)
 					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
 						w.t.Fatalf("%s", where(test.Status.Conditions))

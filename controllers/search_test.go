@@ -62,10 +62,9 @@ func TestSearchFindsTheHighestRate(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
-		redis := w.startRedis("")
-		w.kubelet.Start()
+		redis := w.startEngine()
 		startOperator(p, spy{})
-		p.create(newLoadTest("search", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		p.create(newLoadTest("search", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			searchFor(8)(test) // 4 in each pod
 			test.Spec.Pods.Count, test.Spec.Client.Connections = 2, 4
 		}))
@@ -110,8 +109,7 @@ func TestSearchSurvivesACrash(t *testing.T) {
 			t.Parallel()
 			inWorld(t, func(w *world) {
 				p, t := w.place, w.t
-				redis := w.startRedis("")
-				w.kubelet.Start()
+				redis := w.startEngine()
 				var died atomic.Bool
 				starts := keepRunning(p, func(self func() *operator) spy {
 					if died.Load() {
@@ -123,7 +121,7 @@ func TestSearchSurvivesACrash(t *testing.T) {
 						}
 					})
 				})
-				p.create(newLoadTest("search", redis.address(), searchFor(8)))
+				p.create(newLoadTest("search", redis.Address(), searchFor(8)))
 				checkFound(t, p.testEnds("search", 4*time.Minute))
 				if starts.Load() < 2 {
 					t.Errorf("%d processes: nothing died", starts.Load())
@@ -138,10 +136,9 @@ func TestSearchThatIsCutOff(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
-		redis := w.startRedis("")
-		w.kubelet.Start()
+		redis := w.startEngine()
 		startOperator(p, spy{})
-		p.create(newLoadTest("short", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+		p.create(newLoadTest("short", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 			searchFor(8)(test)
 			test.Spec.Load.Duration = length(8 * time.Second)
 		}))

@@ -40,9 +40,9 @@ func TestStop(t *testing.T) {
 				t.Fatalf("hz is %s while the fault is active", got)
 			}
 			p.annotate(stopped, v1alpha1.AnnotationStop, "true")
-			p.until("the fault is undone", 5*time.Second, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
+			p.until("the fault is undone", time.Minute, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
 			for _, name := range []string{"break", "later"} {
-				f := p.faultEnds(name, 10*time.Second)
+				f := p.faultEnds(name, time.Minute)
 				if got := standingOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != v1alpha1.ReasonStopped {
 					t.Errorf("%s is %s to kstatus, %s", name, got, where(f.Status.Conditions))
 				}
@@ -54,12 +54,12 @@ func TestStop(t *testing.T) {
 				t.Errorf("undone at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
 			}
 			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
-			if f := p.faultEnds("new", 10*time.Second); reason(f.Status.Conditions) != v1alpha1.ReasonStopped || len(f.Status.Targets) != 0 {
+			if f := p.faultEnds("new", time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonStopped || len(f.Status.Targets) != 0 {
 				t.Errorf("a fault that comes while all are stopped: %s", where(f.Status.Conditions))
 			}
 			p.annotate(stopped, v1alpha1.AnnotationStop, "")
 			p.create(newFault("after", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
-			p.faultStands("after", 20*time.Second, v1alpha1.ReasonObserving)
+			p.faultStands("after", time.Minute, v1alpha1.ReasonObserving)
 		})
 	}
 }
@@ -94,5 +94,5 @@ func TestBlastRadius(t *testing.T) {
 	if f := p.faultStands("allowed", time.Minute, v1alpha1.ReasonObserving); len(f.Status.Targets) != 2 {
 		t.Errorf("targets %+v", f.Status.Targets)
 	}
-	p.until("both servers end", 10*time.Second, func() bool { return fleet.serversStopped() == 2 }, func() string { return "" })
+	p.until("both servers end", time.Minute, func() bool { return fleet.serversStopped() == 2 }, func() string { return "" })
 }

@@ -21,7 +21,7 @@ func TestLoadPodSaysWhy(t *testing.T) {
 	startKubelet(p, nil)
 	startOperator(p, spy{})
 	p.create(newLoadTest("run", redis.address(), nil))
-	test := p.testEnds("run", 20*time.Second)
+	test := p.testEnds("run", time.Minute)
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed)
 	if c == nil || c.Status != metav1.ConditionTrue || !strings.Contains(c.Message, redis.address()) || !strings.Contains(c.Message, "NOAUTH") && !strings.Contains(c.Reason, "Auth") {
 		t.Errorf("%+v", c)

@@ -132,10 +132,9 @@ func TestLostPod(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(w *world) {
 					p, t := w.place, w.t
-					redis := w.startRedis("")
-					w.kubelet.Start()
+					redis := w.startEngine()
 					startOperator(p, spy{})
-					p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+					p.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
 						test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, policy
 						test.Spec.Load.Duration = length(5 * time.Second)
 					}))
@@ -248,10 +247,9 @@ func TestSuspendAndResume(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
-		redis := w.startRedis("")
-		w.kubelet.Start()
+		redis := w.startEngine()
 		startOperator(p, spy{})
-		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(4 * time.Second) }))
+		p.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(4 * time.Second) }))
 		p.testStands("run", 20*time.Second, v1alpha1.ReasonRunning)
 		suspend := func(on bool) {
 			p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = on }))

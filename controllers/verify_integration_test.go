@@ -19,9 +19,10 @@ func TestRunThatVerifies(t *testing.T) {
 	startOperator(p, spy{})
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		verifies(test)
+		withPatience(test)
 		test.Spec.Pods.Count = 2
 	}))
-	test := p.testEnds("run", 40*time.Second)
+	test := p.testEnds("run", 2*time.Minute)
 	checkNothingLost(t, test, test.Status.Summary.Operations[2].Requests)
 	if ops := test.Status.Summary.Operations; len(ops) != 3 || ops[2].Name != load.LedgerOperation || ops[2].Requests != test.Status.Verification.Acknowledged {
 		t.Errorf("operations %+v", ops)

@@ -80,11 +80,10 @@ func TestVerificationSurvivesACrashAnywhere(t *testing.T) {
 				t.Parallel()
 				inWorld(t, func(w *world) {
 					p, t := w.place, w.t
-					redis := w.startRedis("")
-					w.kubelet.Start()
+					redis := w.startEngine()
 					var writes atomic.Int32
 					keepRunning(p, func(self func() *operator) spy { return crashAt(n, after, &writes, self) })
-					p.create(newLoadTest("run", redis.address(), verifies))
+					p.create(newLoadTest("run", redis.Address(), verifies))
 					test := p.testEnds("run", 60*time.Second)
 					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {
 						t.Fatalf("%s", where(test.Status.Conditions))
