@@ -41,7 +41,7 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	}
 	for i := range c.Shards {
 		for range 1 + replicas {
-			c.Shards[i] = append(c.Shards[i], c.launchNode(first))
+			c.Shards[i] = append(c.Shards[i], c.launchNode(first, "yes"))
 		}
 	}
 	for _, s := range c.Servers() {
@@ -66,17 +66,17 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	c.WaitHealthy()
 	for _, s := range all {
 		ms := o.NodeTimeout.Milliseconds()
-		s.Do("config", "set", "cluster-node-timeout", ms)
-		s.configure(fmt.Sprintf("cluster-node-timeout %d", ms))
+		s.Do("config", "set", "cluster-node-timeout", ms, "cluster-replica-no-failover", "no")
+		s.configure(fmt.Sprintf("cluster-node-timeout %d", ms), "cluster-replica-no-failover no")
 	}
 	return c
 }
 
-func (c *Cluster) launchNode(timeout time.Duration) *Server {
+func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
 	c.t.Helper()
 	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
 		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
-			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds())}
+			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover}
 		if c.options.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
 		}
@@ -94,7 +94,16 @@ func (c *Cluster) meet(s, other *Server) {
 func (c *Cluster) waitKnown(all []*Server) {
 	c.t.Helper()
 	for _, s := range all {
+		asked := time.Now()
 		Wait(c.t, s.Address()+" knows all nodes", func() error {
+			if time.Since(asked) > 3*time.Second { // a hand-shake that took too long is forgotten
+				asked = time.Now()
+				for _, other := range all {
+					if other != s {
+						c.meet(s, other)
+					}
+				}
+			}
 			text, err := s.Client().ClusterNodes(context.Background()).Result()
 			if err != nil {
 				return err
@@ -191,7 +200,7 @@ func (c *Cluster) Failover(replica *Server, option ...any) {
 // AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and known.
 func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	c.t.Helper()
-	s := c.launchNode(c.options.NodeTimeout)
+	s := c.launchNode(c.options.NodeTimeout, "no")
 	s.WaitUp()
 	for _, other := range c.Servers() {
 		if other.Running() {
@@ -208,7 +217,7 @@ func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 // AddNode starts an empty node that knows no other, as a node of the last shard, and waits until it answers.
 func (c *Cluster) AddNode() *Server {
 	c.t.Helper()
-	s := c.launchNode(c.options.NodeTimeout)
+	s := c.launchNode(c.options.NodeTimeout, "no")
 	s.WaitUp()
 	last := len(c.Shards) - 1
 	c.Shards[last] = append(c.Shards[last], s)
