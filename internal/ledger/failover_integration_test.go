@@ -9,6 +9,7 @@ import (
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
@@ -48,7 +49,7 @@ func TestSentinelFailoverLosesQuietly(t *testing.T) {
 	w, d := sentinelWorld(t)
 	w.load()
 	w.writes(1000)
-	d.Failover()
+	d.FailoverAndWait()
 	demoted(t, d)
 	w.writes(1000)
 	w.settled()
@@ -67,10 +68,11 @@ func TestSentinelFailoverLosesQuietly(t *testing.T) {
 func TestSentinelFailoverWithWritesPausedLosesNothing(t *testing.T) {
 	t.Parallel()
 	w, d := sentinelWorld(t)
+	w.within = 2 * time.Second // then a writer looks for the primary again
 	w.load()
 	w.writes(1000)
 	d.Primary.Do("client", "pause", 60_000, "write")
-	d.Failover()
+	d.FailoverAndWait()
 	w.writes(1000) // at the new primary, and nothing waits at the old one
 	d.Primary.Do("client", "unpause")
 	demoted(t, d)

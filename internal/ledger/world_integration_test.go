@@ -27,6 +27,7 @@ type world struct {
 	books  []*Book
 	acked  [][]map[uint64]bool // by writer and shard: kept apart from the books
 	n      []atomic.Int64      // of them, by writer
+	within time.Duration       // what a batch may take
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -38,7 +39,7 @@ func dial(ctx context.Context, address string) (net.Conn, error) {
 // newWorld prepares ledgers for some writers.
 func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	t.Helper()
-	w := &world{t: t, began: time.Now(), layout: layout, stop: make(chan struct{}), n: make([]atomic.Int64, writers)}
+	w := &world{t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}), n: make([]atomic.Int64, writers)}
 	w.audit = &Audit{Discover: func(context.Context) (Layout, error) { return layout() }, Dial: dial, Wait: wait}
 	unique, err := w.audit.Begin(t.Context())
 	if err != nil {
@@ -154,7 +155,7 @@ func (w *world) batch(writer, shard int, c *conn) bool {
 		request = b.Append(request, shard, n)
 		numbers = append(numbers, n)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), w.within)
 	defer cancel()
 	values, err := c.exchange(ctx, request, len(numbers))
 	well := err == nil

@@ -42,7 +42,7 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	}
 	for i := range c.Shards {
 		for range 1 + replicas {
-			c.Shards[i] = append(c.Shards[i], c.launchNode(first))
+			c.Shards[i] = append(c.Shards[i], c.launchNode(first, "yes"))
 		}
 	}
 	for _, s := range c.Servers() {
@@ -62,17 +62,17 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	c.WaitHealthy()
 	for _, s := range c.Servers() {
 		ms := o.NodeTimeout.Milliseconds()
-		s.Do("config", "set", "cluster-node-timeout", ms)
-		s.configure(fmt.Sprintf("cluster-node-timeout %d", ms))
+		s.Do("config", "set", "cluster-node-timeout", ms, "cluster-replica-no-failover", "no")
+		s.configure(fmt.Sprintf("cluster-node-timeout %d", ms), "cluster-replica-no-failover no")
 	}
 	return c
 }
 
-func (c *Cluster) launchNode(timeout time.Duration) *Server {
+func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
 	c.t.Helper()
 	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
 		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
-			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds())}
+			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover}
 		if c.options.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
 		}
@@ -270,7 +270,7 @@ func (c *Cluster) Failover(replica *Server, option ...any) {
 // AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and known.
 func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	c.t.Helper()
-	s := c.launchNode(c.options.NodeTimeout)
+	s := c.launchNode(c.options.NodeTimeout, "no")
 	s.WaitUp()
 	for _, other := range c.Servers() {
 		if other.Running() {
@@ -287,7 +287,7 @@ func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 // AddNode starts an empty node that knows no other, as a node of the last shard, and waits until it answers.
 func (c *Cluster) AddNode() *Server {
 	c.t.Helper()
-	s := c.launchNode(c.options.NodeTimeout)
+	s := c.launchNode(c.options.NodeTimeout, "no")
 	s.WaitUp()
 	last := len(c.Shards) - 1
 	c.Shards[last] = append(c.Shards[last], s)

@@ -253,16 +253,17 @@ func (s *Sentinel) restore() error {
 	if len(s.Servers()) != 3 {
 		return fmt.Errorf("there are %d servers", len(s.Servers()))
 	}
-	for _, one := range s.Servers() {
-		if err := one.unchanged(); err != nil {
-			return err
-		}
-	}
 	if n := len(s.running()); n != 3 {
 		return fmt.Errorf("%d sentinels run", n)
 	}
 	if err := eventually(restoring, func() error { return s.settled(2) }); err != nil {
 		return err
+	}
+	for _, one := range s.Servers() {
+		one.reconnect() // the sentinels close the connections of what they demote
+		if err := one.unchanged(); err != nil {
+			return err
+		}
 	}
 	now := s.CurrentPrimary()
 	for i, replica := range s.Replicas {

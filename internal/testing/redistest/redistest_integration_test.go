@@ -4,7 +4,6 @@ package redistest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -55,19 +54,10 @@ func TestSentinel(t *testing.T) {
 		begin := time.Now()
 		s := NewSentinel(t, 2, SentinelOptions{Options: o, SentinelPassword: "guard"})
 		t.Logf("settled after %s", time.Since(begin))
-		s.failOver()
-		t.Logf("another primary after %s", time.Since(begin))
-	})
-}
-
-func (s *Sentinel) failOver() {
-	s.t.Helper()
-	s.Failover()
-	Wait(s.t, "another primary", func() error {
-		if s.CurrentPrimary() == s.Primary {
-			return errors.New("still the old one")
+		if s.FailoverAndWait() == s.Primary {
+			t.Error("still the old primary")
 		}
-		return nil
+		t.Logf("another primary after %s", time.Since(begin))
 	})
 }
 
@@ -145,7 +135,7 @@ func TestLendingSets(t *testing.T) {
 		var before *Sentinel
 		t.Run("fails over", func(t *testing.T) {
 			before = SharedSentinel(t)
-			before.failOver()
+			before.FailoverAndWait()
 		})
 		t.Run("again", func(t *testing.T) {
 			if s := SharedSentinel(t); s != before || s.CurrentPrimary() != s.Primary {

@@ -2,6 +2,7 @@ package redistest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ type SentinelOptions struct {
 	Options                        // of the servers; TLS is the sentinels' too
 	Sentinels        int           // 0 = 3; the quorum is a majority
 	DownAfter        time.Duration // 0 = 1 s
-	FailoverTimeout  time.Duration // what a failover may take, and half of the time between two of them; 0 = 2 s, with DefaultPeriods 10 s
+	FailoverTimeout  time.Duration // what a failover may take, and half of the time between two of them; 0 = 5 s, with DefaultPeriods 10 s
 	DefaultPeriods   bool          // leave Sentinel its own pace, for what measures it; without it sentinels notice and announce changes fast
 	SentinelPassword string        // of the sentinels' default user
 	SentinelUsers    []string      // further ACL users of the sentinels
@@ -39,7 +40,7 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 		o.DownAfter = time.Second
 	}
 	if o.FailoverTimeout == 0 {
-		o.FailoverTimeout = 2 * time.Second
+		o.FailoverTimeout = 5 * time.Second
 		if o.DefaultPeriods {
 			o.FailoverTimeout = 10 * time.Second
 		}
@@ -128,6 +129,23 @@ func (s *Sentinel) Failover() {
 		}
 		return err
 	})
+}
+
+// FailoverAndWait fails over and waits until the first sentinel names another primary, which it returns. It asks again where the sentinels gave up, as they do
+// on a machine that is too busy.
+func (s *Sentinel) FailoverAndWait() *Server {
+	s.t.Helper()
+	before := s.CurrentPrimary()
+	Wait(s.t, "a failover", func() error {
+		if s.CurrentPrimary() != before { // named as soon as it is promoted, and until the end of the failover a sentinel begins no other
+			return nil
+		}
+		if err := s.Sentinels[0].Client().Do(context.Background(), "sentinel", "failover", MasterName).Err(); err != nil {
+			return err
+		}
+		return errors.New("begun")
+	})
+	return s.CurrentPrimary()
 }
 
 // CurrentPrimary is the server that the first running sentinel holds for the primary.

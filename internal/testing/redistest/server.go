@@ -198,6 +198,14 @@ func (s *Server) Client() *redis.Client {
 	return s.client
 }
 
+// reconnect gives up the client's connections.
+func (s *Server) reconnect() {
+	if s.client != nil {
+		_ = s.client.Close()
+		s.client = nil
+	}
+}
+
 func (s *Server) clientOptions() *redis.Options {
 	var secured *tls.Config
 	if s.options.TLS != nil {
