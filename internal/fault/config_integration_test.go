@@ -4,6 +4,7 @@ package fault
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -236,7 +237,13 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 		}
 		return errors.New("not yet")
 	})
-	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "timeout 300")
+	sentinel.WaitSettled(2)
+	redistest.Wait(t, "the effect is confirmed", func() error { // whoever demotes the server closes its connections
+		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, "timeout 300") {
+			return fmt.Errorf("%s: %s", effect, evidence)
+		}
+		return nil
+	})
 	must(t, s.reborn(spec).Revert(t.Context(), target))
 	shows(t, sentinel.Primary, map[string]string{"maxmemory": "0", "timeout": "0"})
 	if text := fileOf(t, sentinel.Primary); strings.Contains(text, "timeout 300") || strings.Contains(text, "maxmemory 100mb") || strings.Contains(text, "maxmemory 104857600") {

@@ -256,7 +256,7 @@ func (s *replicaScale) forget(ctx context.Context, target *v1alpha1.FaultTarget,
 		return "is not forgotten yet: " + err.Error()
 	}
 	for _, at := range nodes {
-		if !at.trusted() || m.left(at) {
+		if !at.trusted() || m.left(at) || leaves(target, now, at) {
 			continue
 		}
 		view, err := s.listing(ctx, at.address)
@@ -282,6 +282,12 @@ func (s *replicaScale) forget(ctx context.Context, target *v1alpha1.FaultTarget,
 // left says whether an entry is what remains of a member whose pod is gone.
 func (m member) left(n listed) bool {
 	return slices.Contains(m.Nodes, n.id) || m.Address != "" && n.address == m.Address && !n.connected && !n.is("myself")
+}
+
+// leaves says whether a node is one of those that go together. They are not asked to forget one another: where some primaries have forgotten one
+// already, the others never find a majority that holds it for dead.
+func leaves(target *v1alpha1.FaultTarget, now *scaling, n listed) bool {
+	return slices.ContainsFunc(now.changed(), func(name string) bool { return memberOf(target, name).left(n) })
 }
 
 // recordAdded records the IDs that added servers have now, and says whether one is new.
