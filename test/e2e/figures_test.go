@@ -151,6 +151,9 @@ func documentation(seen [2]string, value string) (text, note string) {
 	case is > most:
 		note = "more"
 	}
+	if least == most {
+		return seen[0], note
+	}
 	return seen[0] + " to " + seen[1], note
 }
 

@@ -28,7 +28,10 @@ func loadPods(t *testing.T) {
 	n := newNamespace(t, "loadpods")
 	n.applyRedis(nil)
 	for _, lost := range []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue} {
-		test := n.smallLoad("lost-"+strings.ToLower(string(lost)), 30*time.Second)
+		test := n.smallLoad("lost-"+strings.ToLower(string(lost)), 40*time.Second)
+		if lost == v1alpha1.LostPodFail {
+			test.Spec.Load.Duration = span(10 * time.Minute) // it ends with the loss
+		}
 		test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, lost
 		n.create(test)
 	}
@@ -67,8 +70,8 @@ func loadPods(t *testing.T) {
 		t.Logf("%s: %s", test.Status.Verdict, message)
 		series := n.record(test)
 		n.sumsAgree(test, series)
-		if series.Lost() != 1 || series.End() < 30*time.Second {
-			t.Errorf("the record has lost %d pods and is %s long, want 1 and at least 30s", series.Lost(), series.End())
+		if series.Lost() != 1 || series.End() < 40*time.Second {
+			t.Errorf("the record has lost %d pods and is %s long, want 1 and at least 40s", series.Lost(), series.End())
 		}
 	})
 }
