@@ -26,6 +26,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // kubelet stands in for Job controller, kubelet and garbage collector of one namespace: it makes the indexed pods of Jobs, runs the real
@@ -280,7 +281,7 @@ func (k *kubelet) agentConfig(root string, index int) (agent.Config, error) {
 	for name, address := range k.hosts {
 		here = strings.ReplaceAll(here, `"`+name+`"`, `"`+address+`"`)
 	}
-	plan := &load.Plan{}
+	plan := &plan.Plan{}
 	if err := json.Unmarshal([]byte(here), plan); err != nil {
 		return agent.Config{}, err
 	}

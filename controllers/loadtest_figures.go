@@ -9,10 +9,10 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/verdict"
-	"github.com/redquake/redquake/internal/workload"
 )
 
 func summaryStatus(sum *impact.Summary) *v1alpha1.LoadSummary {
@@ -51,7 +51,7 @@ func shardSummaries(shards []impact.Shard) []v1alpha1.ShardSummary {
 	return out
 }
 
-func workloadFigures(readings []workload.Reading) []v1alpha1.WorkloadFigure {
+func workloadFigures(readings []plan.Reading) []v1alpha1.WorkloadFigure {
 	var out []v1alpha1.WorkloadFigure
 	for _, r := range readings {
 		out = append(out, v1alpha1.WorkloadFigure{Name: r.Name, Value: report.Reading(r)})

@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/verdict"
@@ -104,7 +104,7 @@ func (r *RedisLoadTestReconciler) setAgents(s *loadTestScope) {
 func (s *loadTestScope) setTarget() {
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
 	target := &v1alpha1.TargetStatus{Addresses: addresses[:min(len(addresses), 64)], Topology: v1alpha1.TopologyStandalone}
-	if named := s.plan.Target.Topology; named != "" && named != load.TopologyAuto {
+	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
 	}
 	for _, p := range s.session.Pods {

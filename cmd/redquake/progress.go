@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -24,7 +24,7 @@ const (
 type progress struct {
 	w        io.Writer
 	terminal bool
-	plan     *load.Plan
+	plan     *plan.Plan
 	every    time.Duration
 	next     time.Duration // when the next line is due
 	shown    bool          // the terminal's line holds something
@@ -32,7 +32,7 @@ type progress struct {
 	requests uint64
 }
 
-func newProgress(w io.Writer, plan *load.Plan) *progress {
+func newProgress(w io.Writer, plan *plan.Plan) *progress {
 	p := &progress{w: w, plan: plan, every: everyElsewhere}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal, p.every = true, everyOnTerminal

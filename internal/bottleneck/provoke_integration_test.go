@@ -14,30 +14,31 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
 // set writes values of 100 bytes; think gives Redis and the load time between requests, so that nothing of the CPU is at its limit.
-func set(address string, users int, think time.Duration) *load.Plan {
-	return plan(address, users, think, "SET", "{key}", "{value}")
+func set(address string, users int, think time.Duration) *plan.Plan {
+	return planOf(address, users, think, "SET", "{key}", "{value}")
 }
 
-func plan(address string, users int, think time.Duration, words ...string) *load.Plan {
-	return &load.Plan{
+func planOf(address string, users int, think time.Duration, words ...string) *plan.Plan {
+	return &plan.Plan{
 		Run: "bottleneck", Pods: 1, Interval: 100 * time.Millisecond, Info: 500 * time.Millisecond,
-		Target: load.Target{Addresses: []string{address}},
-		Client: load.Client{Connections: users, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 2 * time.Second, Protocol: 2},
-		Shape:  load.Shape{Users: users, ThinkTime: think, WarmUp: time.Second, Duration: 6 * time.Second},
-		Workload: load.Workload{
-			Commands: []load.Command{{Name: "it", Weight: 1, Words: words}},
-			Keyspace: load.Keyspace{Prefix: "k:", Keys: 100_000, Distribution: load.Uniform},
-			Values:   load.Values{MinBytes: 100, MaxBytes: 100},
+		Target: plan.Target{Addresses: []string{address}},
+		Client: plan.Client{Connections: users, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 2 * time.Second, Protocol: 2},
+		Shape:  plan.Shape{Users: users, ThinkTime: think, WarmUp: time.Second, Duration: 6 * time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "it", Weight: 1, Words: words}},
+			Keyspace: plan.Keyspace{Prefix: "k:", Keys: 100_000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 100, MaxBytes: 100},
 		},
 	}
 }
 
 // record runs the load in this process; beside is called when it has begun, and must return when ctx ends.
-func record(t *testing.T, p *load.Plan, beside func(context.Context)) *sample.Series {
+func record(t *testing.T, p *plan.Plan, beside func(context.Context)) *sample.Series {
 	t.Helper()
 	runner, err := load.New(p, 0)
 	if err != nil {
@@ -125,7 +126,7 @@ func TestProvokeLoadGenerator(t *testing.T) {
 }
 
 func cappedLoad(t *testing.T, file string) {
-	var p load.Plan
+	var p plan.Plan
 	if err := json.Unmarshal([]byte(os.Getenv("REDQUAKE_TEST_PLAN")), &p); err != nil {
 		t.Fatal(err)
 	}
@@ -154,7 +155,7 @@ func TestProvokeCPULimit(t *testing.T) {
 func TestProvokeRedisMainThread(t *testing.T) {
 	server := startRedis(t, "--slowlog-log-slower-than", "2000")
 	server.favour(t)
-	p := plan(server.address, 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
+	p := planOf(server.address, 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
 	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work while the load's turn to send comes, however late on a busy machine
 	s := record(t, p, nil)
 	expect(t, Input{Series: s}, RedisMainThread, "the longest EVAL with")
@@ -172,14 +173,14 @@ func TestProvokeDisk(t *testing.T) {
 func TestProvokeMemory(t *testing.T) {
 	server := startRedis(t, "--maxmemory", "5mb", "--maxmemory-policy", "allkeys-lru")
 	p := set(server.address, 20, 10*time.Millisecond)
-	p.Workload.Values = load.Values{MinBytes: 2000, MaxBytes: 2000}
+	p.Workload.Values = plan.Values{MinBytes: 2000, MaxBytes: 2000}
 	expect(t, Input{Series: record(t, p, nil)}, Memory, "of maxmemory 5.0 MiB, policy allkeys-lru")
 }
 
 func TestProvokeMemoryRefused(t *testing.T) {
 	server := startRedis(t, "--maxmemory", "5mb")
 	p := set(server.address, 20, 10*time.Millisecond)
-	p.Workload.Values = load.Values{MinBytes: 2000, MaxBytes: 2000}
+	p.Workload.Values = plan.Values{MinBytes: 2000, MaxBytes: 2000}
 	expect(t, Input{Series: record(t, p, nil)}, Memory, "for want of memory")
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -52,8 +53,8 @@ type outcome struct {
 // neither the truth nor the measurement is worth anything. What was measured has no say in that.
 func TestGroundTruth(t *testing.T) {
 	ms := time.Millisecond
-	open := load.Shape{Rate: 2000}
-	closed := load.Shape{Users: 4} // few enough that two processors are not saturated
+	open := plan.Shape{Rate: 2000}
+	closed := plan.Shape{Users: 4} // few enough that two processors are not saturated
 	var table []outcome
 	var report strings.Builder
 	w := tabwriter.NewWriter(&report, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -61,7 +62,7 @@ func TestGroundTruth(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		breaks func(*testing.T) breakable
-		shape  load.Shape
+		shape  plan.Shape
 		length time.Duration
 		expire bool // requests time out within the outage
 	}{
@@ -141,7 +142,7 @@ func (m measured) allowed(margin time.Duration) time.Duration {
 func (m measured) off() time.Duration { return m.impact.Outage - m.truth }
 
 // measureUndisturbed measures until the machine did not stand still for longer than the case allows.
-func measureUndisturbed(t *testing.T, breaks func(*testing.T) breakable, shape load.Shape, length time.Duration, expire bool, stallLimit time.Duration) measured {
+func measureUndisturbed(t *testing.T, breaks func(*testing.T) breakable, shape plan.Shape, length time.Duration, expire bool, stallLimit time.Duration) measured {
 	t.Helper()
 	for n := 1; ; n++ {
 		m := measure(t, breaks(t), shape, length, expire)
@@ -157,7 +158,7 @@ func measureUndisturbed(t *testing.T, breaks func(*testing.T) breakable, shape l
 }
 
 // measure runs a load against b, breaks it for length, and analyzes the record.
-func measure(t *testing.T, b breakable, shape load.Shape, length time.Duration, expire bool) measured {
+func measure(t *testing.T, b breakable, shape plan.Shape, length time.Duration, expire bool) measured {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -166,17 +167,17 @@ func measure(t *testing.T, b breakable, shape load.Shape, length time.Duration, 
 	if expire {
 		timeout = 800 * time.Millisecond // no multiple of it is the length: dials are under way when the server is back
 	}
-	plan := &load.Plan{
+	plan := &plan.Plan{
 		Run: "truth", Pods: 1, Interval: 100 * time.Millisecond,
-		Target: load.Target{Addresses: []string{b.address()}},
-		Client: load.Client{Connections: 20, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: timeout, Protocol: 3},
+		Target: plan.Target{Addresses: []string{b.address()}},
+		Client: plan.Client{Connections: 20, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: timeout, Protocol: 3},
 		Shape:  shape,
-		Workload: load.Workload{
-			Commands: []load.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: load.Keyspace{Prefix: "truth:", Keys: 1000, Distribution: load.Uniform},
-			Values:   load.Values{MinBytes: 32, MaxBytes: 32},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
+			Keyspace: plan.Keyspace{Prefix: "truth:", Keys: 1000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
-		Probe: load.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 	}
 	if _, refuse := b.(proxyRefuse); refuse {
 		// Refused connections try again every 25 to 50 ms, each for itself: 100 of them are back within 5 ms but for once in a thousand.

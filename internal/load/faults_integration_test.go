@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -39,7 +40,7 @@ func addsUp(t *testing.T, o *outcome) {
 func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
-	p.Shape = Shape{Rate: 2000, Duration: 2 * time.Second}
+	p.Shape = plan.Shape{Rate: 2000, Duration: 2 * time.Second}
 	r := prepared(t, p)
 	start, wait := inBackground(t, t.Context(), r)
 	time.Sleep(time.Until(start.Add(time.Second)))
@@ -88,9 +89,9 @@ func TestKilledServerComesBack(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			server := startRedis(t)
 			p := testPlan(server.address())
-			p.Shape = Shape{Users: 10, Duration: 3 * time.Second}
+			p.Shape = plan.Shape{Users: 10, Duration: 3 * time.Second}
 			if mode == "open" {
-				p.Shape = Shape{Rate: 1000, Duration: 3 * time.Second}
+				p.Shape = plan.Shape{Rate: 1000, Duration: 3 * time.Second}
 			}
 			r := prepared(t, p)
 			start, wait := inBackground(t, t.Context(), r)
@@ -206,7 +207,7 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
 	p.Client.RequestTimeout = 200 * time.Millisecond
-	p.Shape = Shape{Rate: 2000, Duration: 1500 * time.Millisecond}
+	p.Shape = plan.Shape{Rate: 2000, Duration: 1500 * time.Millisecond}
 	r := prepared(t, p)
 	start, wait := inBackground(t, t.Context(), r)
 	time.Sleep(time.Until(start.Add(500 * time.Millisecond)))
@@ -234,7 +235,7 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 // TestAbort: the end of the context ends the run at once, with the open interval delivered.
 func TestAbort(t *testing.T) {
 	server := startRedis(t)
-	for _, shape := range []Shape{{Users: 10, Duration: time.Minute}, {Users: 10, ThinkTime: 10 * time.Second, Duration: time.Minute}, {Rate: 1, Duration: time.Minute}} {
+	for _, shape := range []plan.Shape{{Users: 10, Duration: time.Minute}, {Users: 10, ThinkTime: 10 * time.Second, Duration: time.Minute}, {Rate: 1, Duration: time.Minute}} {
 		p := testPlan(server.address())
 		p.Shape = shape
 		r := prepared(t, p)
@@ -287,7 +288,7 @@ func TestHangingDialsAreHedged(t *testing.T) {
 	server := startRedis(t)
 	hole := blackHole(t)
 	moved := time.Now().Add(250 * time.Millisecond)
-	d := &dialer{target: Target{Addresses: []string{"redis:6379"}}, timeout: 5 * time.Second, protocol: 3, hedges: make(chan struct{}, 10)}
+	d := &dialer{target: plan.Target{Addresses: []string{"redis:6379"}}, timeout: 5 * time.Second, protocol: 3, hedges: make(chan struct{}, 10)}
 	d.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name gets a new meaning, as a Service gets a new endpoint
 		address := hole
 		if time.Now().After(moved) {
@@ -314,7 +315,7 @@ func TestDeadAddressPutsNoFloorUnderTheOutage(t *testing.T) {
 	place.Store(first.address())
 	p := testPlan(first.address())
 	p.Client.DialTimeout = 5 * time.Second
-	p.Shape = Shape{Rate: 1000, Duration: 2500 * time.Millisecond}
+	p.Shape = plan.Shape{Rate: 1000, Duration: 2500 * time.Millisecond}
 	p.Info = 0
 	r := prepared(t, p)
 	r.run.dialer.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) {
@@ -347,14 +348,14 @@ func TestDeadAddressPutsNoFloorUnderTheOutage(t *testing.T) {
 	}
 }
 
-func wantReason(t *testing.T, p *Plan, reason Reason, words string, options ...Option) {
+func wantReason(t *testing.T, p *plan.Plan, reason plan.Reason, words string, options ...Option) {
 	t.Helper()
 	r, err := New(p, 0, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = r.Prepare(t.Context(), nil)
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*plan.Error](err)
 	if !ok || e.Reason != reason || !strings.Contains(e.Message, words) {
 		t.Errorf("want %s with %q, have %v", reason, words, err)
 		return

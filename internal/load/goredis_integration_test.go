@@ -12,19 +12,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/workload"
 )
 
 func TestGoRedisDriver(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
 	single := redistest.NewServer(t, redistest.Options{})
-	for _, p := range []*Plan{
-		followPlan(TopologyCluster, c.Addresses(), 1000, 2*time.Second),
-		followPlan(TopologyStandalone, []string{single.Address()}, 1000, 2*time.Second),
+	for _, p := range []*plan.Plan{
+		followPlan(plan.TopologyCluster, c.Addresses(), 1000, 2*time.Second),
+		followPlan(plan.TopologyStandalone, []string{single.Address()}, 1000, 2*time.Second),
 	} {
-		p.Client.Driver = GoRedisDriver
+		p.Client.Driver = plan.GoRedisDriver
 		p.Workload.Keyspace.Prefill = false
 		o := runPlan(t, p)
 		if o.sum.OK < 1990 || o.sum.Due != 2000 || o.sum.BytesOut == 0 {
@@ -38,9 +38,9 @@ func TestGoRedisUsersThinkAndErr(t *testing.T) {
 	server := redistest.NewServer(t, redistest.Options{})
 	server.Do("set", "t:0", "text")
 	p := testPlan(server.Address())
-	p.Client.Driver, p.Client.Connections = GoRedisDriver, 20
-	p.Shape = Shape{Users: 20, ThinkTime: 50 * time.Millisecond, Duration: time.Second}
-	p.Workload.Commands = []Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}}, {Name: "get", Weight: 1, Words: []string{"GET", "nothing"}}}
+	p.Client.Driver, p.Client.Connections = plan.GoRedisDriver, 20
+	p.Shape = plan.Shape{Users: 20, ThinkTime: 50 * time.Millisecond, Duration: time.Second}
+	p.Workload.Commands = []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}}, {Name: "get", Weight: 1, Words: []string{"GET", "nothing"}}}
 	o := runPlan(t, p)
 	if o.sum.OK == 0 || o.sum.Fail == 0 || o.sum.Unknown > 0 || o.sum.OK+o.sum.Fail != o.sum.Sent || o.sum.Sent < 200 || o.sum.Sent > 420 {
 		t.Errorf("%s", describe(o))
@@ -51,8 +51,8 @@ func TestGoRedisUsersThinkAndErr(t *testing.T) {
 func TestGoRedisIsBackLater(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 600, 16*time.Second)
-	p.Client.Driver = GoRedisDriver
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 600, 16*time.Second)
+	p.Client.Driver = plan.GoRedisDriver
 	p.Workload.Keyspace.Prefill = false
 	o, r := duringRun(t, p, 2*time.Second, c.Shards[0][0].Kill)
 	defer r.forgetDeployment()
@@ -93,8 +93,8 @@ func TestHTTPWorkload(t *testing.T) {
 	for path, wantOK := range map[string]bool{"/items": true, "/nothing": false} {
 		p := testPlan(server.Address())
 		p.Workload.Commands = nil
-		p.Workload.HTTP = &workload.HTTP{URL: api.URL + path, Method: http.MethodGet}
-		p.Shape = Shape{Rate: 300, Duration: time.Second}
+		p.Workload.HTTP = &plan.HTTP{URL: api.URL + path, Method: http.MethodGet}
+		p.Shape = plan.Shape{Rate: 300, Duration: time.Second}
 		o := runPlan(t, p)
 		if wantOK && o.sum.OK != 300 || !wantOK && (o.sum.Fail != 300 || o.sum.OK != 0) {
 			t.Errorf("%s: %s", path, describe(o))
@@ -116,13 +116,13 @@ func TestHTTPWorkload(t *testing.T) {
 func TestRankingAndRateLimiter(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
-	for name, change := range map[string]func(*Plan){
-		"ranking": func(p *Plan) {
-			p.Workload.Ranking = &workload.Ranking{Members: 2000, ScoreSpread: 100, FindCount: 20, Weights: workload.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
+	for name, change := range map[string]func(*plan.Plan){
+		"ranking": func(p *plan.Plan) {
+			p.Workload.Ranking = &plan.Ranking{Members: 2000, ScoreSpread: 100, FindCount: 20, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
 		},
-		"rateLimiter": func(p *Plan) { p.Workload.RateLimiter = &workload.RateLimiter{Limit: 5, Window: time.Second} },
+		"rateLimiter": func(p *plan.Plan) { p.Workload.RateLimiter = &plan.RateLimiter{Limit: 5, Window: time.Second} },
 	} {
-		for _, shape := range []Shape{{Users: 8, Requests: 4000}, {Rate: 1000, Duration: 2 * time.Second}} {
+		for _, shape := range []plan.Shape{{Users: 8, Requests: 4000}, {Rate: 1000, Duration: 2 * time.Second}} {
 			for _, pipeline := range []int{1, 4} {
 				p := testPlan(server.Address())
 				p.Workload.Commands, p.Shape, p.Client.Pipeline, p.Client.Connections = nil, shape, pipeline, 8
@@ -143,7 +143,7 @@ func TestClientMannerisms(t *testing.T) {
 	t.Run("maximum age", func(t *testing.T) {
 		p := testPlan(server.Address())
 		p.Client.MaxAge = 200 * time.Millisecond
-		p.Probe, p.Info = Probe{}, 0
+		p.Probe, p.Info = plan.Probe{}, 0
 		received := func() int {
 			n, err := strconv.Atoi(server.Info("total_connections_received"))
 			if err != nil {
@@ -163,7 +163,7 @@ func TestClientMannerisms(t *testing.T) {
 	})
 	t.Run("multiplexed", func(t *testing.T) {
 		p := testPlan(server.Address())
-		p.Client.Mode, p.Client.Connections = Multiplexed, 1
+		p.Client.Mode, p.Client.Connections = plan.Multiplexed, 1
 		p.Shape.Users = 50
 		o := runPlan(t, p)
 		if o.sum.OK != o.sum.Sent || o.sum.OK < 5000 || o.intervals[5].Connections != 1 {
@@ -171,7 +171,7 @@ func TestClientMannerisms(t *testing.T) {
 		}
 	})
 	t.Run("added latency", func(t *testing.T) {
-		for _, mode := range []Mode{Dedicated, Multiplexed} {
+		for _, mode := range []plan.Mode{plan.Dedicated, plan.Multiplexed} {
 			p := testPlan(server.Address())
 			p.Client.AddedLatency, p.Client.Mode = 20*time.Millisecond, mode
 			o := runPlan(t, p)
@@ -183,8 +183,8 @@ func TestClientMannerisms(t *testing.T) {
 	t.Run("retries", func(t *testing.T) {
 		p := testPlan(server.Address())
 		p.Client.Retries = 100
-		p.Probe = Probe{}
-		p.Shape = Shape{Rate: 500, Duration: 2 * time.Second}
+		p.Probe = plan.Probe{}
+		p.Shape = plan.Shape{Rate: 500, Duration: 2 * time.Second}
 		o, r := duringRun(t, p, 500*time.Millisecond, func() { server.Kill(); time.Sleep(200 * time.Millisecond); server.Restart() })
 		defer r.forgetDeployment()
 		if o.sum.Fail > 0 || o.sum.OK < 950 {
@@ -198,13 +198,13 @@ func TestClientMannerisms(t *testing.T) {
 func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
-	p := followPlan(TopologyAuto, s.SentinelAddresses(), 500, time.Second)
-	p.Client.Driver = GoRedisDriver
+	p := followPlan(plan.TopologyAuto, s.SentinelAddresses(), 500, time.Second)
+	p.Client.Driver = plan.GoRedisDriver
 	p.Workload.Keyspace.Prefill = false
 	if o := runPlan(t, p); o.sum.OK < 490 || o.sum.Due != 500 {
 		t.Errorf("%s", describe(o))
 	}
-	p.Client.ReadFrom = ReadReplica
+	p.Client.ReadFrom = plan.ReadReplica
 	if _, err := New(p, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -224,13 +224,13 @@ func TestReadsGoToReplicas(t *testing.T) {
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
 	for name, tc := range map[string]struct {
-		plan     *Plan
+		plan     *plan.Plan
 		replicas []*redistest.Server
 	}{
-		"cluster":   {followPlan(TopologyCluster, c.Addresses(), 2000, 2*time.Second), []*redistest.Server{c.Shards[0][1], c.Shards[1][1], c.Shards[2][1]}},
+		"cluster":   {followPlan(plan.TopologyCluster, c.Addresses(), 2000, 2*time.Second), []*redistest.Server{c.Shards[0][1], c.Shards[1][1], c.Shards[2][1]}},
 		"sentinels": {sentinelPlan(s, 2000, 2*time.Second), s.Replicas},
 	} {
-		tc.plan.Client.ReadFrom = ReadReplica
+		tc.plan.Client.ReadFrom = plan.ReadReplica
 		tc.plan.Workload.Keyspace.Prefill = false
 		before := make([]int, len(tc.replicas))
 		gets := func(s *redistest.Server) int {

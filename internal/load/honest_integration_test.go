@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // How the open loop is put to the proof.
@@ -70,8 +72,8 @@ func stalled(t *testing.T) (o *outcome, stalls []stall, late time.Duration) {
 	server := startRedis(t)
 	p := testPlan(server.address())
 	p.Client.Connections, p.Client.RequestTimeout = 50, 5*time.Second
-	p.Probe, p.Info = Probe{}, 0
-	p.Shape = Shape{Rate: honestRate, Duration: honestLength}
+	p.Probe, p.Info = plan.Probe{}, 0
+	p.Shape = plan.Shape{Rate: honestRate, Duration: honestLength}
 	r := prepared(t, p)
 	polls := int64(0)
 	processed := func() (n int64) {

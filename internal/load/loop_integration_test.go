@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 func TestClosedLoop(t *testing.T) {
@@ -29,7 +31,7 @@ func TestClosedLoop(t *testing.T) {
 func TestOpenLoopRate(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
-	p.Shape = Shape{Rate: 5000, Duration: 2 * time.Second}
+	p.Shape = plan.Shape{Rate: 5000, Duration: 2 * time.Second}
 	o := runPlan(t, p)
 	t.Log(describe(o))
 	if o.sum.Due != 10000 {
@@ -45,7 +47,7 @@ func TestThinkTimeAndRamp(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
 	p.Client.Connections = 4
-	p.Shape = Shape{Users: 100, ThinkTime: 100 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
+	p.Shape = plan.Shape{Users: 100, ThinkTime: 100 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
 	o := runPlan(t, p)
 	t.Log(describe(o))
 	ramp, steady := o.rate(0, 10, p.Interval), o.rate(10, 20, p.Interval)
@@ -62,7 +64,7 @@ func TestThinkTimeAndRamp(t *testing.T) {
 func TestStagesOfUsers(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
-	p.Shape = Shape{ThinkTime: 20 * time.Millisecond, Stages: []Stage{
+	p.Shape = plan.Shape{ThinkTime: 20 * time.Millisecond, Stages: []plan.Stage{
 		{Duration: 300 * time.Millisecond, Users: 40}, {Duration: 500 * time.Millisecond, Users: 40},
 		{Duration: 200 * time.Millisecond, Users: 4}, {Duration: 500 * time.Millisecond, Users: 4},
 	}}
@@ -77,15 +79,15 @@ func TestStagesOfUsers(t *testing.T) {
 // TestEveryIntervalComes: also when the last request is long before the end.
 func TestEveryIntervalComes(t *testing.T) {
 	server := startRedis(t)
-	for name, shape := range map[string]Shape{
+	for name, shape := range map[string]plan.Shape{
 		"slow":          {Rate: 1, Duration: 1100 * time.Millisecond},
-		"falls silent":  {Stages: []Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}}},
-		"users leave":   {Stages: []Stage{{Duration: 300 * time.Millisecond, Users: 5}, {Duration: 100 * time.Millisecond}, {Duration: 700 * time.Millisecond}}},
+		"falls silent":  {Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}}},
+		"users leave":   {Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Users: 5}, {Duration: 100 * time.Millisecond}, {Duration: 700 * time.Millisecond}}},
 		"odd length":    {Rate: 1000, Duration: 1050 * time.Millisecond},
 		"many requests": {Users: 10, ThinkTime: 100 * time.Millisecond, Requests: 1_000_000, Duration: 1100 * time.Millisecond},
 		"more arrivals": {Rate: 100, Requests: 1_000_000, Duration: 1100 * time.Millisecond},
 	} {
-		for _, probe := range []Probe{{}, testPlan("").Probe} {
+		for _, probe := range []plan.Probe{{}, testPlan("").Probe} {
 			t.Run(fmt.Sprintf("%s, probe %.0f", name, probe.Rate), func(t *testing.T) {
 				t.Parallel() // they mostly wait
 				p := testPlan(server.address())

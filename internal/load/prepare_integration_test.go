@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -25,29 +26,29 @@ func TestPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, protocol := range []int{2, 3} {
-		plan := func(address string) *Plan {
+		planTo := func(address string) *plan.Plan {
 			p := testPlan(address)
 			p.Client.Protocol = protocol
 			p.Shape.Duration = 200 * time.Millisecond
 			return p
 		}
-		p := plan(server.address())
+		p := planTo(server.address())
 		p.Target.PasswordFile = file
 		p.Target.Database = 3
 		if o := runPlan(t, p); o.sum.OK == 0 || o.sum.Fail+o.sum.Unknown > 0 {
 			t.Errorf("RESP%d with a password file: %s", protocol, describe(o))
 		}
-		p = plan(server.address())
+		p = planTo(server.address())
 		p.Target.Username = "app"
 		if o := runPlan(t, p, WithPassword("hunter2")); o.sum.OK == 0 || o.probe.OK == 0 {
 			t.Errorf("RESP%d with a user: %s", protocol, describe(o))
 		}
-		wantReason(t, plan(server.address()), AuthenticationFailed, "asks for a password")
-		wantReason(t, plan(server.address()), AuthenticationFailed, "WRONGPASS", WithPassword("wrong"))
-		wantReason(t, plan(open.address()), AuthenticationFailed, "has none configured", WithPassword("secret"))
-		missing := plan(server.address())
+		wantReason(t, planTo(server.address()), plan.AuthenticationFailed, "asks for a password")
+		wantReason(t, planTo(server.address()), plan.AuthenticationFailed, "WRONGPASS", WithPassword("wrong"))
+		wantReason(t, planTo(open.address()), plan.AuthenticationFailed, "has none configured", WithPassword("secret"))
+		missing := planTo(server.address())
 		missing.Target.PasswordFile = file + ".missing"
-		wantReason(t, missing, AuthenticationFailed, "cannot be read")
+		wantReason(t, missing, plan.AuthenticationFailed, "cannot be read")
 	}
 	if v := server.do("AUTH", "secret"); v.IsError() {
 		t.Fatal(v.Text)
@@ -58,18 +59,18 @@ func TestCommandsThatCannotWork(t *testing.T) {
 	server := startRedis(t, "--user", "reader", "on", "nopass", "~*", "+@read", "+@connection", "+info")
 	p := testPlan(server.address())
 	p.Target.Username = "reader"
-	wantReason(t, p, PermissionDenied, `"set"`, WithPassword("any"))
+	wantReason(t, p, plan.PermissionDenied, `"set"`, WithPassword("any"))
 	for _, words := range [][]string{{"FLY", "{key}"}, {"GET"}, {"SET", "{key}", "x", "NONSENSE"}} {
 		p := testPlan(server.address())
-		p.Workload.Commands = append(p.Workload.Commands, Command{Name: "odd one", Weight: 1, Words: words})
-		wantReason(t, p, CommandInvalid, `"odd one" (`+words[0]+`)`)
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "odd one", Weight: 1, Words: words})
+		wantReason(t, p, plan.CommandInvalid, `"odd one" (`+words[0]+`)`)
 	}
 	p = testPlan(server.address())
 	p.Probe.Words = []string{"SET", "x"}
-	wantReason(t, p, CommandInvalid, `"probe"`)
+	wantReason(t, p, plan.CommandInvalid, `"probe"`)
 	p = testPlan(server.address())
 	p.Target.Database = 99
-	wantReason(t, p, CommandInvalid, "SELECT")
+	wantReason(t, p, plan.CommandInvalid, "SELECT")
 }
 
 func TestWhatIsNoRedis(t *testing.T) {
@@ -81,16 +82,16 @@ func TestWhatIsNoRedis(t *testing.T) {
 	tests := []struct {
 		name, address string
 		protocol      int
-		reason        Reason
+		reason        plan.Reason
 		words         string
 	}{
-		{"a web server", web.Listener.Addr().String(), 3, NotRedis, "HTTP/1.1 400"},
-		{"nothing in RESP2", silent, 2, NotRedis, silent + " accepts connections, but answers nothing"},
-		{"nothing in RESP3", silent, 3, NotRedis, silent + " accepts connections, but answers nothing"},
-		{"garbage", garbage, 3, NotRedis, "garbage"},
-		{"a closed port", closed, 3, TargetUnreachable, closed + " does not serve within 5s"},
-		{"no such name", "no-such-name.invalid:6379", 3, TargetUnreachable, "no-such-name.invalid"},
-		{"a black hole", blackHole(t), 3, TargetUnreachable, "no answer in time"},
+		{"a web server", web.Listener.Addr().String(), 3, plan.NotRedis, "HTTP/1.1 400"},
+		{"nothing in RESP2", silent, 2, plan.NotRedis, silent + " accepts connections, but answers nothing"},
+		{"nothing in RESP3", silent, 3, plan.NotRedis, silent + " accepts connections, but answers nothing"},
+		{"garbage", garbage, 3, plan.NotRedis, "garbage"},
+		{"a closed port", closed, 3, plan.TargetUnreachable, closed + " does not serve within 5s"},
+		{"no such name", "no-such-name.invalid:6379", 3, plan.TargetUnreachable, "no-such-name.invalid"},
+		{"a black hole", blackHole(t), 3, plan.TargetUnreachable, "no answer in time"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -181,7 +182,7 @@ func TestErrorRepliesAreNoSuccesses(t *testing.T) {
 		t.Fatal(v.Text)
 	}
 	p := testPlan(server.address())
-	p.Workload.Commands = []Command{{Name: "get", Weight: 1, Words: []string{"GET", "list"}}}
+	p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "list"}}}
 	p.Shape.Duration = 500 * time.Millisecond
 	for _, pipeline := range []int{1, 16} {
 		p.Client.Pipeline = pipeline
@@ -197,11 +198,11 @@ func TestErrorRepliesAreNoSuccesses(t *testing.T) {
 
 func TestRequestsEndTheRun(t *testing.T) {
 	server := startRedis(t)
-	for name, change := range map[string]func(*Plan){
-		"closed":    func(p *Plan) { p.Shape = Shape{Users: 10, Requests: 10_007} },
-		"pipelined": func(p *Plan) { p.Shape = Shape{Users: 10, Requests: 10_007}; p.Client.Pipeline = 16 },
-		"open":      func(p *Plan) { p.Shape = Shape{Rate: 20_000, Requests: 10_007} },
-		"bounded":   func(p *Plan) { p.Shape = Shape{Users: 10, Requests: 10_007, Duration: time.Minute} },
+	for name, change := range map[string]func(*plan.Plan){
+		"closed":    func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007} },
+		"pipelined": func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007}; p.Client.Pipeline = 16 },
+		"open":      func(p *plan.Plan) { p.Shape = plan.Shape{Rate: 20_000, Requests: 10_007} },
+		"bounded":   func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007, Duration: time.Minute} },
 	} {
 		p := testPlan(server.address())
 		change(p)
@@ -233,9 +234,9 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
 	p.Pods = 3
-	p.Workload.Keyspace = Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: Uniform, Prefill: true, TTL: time.Hour}
+	p.Workload.Keyspace = plan.Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: plan.Uniform, Prefill: true, TTL: time.Hour}
 	p.Workload.Commands = p.Workload.Commands[1:]
-	p.Probe = Probe{}
+	p.Probe = plan.Probe{}
 	var said []string
 	for pod := range 3 {
 		r, err := New(p, pod)
@@ -270,7 +271,7 @@ func TestPrefillWithoutMemory(t *testing.T) {
 	server := startRedis(t, "--maxmemory", "2mb")
 	p := testPlan(server.address())
 	p.Workload.Keyspace.Keys, p.Workload.Keyspace.Prefill = 100_000, true
-	wantReason(t, p, PrefillFailed, "OOM")
+	wantReason(t, p, plan.PrefillFailed, "OOM")
 }
 
 // TestPushesAreNoReplies: with client tracking on, invalidations come between replies.
@@ -278,7 +279,7 @@ func TestPushesAreNoReplies(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
 	p.Workload.Keyspace.Keys = 10
-	p.Workload.Commands = append(p.Workload.Commands, Command{Name: "track", Weight: 1, Words: []string{"CLIENT", "TRACKING", "ON", "BCAST"}})
+	p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "track", Weight: 1, Words: []string{"CLIENT", "TRACKING", "ON", "BCAST"}})
 	p.Client.Pipeline = 8
 	p.Shape.Duration = 500 * time.Millisecond
 	o := runPlan(t, p)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
@@ -20,11 +21,11 @@ func TestProbeFollowsADemotedPrimary(t *testing.T) {
 	cluster := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	replication := redistest.NewReplication(t, 1, redistest.Options{})
 	for name, d := range map[string]struct {
-		plan *Plan
+		plan *plan.Plan
 		fail func()
 	}{
-		"cluster": {followPlan(TopologyCluster, cluster.Addresses(), 300, length), func() { cluster.Failover(cluster.Shards[0][1]) }},
-		"replication": {followPlan(TopologyReplication, replication.Addresses(), 300, length), func() {
+		"cluster": {followPlan(plan.TopologyCluster, cluster.Addresses(), 300, length), func() { cluster.Failover(cluster.Shards[0][1]) }},
+		"replication": {followPlan(plan.TopologyReplication, replication.Addresses(), 300, length), func() {
 			replication.FailoverTo(replication.Primary, replication.Replicas[0])
 		}},
 	} {

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -111,21 +112,21 @@ func (r *redisProcess) do(words ...string) resp.Value {
 }
 
 // testPlan is one pod with 10 connections that set and get small values, for a second.
-func testPlan(address string) *Plan {
-	return &Plan{
+func testPlan(address string) *plan.Plan {
+	return &plan.Plan{
 		Run: "test", Pods: 1, Interval: 100 * time.Millisecond,
-		Target: Target{Addresses: []string{address}},
-		Client: Client{Connections: 10, Pipeline: 1, DialTimeout: 3 * time.Second, RequestTimeout: 3 * time.Second, Protocol: 3},
-		Shape:  Shape{Users: 10, Duration: time.Second},
-		Workload: Workload{
-			Commands: []Command{
+		Target: plan.Target{Addresses: []string{address}},
+		Client: plan.Client{Connections: 10, Pipeline: 1, DialTimeout: 3 * time.Second, RequestTimeout: 3 * time.Second, Protocol: 3},
+		Shape:  plan.Shape{Users: 10, Duration: time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
 				{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}},
 			},
-			Keyspace: Keyspace{Prefix: "t:", Keys: 1000, Distribution: Uniform},
-			Values:   Values{MinBytes: 32, MaxBytes: 32},
+			Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
-		Probe: Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 		Info:  200 * time.Millisecond,
 	}
 }
@@ -196,7 +197,7 @@ func collect(t *testing.T) (*outcome, func(*sample.Interval)) {
 }
 
 // prepared is a runner that is ready for Run.
-func prepared(t *testing.T, p *Plan, options ...Option) *Runner {
+func prepared(t *testing.T, p *plan.Plan, options ...Option) *Runner {
 	t.Helper()
 	r, err := New(p, 0, options...)
 	if err != nil {
@@ -209,7 +210,7 @@ func prepared(t *testing.T, p *Plan, options ...Option) *Runner {
 }
 
 // runPlan prepares and runs the plan to its end.
-func runPlan(t *testing.T, p *Plan, options ...Option) *outcome {
+func runPlan(t *testing.T, p *plan.Plan, options ...Option) *outcome {
 	t.Helper()
 	r := prepared(t, p, options...)
 	o, sink := collect(t)

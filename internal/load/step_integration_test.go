@@ -7,18 +7,19 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/search"
 )
 
 // TestStepsUnderLoad: the rate follows the steps, all that was due is accounted for, and the run ends with the last.
 func TestStepsUnderLoad(t *testing.T) {
-	for _, driver := range []Driver{NativeDriver, GoRedisDriver} {
+	for _, driver := range []plan.Driver{plan.NativeDriver, plan.GoRedisDriver} {
 		t.Run(string(driver), func(t *testing.T) {
 			server := startRedis(t)
 			p := testPlan(server.address())
 			p.Client.Driver = driver
-			p.Shape = Shape{Rate: 1, Duration: time.Minute, Search: &search.Spec{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
+			p.Shape = plan.Shape{Rate: 1, Duration: time.Minute, Search: &search.Spec{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
 			perTenth := map[int64]uint64{}
 			var due, done uint64
 			last := int64(-1)
@@ -50,7 +51,7 @@ func TestStepsUnderLoad(t *testing.T) {
 const ahead = 6
 
 // run runs one pod's part of a plan, tells each rate ahead, and returns the intervals.
-func (h *stepped) run(t *testing.T, p *Plan, pod int) []*sample.Interval {
+func (h *stepped) run(t *testing.T, p *plan.Plan, pod int) []*sample.Interval {
 	t.Helper()
 	r, err := New(p, pod)
 	if err != nil {
@@ -81,17 +82,17 @@ type stepped struct{ rates map[int64]float64 }
 
 // TestATrialBeginsWithoutABacklog: 400/s are twice of what can be done, and leave a second of backlog; at 120/s it would take 1.5 s longer than it may.
 func TestATrialBeginsWithoutABacklog(t *testing.T) {
-	for _, driver := range []Driver{NativeDriver, GoRedisDriver} {
+	for _, driver := range []plan.Driver{plan.NativeDriver, plan.GoRedisDriver} {
 		t.Run(string(driver), func(t *testing.T) {
 			p := testPlan(startRedis(t).address())
 			p.Client.Driver, p.Client.Connections, p.Client.RequestTimeout = driver, 4, time.Second
 			const script = "local a = redis.call('TIME') repeat local b = redis.call('TIME') until (b[1]-a[1])*1000000 + b[2]-a[2] > 5000 return 1"
-			p.Workload.Commands = []Command{{Name: "spin", Weight: 1, Words: []string{"EVAL", script, "0"}}} // 200/s, one at a time
-			if driver == NativeDriver {
+			p.Workload.Commands = []plan.Command{{Name: "spin", Weight: 1, Words: []string{"EVAL", script, "0"}}} // 200/s, one at a time
+			if driver == plan.NativeDriver {
 				p.Workload.Commands[0].Words = []string{"PING"}
 				p.Client.AddedLatency = 20 * time.Millisecond
 			}
-			p.Shape = Shape{Rate: 400, Duration: time.Minute, Search: &search.Spec{From: 400, To: 10_000, Precision: 0.05, Trial: time.Second}}
+			p.Shape = plan.Shape{Rate: 400, Duration: time.Minute, Search: &search.Spec{From: 400, To: 10_000, Precision: 0.05, Trial: time.Second}}
 			list := (&stepped{rates: map[int64]float64{25: 120, 60: 0}}).run(t, p, 0)
 			var before, after sample.Distribution
 			for _, iv := range list {
@@ -112,10 +113,10 @@ func TestATrialBeginsWithoutABacklog(t *testing.T) {
 
 // TestAPodWithoutAShareAtFirst: one arrival a second for a hundred pods, then a thousand.
 func TestAPodWithoutAShareAtFirst(t *testing.T) {
-	for _, driver := range []Driver{NativeDriver, GoRedisDriver} {
+	for _, driver := range []plan.Driver{plan.NativeDriver, plan.GoRedisDriver} {
 		p := testPlan(startRedis(t).address())
 		p.Client.Driver, p.Pods = driver, 100
-		p.Shape = Shape{Rate: 1, Duration: 20 * time.Second, Search: &search.Spec{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
+		p.Shape = plan.Shape{Rate: 1, Duration: 20 * time.Second, Search: &search.Spec{From: 1, To: 10_000, Precision: 0.05, Trial: time.Second}}
 		list := (&stepped{rates: map[int64]float64{10: 1000, 20: 0}}).run(t, p, 99)
 		var ok uint64
 		for _, iv := range list {

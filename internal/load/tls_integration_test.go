@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // authority signs certificates for a test.
@@ -86,8 +88,8 @@ func TestTLS(t *testing.T) {
 	server := startRedis(t, "--tls-port", fmt.Sprint(port), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"),
 		"--tls-ca-cert-file", a.file("ca.crt"), "--tls-auth-clients", "yes")
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
-	good := TLS{CAFile: a.file("ca.crt"), CertFile: a.file("client.crt"), KeyFile: a.file("client.key"), ServerName: "redis.test"}
-	plan := func(address string, change func(*TLS)) *Plan {
+	good := plan.TLS{CAFile: a.file("ca.crt"), CertFile: a.file("client.crt"), KeyFile: a.file("client.key"), ServerName: "redis.test"}
+	planTo := func(address string, change func(*plan.TLS)) *plan.Plan {
 		p := testPlan(address)
 		settings := good
 		change(&settings)
@@ -97,7 +99,7 @@ func TestTLS(t *testing.T) {
 		return p
 	}
 	for _, pipeline := range []int{1, 16} {
-		p := plan(address, func(*TLS) {})
+		p := planTo(address, func(*plan.TLS) {})
 		p.Client.Pipeline = pipeline
 		o := runPlan(t, p)
 		t.Log(describe(o))
@@ -105,14 +107,14 @@ func TestTLS(t *testing.T) {
 			t.Errorf("pipeline %d: %s", pipeline, describe(o))
 		}
 	}
-	wantReason(t, plan(address, func(s *TLS) { s.CAFile = "" }), TLSFailed, "authority that is not trusted")
-	wantReason(t, plan(address, func(s *TLS) { s.ServerName = "other.test" }), TLSFailed, "other.test")
-	wantReason(t, plan(address, func(s *TLS) { s.CAFile += ".missing" }), TLSFailed, "no such file")
-	wantReason(t, plan(address, func(s *TLS) { s.CertFile, s.KeyFile = "", "" }), TLSFailed, "client certificate")
-	wantReason(t, plan(server.address(), func(*TLS) {}), TLSFailed, "answers without TLS")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile = "" }), plan.TLSFailed, "authority that is not trusted")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.ServerName = "other.test" }), plan.TLSFailed, "other.test")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile += ".missing" }), plan.TLSFailed, "no such file")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CertFile, s.KeyFile = "", "" }), plan.TLSFailed, "client certificate")
+	wantReason(t, planTo(server.address(), func(*plan.TLS) {}), plan.TLSFailed, "answers without TLS")
 	for _, protocol := range []int{2, 3} {
 		p := testPlan(address)
 		p.Client.Protocol = protocol
-		wantReason(t, p, TLSFailed, "speaks TLS")
+		wantReason(t, p, plan.TLSFailed, "speaks TLS")
 	}
 }

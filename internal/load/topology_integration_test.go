@@ -7,30 +7,31 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
 
 // followPlan is a load of a whole deployment, for so long.
-func followPlan(topology Topology, addresses []string, rate float64, length time.Duration) *Plan {
+func followPlan(topology plan.Topology, addresses []string, rate float64, length time.Duration) *plan.Plan {
 	p := testPlan("")
 	p.Run = "follow"
 	p.Target.Topology, p.Target.Addresses = topology, addresses
-	p.Shape = Shape{Rate: rate, Duration: length}
+	p.Shape = plan.Shape{Rate: rate, Duration: length}
 	p.Workload.Keyspace.Prefill = true
 	p.Info = 0
 	return p
 }
 
-func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *Plan {
-	p := followPlan(TopologySentinel, nil, rate, length)
-	p.Target.Sentinel = &Sentinel{Addresses: s.SentinelAddresses(), MasterName: redistest.MasterName}
+func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *plan.Plan {
+	p := followPlan(plan.TopologySentinel, nil, rate, length)
+	p.Target.Sentinel = &plan.Sentinel{Addresses: s.SentinelAddresses(), MasterName: redistest.MasterName}
 	return p
 }
 
 // duringRun runs the plan and calls what at the instant after its start.
-func duringRun(t *testing.T, p *Plan, after time.Duration, what func()) (*outcome, *Runner) {
+func duringRun(t *testing.T, p *plan.Plan, after time.Duration, what func()) (*outcome, *Runner) {
 	t.Helper()
 	r := prepared(t, p)
 	start, wait := inBackground(t, t.Context(), r)
@@ -99,7 +100,7 @@ func TestKilledPrimaryUnderSentinels(t *testing.T) {
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	o, r := duringRun(t, followPlan(TopologyCluster, c.Addresses(), 1500, 6*time.Second), 2*time.Second, func() { c.Failover(c.Shards[0][1]) })
+	o, r := duringRun(t, followPlan(plan.TopologyCluster, c.Addresses(), 1500, 6*time.Second), 2*time.Second, func() { c.Failover(c.Shards[0][1]) })
 	defer r.forgetDeployment()
 	if o.sum.Fail > 0 || o.sum.OK < 8990 {
 		t.Errorf("%s", describe(o))
@@ -114,7 +115,7 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 func TestDeadShardIsSeenByItself(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
-	o, r := duringRun(t, followPlan(TopologyCluster, c.Addresses(), 1500, 14*time.Second), 3*time.Second, c.Shards[1][0].Kill)
+	o, r := duringRun(t, followPlan(plan.TopologyCluster, c.Addresses(), 1500, 14*time.Second), 3*time.Second, c.Shards[1][0].Kill)
 	defer r.forgetDeployment()
 	for shard, down := range []bool{false, true, false} {
 		gap := longestGap(shardGaps(o, shard))
@@ -135,7 +136,7 @@ func TestDeadShardIsSeenByItself(t *testing.T) {
 func TestSlotMovesUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 2000, 8*time.Second)
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 2000, 8*time.Second)
 	p.Workload.Keyspace.Prefix, p.Workload.Keyspace.Keys = "{moves}:", 500 // all in one slot
 	slot := int(topology.SlotOf([]byte("moves")))
 	from := c.Owner(slot)
@@ -165,9 +166,9 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 func TestReplicaComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewReplication(t, 1, redistest.Options{})
-	p := followPlan(TopologyReplication, s.Addresses(), 1000, 9*time.Second)
-	p.Workload.Commands = []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
-	p.Client.ReadFrom = ReadAny
+	p := followPlan(plan.TopologyReplication, s.Addresses(), 1000, 9*time.Second)
+	p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
+	p.Client.ReadFrom = plan.ReadAny
 	var added *redistest.Server
 	reads := func(s *redistest.Server) string { return s.Info("keyspace_hits") }
 	o, r := duringRun(t, p, 2*time.Second, func() {
@@ -192,8 +193,8 @@ func TestReplicaComesAndGoes(t *testing.T) {
 func TestLedgerOfACleanRun(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 2000, 2*time.Second)
-	p.Verify = &Verify{Share: 0.25}
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 2000, 2*time.Second)
+	p.Verify = &plan.Verify{Share: 0.25}
 	_, r := duringRun(t, p, time.Second, func() {})
 	result := verified(t, r)
 	if result.Acked != 1000 || result.Lost != 0 || result.Failed+result.Unknown != 0 {
@@ -206,8 +207,8 @@ func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	p := testPlan(server.Address())
-	p.Shape = Shape{Users: 10, Requests: 20_000}
-	p.Verify = &Verify{Share: 0.5}
+	p.Shape = plan.Shape{Users: 10, Requests: 20_000}
+	p.Verify = &plan.Verify{Share: 0.5}
 	r := prepared(t, p)
 	o, sink := collect(t)
 	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
@@ -236,7 +237,7 @@ func verified(t *testing.T, r *Runner) *ledger.Result {
 func TestEveryServerIsObserved(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 500, 2*time.Second)
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 500, 2*time.Second)
 	p.Info = 200 * time.Millisecond
 	o := runPlan(t, p)
 	seen := map[string]int{}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -17,22 +18,22 @@ func TestCleanRunsLoseNothing(t *testing.T) {
 	cluster := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	runs := 0
 	for _, d := range []struct {
-		topology  Topology
+		topology  plan.Topology
 		addresses []string
 		runs      int
 		replicas  int
 	}{
-		{TopologyStandalone, []string{single.Address()}, 6, 0},
-		{TopologyReplication, replication.Addresses(), 7, 1},
-		{TopologyCluster, cluster.Addresses(), 7, 3},
+		{plan.TopologyStandalone, []string{single.Address()}, 6, 0},
+		{plan.TopologyReplication, replication.Addresses(), 7, 1},
+		{plan.TopologyCluster, cluster.Addresses(), 7, 3},
 	} {
 		for i := range d.runs {
 			p := followPlan(d.topology, d.addresses, 1500, 500*time.Millisecond)
 			p.Workload.Keyspace.Prefill = false
-			p.Run, p.Verify = fmt.Sprintf("clean-%d", runs), &Verify{Share: 1}
+			p.Run, p.Verify = fmt.Sprintf("clean-%d", runs), &plan.Verify{Share: 1}
 			p.Client.RequestTimeout = 5 * time.Second
 			if i%2 == 1 {
-				p.Shape, p.Verify.Share = Shape{Users: 8, Requests: 1000}, 0.3
+				p.Shape, p.Verify.Share = plan.Shape{Users: 8, Requests: 1000}, 0.3
 			}
 			r := prepared(t, p)
 			_, wait := inBackground(t, t.Context(), r)

@@ -3,7 +3,7 @@ package report
 import (
 	"strconv"
 
-	"github.com/redquake/redquake/internal/workload"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // Figure is one of a workload's own figures. One of count, share and seconds is there.
@@ -16,7 +16,7 @@ type Figure struct {
 }
 
 // Reading is a workload's reading as text: a count, a share such as 99.2%, a mean such as 0.41ms.
-func Reading(r workload.Reading) string {
+func Reading(r plan.Reading) string {
 	switch {
 	case r.Share != nil:
 		return Share(*r.Share)
@@ -28,7 +28,7 @@ func Reading(r workload.Reading) string {
 	return ""
 }
 
-func figures(readings []workload.Reading) (out []Figure) {
+func figures(readings []plan.Reading) (out []Figure) {
 	for _, r := range readings {
 		f := Figure{Name: r.Name, Count: r.Count, Share: r.Share, Text: Reading(r)}
 		if r.Mean != nil {

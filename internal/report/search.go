@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/search"
 )
@@ -34,7 +34,7 @@ type Trial struct {
 }
 
 // searched fills in the trials, and returns the window that the run's figures are of; ok is false where no trial was judged.
-func (s *Search) searched(plan *load.Plan, series *sample.Series) (from, to time.Duration, ok bool) {
+func (s *Search) searched(plan *plan.Plan, series *sample.Series) (from, to time.Duration, ok bool) {
 	spec := plan.Shape.Search
 	for _, t := range s.Tried {
 		if !t.Judged {
