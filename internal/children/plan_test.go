@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 var addresses = []string{"redis.shop.svc:6379"}
@@ -57,7 +59,7 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 			}
 			golden(t, "plan_"+name+".yaml", configMap)
 
-			var back runplan.Plan
+			var back plan.Plan
 			if err := json.Unmarshal([]byte(configMap.Data[PlanKey]), &back); err != nil {
 				t.Fatal(err)
 			}
