@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
@@ -59,7 +60,7 @@ func (c *conductor) interval(series *sample.Series, known, now time.Duration) {
 		case !judgement.Met:
 			said = "misses: " + judgement.Why
 		}
-		c.say(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), report.Rate(t.Rate), said))
+		c.say(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), format.Rate(t.Rate), said))
 		return judgement
 	})
 	c.next = spec.Next(c.trials)

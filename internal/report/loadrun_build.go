@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
@@ -96,17 +97,17 @@ func target(plan *plan.Plan, series *sample.Series) Target {
 func inWords(shape plan.Shape) string {
 	switch {
 	case shape.Search != nil:
-		return fmt.Sprintf("open loop, the highest rate between %s and %s requests/s that meets the objectives", Rate(shape.Search.From), Rate(shape.Search.To))
+		return fmt.Sprintf("open loop, the highest rate between %s and %s requests/s that meets the objectives", format.Rate(shape.Search.From), format.Rate(shape.Search.To))
 	case len(shape.Stages) > 0 && shape.OpenLoop():
-		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages), Rate(peak(shape.Stages, func(s plan.Stage) float64 { return s.Rate })))
+		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages), format.Rate(peak(shape.Stages, func(s plan.Stage) float64 { return s.Rate })))
 	case len(shape.Stages) > 0:
 		return fmt.Sprintf("closed loop, %d stages up to %.0f users", len(shape.Stages), peak(shape.Stages, func(s plan.Stage) float64 { return float64(s.Users) }))
 	case shape.Rate > 0 && shape.Users > 0:
-		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", Rate(shape.Rate), shape.Users)
+		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", format.Rate(shape.Rate), shape.Users)
 	case shape.Rate > 0:
-		return fmt.Sprintf("open loop, %s requests/s", Rate(shape.Rate))
+		return fmt.Sprintf("open loop, %s requests/s", format.Rate(shape.Rate))
 	case shape.ThinkTime > 0:
-		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users, Duration(shape.ThinkTime))
+		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users, format.Duration(shape.ThinkTime))
 	}
 	return fmt.Sprintf("closed loop, %d users", shape.Users)
 }

@@ -3,6 +3,7 @@ package report
 import (
 	"strconv"
 
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -19,9 +20,9 @@ type Figure struct {
 func Reading(r plan.Reading) string {
 	switch {
 	case r.Share != nil:
-		return Share(*r.Share)
+		return format.Share(*r.Share)
 	case r.Mean != nil:
-		return Duration(*r.Mean)
+		return format.Duration(*r.Mean)
 	case r.Count != nil:
 		return strconv.FormatUint(*r.Count, 10)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
@@ -68,7 +69,7 @@ func (s *Search) write(b *strings.Builder) {
 		if !one.Met {
 			result = "missed: " + one.Missed
 		}
-		t.row(fmt.Sprint(i+1), Rate(one.Rate), Rate(one.Throughput), p50, p99, Share(one.ErrorRate), result)
+		t.row(fmt.Sprint(i+1), format.Rate(one.Rate), format.Rate(one.Throughput), p50, p99, format.Share(one.ErrorRate), result)
 	}
 	b.WriteString(t.String())
 }
