@@ -11,14 +11,15 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // startEngine lets the load pods run the real load, to a Redis in memory. How a deployment looks would be asked over TCP: the plan names it.
 func (w *world) startEngine() *memredis.Server {
-	w.kubelet.Load = func(plan *load.Plan, pod int) (agent.Runner, error) {
-		plan.Target.Topology = load.TopologyStandalone
-		return load.New(plan, pod, load.WithDialer(w.network.Dial))
+	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
+		p.Target.Topology = plan.TopologyStandalone
+		return load.New(p, pod, load.WithDialer(w.network.Dial))
 	}
 	w.kubelet.Start()
 	return memredis.Start(w.t, w.network, w.subnet+"2:6379", memredis.Options{})

@@ -19,9 +19,9 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -342,7 +342,7 @@ func (s *faultScope) stay(now time.Time) time.Duration {
 func (s *faultScope) doubtClocks() {
 	if shift := s.run.session.Status().ClockShift; shift.Abs() > maxSkew {
 		s.measured.Doubts = append(s.measured.Doubts, impact.Doubt{Reason: "ClockShift",
-			Message: fmt.Sprintf("the operator's clock moved by %s against the load pods' during the run", report.Duration(shift))})
+			Message: fmt.Sprintf("the operator's clock moved by %s against the load pods' during the run", format.Duration(shift))})
 	}
 }
 

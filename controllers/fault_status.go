@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/report"
 )
 
 // sustainFor is how long recovery must hold.
@@ -85,7 +85,7 @@ func setImpact(s *faultScope, final bool) {
 	}
 	if final && !s.measured.Recovered && s.seen.Load != lifecycle.LoadRunning && s.recordEnd < status.InjectedAt.Sub(s.test.Status.StartTime.Time)+s.seen.SettleWithin {
 		s.measured.Doubts = append(s.measured.Doubts, impact.Doubt{Reason: "LoadEnded",
-			Message: fmt.Sprintf("the load ended %s after its start, too early to see whether recovery holds", report.Duration(s.recordEnd))})
+			Message: fmt.Sprintf("the load ended %s after its start, too early to see whether recovery holds", format.Duration(s.recordEnd))})
 	}
 	status.Impact = impactStatus(s.measured)
 	if !final {
@@ -142,9 +142,9 @@ func setFaultConditions(s *faultScope, d lifecycle.Decision[lifecycle.FaultActio
 	setCondition(&status.Conditions, generation, v1alpha1.ConditionInjected, injected, reason, fmt.Sprintf("effect: %s", orNone(string(status.Effect))))
 	undone, undoing := "a fault of type "+string(s.fault.Spec.Type)+" leaves nothing to undo", reason
 	if s.traits.Lasts > 0 {
-		undone = fmt.Sprintf("it stays for %s", report.Duration(s.traits.Lasts))
+		undone = fmt.Sprintf("it stays for %s", format.Duration(s.traits.Lasts))
 		if reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil {
-			undone = fmt.Sprintf("undone %s after the injection", report.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+			undone = fmt.Sprintf("undone %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
 		}
 	}
 	if s.seen.RevertFailed != "" {
@@ -179,22 +179,22 @@ func plain(f *v1alpha1.RedisFault) string {
 	if f.Status.CompletionTime == nil {
 		return text + ", not recovered yet"
 	}
-	return text + ", not recovered within " + report.Duration(f.Spec.RecoveryDeadline.Duration)
+	return text + ", not recovered within " + format.Duration(f.Spec.RecoveryDeadline.Duration)
 }
 
 func impactStatus(i *impact.Impact) *v1alpha1.Impact {
 	out := &v1alpha1.Impact{
-		BaselineTPS: report.Rate(i.BaselineRate), MinTPS: report.Rate(i.MinRate), TPSDip: report.Share(i.Dip),
-		TimeToImpact: durationOrNone(i.TimeToImpact), Outage: report.Duration(i.Outage), TotalOutage: report.Duration(i.TotalOutage),
-		ServerOutage: durationOrNone(i.ServerOutage), ErrorWindow: report.Duration(i.ErrorWindow), Recovered: i.Recovered,
+		BaselineTPS: format.Rate(i.BaselineRate), MinTPS: format.Rate(i.MinRate), TPSDip: format.Share(i.Dip),
+		TimeToImpact: durationOrNone(i.TimeToImpact), Outage: format.Duration(i.Outage), TotalOutage: format.Duration(i.TotalOutage),
+		ServerOutage: durationOrNone(i.ServerOutage), ErrorWindow: format.Duration(i.ErrorWindow), Recovered: i.Recovered,
 		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: errorCounts(i.ErrorsByClass),
 		LatencyP99: &v1alpha1.LatencyAround{Before: quantile(i.Before, i.Before.P99), During: quantile(i.During, i.During.P99), After: quantile(i.After, i.After.P99)},
 	}
 	if i.ShardOutage > 0 {
-		out.ShardOutage, out.Shard = report.Duration(i.ShardOutage), new(int32(i.ShardDown))
+		out.ShardOutage, out.Shard = format.Duration(i.ShardOutage), new(int32(i.ShardDown))
 	}
 	if i.Recovered {
-		out.RecoveryTime, out.Degraded = report.Duration(i.RecoveryTime), report.Share(i.Degraded)
+		out.RecoveryTime, out.Degraded = format.Duration(i.RecoveryTime), format.Share(i.Degraded)
 	}
 	for _, d := range i.Doubts {
 		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
@@ -209,14 +209,14 @@ func quantile(of impact.Latency, d time.Duration) string {
 	if of.Count == 0 {
 		return ""
 	}
-	return report.Duration(d)
+	return format.Duration(d)
 }
 
 func durationOrNone(d time.Duration) string {
 	if d < 0 {
 		return ""
 	}
-	return report.Duration(d)
+	return format.Duration(d)
 }
 
 func orNone(text string) string {

@@ -16,8 +16,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/report"
 )
 
 // perform does the one thing that was decided.
@@ -175,10 +175,10 @@ func (s *faultScope) noteInjected(t *v1alpha1.FaultTarget, at metav1.MicroTime, 
 	if status.InjectedAt == nil || at.Before(status.InjectedAt) {
 		status.InjectedAt = &at
 		if status.LoadStartTime != nil {
-			status.InjectedOffset = report.Duration(at.Sub(status.LoadStartTime.Time))
+			status.InjectedOffset = format.Duration(at.Sub(status.LoadStartTime.Time))
 		}
 	}
-	once(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Type, report.Duration(took)))
+	once(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Type, format.Duration(took)))
 }
 
 // untouched says whether nothing was tried by the record: not by this process, and not by one that died.
@@ -207,7 +207,7 @@ func (r *RedisFaultReconciler) injectOne(ctx context.Context, injector fault.Inj
 	if err == nil {
 		err = injector.Inject(ctx, t)
 		took = r.Clock.Now().Sub(before.Time)
-		t.InjectionTook = report.Duration(took)
+		t.InjectionTook = format.Duration(took)
 	}
 	if t.Progress == "" { // a step of an injection that is under way is no further attempt
 		t.Attempts++

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/report"
 )
 
 // Events of a timeline, in the order in which a killed pod usually meets them.
@@ -125,13 +125,13 @@ func followClients(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 		once(status, t0.Add(measured.TimeToImpact), eventFirstError, "clients", "the first error, or the start of the first gap")
 	}
 	if measured.ServerOutageEnd > 0 {
-		once(status, t0.Add(measured.ServerOutageEnd), impact.Serves, "probe", fmt.Sprintf("after %s without a success", report.Duration(measured.ServerOutage)))
+		once(status, t0.Add(measured.ServerOutageEnd), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.ServerOutage)))
 	}
 	if measured.OutageEnd >= 0 {
-		once(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", report.Duration(measured.Outage)))
+		once(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage)))
 	}
 	if measured.Recovered {
-		once(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", report.Share(measured.Degraded)))
+		once(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", format.Share(measured.Degraded)))
 	}
 }
 
@@ -158,7 +158,7 @@ func roomFor(event string) int {
 }
 
 func event(t0 *metav1.MicroTime, at time.Time, name, object, message string) v1alpha1.TimelineEvent {
-	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: report.Duration(at.Sub(t0.Time)), Event: name, Object: object, Message: limited(message, 512)}
+	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: format.Duration(at.Sub(t0.Time)), Event: name, Object: object, Message: limited(message, 512)}
 }
 
 // within turns Kubernetes' timestamp of whole seconds, cut off, and the instant at which the state was seen into the best instant that is known:

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -22,7 +23,7 @@ func startKubelet(p *place, hosts map[string]string) *sim.Kubelet {
 			next++
 			return p.subnet + strconv.Itoa(next)
 		},
-		Load: func(plan *load.Plan, pod int) (agent.Runner, error) { return load.New(plan, pod) },
+		Load: func(plan *plan.Plan, pod int) (agent.Runner, error) { return load.New(plan, pod) },
 	}
 	k.Start()
 	return k

@@ -8,26 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/verdict"
-	"github.com/redquake/redquake/internal/workload"
 )
 
 func summaryStatus(sum *impact.Summary) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
 		Requests: int64(sum.Requests), Errors: int64(errorsOf(&sum.Figures)), Failed: int64(sum.Fail), Unknown: int64(sum.Unknown), Dropped: int64(sum.Dropped),
-		ErrorRate: report.Share(sum.ErrorRate), ErrorsByClass: errorCounts(sum.ByClass), Throughput: report.Rate(sum.Throughput),
+		ErrorRate: format.Share(sum.ErrorRate), ErrorsByClass: errorCounts(sum.ByClass), Throughput: format.Rate(sum.Throughput),
 		Latency: latencyStatus(sum.Latency), Shards: shardSummaries(sum.Shards),
 	}
 	if sum.MaxLag > 0 {
-		out.MaxLag = report.Duration(sum.MaxLag)
+		out.MaxLag = format.Duration(sum.MaxLag)
 	}
 	for i := range sum.Operations {
 		o := &sum.Operations[i]
 		out.Operations = append(out.Operations, v1alpha1.OperationSummary{
-			Name: o.Name, Requests: int64(o.Requests), Errors: int64(errorsOf(&o.Figures)), Throughput: report.Rate(o.Throughput), Latency: latencyStatus(o.Latency),
+			Name: o.Name, Requests: int64(o.Requests), Errors: int64(errorsOf(&o.Figures)), Throughput: format.Rate(o.Throughput), Latency: latencyStatus(o.Latency),
 		})
 	}
 	return out
@@ -42,16 +43,16 @@ func shardSummaries(shards []impact.Shard) []v1alpha1.ShardSummary {
 	}
 	var out []v1alpha1.ShardSummary
 	for i, s := range shards[:min(len(shards), mostShards)] {
-		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: report.Rate(s.Throughput), Errors: int64(s.Errors)}
+		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: format.Rate(s.Throughput), Errors: int64(s.Errors)}
 		if s.Gap > 0 {
-			one.LongestGap = report.Duration(s.Gap)
+			one.LongestGap = format.Duration(s.Gap)
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-func workloadFigures(readings []workload.Reading) []v1alpha1.WorkloadFigure {
+func workloadFigures(readings []plan.Reading) []v1alpha1.WorkloadFigure {
 	var out []v1alpha1.WorkloadFigure
 	for _, r := range readings {
 		out = append(out, v1alpha1.WorkloadFigure{Name: r.Name, Value: report.Reading(r)})
@@ -66,7 +67,7 @@ func latencyStatus(l impact.Latency) *v1alpha1.LatencySummary {
 		return nil
 	}
 	return &v1alpha1.LatencySummary{
-		P50: report.Duration(l.P50), P90: report.Duration(l.P90), P99: report.Duration(l.P99), P999: report.Duration(l.P999), Max: report.Duration(l.Max),
+		P50: format.Duration(l.P50), P90: format.Duration(l.P90), P99: format.Duration(l.P99), P999: format.Duration(l.P999), Max: format.Duration(l.Max),
 	}
 }
 
@@ -85,11 +86,11 @@ func redisFacts(f impact.ServerFacts) *v1alpha1.RedisFacts {
 		return nil
 	}
 	out := &v1alpha1.RedisFacts{
-		MaxCPU: report.Millicores(float64(f.MaxCPU) / 1000), MaxMemory: report.Bytes(f.MaxUsedMemory),
+		MaxCPU: format.Millicores(float64(f.MaxCPU) / 1000), MaxMemory: format.Bytes(f.MaxUsedMemory),
 		EvictedKeys: f.Evicted, RejectedConnections: f.Rejected, Restarts: int32(f.Restarts),
 	}
 	if f.MaxMainThread > 0 {
-		out.MaxMainThreadCPU = report.Millicores(float64(f.MaxMainThread) / 1000)
+		out.MaxMainThreadCPU = format.Millicores(float64(f.MaxMainThread) / 1000)
 	}
 	return out
 }
@@ -117,7 +118,7 @@ func (s *loadTestScope) anomalies(found []impact.Anomaly) []v1alpha1.Anomaly {
 	var out []v1alpha1.Anomaly
 	for _, a := range found[:min(len(found), 32)] {
 		at := metav1.NewMicroTime(s.seen.StartedAt.Add(a.At))
-		out = append(out, v1alpha1.Anomaly{At: &at, Length: report.Duration(a.Length), Dip: report.Share(a.Depth)})
+		out = append(out, v1alpha1.Anomaly{At: &at, Length: format.Duration(a.Length), Dip: format.Share(a.Depth)})
 	}
 	return out
 }

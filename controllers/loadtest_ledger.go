@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/report"
 )
 
 // lossSlack is how much after the end of a loss the fault that caused it may have been injected: servers break a moment before clients hear of it.
@@ -100,8 +100,8 @@ func setLoss(impact *v1alpha1.Impact, loss ledger.Loss, injected time.Duration) 
 	impact.LostWrites = new(int64(loss.Count))
 	impact.FirstLost, impact.LastLost, impact.SawErrors = "", "", nil
 	if loss.Count > 0 {
-		impact.FirstLost = report.Duration(time.Duration(loss.First) - injected)
-		impact.LastLost = report.Duration(time.Duration(loss.Last) - injected)
+		impact.FirstLost = format.Duration(time.Duration(loss.First) - injected)
+		impact.LastLost = format.Duration(time.Duration(loss.Last) - injected)
 		impact.SawErrors = new(loss.Errors > 0)
 	}
 }
@@ -127,7 +127,7 @@ func verificationStatus(l *ledger.Result, start time.Time) *v1alpha1.Verificatio
 	if l.Stale != nil {
 		v.StaleReads = &v1alpha1.StaleReads{
 			Reads: int64(l.Stale.Reads), Stale: int64(l.Stale.Stale), MaxWrites: int64(l.Stale.MaxWrites),
-			MaxBehind: report.Duration(time.Duration(l.Stale.MaxBehind)), Backwards: int64(l.Stale.NonMonotonic + l.Stale.RolledBack),
+			MaxBehind: format.Duration(time.Duration(l.Stale.MaxBehind)), Backwards: int64(l.Stale.NonMonotonic + l.Stale.RolledBack),
 		}
 	}
 	if l.Dual != nil {

@@ -26,14 +26,14 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // loadTestScope is everything that one reconcile knows of a load test. It is filled once, before anything is decided.
 type loadTestScope struct {
 	test       *v1alpha1.RedisLoadTest // as read; its status is what will be written
 	before     *v1alpha1.RedisLoadTest // as read, untouched
-	plan       *load.Plan              // nil when the spec cannot be planned (seen.Problem says why) or the test is over
+	plan       *plan.Plan              // nil when the spec cannot be planned (seen.Problem says why) or the test is over
 	job        *batchv1.Job            // nil when there is none, or an old one is still going
 	stale      bool                    // job was made for another generation of the spec, and the load has not begun
 	pods       []corev1.Pod            // of job

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/search"
 	"github.com/redquake/redquake/internal/verdict"
@@ -77,12 +77,12 @@ func (s *loadTestScope) judgeTrial() {
 				return judgement
 			}
 			judged := &status.Trials[len(status.Trials)-1]
-			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, report.Rate(summary.Throughput), report.Share(summary.ErrorRate)
+			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, format.Rate(summary.Throughput), format.Share(summary.ErrorRate)
 			if !judgement.Met {
 				judged.Message = limited(judgement.Why, 512)
 			}
 			if summary.Latency.Count > 0 {
-				judged.LatencyP99 = report.Duration(summary.Latency.P99)
+				judged.LatencyP99 = format.Duration(summary.Latency.P99)
 			}
 			return judgement
 		})

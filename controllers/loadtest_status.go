@@ -17,10 +17,10 @@ import (
 	"github.com/redquake/redquake/internal/bottleneck"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/load"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/verdict"
 )
@@ -95,8 +95,8 @@ func (r *RedisLoadTestReconciler) setAgents(s *loadTestScope) {
 		}
 	}
 	if s.session.Begun == len(s.session.Pods) && s.session.Skew >= 0 && s.session.Begun > 0 {
-		status.StartSkew = report.Duration(s.session.Skew)
-		status.ClockUncertainty = report.Duration(s.session.SkewUncertainty)
+		status.StartSkew = format.Duration(s.session.Skew)
+		status.ClockUncertainty = format.Duration(s.session.SkewUncertainty)
 	}
 }
 
@@ -104,7 +104,7 @@ func (r *RedisLoadTestReconciler) setAgents(s *loadTestScope) {
 func (s *loadTestScope) setTarget() {
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
 	target := &v1alpha1.TargetStatus{Addresses: addresses[:min(len(addresses), 64)], Topology: v1alpha1.TopologyStandalone}
-	if named := s.plan.Target.Topology; named != "" && named != load.TopologyAuto {
+	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
 	}
 	for _, p := range s.session.Pods {
@@ -221,7 +221,7 @@ func (s *loadTestScope) setResults(ctx context.Context, store resultsStore) erro
 		return nil //nolint:nilerr // what is there cannot be read, now or later: then there are no results to name
 	}
 	s.test.Status.Results = &v1alpha1.ResultsReference{
-		ConfigMap: children.ResultsName(s.test.Name), Interval: report.Duration(series.Step), Note: limited(strings.Join(series.Notes, " "), 1024),
+		ConfigMap: children.ResultsName(s.test.Name), Interval: format.Duration(series.Step), Note: limited(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil
 }
@@ -275,13 +275,13 @@ func (s *loadTestScope) doubts(reason string) []impact.Doubt {
 	}
 	// All pods record on one grid: a late beginner does harm only where the others were measured already.
 	if limit := max(maxSkew, s.measuredFrom()); s.session.Skew > limit {
-		add("StartSkew", "the load pods began %s apart (limit %s)", report.Duration(s.session.Skew), report.Duration(limit))
+		add("StartSkew", "the load pods began %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
 	}
 	if s.session.SkewUncertainty > maxSkew {
-		add("ClockUncertainty", "the load pods' clocks are known to %s only (limit %s)", report.Duration(s.session.SkewUncertainty), report.Duration(maxSkew))
+		add("ClockUncertainty", "the load pods' clocks are known to %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(maxSkew))
 	}
 	if shift := s.session.ClockShift; shift > maxSkew || shift < -maxSkew {
-		add("ClockShift", "the operator's clock moved by %s against the load pods' during the run", report.Duration(shift))
+		add("ClockShift", "the operator's clock moved by %s against the load pods' during the run", format.Duration(shift))
 	}
 	if s.bottleneck.Component == bottleneck.LoadGenerator {
 		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.bottleneck.Evidence)

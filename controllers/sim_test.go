@@ -24,7 +24,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -60,7 +60,7 @@ func inWorld(t *testing.T, test func(*world)) {
 				next++
 				return w.subnet + strconv.Itoa(next)
 			},
-			Load: func(plan *load.Plan, pod int) (agent.Runner, error) { return sim.NewLoad(plan, pod, w.redis) },
+			Load: func(plan *plan.Plan, pod int) (agent.Runner, error) { return sim.NewLoad(plan, pod, w.redis) },
 		}
 		test(w)
 	})

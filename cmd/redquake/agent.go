@@ -15,6 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // indexVariable is what the Job controller sets in the pods of an Indexed Job.
@@ -104,14 +105,14 @@ func serve(ctx context.Context, config agent.Config) error {
 }
 
 // readPlan is strict: an agent that does not know a field would run another load than was asked for.
-func readPlan(file string) (*load.Plan, error) {
+func readPlan(file string) (*plan.Plan, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("--plan: %w", err)
 	}
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.DisallowUnknownFields()
-	plan := &load.Plan{}
+	plan := &plan.Plan{}
 	if err := decoder.Decode(plan); err != nil {
 		return nil, fmt.Errorf("--plan %s: %w (is the agent's image of another version than the operator's?)", file, err)
 	}

@@ -10,20 +10,20 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // agentPlan is a plan of two pods for a Redis at address.
-func agentPlan(address string) *load.Plan {
-	return &load.Plan{
+func agentPlan(address string) *plan.Plan {
+	return &plan.Plan{
 		Run: "run", Pods: 2, Interval: 100 * time.Millisecond,
-		Target: load.Target{Addresses: []string{address}},
-		Client: load.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 10 * time.Second, Protocol: 3},
-		Shape:  load.Shape{Rate: 400, Duration: time.Second},
-		Workload: load.Workload{
-			Commands: []load.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: load.Keyspace{Prefix: "rq:", Keys: 10, Distribution: load.Uniform},
-			Values:   load.Values{MinBytes: 8, MaxBytes: 8},
+		Target: plan.Target{Addresses: []string{address}},
+		Client: plan.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 10 * time.Second, Protocol: 3},
+		Shape:  plan.Shape{Rate: 400, Duration: time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
+			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 10, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 8, MaxBytes: 8},
 		},
 	}
 }
@@ -105,7 +105,7 @@ func TestAgentRefusesAPlanItDoesNotKnow(t *testing.T) {
 		t.Errorf("the error is %v, want the unknown field", err)
 	}
 	invalid := agentPlan("127.0.0.1:1")
-	invalid.Shape = load.Shape{}
+	invalid.Shape = plan.Shape{}
 	flags, _ = mounted(t, invalid)
 	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), "PlanInvalid: shape") {
 		t.Errorf("the error is %v, want PlanInvalid", err)

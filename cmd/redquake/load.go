@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -53,7 +54,7 @@ func newLoad(name string, io streams) *cobra.Command {
 const coarsenAfter = 108_000
 
 // runLoad runs the whole load in this process and writes the result.
-func runLoad(ctx context.Context, runner *load.Runner, plan *load.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
+func runLoad(ctx context.Context, runner *load.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
 	shown := newProgress(io.err, plan)
 	if err := runner.Prepare(ctx, shown.say); err != nil {
 		shown.done()

@@ -9,13 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/spf13/pflag"
-
-	"github.com/redquake/redquake/internal/load"
 )
 
 // planOf is what a command line of `redquake load` comes to; FILE stands for a file with the text.
-func planOf(t *testing.T, text string, args ...string) (*load.Plan, []string, error) {
+func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.yaml")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -46,21 +45,21 @@ func TestPlanOfNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &load.Plan{
+	want := &plan.Plan{
 		Run: "load", Pods: 1, Interval: 100 * time.Millisecond, Info: time.Second,
-		Target: load.Target{Topology: load.TopologyAuto, Addresses: []string{"127.0.0.1:6379"}},
-		Client: load.Client{Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
-			ReadFrom: load.ReadPrimary, Mode: load.Dedicated, Driver: load.NativeDriver},
-		Shape: load.Shape{Users: 50, Duration: 30 * time.Second},
-		Workload: load.Workload{
-			Commands: []load.Command{
+		Target: plan.Target{Topology: plan.TopologyAuto, Addresses: []string{"127.0.0.1:6379"}},
+		Client: plan.Client{Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
+			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver},
+		Shape: plan.Shape{Users: 50, Duration: 30 * time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
 				{Name: "get", Weight: 9, Words: []string{"GET", "{key}"}},
 			},
-			Keyspace: load.Keyspace{Prefix: "rq:", Keys: 100_000, Distribution: load.Uniform},
-			Values:   load.Values{MinBytes: 32, MaxBytes: 32},
+			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 100_000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
-		Probe: load.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(notes) > 0 {
 		t.Errorf("notes %v, plan (-want +got):\n%s", notes, diff)
@@ -82,22 +81,22 @@ func TestPlanOfFlags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := &load.Plan{
+	want := &plan.Plan{
 		Run: "load", Pods: 1, Interval: time.Second, Info: time.Second,
-		Target: load.Target{
-			Topology: load.TopologyAuto, Addresses: []string{"a:1", "b:2"}, Username: "app", PasswordFile: password, Database: 3,
-			TLS: &load.TLS{CAFile: "ca.crt", CertFile: "c.crt", KeyFile: "c.key", ServerName: "redis", InsecureSkipVerify: true},
+		Target: plan.Target{
+			Topology: plan.TopologyAuto, Addresses: []string{"a:1", "b:2"}, Username: "app", PasswordFile: password, Database: 3,
+			TLS: &plan.TLS{CAFile: "ca.crt", CertFile: "c.crt", KeyFile: "c.key", ServerName: "redis", InsecureSkipVerify: true},
 		},
-		Client: load.Client{Connections: 4, Pipeline: 5, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 2,
-			ReadFrom: load.ReadPrimary, Mode: load.Dedicated, Driver: load.NativeDriver},
-		Shape: load.Shape{Users: 20, Rate: 500, Requests: 1000, RampUp: time.Second, WarmUp: 2 * time.Second},
-		Workload: load.Workload{
-			Commands: []load.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
-			Keyspace: load.Keyspace{Prefix: "rq:", Keys: 7, Distribution: load.Uniform, Prefill: true},
-			Values:   load.Values{MinBytes: 8, MaxBytes: 8},
+		Client: plan.Client{Connections: 4, Pipeline: 5, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 2,
+			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver},
+		Shape: plan.Shape{Users: 20, Rate: 500, Requests: 1000, RampUp: time.Second, WarmUp: 2 * time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "{key}"}}},
+			Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 7, Distribution: plan.Uniform, Prefill: true},
+			Values:   plan.Values{MinBytes: 8, MaxBytes: 8},
 		},
-		Probe:  load.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
-		Verify: &load.Verify{Share: 0.05, StaleReads: true},
+		Probe:  plan.Probe{Rate: 100, Words: []string{"SET", "rq:probe:{user}", "{seq}", "EX", "60"}},
+		Verify: &plan.Verify{Share: 0.05, StaleReads: true},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
@@ -115,7 +114,7 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	if want := []string{"x:1"}; !cmp.Equal(got.Target.Addresses, want) {
 		t.Errorf("addresses are %v, want %v", got.Target.Addresses, want)
 	}
-	if want := (load.Shape{Users: 10, Duration: 5 * time.Second}); !cmp.Equal(got.Shape, want) {
+	if want := (plan.Shape{Users: 10, Duration: 5 * time.Second}); !cmp.Equal(got.Shape, want) {
 		t.Errorf("the shape is %+v, want %+v", got.Shape, want)
 	}
 	if got.Pods != 1 || got.Client.Connections != 15 || got.Run != "checkout" || len(got.Workload.Commands) != 1 {

@@ -7,11 +7,12 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // plan is what the test says, for this one process instead of pods, with the login that the flags give instead of Secrets.
 // notes say what is different from a run in the cluster.
-func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *load.Plan, notes []string, err error) {
+func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
 	addresses, err := f.targetAddresses(&test.Spec.Target)
 	if err != nil {
 		return nil, nil, err
@@ -60,20 +61,20 @@ func (f *loadFlags) targetAddresses(target *v1alpha1.RedisTarget) ([]string, err
 }
 
 // login replaces the plan's files in load pods by those of the flags.
-func (f *loadFlags) login(plan *load.Target, target *v1alpha1.RedisTarget) error {
-	f.sentinelLogin(plan.Sentinel)
-	plan.PasswordFile = f.passwordFile
+func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
+	f.sentinelLogin(to.Sentinel)
+	to.PasswordFile = f.passwordFile
 	if f.changed("username") {
-		plan.Username = f.username
+		to.Username = f.username
 	}
 	if target.Auth != nil && f.passwordFile == "" && os.Getenv(passwordVariable) == "" {
 		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read from here: pass --password-file or set $%s", f.file, passwordVariable)
 	}
-	if plan.TLS == nil {
+	if to.TLS == nil {
 		if !f.tls && !f.insecure && f.ca == "" && f.cert == "" && f.serverName == "" {
 			return nil
 		}
-		plan.TLS = &load.TLS{}
+		to.TLS = &plan.TLS{}
 	}
 	if target.TLS != nil && target.TLS.CASecretRef != nil && f.ca == "" && !f.insecure {
 		return fmt.Errorf("%s: spec.target.tls.caSecretRef: Secrets are not read from here: pass --ca", f.file)
@@ -81,12 +82,12 @@ func (f *loadFlags) login(plan *load.Target, target *v1alpha1.RedisTarget) error
 	if target.TLS != nil && target.TLS.CertSecretRef != nil && f.cert == "" {
 		return fmt.Errorf("%s: spec.target.tls.certSecretRef: Secrets are not read from here: pass --cert and --key", f.file)
 	}
-	plan.TLS.CAFile, plan.TLS.CertFile, plan.TLS.KeyFile = f.ca, f.cert, f.key
+	to.TLS.CAFile, to.TLS.CertFile, to.TLS.KeyFile = f.ca, f.cert, f.key
 	if f.changed("server-name") {
-		plan.TLS.ServerName = f.serverName
+		to.TLS.ServerName = f.serverName
 	}
 	if f.changed("insecure") {
-		plan.TLS.InsecureSkipVerify = f.insecure
+		to.TLS.InsecureSkipVerify = f.insecure
 	}
 	return nil
 }

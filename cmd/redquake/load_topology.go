@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // applyTopology puts the flags about servers and sentinels in the place of what the file says.
@@ -97,25 +97,25 @@ func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
 }
 
 // sentinelLogin replaces the plan's files in load pods by those of the flags.
-func (f *loadFlags) sentinelLogin(plan *load.Sentinel) {
-	if plan == nil {
+func (f *loadFlags) sentinelLogin(to *plan.Sentinel) {
+	if to == nil {
 		return
 	}
-	plan.PasswordFile = f.sentinelPasswordFile
+	to.PasswordFile = f.sentinelPasswordFile
 	if f.changed("sentinel-username") {
-		plan.Username = f.sentinelUsername
+		to.Username = f.sentinelUsername
 	}
-	if plan.TLS == nil {
+	if to.TLS == nil {
 		if !f.sentinelTLS {
 			return
 		}
-		plan.TLS = &load.TLS{}
+		to.TLS = &plan.TLS{}
 	}
-	plan.TLS.CAFile, plan.TLS.CertFile, plan.TLS.KeyFile = f.ca, f.cert, f.key
+	to.TLS.CAFile, to.TLS.CertFile, to.TLS.KeyFile = f.ca, f.cert, f.key
 	if f.changed("server-name") {
-		plan.TLS.ServerName = f.serverName
+		to.TLS.ServerName = f.serverName
 	}
 	if f.changed("insecure") {
-		plan.TLS.InsecureSkipVerify = f.insecure
+		to.TLS.InsecureSkipVerify = f.insecure
 	}
 }

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // parsed are the flags of a command line, and the load test that they make.
@@ -43,9 +43,9 @@ func TestTopologyFlags(t *testing.T) {
 	if addresses, err := f.targetAddresses(&test.Spec.Target); err != nil || addresses != nil {
 		t.Errorf("with sentinels the addresses are %v, %v", addresses, err)
 	}
-	plan := &load.Sentinel{}
-	f.sentinelLogin(plan)
-	if diff := cmp.Diff(&load.Sentinel{Username: "watcher", PasswordFile: "p", TLS: &load.TLS{CAFile: "ca.crt", ServerName: "redis"}}, plan); diff != "" {
+	to := &plan.Sentinel{}
+	f.sentinelLogin(to)
+	if diff := cmp.Diff(&plan.Sentinel{Username: "watcher", PasswordFile: "p", TLS: &plan.TLS{CAFile: "ca.crt", ServerName: "redis"}}, to); diff != "" {
 		t.Error(diff)
 	}
 }

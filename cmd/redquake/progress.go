@@ -9,8 +9,8 @@ import (
 
 	"golang.org/x/term"
 
-	"github.com/redquake/redquake/internal/load"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -24,7 +24,7 @@ const (
 type progress struct {
 	w        io.Writer
 	terminal bool
-	plan     *load.Plan
+	plan     *plan.Plan
 	every    time.Duration
 	next     time.Duration // when the next line is due
 	shown    bool          // the terminal's line holds something
@@ -32,7 +32,7 @@ type progress struct {
 	requests uint64
 }
 
-func newProgress(w io.Writer, plan *load.Plan) *progress {
+func newProgress(w io.Writer, plan *plan.Plan) *progress {
 	p := &progress{w: w, plan: plan, every: everyElsewhere}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
 		p.terminal, p.every = true, everyOnTerminal
@@ -83,9 +83,9 @@ func (p *progress) line(elapsed time.Duration, series *sample.Series) string {
 			latency.Add(op.Latency)
 		}
 	}
-	parts := []string{report.Duration(elapsed)}
+	parts := []string{format.Duration(elapsed)}
 	if p.plan.Shape.Search == nil { // nobody knows how long a search takes
-		parts = append(parts, report.Share(p.share(elapsed)))
+		parts = append(parts, format.Share(p.share(elapsed)))
 	}
 	switch shape := p.plan.Shape; {
 	case elapsed <= shape.RampUp:
@@ -93,13 +93,13 @@ func (p *progress) line(elapsed time.Duration, series *sample.Series) string {
 	case elapsed <= shape.MeasuredFrom():
 		parts = append(parts, "warming up")
 	}
-	parts = append(parts, report.Rate(float64(ok)/(elapsed-from).Seconds())+"/s")
+	parts = append(parts, format.Rate(float64(ok)/(elapsed-from).Seconds())+"/s")
 	if latency.Count() > 0 {
-		parts = append(parts, "p99 "+report.Duration(latency.Quantile(0.99)))
+		parts = append(parts, "p99 "+format.Duration(latency.Quantile(0.99)))
 	}
 	errors := fmt.Sprintf("errors %d", p.errors)
 	if p.errors > 0 {
-		errors += " (" + report.Share(float64(p.errors)/float64(p.requests)) + ")"
+		errors += " (" + format.Share(float64(p.errors)/float64(p.requests)) + ")"
 	}
 	return strings.Join(append(parts, errors), "  ")
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -31,7 +31,7 @@ func feed(t *testing.T, p *progress, intervals int) {
 }
 
 func TestProgress(t *testing.T) {
-	plan := &load.Plan{Interval: 100 * time.Millisecond, Shape: load.Shape{Users: 1, RampUp: 5 * time.Second, WarmUp: 5 * time.Second, Duration: 20 * time.Second}}
+	plan := &plan.Plan{Interval: 100 * time.Millisecond, Shape: plan.Shape{Users: 1, RampUp: 5 * time.Second, WarmUp: 5 * time.Second, Duration: 20 * time.Second}}
 	var out bytes.Buffer
 	p := newProgress(&out, plan)
 	p.say("connecting")
@@ -49,7 +49,7 @@ func TestProgress(t *testing.T) {
 
 func TestProgressOnATerminal(t *testing.T) {
 	var out bytes.Buffer
-	p := newProgress(&out, &load.Plan{Interval: 100 * time.Millisecond, Shape: load.Shape{Users: 1, Requests: 20}})
+	p := newProgress(&out, &plan.Plan{Interval: 100 * time.Millisecond, Shape: plan.Shape{Users: 1, Requests: 20}})
 	p.terminal, p.every, p.next = true, everyOnTerminal, everyOnTerminal
 	feed(t, p, 12)
 	p.done()

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/search"
@@ -17,7 +18,7 @@ import (
 
 // conductor conducts a search in this process: it judges each trial by the record and tells the runner the next rate.
 type conductor struct {
-	plan       *load.Plan
+	plan       *plan.Plan
 	objectives *v1alpha1.Objectives
 	step       func(at time.Duration, rate float64) error // load.Runner.Step
 	say        func(string)
@@ -34,7 +35,7 @@ type conductor struct {
 const refusalsMost = 20
 
 // newConductor is nil for a plan that does not search.
-func newConductor(plan *load.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, say func(string), giveUp func(error)) *conductor {
+func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, say func(string), giveUp func(error)) *conductor {
 	spec := plan.Shape.Search
 	if spec == nil {
 		return nil
@@ -59,7 +60,7 @@ func (c *conductor) interval(series *sample.Series, known, now time.Duration) {
 		case !judgement.Met:
 			said = "misses: " + judgement.Why
 		}
-		c.say(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), report.Rate(t.Rate), said))
+		c.say(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), format.Rate(t.Rate), said))
 		return judgement
 	})
 	c.next = spec.Next(c.trials)

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -61,7 +61,7 @@ func runAgents(ctx context.Context, args []string) error {
 		addresses[i] = listener.Addr().String()
 		served.Go(func() {
 			_ = agent.Serve(ctx, agent.Config{ // ends with ctx: nothing is released
-				Plan: &load.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{pod: i, step: o.Step, made: made},
+				Plan: &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{pod: i, step: o.Step, made: made},
 				Token: o.Credentials.Token, Certificate: certificate, Listener: listener, Drain: time.Millisecond,
 				Logger: slog.New(slog.DiscardHandler),
 			})

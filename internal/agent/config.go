@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/topology"
 )
@@ -53,7 +53,7 @@ const (
 
 // Config is what an agent needs. Plan, Runner, Token and Certificate must be set.
 type Config struct {
-	Plan        *load.Plan
+	Plan        *plan.Plan
 	Pod         int // in [0, Plan.Pods)
 	Runner      Runner
 	Token       string

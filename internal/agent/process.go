@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -286,18 +286,18 @@ func (p *process) failure() error {
 	if p.state != Failed {
 		return nil
 	}
-	return &load.Error{Reason: load.Reason(p.reason), Message: p.message}
+	return &plan.Error{Reason: plan.Reason(p.reason), Message: p.message}
 }
 
 func reasonOf(err error) string {
-	if e, ok := errors.AsType[*load.Error](err); ok && e.Reason != "" {
+	if e, ok := errors.AsType[*plan.Error](err); ok && e.Reason != "" {
 		return string(e.Reason)
 	}
 	return ReasonOther
 }
 
 func messageOf(err error) string {
-	if e, ok := errors.AsType[*load.Error](err); ok && e.Message != "" {
+	if e, ok := errors.AsType[*plan.Error](err); ok && e.Message != "" {
 		return e.Message
 	}
 	return err.Error()

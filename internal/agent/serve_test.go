@@ -19,7 +19,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -44,7 +44,7 @@ func serve(t *testing.T, runner *agenttest.Runner, change func(*agent.Config)) *
 	if err != nil {
 		t.Fatal(err)
 	}
-	config := agent.Config{Plan: &load.Plan{Run: "run", Pods: 1, Interval: step}, Runner: runner, Linger: 10 * time.Second}
+	config := agent.Config{Plan: &plan.Plan{Run: "run", Pods: 1, Interval: step}, Runner: runner, Linger: 10 * time.Second}
 	if change != nil {
 		change(&config)
 	}
@@ -281,7 +281,7 @@ func TestTLS13Only(t *testing.T) {
 }
 
 func TestFailuresAreKeptForReading(t *testing.T) {
-	refused := &load.Error{Reason: load.AuthenticationFailed, Message: "redis:6379 wants a password"}
+	refused := &plan.Error{Reason: plan.AuthenticationFailed, Message: "redis:6379 wants a password"}
 	for name, c := range map[string]struct {
 		runner          *agenttest.Runner
 		start           bool
@@ -314,7 +314,7 @@ func TestFailuresAreKeptForReading(t *testing.T) {
 				}
 				w.want("POST", agent.PathRelease, "", 204)
 				err := w.served()
-				if e, ok := errors.AsType[*load.Error](err); !ok || string(e.Reason) != c.reason {
+				if e, ok := errors.AsType[*plan.Error](err); !ok || string(e.Reason) != c.reason {
 					t.Errorf("Serve: %v", err)
 				}
 			})
@@ -365,7 +365,7 @@ func TestTerminationLeavesTimeToPull(t *testing.T) {
 			t.Errorf("%+v, pulled %d", s, len(got))
 		}
 		err := w.served()
-		if e, ok := errors.AsType[*load.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(terminated) != 2*time.Second {
+		if e, ok := errors.AsType[*plan.Error](err); !ok || e.Reason != agent.ReasonTerminated || time.Since(terminated) != 2*time.Second {
 			t.Errorf("Serve: %v after %v", err, time.Since(terminated))
 		}
 	})
@@ -379,8 +379,8 @@ func TestLingerEnds(t *testing.T) {
 		if err := finished.served(); !errors.Is(err, agent.ErrNotReleased) {
 			t.Errorf("finished: %v", err)
 		}
-		failed := serve(t, &agenttest.Runner{PrepareErr: &load.Error{Reason: load.TLSFailed, Message: "no"}}, quick)
-		if e, ok := errors.AsType[*load.Error](failed.served()); !ok || e.Reason != load.TLSFailed {
+		failed := serve(t, &agenttest.Runner{PrepareErr: &plan.Error{Reason: plan.TLSFailed, Message: "no"}}, quick)
+		if e, ok := errors.AsType[*plan.Error](failed.served()); !ok || e.Reason != plan.TLSFailed {
 			t.Errorf("failed: %v", failed.agent.Err)
 		}
 	})
@@ -414,16 +414,16 @@ func TestNothingSecretIsSaid(t *testing.T) {
 // The ledger is read back after the load, with the record to be pulled meanwhile, and its result stands in the last status.
 func TestVerifies(t *testing.T) {
 	for name, c := range map[string]struct {
-		plan   *load.Verify
+		plan   *plan.Verify
 		result *ledger.Result
 		err    error
 		want   *ledger.Result
 	}{
-		"found":        {&load.Verify{Share: 0.01}, &ledger.Result{Acked: 10, Lost: 3}, nil, &ledger.Result{Acked: 10, Lost: 3}},
-		"unread":       {&load.Verify{Share: 0.01}, nil, errors.New("no primary"), &ledger.Result{Unread: "no primary"}},
+		"found":        {&plan.Verify{Share: 0.01}, &ledger.Result{Acked: 10, Lost: 3}, nil, &ledger.Result{Acked: 10, Lost: 3}},
+		"unread":       {&plan.Verify{Share: 0.01}, nil, errors.New("no primary"), &ledger.Result{Unread: "no primary"}},
 		"not asked":    {nil, &ledger.Result{Acked: 10}, nil, nil},
-		"nothing":      {&load.Verify{Share: 0.01}, nil, nil, nil},
-		"takes an age": {&load.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &ledger.Result{Unread: "it took longer than 50ms"}},
+		"nothing":      {&plan.Verify{Share: 0.01}, nil, nil, nil},
+		"takes an age": {&plan.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &ledger.Result{Unread: "it took longer than 50ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -447,7 +447,7 @@ func TestVerifies(t *testing.T) {
 // A stop ends the reading, and what was measured stands.
 func TestStopWhileVerifying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) { cfg.Plan.Verify = &load.Verify{Share: 0.01} })
+		w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) { cfg.Plan.Verify = &plan.Verify{Share: 0.01} })
 		w.start()
 		if status := w.until(agent.Verifying); status.Ledger != nil || status.LastSeq != 3 {
 			t.Errorf("%+v", status)

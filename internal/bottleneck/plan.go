@@ -3,17 +3,17 @@ package bottleneck
 import (
 	"net/url"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
 // Of is the input for the record of a plan's load, as far as the plan tells.
-func Of(plan *load.Plan, series *sample.Series) Input {
+func Of(plan *plan.Plan, series *sample.Series) Input {
 	return Input{Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency, Backend: backendOf(&plan.Workload)}
 }
 
 // backendOf names what a workload waits for beside Redis; "" = nothing.
-func backendOf(w *load.Workload) string {
+func backendOf(w *plan.Workload) string {
 	switch {
 	case w.CacheAside != nil && w.CacheAside.Database.Driver == "mysql":
 		return "MySQL"

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -133,7 +134,7 @@ func provokeLoadGenerator(t *testing.T) *sample.Series {
 }
 
 func cappedLoad(t *testing.T, file string) {
-	var p load.Plan
+	var p plan.Plan
 	if err := json.Unmarshal([]byte(os.Getenv(cappedPlan)), &p); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func cappedLoad(t *testing.T, file string) {
 func provokeMainThread(t *testing.T) *sample.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000"}})
 	favour(t, pid(t, server))
-	p := plan(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
+	p := planOf(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
 	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work while the load's turn to send comes, however late on a busy machine
 	return record(t, p, nil)
 }
@@ -170,27 +171,27 @@ func full(t *testing.T, config ...string) string {
 }
 
 // large writes values of so many bytes.
-func large(address string, bytes int) *load.Plan {
+func large(address string, bytes int) *plan.Plan {
 	p := set(address, 20, 10*time.Millisecond)
-	p.Workload.Values = load.Values{MinBytes: bytes, MaxBytes: bytes}
+	p.Workload.Values = plan.Values{MinBytes: bytes, MaxBytes: bytes}
 	return p
 }
 
 // set writes values of 100 bytes; think gives Redis and the load time between requests, so that nothing of the CPU is at its limit.
-func set(address string, users int, think time.Duration) *load.Plan {
-	return plan(address, users, think, "SET", "{key}", "{value}")
+func set(address string, users int, think time.Duration) *plan.Plan {
+	return planOf(address, users, think, "SET", "{key}", "{value}")
 }
 
-func plan(address string, users int, think time.Duration, words ...string) *load.Plan {
-	return &load.Plan{
+func planOf(address string, users int, think time.Duration, words ...string) *plan.Plan {
+	return &plan.Plan{
 		Run: "bottleneck", Pods: 1, Interval: 100 * time.Millisecond, Info: 500 * time.Millisecond,
-		Target: load.Target{Addresses: []string{address}},
-		Client: load.Client{Connections: users, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 2 * time.Second, Protocol: 2},
-		Shape:  load.Shape{Users: users, ThinkTime: think, WarmUp: recordedFrom, Duration: provokeLength},
-		Workload: load.Workload{
-			Commands: []load.Command{{Name: "it", Weight: 1, Words: words}},
-			Keyspace: load.Keyspace{Prefix: "k:", Keys: 100_000, Distribution: load.Uniform},
-			Values:   load.Values{MinBytes: 100, MaxBytes: 100},
+		Target: plan.Target{Addresses: []string{address}},
+		Client: plan.Client{Connections: users, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: 2 * time.Second, Protocol: 2},
+		Shape:  plan.Shape{Users: users, ThinkTime: think, WarmUp: recordedFrom, Duration: provokeLength},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "it", Weight: 1, Words: words}},
+			Keyspace: plan.Keyspace{Prefix: "k:", Keys: 100_000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 100, MaxBytes: 100},
 		},
 	}
 }
@@ -219,13 +220,13 @@ func occupy(address string, period time.Duration) func(context.Context) {
 }
 
 // record runs the load in this process; beside is called when it has begun, and must return when ctx ends.
-func record(t *testing.T, p *load.Plan, beside func(context.Context)) *sample.Series {
+func record(t *testing.T, p *plan.Plan, beside func(context.Context)) *sample.Series {
 	t.Helper()
 	return recordUntil(t, p, beside, func(*sample.Series) bool { return false })
 }
 
 // recordUntil is record that ends the load once the record is enough.
-func recordUntil(t *testing.T, p *load.Plan, beside func(context.Context), enough func(*sample.Series) bool) *sample.Series {
+func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*sample.Series) bool) *sample.Series {
 	t.Helper()
 	runner, err := load.New(p, 0)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -50,7 +50,7 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 }
 
 // written fills 5 MiB with some hundred requests, and is read five times a second, for as long as a busy machine needs.
-func written(address string) *load.Plan {
+func written(address string) *plan.Plan {
 	p := large(address, 50_000)
 	p.Info, p.Shape.WarmUp, p.Shape.Duration = 200*time.Millisecond, 0, 20*time.Second
 	return p

@@ -10,19 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/search"
 	"github.com/redquake/redquake/internal/verdict"
 )
 
 // Plan turns a load test into what its pods are told. addresses are the host:port pairs that the target resolved to.
 // Defaults are applied first. An error is a field.ErrorList's aggregate, each entry led by its field, as "spec.load.users: ...".
-func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*load.Plan, error) {
+func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) {
 	spec := Defaulted(&test.Spec)
 	if err := validate(test, spec, addresses); err != nil {
 		return nil, err
 	}
-	plan := &load.Plan{
+	plan := &plan.Plan{
 		Run:      string(test.UID),
 		Pods:     int(spec.Pods.Count),
 		Interval: spec.Observe.Interval.Duration,
@@ -41,9 +41,9 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*load.Plan, error) 
 	return plan, nil
 }
 
-func planShape(spec *v1alpha1.RedisLoadTestSpec) load.Shape {
+func planShape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 	shape := &spec.Load
-	s := load.Shape{
+	s := plan.Shape{
 		Users:     int(value(shape.Users)),
 		Rate:      float64(value(shape.Rate)),
 		ThinkTime: length(shape.ThinkTime),
@@ -63,7 +63,7 @@ func planShape(spec *v1alpha1.RedisLoadTestSpec) load.Shape {
 		s.Rate = s.Search.From
 	}
 	for _, stage := range shape.Stages {
-		s.Stages = append(s.Stages, load.Stage{
+		s.Stages = append(s.Stages, plan.Stage{
 			Duration: stage.Duration.Duration,
 			Users:    int(value(stage.Users)),
 			Rate:     float64(value(stage.Rate)),
@@ -73,23 +73,23 @@ func planShape(spec *v1alpha1.RedisLoadTestSpec) load.Shape {
 }
 
 // planProbe is a write, as a Redis that only reads is down to most applications. Its key goes by itself a minute after the run.
-func planProbe(spec *v1alpha1.RedisLoadTestSpec) load.Probe {
+func planProbe(spec *v1alpha1.RedisLoadTestSpec) plan.Probe {
 	rate := *spec.Probe.Rate
 	if rate == 0 {
-		return load.Probe{}
+		return plan.Probe{}
 	}
-	return load.Probe{
+	return plan.Probe{
 		Rate:  float64(rate),
 		Words: []string{"SET", spec.Workload.Keyspace.Prefix + "probe:{user}", "{seq}", "EX", "60"},
 	}
 }
 
-func planVerify(verify *v1alpha1.LoadVerify) *load.Verify {
+func planVerify(verify *v1alpha1.LoadVerify) *plan.Verify {
 	if verify == nil || !verify.AcknowledgedWrites {
 		return nil
 	}
 	share, _ := percentage(verify.Share) // was checked before
-	return &load.Verify{Share: share, StaleReads: verify.StaleReads, DualPrimary: verify.DualPrimary}
+	return &plan.Verify{Share: share, StaleReads: verify.StaleReads, DualPrimary: verify.DualPrimary}
 }
 
 // percentage reads text such as "1%": 0.01.

@@ -6,12 +6,12 @@ import (
 	"strconv"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
-func planTarget(namespace string, target *v1alpha1.RedisTarget, addresses []string) load.Target {
-	t := load.Target{
-		Topology:  load.Topology(target.Topology),
+func planTarget(namespace string, target *v1alpha1.RedisTarget, addresses []string) plan.Target {
+	t := plan.Target{
+		Topology:  plan.Topology(target.Topology),
 		Addresses: addresses,
 		Database:  int(target.Database),
 		TLS:       planTLS(target.TLS, caDir, certDir),
@@ -21,7 +21,7 @@ func planTarget(namespace string, target *v1alpha1.RedisTarget, addresses []stri
 		t.PasswordFile = path.Join(passwordDir, passwordFile)
 	}
 	if s := target.Sentinel; s != nil {
-		t.Sentinel = &load.Sentinel{
+		t.Sentinel = &plan.Sentinel{
 			Addresses:  sentinelAddresses(namespace, s),
 			MasterName: s.MasterName,
 			TLS:        planTLS(s.TLS, sentinelCADir, sentinelCertDir),
@@ -42,11 +42,11 @@ func sentinelAddresses(namespace string, sentinel *v1alpha1.SentinelTarget) []st
 	return sentinel.Addresses
 }
 
-func planTLS(tls *v1alpha1.RedisTLS, caDir, certDir string) *load.TLS {
+func planTLS(tls *v1alpha1.RedisTLS, caDir, certDir string) *plan.TLS {
 	if tls == nil {
 		return nil
 	}
-	t := &load.TLS{ServerName: tls.ServerName, InsecureSkipVerify: tls.InsecureSkipVerify}
+	t := &plan.TLS{ServerName: tls.ServerName, InsecureSkipVerify: tls.InsecureSkipVerify}
 	if tls.CASecretRef != nil {
 		t.CAFile = path.Join(caDir, caKey)
 	}
@@ -57,16 +57,16 @@ func planTLS(tls *v1alpha1.RedisTLS, caDir, certDir string) *load.TLS {
 	return t
 }
 
-func planClient(client *v1alpha1.LoadClient) load.Client {
-	c := load.Client{
+func planClient(client *v1alpha1.LoadClient) plan.Client {
+	c := plan.Client{
 		Connections:    int(client.Connections),
 		Pipeline:       int(client.Pipeline),
 		DialTimeout:    client.DialTimeout.Duration,
 		RequestTimeout: client.RequestTimeout.Duration,
 		Protocol:       3,
-		ReadFrom:       load.ReadFrom(client.ReadFrom),
-		Mode:           load.Mode(client.Mode),
-		Driver:         load.Driver(client.Driver),
+		ReadFrom:       plan.ReadFrom(client.ReadFrom),
+		Mode:           plan.Mode(client.Mode),
+		Driver:         plan.Driver(client.Driver),
 		MaxAge:         length(client.ConnectionMaxAge),
 		Retries:        int(client.Retries),
 		AddedLatency:   length(client.AddedLatency),
@@ -75,7 +75,7 @@ func planClient(client *v1alpha1.LoadClient) load.Client {
 		c.Protocol = 2
 	}
 	if g := client.GoRedis; g != nil {
-		c.GoRedis = &load.GoRedis{PoolSize: int(value(g.PoolSize)), StateReloadInterval: length(g.StateReloadInterval)}
+		c.GoRedis = &plan.GoRedis{PoolSize: int(value(g.PoolSize)), StateReloadInterval: length(g.StateReloadInterval)}
 		if g.MaxRetries != nil {
 			c.GoRedis.MaxRetries = new(int(*g.MaxRetries))
 		}

@@ -6,9 +6,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/plan"
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/redquake/redquake/internal/load"
 )
 
 func TestPlanTarget(t *testing.T) {
@@ -24,12 +23,12 @@ load: {users: 10, duration: 1m}
 workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 `)
 	target := &Defaulted(&test.Spec).Target
-	want := load.Target{
-		Topology: load.TopologySentinel,
-		Sentinel: &load.Sentinel{
+	want := plan.Target{
+		Topology: plan.TopologySentinel,
+		Sentinel: &plan.Sentinel{
 			Addresses: []string{"redis-sentinel.shop.svc:26379"}, MasterName: "mymaster",
 			Username: "watcher", PasswordFile: "/etc/redquake/sentinel-password/password",
-			TLS: &load.TLS{CAFile: "/etc/redquake/sentinel-ca/ca.crt", CertFile: "/etc/redquake/sentinel-cert/tls.crt",
+			TLS: &plan.TLS{CAFile: "/etc/redquake/sentinel-ca/ca.crt", CertFile: "/etc/redquake/sentinel-cert/tls.crt",
 				KeyFile: "/etc/redquake/sentinel-cert/tls.key", ServerName: "sentinel.shop"},
 		},
 	}
@@ -60,10 +59,10 @@ client: {readFrom: Replica, driver: GoRedis, connectionMaxAge: 10m, goRedis: {po
 load: {users: 10, duration: 1m}
 workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 `)
-	want := load.Client{
+	want := plan.Client{
 		Connections: 50, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3,
-		ReadFrom: load.ReadReplica, Mode: load.Dedicated, Driver: load.GoRedisDriver, MaxAge: 10 * time.Minute,
-		GoRedis: &load.GoRedis{PoolSize: 7, MaxRetries: new(-1), StateReloadInterval: time.Second},
+		ReadFrom: plan.ReadReplica, Mode: plan.Dedicated, Driver: plan.GoRedisDriver, MaxAge: 10 * time.Minute,
+		GoRedis: &plan.GoRedis{PoolSize: 7, MaxRetries: new(-1), StateReloadInterval: time.Second},
 	}
 	if diff := cmp.Diff(want, planClient(&Defaulted(&test.Spec).Client)); diff != "" {
 		t.Error(diff)

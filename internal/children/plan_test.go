@@ -6,7 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 var addresses = []string{"redis.shop.svc:6379"}
@@ -46,24 +46,24 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 		t.Run(name, func(t *testing.T) {
 			test := loadTest(t, spec)
 			before := test.DeepCopy()
-			plan, err := Plan(test, addresses)
+			made, err := Plan(test, addresses)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(before, test); diff != "" {
 				t.Errorf("Plan changed the object:\n%s", diff)
 			}
-			configMap, err := PlanConfigMap(test, plan)
+			configMap, err := PlanConfigMap(test, made)
 			if err != nil {
 				t.Fatal(err)
 			}
 			golden(t, "plan_"+name+".yaml", configMap)
 
-			var back load.Plan
+			var back plan.Plan
 			if err := json.Unmarshal([]byte(configMap.Data[PlanKey]), &back); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(plan, &back); diff != "" {
+			if diff := cmp.Diff(made, &back); diff != "" {
 				t.Errorf("the pod reads another plan:\n%s", diff)
 			}
 		})

@@ -4,36 +4,36 @@ import (
 	"path"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/workload"
+	"github.com/redquake/redquake/internal/plan"
 )
 
-func planWorkload(w *v1alpha1.Workload) workload.Spec {
-	spec := workload.Spec{
-		Keyspace: workload.Keyspace{
+func planWorkload(w *v1alpha1.Workload) plan.Workload {
+	spec := plan.Workload{
+		Keyspace: plan.Keyspace{
 			Prefix:       w.Keyspace.Prefix,
 			Keys:         w.Keyspace.Keys,
-			Distribution: workload.Distribution(w.Keyspace.Distribution),
+			Distribution: plan.Distribution(w.Keyspace.Distribution),
 			Prefill:      w.Keyspace.Prefill,
 			TTL:          length(w.Keyspace.TTL),
 		},
 		Values: planValues(&w.Values),
 	}
 	for _, c := range w.Commands {
-		spec.Commands = append(spec.Commands, workload.Command{Name: c.Name, Weight: int(c.Weight), Words: c.Command})
+		spec.Commands = append(spec.Commands, plan.Command{Name: c.Name, Weight: int(c.Weight), Words: c.Command})
 	}
 	if b := w.Benchmark; b != nil {
-		spec.Benchmark = &workload.Benchmark{}
+		spec.Benchmark = &plan.Benchmark{}
 		for _, test := range b.Tests {
 			spec.Benchmark.Tests = append(spec.Benchmark.Tests, string(test))
 		}
 	}
 	if r := w.Ranking; r != nil {
-		spec.Ranking = &workload.Ranking{
+		spec.Ranking = &plan.Ranking{
 			Members: r.Members, ScoreSpread: r.ScoreSpread, FindCount: int(r.FindCount), Weights: planRankingWeights(r.Weights),
 		}
 	}
 	if l := w.RateLimiter; l != nil {
-		spec.RateLimiter = &workload.RateLimiter{Limit: l.Limit, Window: l.Window.Duration}
+		spec.RateLimiter = &plan.RateLimiter{Limit: l.Limit, Window: l.Window.Duration}
 	}
 	if c := w.CacheAside; c != nil {
 		spec.CacheAside = planCacheAside(c)
@@ -44,41 +44,41 @@ func planWorkload(w *v1alpha1.Workload) workload.Spec {
 	return spec
 }
 
-func planRankingWeights(w *v1alpha1.RankingWeights) workload.RankingWeights {
+func planRankingWeights(w *v1alpha1.RankingWeights) plan.RankingWeights {
 	if w == nil {
-		return workload.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}
+		return plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}
 	}
-	return workload.RankingWeights{Set: int(w.Set), Get: int(w.Get), Find: int(w.Find), FindByOrder: int(w.FindByOrder)}
+	return plan.RankingWeights{Set: int(w.Set), Get: int(w.Get), Find: int(w.Find), FindByOrder: int(w.FindByOrder)}
 }
 
-func planCacheAside(c *v1alpha1.CacheAsideWorkload) *workload.CacheAside {
+func planCacheAside(c *v1alpha1.CacheAsideWorkload) *plan.CacheAside {
 	ratio, _ := percentage(c.HitRatio) // was checked before; 0 where absent
-	return &workload.CacheAside{
-		Mode:     workload.CacheAsideMode(c.Mode),
+	return &plan.CacheAside{
+		Mode:     plan.CacheAsideMode(c.Mode),
 		HitRatio: ratio,
-		Database: workload.Database{
+		Database: plan.Database{
 			Driver: string(c.Database.Driver), DSNFile: path.Join(databaseDir, dsnFile), Query: c.Database.Query,
 		},
 	}
 }
 
-func planHTTP(h *v1alpha1.HTTPWorkload) *workload.HTTP {
-	plan := &workload.HTTP{URL: h.URL, Method: string(h.Method), Body: h.Body, KeepAlive: *h.KeepAlive}
+func planHTTP(h *v1alpha1.HTTPWorkload) *plan.HTTP {
+	made := &plan.HTTP{URL: h.URL, Method: string(h.Method), Body: h.Body, KeepAlive: *h.KeepAlive}
 	for _, header := range h.Headers {
-		plan.Headers = append(plan.Headers, workload.Header{Name: header.Name, Value: header.Value})
+		made.Headers = append(made.Headers, plan.Header{Name: header.Name, Value: header.Value})
 	}
-	return plan
+	return made
 }
 
 // defaultValueBytes is the size of a value where nothing is set. Not a marker of the CRD: with bytes set by default, minBytes could never be.
 const defaultValueBytes = 32
 
-func planValues(values *v1alpha1.ValueSizes) workload.Values {
+func planValues(values *v1alpha1.ValueSizes) plan.Values {
 	switch {
 	case values.MinBytes != nil:
-		return workload.Values{MinBytes: int(*values.MinBytes), MaxBytes: int(*values.MaxBytes)}
+		return plan.Values{MinBytes: int(*values.MinBytes), MaxBytes: int(*values.MaxBytes)}
 	case values.Bytes != nil:
-		return workload.Values{MinBytes: int(*values.Bytes), MaxBytes: int(*values.Bytes)}
+		return plan.Values{MinBytes: int(*values.Bytes), MaxBytes: int(*values.Bytes)}
 	}
-	return workload.Values{MinBytes: defaultValueBytes, MaxBytes: defaultValueBytes}
+	return plan.Values{MinBytes: defaultValueBytes, MaxBytes: defaultValueBytes}
 }

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/workload"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // operationName is the pattern of a command's name in the CRD.
@@ -93,7 +93,7 @@ func (p *problems) benchmark(path *field.Path, tests []v1alpha1.BenchmarkTest) {
 			p.list = append(p.list, field.Duplicate(path.Index(i), test))
 		}
 		seen[test] = true
-		oneOf(p, path.Index(i), string(test), workload.BenchmarkTests()...)
+		oneOf(p, path.Index(i), string(test), plan.BenchmarkTests()...)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // workloads are one of each, by their names; those called smallest say only what they must.
@@ -33,25 +33,25 @@ func ofWorkload(workload string) string {
 }
 
 func TestPlanOfWorkloads(t *testing.T) {
-	all := map[string]load.Workload{}
+	all := map[string]plan.Workload{}
 	for name, workload := range workloads {
-		plan, err := Plan(loadTest(t, ofWorkload(workload)), addresses)
+		made, err := Plan(loadTest(t, ofWorkload(workload)), addresses)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		text, err := json.Marshal(plan)
+		text, err := json.Marshal(made)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var back load.Plan
+		var back plan.Plan
 		if err := json.Unmarshal(text, &back); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(plan, &back); diff != "" {
+		if diff := cmp.Diff(made, &back); diff != "" {
 			t.Errorf("%s: the pod reads another plan:\n%s", name, diff)
 		}
-		all[name] = plan.Workload
+		all[name] = made.Workload
 	}
 	golden(t, "workloads.yaml", all)
 }
@@ -141,11 +141,11 @@ func TestDatabaseSecretIsMounted(t *testing.T) {
 			}
 		}
 	}
-	plan, err := Plan(test, addresses)
+	made, err := Plan(test, addresses)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := plan.Workload.CacheAside.Database.DSNFile; file == "" || got != path.Join(dir, file) {
+	if got := made.Workload.CacheAside.Database.DSNFile; file == "" || got != path.Join(dir, file) {
 		t.Errorf("the plan says %s, mounted is %s in %s", got, file, dir)
 	}
 	plain := LoadJob(loadTest(t, smallest), "x").Spec.Template.Spec
@@ -159,11 +159,11 @@ func TestOperationsOfWorkloads(t *testing.T) {
 		"benchmark": {"set", "get", "lrange_100"}, "ranking": {"set", "find"}, "ranking_smallest": {"set", "get", "find", "findByOrder"},
 		"ratelimiter": {"check"}, "cacheaside": {"read"}, "http": {"post"}, "http_smallest": {"get"},
 	} {
-		plan, err := Plan(loadTest(t, ofWorkload(workloads[name])), addresses)
+		made, err := Plan(loadTest(t, ofWorkload(workloads[name])), addresses)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := plan.Operations(); !slices.Equal(got, want) {
+		if got := made.Operations(); !slices.Equal(got, want) {
 			t.Errorf("%s: operations %v, want %v", name, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -19,7 +19,7 @@ import (
 func verifying(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, 2, 20, func(pod int, r *agenttest.Runner, c *agent.Config) {
-		c.Plan = &load.Plan{Verify: &load.Verify{Share: 0.01}}
+		c.Plan = &plan.Plan{Verify: &plan.Verify{Share: 0.01}}
 		r.Verifying = time.Duration(pod) * time.Second
 		r.Ledger = &ledger.Result{Acked: 10, Lost: uint64(pod), FirstLost: int64(7 * pod), LastLost: int64(9 * pod)}
 	})

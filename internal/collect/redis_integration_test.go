@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -19,20 +20,20 @@ import (
 func TestRealLoadIsCollected(t *testing.T) {
 	noLeak(t)
 	const pods, rate, grid = 2, 1000, 50 * time.Millisecond
-	plan := &load.Plan{
+	plan := &plan.Plan{
 		Run: "run", Pods: pods, Interval: grid,
-		Target: load.Target{Addresses: []string{redistest.NewServer(t, redistest.Options{}).Address()}},
-		Client: load.Client{Connections: 5, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
-		Shape:  load.Shape{Rate: rate, Duration: time.Second},
-		Workload: load.Workload{
-			Commands: []load.Command{
+		Target: plan.Target{Addresses: []string{redistest.NewServer(t, redistest.Options{}).Address()}},
+		Client: plan.Client{Connections: 5, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
+		Shape:  plan.Shape{Rate: rate, Duration: time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
 				{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}},
 			},
-			Keyspace: load.Keyspace{Prefix: "t:", Keys: 100, Distribution: load.Uniform, Prefill: true},
-			Values:   load.Values{MinBytes: 32, MaxBytes: 32},
+			Keyspace: plan.Keyspace{Prefix: "t:", Keys: 100, Distribution: plan.Uniform, Prefill: true},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
-		Probe: load.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}"}},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}"}},
 		Info:  100 * time.Millisecond,
 	}
 	w := newWorld(t, 0, 0, nil)

@@ -13,7 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
@@ -134,7 +134,7 @@ func TestStartNamesThePodsThatDidNot(t *testing.T) {
 			case 1:
 				r.Preparing = time.Hour
 			case 2:
-				r.PrepareErr = &load.Error{Reason: load.PermissionDenied, Message: "redis:6379 refuses SET"}
+				r.PrepareErr = &plan.Error{Reason: plan.PermissionDenied, Message: "redis:6379 refuses SET"}
 			}
 		})
 		s := w.open()

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/memnet"
@@ -99,7 +99,7 @@ func newWorld(t *testing.T, pods int, intervals int64, change func(pod int, runn
 // serve begins the process of a pod, again if need be.
 func (w *world) serve(i int, config agent.Config) {
 	w.t.Helper()
-	plan := &load.Plan{Run: "run", Pods: w.config.Pods, Interval: step}
+	plan := &plan.Plan{Run: "run", Pods: w.config.Pods, Interval: step}
 	if config.Plan != nil {
 		plan.Verify = config.Plan.Verify
 	}

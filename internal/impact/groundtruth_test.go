@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -35,14 +36,14 @@ const (
 type truthCase struct {
 	name   string
 	way    way
-	shape  load.Shape
+	shape  plan.Shape
 	length time.Duration
 	expire bool // requests time out within the outage
 }
 
 var (
-	openLoop   = load.Shape{Rate: 2000}
-	closedLoop = load.Shape{Users: 4} // few enough that two processors are not saturated
+	openLoop   = plan.Shape{Rate: 2000}
+	closedLoop = plan.Shape{Users: 4} // few enough that two processors are not saturated
 
 	truthCases = []truthCase{
 		{"held, open loop, 50 ms", held, openLoop, 50 * time.Millisecond, false},
@@ -63,24 +64,24 @@ var (
 )
 
 // plan is the load of a case.
-func (c truthCase) plan(address string) *load.Plan {
+func (c truthCase) plan(address string) *plan.Plan {
 	shape := c.shape
 	shape.Duration = truthBefore + c.length + truthAfter
 	timeout := c.length + 2*time.Second
 	if c.expire {
 		timeout = 800 * time.Millisecond // no multiple of it is the length: dials are under way when the server is back
 	}
-	plan := &load.Plan{
+	plan := &plan.Plan{
 		Run: "truth", Pods: 1, Interval: 100 * time.Millisecond,
-		Target: load.Target{Addresses: []string{address}},
-		Client: load.Client{Connections: 20, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: timeout, Protocol: 3},
+		Target: plan.Target{Addresses: []string{address}},
+		Client: plan.Client{Connections: 20, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: timeout, Protocol: 3},
 		Shape:  shape,
-		Workload: load.Workload{
-			Commands: []load.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
-			Keyspace: load.Keyspace{Prefix: "truth:", Keys: 1000, Distribution: load.Uniform},
-			Values:   load.Values{MinBytes: 32, MaxBytes: 32},
+		Workload: plan.Workload{
+			Commands: []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}},
+			Keyspace: plan.Keyspace{Prefix: "truth:", Keys: 1000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
-		Probe: load.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 	}
 	if c.way == refused {
 		// Refused connections try again every 25 to 50 ms, each for itself: 100 of them are back within 5 ms but for once in a thousand.
@@ -91,7 +92,7 @@ func (c truthCase) plan(address string) *load.Plan {
 
 // run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
 // called, broken and mended are the instants before cut, after it and before mend.
-func (c truthCase) run(t *testing.T, runner *load.Runner, plan *load.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
+func (c truthCase) run(t *testing.T, runner *load.Runner, plan *plan.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

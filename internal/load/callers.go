@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/workload"
 )
@@ -27,7 +28,7 @@ type callers struct {
 func (r *run) chooseWorkload() error {
 	spec := &r.plan.Workload
 	wrong := func(err error) error {
-		return &Error{Reason: PlanInvalid, Message: "workload." + err.Error(), Err: err}
+		return &plan.Error{Reason: plan.PlanInvalid, Message: "workload." + err.Error(), Err: err}
 	}
 	if spec.IsRemote() {
 		r.callers = &callers{run: r, timeout: r.plan.Client.RequestTimeout}
@@ -42,7 +43,7 @@ func (r *run) chooseWorkload() error {
 			return wrong(err)
 		}
 		r.workload, r.redis = w, w
-		if r.plan.Client.Driver == GoRedisDriver {
+		if r.plan.Client.Driver == plan.GoRedisDriver {
 			r.callers = &callers{run: r}
 		}
 	}
@@ -51,30 +52,30 @@ func (r *run) chooseWorkload() error {
 }
 
 // open makes ready what performs the operations. kind is the deployment's.
-func (c *callers) open(ctx context.Context, kind Topology) error {
+func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	if c.run.redis != nil {
 		client, err := c.run.goRedisClient(kind)
 		if err != nil {
-			return &Error{Reason: AuthenticationFailed, Message: err.Error(), Err: err}
+			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
 		c.close = client.Close
 		c.make = func(number, of int64) workload.Caller {
-			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == TopologyCluster)}
+			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == plan.TopologyCluster)}
 		}
 		return nil
 	}
 	options := workload.RemoteOptions{Connections: int(c.most), Timeout: dialBudget(c.run.plan.Client)}
 	var cache redis.UniversalClient
-	if a := c.run.plan.Workload.CacheAside; a != nil && a.Mode == workload.ThroughCache {
+	if a := c.run.plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
 		if cache, err = c.run.goRedisClient(kind); err != nil {
-			return &Error{Reason: AuthenticationFailed, Message: err.Error(), Err: err}
+			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
 		}
 		options.Cache = cache
 	}
 	remote, err := workload.NewRemote(&c.run.plan.Workload, options)
 	if err != nil {
-		return &Error{Reason: BackendUnreachable, Message: err.Error(), Err: err}
+		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
 	}
 	c.close = func() error {
 		if cache != nil {
@@ -87,7 +88,7 @@ func (c *callers) open(ctx context.Context, kind Topology) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &Error{Reason: BackendUnreachable, Message: err.Error(), Err: err}
+		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
 	}
 	return nil
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -33,8 +34,8 @@ func TestMaximumAge(t *testing.T) {
 func TestMultiplexed(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
-		p.Client.Mode, p.Client.Connections = Multiplexed, 1
-		p.Shape = Shape{Users: 50, ThinkTime: 10 * time.Millisecond, Duration: time.Second}
+		p.Client.Mode, p.Client.Connections = plan.Multiplexed, 1
+		p.Shape = plan.Shape{Users: 50, ThinkTime: 10 * time.Millisecond, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
 		if got := o.perInterval(0, 10, succeeded); !slices.Equal(got, repeated(500, 10)) || w.network.Conns(virtualAddress) > 1 {
 			t.Errorf("%d turns in each 0.1 s, want 500", got)
@@ -44,7 +45,7 @@ func TestMultiplexed(t *testing.T) {
 
 // TestAddedLatency: every round trip takes as much longer, in either mode.
 func TestAddedLatency(t *testing.T) {
-	for _, mode := range []Mode{Dedicated, Multiplexed} {
+	for _, mode := range []plan.Mode{plan.Dedicated, plan.Multiplexed} {
 		t.Run(string(mode), func(t *testing.T) {
 			virtually(t, 0, func(t *testing.T, w *world) {
 				p := bare()
@@ -65,7 +66,7 @@ func TestRetries(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
 		p.Client.Retries = 100
-		p.Shape = Shape{Rate: 500, Duration: 2 * time.Second}
+		p.Shape = plan.Shape{Rate: 500, Duration: 2 * time.Second}
 		o := w.during(t, p, 500*time.Millisecond, func() {
 			w.server.Kill()
 			time.Sleep(200 * time.Millisecond)
@@ -83,11 +84,11 @@ func TestRetries(t *testing.T) {
 
 // TestRequestsEndTheRun: exactly as many as the plan says, in either loop, and the server performed each once.
 func TestRequestsEndTheRun(t *testing.T) {
-	for name, change := range map[string]func(*Plan){
-		"closed":    func(p *Plan) { p.Shape = Shape{Users: 10, Requests: 10_007} },
-		"pipelined": func(p *Plan) { p.Shape = Shape{Users: 10, Requests: 10_007}; p.Client.Pipeline = 16 },
-		"open":      func(p *Plan) { p.Shape = Shape{Rate: 20_000, Requests: 10_007} },
-		"bounded":   func(p *Plan) { p.Shape = Shape{Users: 10, Requests: 10_007, Duration: time.Minute} },
+	for name, change := range map[string]func(*plan.Plan){
+		"closed":    func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007} },
+		"pipelined": func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007}; p.Client.Pipeline = 16 },
+		"open":      func(p *plan.Plan) { p.Shape = plan.Shape{Rate: 20_000, Requests: 10_007} },
+		"bounded":   func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007, Duration: time.Minute} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
@@ -111,7 +112,7 @@ func TestManyConnections(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
 		p.Client.Connections = 2000
-		p.Shape = Shape{Users: 2000, ThinkTime: 500 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
+		p.Shape = plan.Shape{Users: 2000, ThinkTime: 500 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
 		if got := o.perInterval(10, 20, succeeded); !slices.Equal(got, repeated(400, 10)) {
 			t.Errorf("%d turns in each 0.1 s, want 400", got)
@@ -128,8 +129,8 @@ func TestLedgerInVirtualTime(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, 0, func(t *testing.T, w *world) {
 				p := bare()
-				p.Shape = Shape{Rate: 1000, Duration: 2 * time.Second}
-				p.Verify = &Verify{Share: 0.5}
+				p.Shape = plan.Shape{Rate: 1000, Duration: 2 * time.Second}
+				p.Verify = &plan.Verify{Share: 0.5}
 				o, r := duringRun(t, p, time.Second, func() {
 					if lost > 0 {
 						w.server.Restart()

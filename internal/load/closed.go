@@ -3,6 +3,8 @@ package load
 import (
 	"math"
 	"sync/atomic"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // budget is how many requests are left to this pod.
@@ -24,8 +26,8 @@ func (b *budget) claim(n int) int {
 
 // users are virtual users. A user's turn is one batch; after its last reply it thinks, then it is due again.
 type users struct {
-	level schedule // how many are active, over all pods
-	flat  int64    // from here on the level does not change
+	level plan.Schedule // how many are active, over all pods
+	flat  int64         // from here on the level does not change
 	think int64
 	idle  turnHeap // by when they are due
 }
@@ -50,9 +52,9 @@ type turn struct {
 // evenly everywhere.
 func newUsers(r *run, number, parts int64) *users {
 	p := r.plan
-	u := &users{level: newSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
-	u.flat = u.level.flatFrom()
-	mine := share(int64(math.Ceil(u.level.peak())), int64(p.Pods), int64(r.pod))
+	u := &users{level: plan.NewSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
+	u.flat = u.level.FlatFrom()
+	mine := share(int64(math.Ceil(u.level.Peak())), int64(p.Pods), int64(r.pod))
 	for i := number; i < mine; i += parts {
 		u.rest(&turn{user: i*int64(p.Pods) + int64(r.pod)}, 0)
 	}
@@ -61,7 +63,7 @@ func newUsers(r *run, number, parts int64) *users {
 
 // rest lets the user be due at the instant at or when it is active next, whichever is later.
 func (u *users) rest(t *turn, at int64) {
-	if t.due = u.level.whenAbove(float64(t.user), at); t.due != math.MaxInt64 {
+	if t.due = u.level.WhenAbove(float64(t.user), at); t.due != math.MaxInt64 {
 		u.idle.push(t)
 	}
 }
@@ -69,9 +71,9 @@ func (u *users) rest(t *turn, at int64) {
 // active says whether the user has a place in the load at the instant at.
 func (u *users) active(t *turn, at int64) bool {
 	if at >= u.flat {
-		return u.level[len(u.level)-1].high > float64(t.user)
+		return u.level.Final() > float64(t.user)
 	}
-	return u.level.whenAbove(float64(t.user), at) <= at
+	return u.level.WhenAbove(float64(t.user), at) <= at
 }
 
 func newClosedLoop(l *loop, number, loops int64) *closedLoop {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -34,7 +35,7 @@ func BenchmarkCost(b *testing.B) {
 			for b.Loop() {
 				p := testPlan(server.address())
 				p.Client.Connections, p.Client.Pipeline = 50, pipeline
-				p.Shape = Shape{Users: 50, Requests: requests}
+				p.Shape = plan.Shape{Users: 50, Requests: requests}
 				p.Workload.Commands = p.Workload.Commands[:1]
 				p.Workload.Keyspace.Keys = 100_000
 				r, err := New(p, 0)
@@ -83,7 +84,7 @@ func TestMemoryOfManyConnections(t *testing.T) {
 	server := startRedis(t, "--maxclients", "7000")
 	p := realPlan(server.address())
 	p.Client.Connections = 6000
-	p.Shape = Shape{Users: 6000, ThinkTime: 500 * time.Millisecond, Requests: 6000}
+	p.Shape = plan.Shape{Users: 6000, ThinkTime: 500 * time.Millisecond, Requests: 6000}
 	o := runPlan(t, p)
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
@@ -22,7 +23,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 		return nil
 	}
 	what := fmt.Sprintf("the primaries of the %s", kind)
-	target := n.plan.Target.Deployment(n.plan.Client.DialTimeout, n.dialer.password)
+	target := deploymentOf(&n.plan.Target, n.plan.Client.DialTimeout, n.dialer.password)
 	budget := dialBudget(n.plan.Client)
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -30,9 +31,9 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &Error{Reason: TargetUnreachable, Err: err, Message: fmt.Sprintf("looking for %s within %s: %v", what, budget, err)}
+		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("looking for %s within %s: %v", what, budget, err)}
 	}
-	if n.plan.Target.Topology == TopologyAuto {
+	if n.plan.Target.Topology == plan.TopologyAuto {
 		progress("asking what kind of deployment it is")
 		what = "what kind of deployment it is"
 		var err error
@@ -53,7 +54,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	m := tracker.Map()
 	r.layout.Store(m)
 	if problem := n.fits(m); problem != "" {
-		return &Error{Reason: PlanInvalid, Message: problem}
+		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
 	}
 	if len(m.Shards) > 1 {
 		n.shards = newShardLog()
@@ -65,7 +66,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	for i, l := range n.loops {
 		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, kind == topology.KindCluster)
 		l.follower, _ = l.source.(workload.Follower)
-		l.readsElsewhere = n.plan.Client.ReadFrom == ReadReplica || n.plan.Client.ReadFrom == ReadAny
+		l.readsElsewhere = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
 		l.layout = m
 		for shard := range m.Shards {
 			l.reach(shard)
@@ -92,7 +93,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		}
 		p, err := newProber(r.run, shard, tag)
 		if err != nil {
-			return &Error{Reason: PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+			return &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
 		}
 		r.probes = append(r.probes, p)
 	}
@@ -104,21 +105,21 @@ func (r *run) fits(m *topology.Map) string {
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
 		return "target.database: a cluster has database 0 only"
 	}
-	if r.plan.Client.ReadFrom == ReadReplica && len(m.Replicas()) == 0 {
+	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
 		return "client.readFrom: is Replica, and the deployment has no replica now"
 	}
-	if r.plan.Client.Driver == GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != ReadPrimary && m.Kind != topology.KindCluster {
+	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
 		return "client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
 	}
 	return ""
 }
 
 // kind is the deployment's, as it was found.
-func (r *run) kind() Topology {
+func (r *run) kind() plan.Topology {
 	if r.routes.tracker == nil {
-		return TopologyStandalone
+		return plan.TopologyStandalone
 	}
-	return Topology(r.routes.current().Kind)
+	return plan.Topology(r.routes.current().Kind)
 }
 
 // shardTag is a hash tag "{n}" that leads a key to the shard; false where the shard serves no slot.
@@ -154,9 +155,9 @@ func (r *run) someServer() string {
 
 var errNoAddress = errors.New("the deployment names no server")
 
-// Deployment is the target as package topology follows it. timeout bounds a dial, and an answer. password, unless nil, comes before the
+// deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. password, unless nil, comes before the
 // target's file; the sentinels have a file of their own in any case.
-func (t *Target) Deployment(timeout time.Duration, password *string) topology.Target {
+func deploymentOf(t *plan.Target, timeout time.Duration, password *string) topology.Target {
 	d := topology.Target{Addresses: t.Addresses, Login: access(t.Username, t.PasswordFile, t.TLS), Timeout: timeout, After: time.After}
 	if password != nil {
 		d.Login.Password = func() (string, error) { return *password, nil }
@@ -167,7 +168,7 @@ func (t *Target) Deployment(timeout time.Duration, password *string) topology.Ta
 	return d
 }
 
-func access(username, passwordFile string, settings *TLS) topology.Access {
+func access(username, passwordFile string, settings *plan.TLS) topology.Access {
 	a := topology.Access{Username: username}
 	if passwordFile != "" {
 		a.Password = func() (string, error) { return readPassword(passwordFile) }

@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -60,7 +61,7 @@ func isBroken(err error) bool {
 
 // dialer makes connections that are ready for requests.
 type dialer struct {
-	target   Target
+	target   plan.Target
 	timeout  time.Duration // of one attempt: name, TCP, TLS and HELLO together, per address
 	protocol int
 	password *string // overrides target.PasswordFile

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -30,11 +31,11 @@ func TestHello(t *testing.T) {
 	}{
 		{"nothing to say", dialer{protocol: 2}, nil},
 		{"RESP3", dialer{protocol: 3}, [][]string{{"HELLO", "3"}}},
-		{"a password alone", dialer{protocol: 2, target: Target{PasswordFile: file}}, [][]string{{"AUTH", "first"}}},
-		{"all", dialer{protocol: 3, target: Target{PasswordFile: file, Username: "app", Database: 4}},
+		{"a password alone", dialer{protocol: 2, target: plan.Target{PasswordFile: file}}, [][]string{{"AUTH", "first"}}},
+		{"all", dialer{protocol: 3, target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
 			[][]string{{"AUTH", "app", "first"}, {"HELLO", "3"}, {"SELECT", "4"}}},
-		{"a given password goes first", dialer{protocol: 2, target: Target{PasswordFile: file}, password: &given}, [][]string{{"AUTH", "given"}}},
-		{"a given empty one, too", dialer{protocol: 2, target: Target{PasswordFile: file}, password: &empty}, nil},
+		{"a given password goes first", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &given}, [][]string{{"AUTH", "given"}}},
+		{"a given empty one, too", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &empty}, nil},
 	}
 	for _, tt := range tests {
 		got, err := tt.d.hello()
@@ -45,7 +46,7 @@ func TestHello(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
-	rotated := dialer{protocol: 2, target: Target{PasswordFile: file}}
+	rotated := dialer{protocol: 2, target: plan.Target{PasswordFile: file}}
 	if got, err := rotated.hello(); err != nil || got[0][1] != "first" {
 		t.Errorf("%v, %v", got, err)
 	}
@@ -56,20 +57,20 @@ func TestHello(t *testing.T) {
 }
 
 func TestReasonOfReply(t *testing.T) {
-	tests := map[string]Reason{
-		"WRONGPASS invalid username-password pair or user is disabled.":                    AuthenticationFailed,
-		"NOAUTH Authentication required.":                                                  AuthenticationFailed,
-		"ERR AUTH <password> called without any password configured for the default user.": AuthenticationFailed,
-		"ERR Client sent AUTH, but no password is set":                                     AuthenticationFailed,
-		"ERR invalid password":                                                             AuthenticationFailed,
-		"NOPERM this user has no permissions to run the 'set' command":                     PermissionDenied,
-		"NOPERM this user has no permissions to access one of the keys used as arguments":  PermissionDenied,
-		"ERR unknown command 'FLY', with args beginning with: ":                            CommandInvalid,
-		"ERR unknown command `HELLO`, with args beginning with: `3`, ":                     CommandInvalid,
-		"ERR Unknown subcommand or wrong number of arguments for 'FLY'. Try CLIENT HELP.":  CommandInvalid,
-		"ERR wrong number of arguments for 'get' command":                                  CommandInvalid,
-		"ERR syntax error":                                                  CommandInvalid,
-		"NOPROTO unsupported protocol version":                              CommandInvalid,
+	tests := map[string]plan.Reason{
+		"WRONGPASS invalid username-password pair or user is disabled.":                    plan.AuthenticationFailed,
+		"NOAUTH Authentication required.":                                                  plan.AuthenticationFailed,
+		"ERR AUTH <password> called without any password configured for the default user.": plan.AuthenticationFailed,
+		"ERR Client sent AUTH, but no password is set":                                     plan.AuthenticationFailed,
+		"ERR invalid password":                                                             plan.AuthenticationFailed,
+		"NOPERM this user has no permissions to run the 'set' command":                     plan.PermissionDenied,
+		"NOPERM this user has no permissions to access one of the keys used as arguments":  plan.PermissionDenied,
+		"ERR unknown command 'FLY', with args beginning with: ":                            plan.CommandInvalid,
+		"ERR unknown command `HELLO`, with args beginning with: `3`, ":                     plan.CommandInvalid,
+		"ERR Unknown subcommand or wrong number of arguments for 'FLY'. Try CLIENT HELP.":  plan.CommandInvalid,
+		"ERR wrong number of arguments for 'get' command":                                  plan.CommandInvalid,
+		"ERR syntax error":                                                  plan.CommandInvalid,
+		"NOPROTO unsupported protocol version":                              plan.CommandInvalid,
 		"ERR value is not an integer or out of range":                       "",
 		"WRONGTYPE Operation against a key holding the wrong kind of value": "",
 		"LOADING Redis is loading the dataset in memory":                    "",
@@ -90,21 +91,21 @@ func TestDialErrors(t *testing.T) {
 		name   string
 		err    *dialError
 		class  sample.Class
-		reason Reason
+		reason plan.Reason
 		final  bool
 	}{
-		{"refused", &dialError{stage: stageTCP, err: syscall.ECONNREFUSED}, sample.ClassRefused, TargetUnreachable, false},
-		{"timed out", &dialError{stage: stageTCP, err: os.ErrDeadlineExceeded}, sample.ClassRefused, TargetUnreachable, false},
-		{"broken in the handshake", &dialError{stage: stageHello, err: io.EOF}, sample.ClassRefused, NotRedis, false},
-		{"silent", &dialError{stage: stageHello, err: os.ErrDeadlineExceeded}, sample.ClassRefused, NotRedis, false},
-		{"no RESP", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, sample.ClassProtocol, NotRedis, true},
-		{"a TLS alert", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, sample.ClassProtocol, TLSFailed, true},
-		{"broken after TLS", &dialError{stage: stageHello, secured: true, err: io.EOF}, sample.ClassRefused, TLSFailed, false},
-		{"a bad certificate", &dialError{stage: stageTLS, err: errors.New("x509: expired")}, sample.ClassRefused, TLSFailed, true},
-		{"loading", &dialError{stage: stageAnswer, err: errors.New("LOADING Redis is loading")}, sample.ClassLoading, TargetUnreachable, false},
-		{"wrong password", &dialError{stage: stageAnswer, err: errors.New("WRONGPASS no")}, sample.ClassAuth, AuthenticationFailed, true},
-		{"too many clients", &dialError{stage: stageAnswer, err: errors.New("ERR max number of clients reached")}, sample.ClassOther, TargetUnreachable, false},
-		{"no password file", &dialError{stage: stageSetup, err: os.ErrNotExist}, sample.ClassRefused, AuthenticationFailed, true},
+		{"refused", &dialError{stage: stageTCP, err: syscall.ECONNREFUSED}, sample.ClassRefused, plan.TargetUnreachable, false},
+		{"timed out", &dialError{stage: stageTCP, err: os.ErrDeadlineExceeded}, sample.ClassRefused, plan.TargetUnreachable, false},
+		{"broken in the handshake", &dialError{stage: stageHello, err: io.EOF}, sample.ClassRefused, plan.NotRedis, false},
+		{"silent", &dialError{stage: stageHello, err: os.ErrDeadlineExceeded}, sample.ClassRefused, plan.NotRedis, false},
+		{"no RESP", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, sample.ClassProtocol, plan.NotRedis, true},
+		{"a TLS alert", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, sample.ClassProtocol, plan.TLSFailed, true},
+		{"broken after TLS", &dialError{stage: stageHello, secured: true, err: io.EOF}, sample.ClassRefused, plan.TLSFailed, false},
+		{"a bad certificate", &dialError{stage: stageTLS, err: errors.New("x509: expired")}, sample.ClassRefused, plan.TLSFailed, true},
+		{"loading", &dialError{stage: stageAnswer, err: errors.New("LOADING Redis is loading")}, sample.ClassLoading, plan.TargetUnreachable, false},
+		{"wrong password", &dialError{stage: stageAnswer, err: errors.New("WRONGPASS no")}, sample.ClassAuth, plan.AuthenticationFailed, true},
+		{"too many clients", &dialError{stage: stageAnswer, err: errors.New("ERR max number of clients reached")}, sample.ClassOther, plan.TargetUnreachable, false},
+		{"no password file", &dialError{stage: stageSetup, err: os.ErrNotExist}, sample.ClassRefused, plan.AuthenticationFailed, true},
 	}
 	for _, tt := range tests {
 		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || final(tt.err) != tt.final {

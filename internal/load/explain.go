@@ -12,61 +12,62 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 )
 
 // final says that trying again would not help: not so for a connection that broke or hung, as a server does that is about to start.
 func final(err error) bool {
-	return reasonOf(err) != TargetUnreachable && !isBroken(err) && !isTimeout(err)
+	return reasonOf(err) != plan.TargetUnreachable && !isBroken(err) && !isTimeout(err)
 }
 
 // reasonOf is what a failure to connect comes down to. TargetUnreachable also stands for what may pass: loading, too many clients.
-func reasonOf(err error) Reason {
+func reasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*dialError](err)
 	if !ok {
-		return TargetUnreachable
+		return plan.TargetUnreachable
 	}
 	switch d.stage {
 	case stageSetup:
-		return AuthenticationFailed
+		return plan.AuthenticationFailed
 	case stageTLS:
-		return TLSFailed
+		return plan.TLSFailed
 	case stageHello:
 		if errors.Is(d.err, resp.ErrProtocol) {
 			if speaksTLS(d.err) {
-				return TLSFailed
+				return plan.TLSFailed
 			}
-			return NotRedis
+			return plan.NotRedis
 		}
 		if d.secured && (isBroken(d.err) || isAlert(d.err)) {
-			return TLSFailed // TLS 1.3 servers refuse a client's certificate after the handshake
+			return plan.TLSFailed // TLS 1.3 servers refuse a client's certificate after the handshake
 		}
 		if isBroken(d.err) || isTimeout(d.err) {
-			return NotRedis
+			return plan.NotRedis
 		}
 	case stageAnswer:
 		if reason := reasonOfReply(d.err.Error()); reason != "" {
 			return reason
 		}
 	}
-	return TargetUnreachable
+	return plan.TargetUnreachable
 }
 
 // reasonOfReply is what an error reply says about the target, or about the command that was tried; "" where it says neither.
-func reasonOfReply(message string) Reason {
+func reasonOfReply(message string) plan.Reason {
 	word, rest, _ := strings.Cut(message, " ")
 	lower := strings.ToLower(rest)
 	switch {
 	case word == "WRONGPASS", word == "NOAUTH", strings.Contains(lower, "without any password configured"), strings.Contains(lower, "no password is set"),
 		strings.Contains(lower, "invalid password"):
-		return AuthenticationFailed
+		return plan.AuthenticationFailed
 	case word == "NOPERM":
-		return PermissionDenied
+		return plan.PermissionDenied
 	case word != "ERR" && word != "NOPROTO":
 		return ""
 	case strings.HasPrefix(lower, "unknown command"), strings.HasPrefix(lower, "unknown subcommand"), strings.HasPrefix(lower, "wrong number of arguments"),
 		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"), strings.HasPrefix(lower, "db index"):
-		return CommandInvalid
+		return plan.CommandInvalid
 	}
 	return ""
 }
@@ -78,16 +79,16 @@ func mustWait(message string) bool {
 }
 
 // explain turns the last failure to connect into the error for people.
-func explain(err error, budget time.Duration) *Error {
-	e := &Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
+func explain(err error, budget time.Duration) *plan.Error {
+	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
 	d, ok := errors.AsType[*dialError](err)
 	if !ok {
 		return e
 	}
 	switch e.Reason {
-	case TargetUnreachable:
+	case plan.TargetUnreachable:
 		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.address, budget, plainly(d.err))
-	case AuthenticationFailed:
+	case plan.AuthenticationFailed:
 		if d.stage == stageSetup {
 			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.address, plainly(d.err))
 			break
@@ -98,14 +99,14 @@ func explain(err error, budget time.Duration) *Error {
 		} else if strings.HasPrefix(d.err.Error(), "NOAUTH") {
 			e.Message = fmt.Sprintf("%s asks for a password: %s", d.address, d.err)
 		}
-	case PermissionDenied, CommandInvalid:
+	case plan.PermissionDenied, plan.CommandInvalid:
 		e.Message = fmt.Sprintf("%s refuses %s: %s", d.address, d.command, d.err)
-	case TLSFailed:
+	case plan.TLSFailed:
 		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.address, tlsPlainly(d.err))
 		if d.stage == stageHello && d.secured {
 			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.address, d.err)
 		}
-	case NotRedis:
+	case plan.NotRedis:
 		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.address, plainly(d.err))
 		if isBroken(d.err) {
 			e.Message = d.address + " closes the connection without an answer"

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -37,7 +38,7 @@ func wantGap(t *testing.T, whose string, gaps []sample.Gap, from, to time.Durati
 func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
-		p.Shape = Shape{Rate: 2000, Duration: 2 * time.Second}
+		p.Shape = plan.Shape{Rate: 2000, Duration: 2 * time.Second}
 		p.Info = 0
 		o := w.during(t, p, time.Second, func() {
 			w.server.Stop()
@@ -70,12 +71,12 @@ func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 func TestKilledServerComesBack(t *testing.T) {
 	const killed, back = time.Second, 1500 * time.Millisecond
 	for name, tt := range map[string]struct {
-		shape Shape
+		shape plan.Shape
 		lost  uint64        // in flight at the kill
 		last  time.Duration // success before the kill
 	}{
-		"closed": {Shape{Users: 10, Duration: 3 * time.Second}, 10, 999_900 * time.Microsecond},
-		"open":   {Shape{Rate: 1000, Duration: 3 * time.Second}, 0, 999_800 * time.Microsecond},
+		"closed": {plan.Shape{Users: 10, Duration: 3 * time.Second}, 10, 999_900 * time.Microsecond},
+		"open":   {plan.Shape{Rate: 1000, Duration: 3 * time.Second}, 0, 999_800 * time.Microsecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			virtually(t, 300*time.Microsecond, func(t *testing.T, w *world) {
@@ -151,10 +152,10 @@ func TestRequestTimeout(t *testing.T) {
 // TestDropsFallInTheirInterval: with the server's address gone, arrivals are dropped one by one as they become too late, not in a lump.
 func TestDropsFallInTheirInterval(t *testing.T) {
 	dropped := func(c *sample.Counts) uint64 { return c.Dropped }
-	plan := func() *Plan {
+	plan := func() *plan.Plan {
 		p := bare()
 		p.Client.RequestTimeout = 200 * time.Millisecond
-		p.Shape = Shape{Rate: 2000, Duration: 1500 * time.Millisecond}
+		p.Shape = plan.Shape{Rate: 2000, Duration: 1500 * time.Millisecond}
 		return p
 	}
 	t.Run("swallowed", func(t *testing.T) {
@@ -199,7 +200,7 @@ func TestHangingDialsAreHedged(t *testing.T) {
 		const hole = "10.0.0.9:6379"
 		w.network.Set(hole, memnet.Swallow)
 		began := time.Now()
-		d := &dialer{target: Target{Addresses: []string{"any:6379"}}, timeout: 5 * time.Second, protocol: 3, hedges: make(chan struct{}, 10)}
+		d := &dialer{target: plan.Target{Addresses: []string{"any:6379"}}, timeout: 5 * time.Second, protocol: 3, hedges: make(chan struct{}, 10)}
 		d.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name gets a new meaning, as a Service gets a new endpoint
 			address := hole
 			if time.Since(began) >= 250*time.Millisecond {
@@ -232,7 +233,7 @@ func TestDeadAddressPutsNoFloorUnderTheOutage(t *testing.T) {
 		place.Store(virtualAddress)
 		p := testPlan("any:6379")
 		p.Client.DialTimeout = 5 * time.Second
-		p.Shape = Shape{Rate: 1000, Duration: 2500 * time.Millisecond}
+		p.Shape = plan.Shape{Rate: 1000, Duration: 2500 * time.Millisecond}
 		p.Info = 0
 		o, _ := duringRun(t, p, time.Second, func() {
 			place.Store(hole)
@@ -259,7 +260,7 @@ func TestLoadingAndReadOnly(t *testing.T) {
 			virtually(t, 0, func(t *testing.T, w *world) {
 				p := testPlan(virtualAddress)
 				p.Workload.Commands = p.Workload.Commands[:1]
-				p.Shape, p.Info = Shape{Rate: 1000, Duration: 2 * time.Second}, 0
+				p.Shape, p.Info = plan.Shape{Rate: 1000, Duration: 2 * time.Second}, 0
 				o := w.during(t, p, 500*time.Millisecond, func() {
 					set(w.server, true)
 					time.Sleep(time.Second)
@@ -361,7 +362,7 @@ func (f *fixedMap) Close()                       {}
 func TestProbeInFlightAtTheEnd(t *testing.T) {
 	virtually(t, 3*time.Millisecond, func(t *testing.T, w *world) { // a queue of ten at the server, so that the probe waits for 30 ms
 		p := testPlan(virtualAddress)
-		p.Shape, p.Info = Shape{Users: 10, Requests: 100}, 0
+		p.Shape, p.Info = plan.Shape{Users: 10, Requests: 100}, 0
 		o := runPlan(t, p, w.dialled())
 		if o.sum.OK != 100 || o.probe.OK != o.probe.Sent || o.probe.Sent == 0 || o.probe.Fail+o.probe.Unknown+o.probe.Dropped > 0 {
 			t.Errorf("%s", describe(o))

@@ -14,6 +14,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/workload"
@@ -21,11 +22,11 @@ import (
 
 // goRedisClient makes go-redis's client for the deployment, with its own pool, retries and view of the topology. What the plan does not set stays at
 // go-redis's defaults, as it does in most services.
-func (r *run) goRedisClient(kind Topology) (redis.UniversalClient, error) {
+func (r *run) goRedisClient(kind plan.Topology) (redis.UniversalClient, error) {
 	c, t := &r.plan.Client, &r.plan.Target
 	own := c.GoRedis
 	if own == nil {
-		own = &GoRedis{}
+		own = &plan.GoRedis{}
 	}
 	o := &redis.UniversalOptions{
 		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
@@ -53,18 +54,18 @@ func (r *run) goRedisClient(kind Topology) (redis.UniversalClient, error) {
 		o.TLSConfig = config
 	}
 	switch kind {
-	case TopologyCluster:
+	case plan.TopologyCluster:
 		cluster := o.Cluster()
 		if own.StateReloadInterval > 0 {
 			cluster.ClusterStateReloadInterval = own.StateReloadInterval
 		}
-		cluster.ReadOnly = c.ReadFrom == ReadReplica || c.ReadFrom == ReadAny
-		cluster.RouteRandomly = c.ReadFrom == ReadAny
+		cluster.ReadOnly = c.ReadFrom == plan.ReadReplica || c.ReadFrom == plan.ReadAny
+		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
 		return redis.NewClusterClient(cluster), nil
-	case TopologySentinel:
+	case plan.TopologySentinel:
 		sentinel := t.Sentinel
 		if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
-			sentinel = &Sentinel{Addresses: t.Addresses}
+			sentinel = &plan.Sentinel{Addresses: t.Addresses}
 		}
 		if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
 			o.MasterName = r.routes.current().Shards[0].ID
@@ -78,11 +79,11 @@ func (r *run) goRedisClient(kind Topology) (redis.UniversalClient, error) {
 			}
 			failover.SentinelPassword = password
 		}
-		if c.ReadFrom == ReadAny {
+		if c.ReadFrom == plan.ReadAny {
 			failover.RouteRandomly = true
 			return redis.NewFailoverClusterClient(failover), nil
 		}
-		failover.ReplicaOnly = c.ReadFrom == ReadReplica
+		failover.ReplicaOnly = c.ReadFrom == plan.ReadReplica
 		return redis.NewFailoverClient(failover), nil
 	}
 	simple := o.Simple()
@@ -91,7 +92,7 @@ func (r *run) goRedisClient(kind Topology) (redis.UniversalClient, error) {
 }
 
 // goRedisTLS leaves the server's name to go-redis, which takes the address that it dials.
-func goRedisTLS(t *TLS) (*tls.Config, error) {
+func goRedisTLS(t *plan.TLS) (*tls.Config, error) {
 	config, err := tlsConfig(t, "any:0")
 	if err == nil && t.ServerName == "" {
 		config.ServerName = ""

@@ -12,21 +12,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/workload"
 )
 
 func goRedisOnACluster(t *testing.T, c *redistest.Cluster) {
-	goRedisRuns(t, followPlan(TopologyCluster, c.Addresses(), 1000, time.Second))
+	goRedisRuns(t, followPlan(plan.TopologyCluster, c.Addresses(), 1000, time.Second))
 }
 
 func TestGoRedisDriver(t *testing.T) {
 	t.Parallel()
-	goRedisRuns(t, followPlan(TopologyStandalone, []string{redistest.NewServer(t, redistest.Options{}).Address()}, 1000, time.Second))
+	goRedisRuns(t, followPlan(plan.TopologyStandalone, []string{redistest.NewServer(t, redistest.Options{}).Address()}, 1000, time.Second))
 }
 
-func goRedisRuns(t *testing.T, p *Plan) {
-	p.Client.Driver = GoRedisDriver
+func goRedisRuns(t *testing.T, p *plan.Plan) {
+	p.Client.Driver = plan.GoRedisDriver
 	p.Workload.Keyspace.Prefill = false
 	o := runPlan(t, p)
 	if o.sum.OK != 1000 || o.sum.Due != 1000 || o.sum.BytesOut == 0 {
@@ -49,8 +49,8 @@ func TestHTTPWorkload(t *testing.T) {
 	for path, wantOK := range map[string]bool{"/items": true, "/nothing": false} {
 		p := realPlan(server.Address())
 		p.Workload.Commands = nil
-		p.Workload.HTTP = &workload.HTTP{URL: api.URL + path, Method: http.MethodGet}
-		p.Shape = Shape{Rate: 300, Duration: time.Second}
+		p.Workload.HTTP = &plan.HTTP{URL: api.URL + path, Method: http.MethodGet}
+		p.Shape = plan.Shape{Rate: 300, Duration: time.Second}
 		o := runPlan(t, p)
 		if wantOK && o.sum.OK != 300 || !wantOK && (o.sum.Fail != 300 || o.sum.OK != 0) {
 			t.Errorf("%s: %s", path, describe(o))
@@ -72,13 +72,13 @@ func TestHTTPWorkload(t *testing.T) {
 func TestRankingAndRateLimiter(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
-	for name, change := range map[string]func(*Plan){
-		"ranking": func(p *Plan) {
-			p.Workload.Ranking = &workload.Ranking{Members: 2000, ScoreSpread: 100, FindCount: 20, Weights: workload.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
+	for name, change := range map[string]func(*plan.Plan){
+		"ranking": func(p *plan.Plan) {
+			p.Workload.Ranking = &plan.Ranking{Members: 2000, ScoreSpread: 100, FindCount: 20, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
 		},
-		"rateLimiter": func(p *Plan) { p.Workload.RateLimiter = &workload.RateLimiter{Limit: 5, Window: time.Second} },
+		"rateLimiter": func(p *plan.Plan) { p.Workload.RateLimiter = &plan.RateLimiter{Limit: 5, Window: time.Second} },
 	} {
-		for _, shape := range []Shape{{Users: 8, Requests: 500}, {Rate: 1000, Requests: 500}} {
+		for _, shape := range []plan.Shape{{Users: 8, Requests: 500}, {Rate: 1000, Requests: 500}} {
 			for _, pipeline := range []int{1, 4} {
 				p := realPlan(server.Address())
 				p.Workload.Commands, p.Shape, p.Client.Pipeline, p.Client.Connections = nil, shape, pipeline, 8
@@ -97,13 +97,13 @@ func TestRankingAndRateLimiter(t *testing.T) {
 func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
-	p := followPlan(TopologyAuto, s.SentinelAddresses(), 500, time.Second)
-	p.Client.Driver = GoRedisDriver
+	p := followPlan(plan.TopologyAuto, s.SentinelAddresses(), 500, time.Second)
+	p.Client.Driver = plan.GoRedisDriver
 	p.Workload.Keyspace.Prefill = false
 	if o := runPlan(t, p); o.sum.OK != 500 || o.sum.Due != 500 {
 		t.Errorf("%s", describe(o))
 	}
-	p.Client.ReadFrom = ReadReplica
+	p.Client.ReadFrom = plan.ReadReplica
 	if _, err := New(p, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -125,11 +125,11 @@ func TestReadsGoToReplicas(t *testing.T) {
 }
 
 func readsGoToReplicasOfACluster(t *testing.T, c *redistest.Cluster) {
-	readsGoTo(t, followPlan(TopologyCluster, c.Addresses(), 2000, time.Second), []*redistest.Server{c.Shards[0][1], c.Shards[1][1], c.Shards[2][1]})
+	readsGoTo(t, followPlan(plan.TopologyCluster, c.Addresses(), 2000, time.Second), []*redistest.Server{c.Shards[0][1], c.Shards[1][1], c.Shards[2][1]})
 }
 
-func readsGoTo(t *testing.T, p *Plan, replicas []*redistest.Server) {
-	p.Client.ReadFrom = ReadReplica
+func readsGoTo(t *testing.T, p *plan.Plan, replicas []*redistest.Server) {
+	p.Client.ReadFrom = plan.ReadReplica
 	p.Workload.Keyspace.Prefill = false
 	before := make([]int, len(replicas))
 	gets := func(s *redistest.Server) int {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memredis"
 	"github.com/redquake/redquake/internal/topology"
 )
@@ -16,9 +17,9 @@ func TestGoRedisUsersThinkAndErr(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		w.server.Answer("INCR", "-ERR value is not an integer or out of range")
 		p := bare()
-		p.Client.Driver, p.Client.Connections = GoRedisDriver, 20
-		p.Shape = Shape{Users: 20, ThinkTime: 50 * time.Millisecond, Duration: time.Second}
-		p.Workload.Commands = []Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}}, {Name: "get", Weight: 1, Words: []string{"GET", "nothing"}}}
+		p.Client.Driver, p.Client.Connections = plan.GoRedisDriver, 20
+		p.Shape = plan.Shape{Users: 20, ThinkTime: 50 * time.Millisecond, Duration: time.Second}
+		p.Workload.Commands = []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}}, {Name: "get", Weight: 1, Words: []string{"GET", "nothing"}}}
 		o := runPlan(t, p, w.dialled())
 		tried := uint64(1) // each command, before the start
 		incr, get := uint64(w.server.Calls("INCR"))-tried, uint64(w.server.Calls("GET"))-tried
@@ -87,8 +88,8 @@ func TestGoRedisIsBackLater(t *testing.T) {
 		const killed, back, length = 2 * time.Second, 6 * time.Second, 70 * time.Second
 		c := newMemCluster(t, w)
 		p := testPlan(virtualAddress)
-		p.Client.Driver, p.Info = GoRedisDriver, 0
-		p.Shape = Shape{Rate: 60, Duration: length}
+		p.Client.Driver, p.Info = plan.GoRedisDriver, 0
+		p.Shape = plan.Shape{Rate: 60, Duration: length}
 		r, err := New(p, 0, w.dialled())
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -22,7 +23,7 @@ func TestOpenLoopIsHonest(t *testing.T) {
 	virtually(t, cost, func(t *testing.T, w *world) {
 		p := bare()
 		p.Client.Connections, p.Client.RequestTimeout = 50, 5*time.Second
-		p.Shape = Shape{Rate: rate, Duration: length}
+		p.Shape = plan.Shape{Rate: rate, Duration: length}
 		r := prepared(t, p, w.dialled())
 		start, wait := inBackground(t, t.Context(), r)
 		for _, s := range stops {

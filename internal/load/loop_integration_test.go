@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -21,7 +22,7 @@ import (
 const patient = 20 * time.Second
 
 // realPlan is testPlan with timeouts that no busy machine reaches.
-func realPlan(address string) *Plan {
+func realPlan(address string) *plan.Plan {
 	p := testPlan(address)
 	p.Client.RequestTimeout, p.Client.DialTimeout = patient, patient
 	p.Shape.Duration = 500 * time.Millisecond
@@ -39,7 +40,7 @@ type watched struct {
 }
 
 // watch prepares the plan and runs it for a minute at most.
-func watch(t *testing.T, p *Plan, options ...Option) *watched {
+func watch(t *testing.T, p *plan.Plan, options ...Option) *watched {
 	t.Helper()
 	p.Shape.Duration = time.Minute
 	ctx, cancel := context.WithCancel(t.Context())
@@ -125,7 +126,7 @@ func TestOpenLoop(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
 	p := realPlan(server.address())
-	p.Shape = Shape{Rate: 2000, Duration: time.Second}
+	p.Shape = plan.Shape{Rate: 2000, Duration: time.Second}
 	if o := runPlan(t, p); o.sum.Due != 2000 || o.sum.OK != 2000 {
 		t.Errorf("want all of 2000 ok: %s", describe(o))
 	}
@@ -136,7 +137,7 @@ func TestStoppedServer(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
 	p := realPlan(server.address())
-	p.Shape = Shape{Rate: 1000, Duration: 2 * time.Second}
+	p.Shape = plan.Shape{Rate: 1000, Duration: 2 * time.Second}
 	var to time.Time
 	o, r := duringRun(t, p, 300*time.Millisecond, func() {
 		server.signal(syscall.SIGSTOP)
@@ -170,7 +171,7 @@ func covers(t *testing.T, whose string, gaps []sample.Gap, from, to int64) {
 
 // TestKilledServer: what was in flight is lost, dials are refused, and all is well again when the process is back.
 func TestKilledServer(t *testing.T) {
-	for name, shape := range map[string]Shape{"closed": {Users: 10}, "open": {Rate: 1000}} {
+	for name, shape := range map[string]plan.Shape{"closed": {Users: 10}, "open": {Rate: 1000}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			server := startRedis(t)
@@ -209,7 +210,7 @@ func TestDeadAddress(t *testing.T) {
 	var place atomic.Value
 	place.Store(first.address())
 	p := realPlan(first.address())
-	p.Shape, p.Info = Shape{Rate: 500}, 0
+	p.Shape, p.Info = plan.Shape{Rate: 500}, 0
 	p.Client.RequestTimeout = 2 * time.Second
 	follows := func(r *Runner) {
 		r.run.dialer.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) {

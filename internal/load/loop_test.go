@@ -12,8 +12,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/builders"
 )
 
 // echoing is the address of a server that answers every size bytes with reply.
@@ -72,7 +75,7 @@ func (b *batches) ended(*request, int64) { b.owing-- }
 func (b *batches) over(int64) bool       { return b.owing == 0 && b.left == 0 }
 
 // served is a loop with one connection to address, in a run that has begun, whose demand is count batches.
-func served(t testing.TB, p *Plan, address string, count int) *loop {
+func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 	t.Helper()
 	p.Target.Addresses, p.Client.Connections = []string{address}, 1
 	r, err := New(p, 0)
@@ -95,8 +98,8 @@ func served(t testing.TB, p *Plan, address string, count int) *loop {
 }
 
 // fixedPlan sends requests that are all of one size.
-func fixedPlan(pipeline int) (*Plan, int) {
-	p := validPlan()
+func fixedPlan(pipeline int) (*plan.Plan, int) {
+	p := builders.Plan()
 	p.Pods, p.Client.Pipeline, p.Workload.Keyspace.Keys = 1, pipeline, 1
 	return p, len(resp.AppendCommand(nil, "SET", "rq:0", strings.Repeat("x", 32)))
 }
@@ -229,4 +232,44 @@ func TestPortablePollerLetsTimePass(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestLayOut(t *testing.T) {
+	tests := []struct {
+		name        string
+		shape       plan.Shape
+		connections int
+		pipeline    int
+		depths      []int // of pod 0's connections, of 2 pods
+	}{
+		{"one connection per user", plan.Shape{Users: 5, Requests: 1}, 50, 1, []int{1, 1, 1}},
+		{"users share connections", plan.Shape{Users: 100, Requests: 1}, 2, 4, []int{4, 4}},
+		{"open loop uses all", plan.Shape{Rate: 1, Requests: 1}, 3, 4, []int{4, 4, 4}},
+		{"users bound what is in flight", plan.Shape{Rate: 1, Users: 14, Requests: 1}, 3, 4, []int{3, 2, 2}},
+		{"users bound the connections", plan.Shape{Rate: 1, Users: 3, Requests: 1}, 3, 4, []int{1, 1}},
+		{"one at least", plan.Shape{Rate: 1, Users: 1, Requests: 1}, 3, 4, []int{1}},
+	}
+	for _, tt := range tests {
+		p := builders.Plan()
+		p.Shape, p.Client.Connections, p.Client.Pipeline = tt.shape, tt.connections, tt.pipeline
+		r, err := New(p, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var depths []int
+		for _, c := range r.run.loops[0].conns {
+			depths = append(depths, c.depth)
+		}
+		if diff := cmp.Diff(tt.depths, depths); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestNewRefusesAPodThatThereIsNot(t *testing.T) {
+	for _, pod := range []int{-1, 2} {
+		if _, err := New(builders.Plan(), pod); err == nil {
+			t.Errorf("pod %d of 2 was taken", pod)
+		}
+	}
 }

@@ -9,25 +9,26 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
 // testPlan is one pod with 10 connections that set and get small values, for a second.
-func testPlan(address string) *Plan {
-	return &Plan{
+func testPlan(address string) *plan.Plan {
+	return &plan.Plan{
 		Run: "test", Pods: 1, Interval: 100 * time.Millisecond,
-		Target: Target{Addresses: []string{address}},
-		Client: Client{Connections: 10, Pipeline: 1, DialTimeout: 3 * time.Second, RequestTimeout: 3 * time.Second, Protocol: 3},
-		Shape:  Shape{Users: 10, Duration: time.Second},
-		Workload: Workload{
-			Commands: []Command{
+		Target: plan.Target{Addresses: []string{address}},
+		Client: plan.Client{Connections: 10, Pipeline: 1, DialTimeout: 3 * time.Second, RequestTimeout: 3 * time.Second, Protocol: 3},
+		Shape:  plan.Shape{Users: 10, Duration: time.Second},
+		Workload: plan.Workload{
+			Commands: []plan.Command{
 				{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}},
 				{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}},
 			},
-			Keyspace: Keyspace{Prefix: "t:", Keys: 1000, Distribution: Uniform},
-			Values:   Values{MinBytes: 32, MaxBytes: 32},
+			Keyspace: plan.Keyspace{Prefix: "t:", Keys: 1000, Distribution: plan.Uniform},
+			Values:   plan.Values{MinBytes: 32, MaxBytes: 32},
 		},
-		Probe: Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
+		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 		Info:  200 * time.Millisecond,
 	}
 }
@@ -111,7 +112,7 @@ func collect(t *testing.T) (*outcome, func(*sample.Interval)) {
 }
 
 // prepared is a runner that is ready for Run.
-func prepared(t *testing.T, p *Plan, options ...Option) *Runner {
+func prepared(t *testing.T, p *plan.Plan, options ...Option) *Runner {
 	t.Helper()
 	r, err := New(p, 0, options...)
 	if err != nil {
@@ -124,7 +125,7 @@ func prepared(t *testing.T, p *Plan, options ...Option) *Runner {
 }
 
 // runPlan prepares and runs the plan to its end.
-func runPlan(t *testing.T, p *Plan, options ...Option) *outcome {
+func runPlan(t *testing.T, p *plan.Plan, options ...Option) *outcome {
 	t.Helper()
 	r := prepared(t, p, options...)
 	o, sink := collect(t)
@@ -164,7 +165,7 @@ func describe(o *outcome) string {
 }
 
 // duringRun runs the plan and calls what at the instant after its start.
-func duringRun(t *testing.T, p *Plan, after time.Duration, what func(), options ...Option) (*outcome, *Runner) {
+func duringRun(t *testing.T, p *plan.Plan, after time.Duration, what func(), options ...Option) (*outcome, *Runner) {
 	t.Helper()
 	r := prepared(t, p, options...)
 	start, wait := inBackground(t, t.Context(), r)
@@ -229,14 +230,14 @@ func shardGaps(o *outcome, shard int) []sample.Gap {
 	return gaps
 }
 
-func wantReason(t *testing.T, p *Plan, reason Reason, words string, options ...Option) {
+func wantReason(t *testing.T, p *plan.Plan, reason plan.Reason, words string, options ...Option) {
 	t.Helper()
 	r, err := New(p, 0, options...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	err = r.Prepare(t.Context(), nil)
-	e, ok := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*plan.Error](err)
 	if !ok || e.Reason != reason || !strings.Contains(e.Message, words) {
 		t.Errorf("want %s with %q, have %v", reason, words, err)
 		return

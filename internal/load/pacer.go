@@ -3,6 +3,8 @@ package load
 import (
 	"math"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // pacer fixes one pod's open-loop arrivals in advance. It is pure: arrival i's due time depends on nothing but the plan.
@@ -10,7 +12,7 @@ import (
 // With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2 (the half keeps the first one off the
 // instant at which a ramp still has rate 0). Pod p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
 type pacer struct {
-	rate      schedule
+	rate      plan.Schedule
 	pods, pod int64
 	total     int64         // arrivals of this pod in the whole run
 	stepped   time.Duration // when the last step begins; 0 = there was none
@@ -18,8 +20,8 @@ type pacer struct {
 }
 
 // newPacer is pod's pacer. length is the run's in nanoseconds, 0 = until the requests are done.
-func newPacer(p *Plan, pod int) *pacer {
-	pc := &pacer{rate: newSchedule(p.Shape), pods: int64(p.Pods), pod: int64(pod), total: math.MaxInt64}
+func newPacer(p *plan.Plan, pod int) *pacer {
+	pc := &pacer{rate: plan.NewSchedule(p.Shape), pods: int64(p.Pods), pod: int64(pod), total: math.MaxInt64}
 	if p.Shape.Requests > 0 {
 		pc.total = int64(share(p.Shape.Requests, uint64(p.Pods), uint64(pod)))
 	}
@@ -32,7 +34,7 @@ func newPacer(p *Plan, pod int) *pacer {
 // step is the pacer of the same run with another rate from at on, until end; rate 0 ends it at at. The arrivals before at stay as they are.
 func (p *pacer) step(at, end time.Duration, rate float64) *pacer {
 	next := *p
-	next.rate = p.rate.step(at, rate)
+	next.rate = p.rate.Step(at, rate)
 	next.stepped, next.stepRate, next.total = at, rate, math.MaxInt64
 	if rate == 0 {
 		end = at
@@ -54,7 +56,7 @@ func (p *pacer) due(i int64) int64 {
 	if i >= p.total {
 		return math.MaxInt64
 	}
-	return p.rate.whenIntegral(float64(i*p.pods+p.pod) + 0.5)
+	return p.rate.WhenIntegral(float64(i*p.pods+p.pod) + 0.5)
 }
 
 // arrivals is how many arrivals of this pod are due before t nanoseconds.
@@ -62,13 +64,13 @@ func (p *pacer) arrivals(t int64) int64 {
 	if t <= 0 {
 		return 0
 	}
-	run := int64(math.Ceil(p.rate.integral(t) - 0.5))
+	run := int64(math.Ceil(p.rate.Integral(t) - 0.5))
 	return min(p.total, share(max(run, 0), p.pods, p.pod))
 }
 
 // meanGap is the mean time between this pod's arrivals at t, in nanoseconds; 0 when the rate is 0.
 func (p *pacer) meanGap(t int64) int64 {
-	if r := p.rate.level(t); r > 0 {
+	if r := p.rate.Level(t); r > 0 {
 		return int64(1e9 * float64(p.pods) / r)
 	}
 	return 0

@@ -11,12 +11,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/workload"
 )
 
 // dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
-func dialBudget(c Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
+func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
 
 // preparing is how many connections are dialled at a time before the start.
 const preparing = 64
@@ -132,7 +133,7 @@ func (r *run) ping(c net.Conn) error {
 	if !v.IsError() {
 		return nil
 	}
-	if mustWait(v.Text) || reasonOfReply(v.Text) == AuthenticationFailed {
+	if mustWait(v.Text) || reasonOfReply(v.Text) == plan.AuthenticationFailed {
 		return &dialError{stage: stageAnswer, address: address, command: "PING", err: errors.New(v.Text)}
 	}
 	return nil
@@ -171,7 +172,7 @@ func (r *run) try(c net.Conn, request []byte, replies int, name string) ([]resp.
 	within := max(r.plan.Client.RequestTimeout, time.Second)
 	answers, err := askAll(c, within, request, replies)
 	if err != nil {
-		return nil, &Error{Reason: CommandInvalid, Err: err,
+		return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err,
 			Message: fmt.Sprintf("the command %q (%s) got no answer from %s: %v", name, word, c.RemoteAddr(), err)}
 	}
 	for _, v := range answers {
@@ -179,7 +180,7 @@ func (r *run) try(c net.Conn, request []byte, replies int, name string) ([]resp.
 			continue
 		}
 		if reason := reasonOfReply(v.Text); reason != "" {
-			return nil, &Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is refused by %s: %s", name, word, c.RemoteAddr(), v.Text)}
+			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is refused by %s: %s", name, word, c.RemoteAddr(), v.Text)}
 		}
 	}
 	return answers, nil
@@ -215,7 +216,7 @@ func (r *run) fill(ctx context.Context, progress func(string)) error {
 	if !ok {
 		return explain(err, r.plan.Client.DialTimeout)
 	}
-	failed := &Error{Reason: PrefillFailed, Message: err.Error(), Err: err}
+	failed := &plan.Error{Reason: plan.PrefillFailed, Message: err.Error(), Err: err}
 	if reason := reasonOfReply(refused.Reply); reason != "" {
 		failed.Reason = reason
 	} else if refused.Err != nil {

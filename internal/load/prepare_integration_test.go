@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
@@ -23,29 +24,29 @@ func TestPasswords(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, protocol := range []int{2, 3} {
-		plan := func(address string) *Plan {
+		planTo := func(address string) *plan.Plan {
 			p := realPlan(address)
 			p.Client.Protocol = protocol
 			p.Shape.Duration = 200 * time.Millisecond
 			return p
 		}
-		p := plan(server.address())
+		p := planTo(server.address())
 		p.Target.PasswordFile = file
 		p.Target.Database = 3
 		if o := runPlan(t, p); o.sum.OK == 0 || o.sum.Fail+o.sum.Unknown > 0 {
 			t.Errorf("RESP%d with a password file: %s", protocol, describe(o))
 		}
-		p = plan(server.address())
+		p = planTo(server.address())
 		p.Target.Username = "app"
 		if o := runPlan(t, p, WithPassword("hunter2")); o.sum.OK == 0 || o.sum.Fail+o.sum.Unknown > 0 {
 			t.Errorf("RESP%d with a user: %s", protocol, describe(o))
 		}
-		wantReason(t, plan(server.address()), AuthenticationFailed, "asks for a password")
-		wantReason(t, plan(server.address()), AuthenticationFailed, "WRONGPASS", WithPassword("wrong"))
-		wantReason(t, plan(open.address()), AuthenticationFailed, "has none configured", WithPassword("secret"))
-		missing := plan(server.address())
+		wantReason(t, planTo(server.address()), plan.AuthenticationFailed, "asks for a password")
+		wantReason(t, planTo(server.address()), plan.AuthenticationFailed, "WRONGPASS", WithPassword("wrong"))
+		wantReason(t, planTo(open.address()), plan.AuthenticationFailed, "has none configured", WithPassword("secret"))
+		missing := planTo(server.address())
 		missing.Target.PasswordFile = file + ".missing"
-		wantReason(t, missing, AuthenticationFailed, "cannot be read")
+		wantReason(t, missing, plan.AuthenticationFailed, "cannot be read")
 	}
 	if v := server.do("AUTH", "secret"); v.IsError() {
 		t.Fatal(v.Text)
@@ -57,18 +58,18 @@ func TestCommandsThatCannotWork(t *testing.T) {
 	server := startRedis(t, "--user", "reader", "on", "nopass", "~*", "+@read", "+@connection", "+info")
 	p := testPlan(server.address())
 	p.Target.Username = "reader"
-	wantReason(t, p, PermissionDenied, `"set"`, WithPassword("any"))
+	wantReason(t, p, plan.PermissionDenied, `"set"`, WithPassword("any"))
 	for _, words := range [][]string{{"FLY", "{key}"}, {"GET"}, {"SET", "{key}", "x", "NONSENSE"}} {
 		p := testPlan(server.address())
-		p.Workload.Commands = append(p.Workload.Commands, Command{Name: "odd one", Weight: 1, Words: words})
-		wantReason(t, p, CommandInvalid, `"odd one" (`+words[0]+`)`)
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "odd one", Weight: 1, Words: words})
+		wantReason(t, p, plan.CommandInvalid, `"odd one" (`+words[0]+`)`)
 	}
 	p = testPlan(server.address())
 	p.Probe.Words = []string{"SET", "x"}
-	wantReason(t, p, CommandInvalid, `"probe"`)
+	wantReason(t, p, plan.CommandInvalid, `"probe"`)
 	p = testPlan(server.address())
 	p.Target.Database = 99
-	wantReason(t, p, CommandInvalid, "SELECT")
+	wantReason(t, p, plan.CommandInvalid, "SELECT")
 }
 
 // slowLoading stops the server and starts it again so that it loads n keys for about d.
@@ -91,7 +92,7 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	server.slowLoading(2000, time.Second)
 	server.start()
 	p := realPlan(server.address())
-	p.Shape = Shape{Users: 10, Requests: 100}
+	p.Shape = plan.Shape{Users: 10, Requests: 100}
 	if o := runPlan(t, p); o.sum.OK == 0 || o.sum.Fail > 0 {
 		t.Errorf("%s", describe(o))
 	}
@@ -125,8 +126,8 @@ func TestErrorRepliesAreNoSuccesses(t *testing.T) {
 		t.Fatal(v.Text)
 	}
 	p := realPlan(server.address())
-	p.Workload.Commands = []Command{{Name: "get", Weight: 1, Words: []string{"GET", "list"}}}
-	p.Shape = Shape{Users: 16, Requests: 5000}
+	p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "list"}}}
+	p.Shape = plan.Shape{Users: 16, Requests: 5000}
 	for _, pipeline := range []int{1, 16} {
 		p.Client.Pipeline = pipeline
 		o := runPlan(t, p)
@@ -141,9 +142,9 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 	server := startRedis(t)
 	p := testPlan(server.address())
 	p.Pods = 3
-	p.Workload.Keyspace = Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: Uniform, Prefill: true, TTL: time.Hour}
+	p.Workload.Keyspace = plan.Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: plan.Uniform, Prefill: true, TTL: time.Hour}
 	p.Workload.Commands = p.Workload.Commands[1:]
-	p.Probe = Probe{}
+	p.Probe = plan.Probe{}
 	var said []string
 	for pod := range 3 {
 		r, err := New(p, pod)
@@ -179,7 +180,7 @@ func TestPrefillWithoutMemory(t *testing.T) {
 	server := startRedis(t, "--maxmemory", "2mb")
 	p := testPlan(server.address())
 	p.Workload.Keyspace.Keys, p.Workload.Keyspace.Prefill = 100_000, true
-	wantReason(t, p, PrefillFailed, "OOM")
+	wantReason(t, p, plan.PrefillFailed, "OOM")
 }
 
 // TestPushesAreNoReplies: with client tracking on, invalidations come between replies.
@@ -188,9 +189,9 @@ func TestPushesAreNoReplies(t *testing.T) {
 	server := startRedis(t)
 	p := realPlan(server.address())
 	p.Workload.Keyspace.Keys = 10
-	p.Workload.Commands = append(p.Workload.Commands, Command{Name: "track", Weight: 1, Words: []string{"CLIENT", "TRACKING", "ON", "BCAST"}})
+	p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "track", Weight: 1, Words: []string{"CLIENT", "TRACKING", "ON", "BCAST"}})
 	p.Client.Pipeline = 8
-	p.Shape = Shape{Users: 10, Requests: 8000}
+	p.Shape = plan.Shape{Users: 10, Requests: 8000}
 	o := runPlan(t, p)
 	if o.sum.OK != o.sum.Sent || o.sum.OK == 0 {
 		t.Errorf("%s", describe(o))

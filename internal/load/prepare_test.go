@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
@@ -24,18 +25,18 @@ func TestWhatIsNoRedis(t *testing.T) {
 		mode     memnet.Mode
 		address  string // "" = virtualAddress
 		protocol int
-		reason   Reason
+		reason   plan.Reason
 		words    string
 		takes    time.Duration
 	}{
-		{name: "a web server", serve: write("HTTP/1.1 400 Bad Request\r\n"), protocol: 3, reason: NotRedis, words: "HTTP/1.1 400"},
-		{name: "garbage", serve: func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() }, protocol: 3, reason: NotRedis, words: "garbage"},
-		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: NotRedis, words: virtualAddress + " accepts connections, but answers nothing",
+		{name: "a web server", serve: write("HTTP/1.1 400 Bad Request\r\n"), protocol: 3, reason: plan.NotRedis, words: "HTTP/1.1 400"},
+		{name: "garbage", serve: func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() }, protocol: 3, reason: plan.NotRedis, words: "garbage"},
+		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: plan.NotRedis, words: virtualAddress + " accepts connections, but answers nothing",
 			takes: budget + dialTimeout}, // its PING is bounded by itself,
-		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: NotRedis, words: virtualAddress + " accepts connections, but answers nothing", takes: budget},
-		{name: "a closed port", protocol: 3, reason: TargetUnreachable, words: virtualAddress + " does not serve within 5s", takes: budget},
-		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: TargetUnreachable, words: "no answer in time", takes: budget},
-		{name: "no such name", address: "no-such-name.invalid:6379", protocol: 3, reason: TargetUnreachable, words: "no-such-name.invalid", takes: budget},
+		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: plan.NotRedis, words: virtualAddress + " accepts connections, but answers nothing", takes: budget},
+		{name: "a closed port", protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " does not serve within 5s", takes: budget},
+		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: plan.TargetUnreachable, words: "no answer in time", takes: budget},
+		{name: "no such name", address: "no-such-name.invalid:6379", protocol: 3, reason: plan.TargetUnreachable, words: "no-such-name.invalid", takes: budget},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

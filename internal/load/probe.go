@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/workload"
@@ -51,14 +52,14 @@ func newProber(n *run, shard int, tag string) (*prober, error) {
 	if len(words) > 1 {
 		words[1] += tag
 	}
-	commands, err := workload.New(&workload.Spec{
-		Commands: []workload.Command{{Name: "probe", Weight: 1, Words: words}}, Keyspace: p.Workload.Keyspace, Values: p.Workload.Values,
+	commands, err := workload.New(&plan.Workload{
+		Commands: []plan.Command{{Name: "probe", Weight: 1, Words: words}}, Keyspace: p.Workload.Keyspace, Values: p.Workload.Values,
 	})
 	if err != nil {
 		return nil, err
 	}
 	q := *p // the probe's arrivals are those of a plan with the probe's rate per pod
-	q.Shape = Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
+	q.Shape = plan.Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
 	threshold := int64(2e9 / p.Probe.Rate)
 	return &prober{
 		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),

@@ -5,6 +5,7 @@ package load
 import (
 	"testing"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -17,7 +18,7 @@ func TestProbeFollowsADemotedPrimary(t *testing.T) {
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
 		cluster := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-		w := watch(t, followPlan(TopologyCluster, cluster.Addresses(), 300, 0))
+		w := watch(t, followPlan(plan.TopologyCluster, cluster.Addresses(), 300, 0))
 		w.until("the probe has success", probing)
 		cluster.Failover(cluster.Shards[0][1])
 		w.until("the probe has success at the new primary", probing)
@@ -25,7 +26,7 @@ func TestProbeFollowsADemotedPrimary(t *testing.T) {
 	t.Run("replication", func(t *testing.T) {
 		t.Parallel()
 		replication := redistest.NewReplication(t, 1, redistest.Options{})
-		w := watch(t, followPlan(TopologyReplication, replication.Addresses(), 300, 0))
+		w := watch(t, followPlan(plan.TopologyReplication, replication.Addresses(), 300, 0))
 		w.until("the probe has success", probing)
 		replication.FailoverTo(replication.Primary, replication.Replicas[0])
 		w.until("the probe has success at the new primary", probing)

@@ -138,7 +138,7 @@ func (r *run) plannedPace(at int64) int64 {
 	if p := r.pacer.Load(); p != nil {
 		return p.meanGap(at)
 	}
-	if mine := r.users.level(at) / float64(r.plan.Pods); mine > 0 {
+	if mine := r.users.Level(at) / float64(r.plan.Pods); mine > 0 {
 		return int64(float64(r.plan.Shape.ThinkTime) / mine)
 	}
 	return 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
@@ -105,7 +106,7 @@ func (l *loop) route(r *request) *pool {
 // takesReplica says whether the next read goes to a replica: always, or in turn with the primary, as often as there are servers of each.
 func (l *loop) takesReplica(shard int) bool {
 	servers := len(l.layout.Shards[shard].Replicas)
-	if l.run.plan.Client.ReadFrom == ReadReplica {
+	if l.run.plan.Client.ReadFrom == plan.ReadReplica {
 		return true
 	}
 	l.turns++

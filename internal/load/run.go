@@ -5,12 +5,13 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/workload"
 )
 
 // run is what the loops of one run share.
 type run struct {
-	plan     *Plan
+	plan     *plan.Plan
 	pod      int
 	mute     bool      // nothing is recorded but how many requests ended
 	start    time.Time // T, with a monotonic reading; set before the loops begin
@@ -25,12 +26,12 @@ type run struct {
 	workload   workload.Workload
 	redis      workload.Redis // the same where the requests are commands to Redis, else nil
 	callers    *callers       // instead of loops
-	operations []workload.Operation
+	operations []plan.Operation
 	routes     routes
 	rec        *recorder
 	gaps       *gapLog
 
-	users   schedule              // closed loop: how many are active, over all pods
+	users   plan.Schedule         // closed loop: how many are active, over all pods
 	pacer   atomic.Pointer[pacer] // open loop, else nil; Step replaces it
 	budget  budget                // closed loop
 	loops   []*loop

@@ -30,6 +30,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/topology"
 	"github.com/redquake/redquake/internal/workload"
@@ -71,46 +72,46 @@ func WithDialer(dial func(ctx context.Context, network, address string) (net.Con
 	return func(r *Runner) { r.run.dialer.tcp, r.run.portable = dial, true }
 }
 
-// New checks the plan and lays out pod's share of it, 0 <= pod < plan.Pods. Errors are *Error with PlanInvalid.
-func New(plan *Plan, pod int, options ...Option) (*Runner, error) {
-	if err := plan.Validate(); err != nil {
+// New checks the plan and lays out pod's share of it, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.
+func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
+	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	if pod < 0 || pod >= plan.Pods {
-		return nil, &Error{Reason: PlanInvalid, Message: fmt.Sprintf("pods: there is no pod %d of %d", pod, plan.Pods)}
+	if pod < 0 || pod >= p.Pods {
+		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("pods: there is no pod %d of %d", pod, p.Pods)}
 	}
 	n := &run{
-		plan: plan, pod: pod, length: int64(plan.Shape.Length()), timeout: int64(plan.Client.RequestTimeout),
-		users: newSchedule(plan.Shape),
+		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
+		users: plan.NewSchedule(p.Shape),
 		gaps:  newGapLog(2 * unknownPace),
 		dialer: &dialer{
-			target: plan.Target, timeout: plan.Client.DialTimeout, protocol: plan.Client.Protocol,
+			target: p.Target, timeout: p.Client.DialTimeout, protocol: p.Client.Protocol,
 			tcp:    newResolver().tcp,
-			hedges: make(chan struct{}, plan.Client.Connections+256),
+			hedges: make(chan struct{}, p.Client.Connections+256),
 		},
 	}
 	if err := n.chooseWorkload(); err != nil {
 		return nil, err
 	}
 	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
-	r := &Runner{run: n, sampling: sampling{newSuccessPace(int64(plan.Interval))}}
-	if plan.Shape.OpenLoop() {
-		n.pacer.Store(newPacer(plan, pod))
+	r := &Runner{run: n, sampling: sampling{newSuccessPace(int64(p.Interval))}}
+	if p.Shape.OpenLoop() {
+		n.pacer.Store(newPacer(p, pod))
 	}
 	n.layOut()
 	n.budget.left.Store(math.MaxInt64)
-	if plan.Shape.Requests > 0 {
-		n.budget.left.Store(int64(share(plan.Shape.Requests, uint64(plan.Pods), uint64(pod))))
+	if p.Shape.Requests > 0 {
+		n.budget.left.Store(int64(share(p.Shape.Requests, uint64(p.Pods), uint64(pod))))
 	}
-	if plan.Probe.Rate > 0 {
-		p, err := newProber(n, 0, "")
+	if p.Probe.Rate > 0 {
+		first, err := newProber(n, 0, "")
 		if err != nil {
-			return nil, &Error{Reason: PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
 		}
-		r.probes = []*prober{p}
+		r.probes = []*prober{first}
 	}
-	if plan.Info > 0 && pod == 0 {
-		r.observer = &observer{run: n, every: plan.Info}
+	if p.Info > 0 && pod == 0 {
+		r.observer = &observer{run: n, every: p.Info}
 	}
 	for _, o := range options {
 		o(r)
@@ -134,7 +135,7 @@ func (r *run) layOut() {
 	pods, pod := int64(p.Pods), int64(r.pod)
 	count := int64(p.Client.Connections)
 	most := p.Client.Pipeline
-	if p.Client.Mode == Multiplexed {
+	if p.Client.Mode == plan.Multiplexed {
 		most = sharedDepth
 	}
 	depth := func(int64) int { return most }
@@ -147,7 +148,7 @@ func (r *run) layOut() {
 		conns := count
 		depth = func(i int64) int { return int(share(flying, conns, i)) }
 	} else {
-		users := share(int64(math.Ceil(newSchedule(p.Shape).peak())), pods, pod)
+		users := share(int64(math.Ceil(plan.NewSchedule(p.Shape).Peak())), pods, pod)
 		count = min(count, users)
 	}
 	loops := min(int64(runtime.GOMAXPROCS(0)), loopsMost, (count+perLoop-1)/perLoop)
@@ -172,7 +173,7 @@ func (r *run) newLoop(i, loops int64) *loop {
 		source: r.redis.Source(int64(r.pod)*loops+i, int64(p.Pods)*loops, false),
 	}
 	l.follower, _ = l.source.(workload.Follower)
-	l.shares, l.maxAge, l.added = p.Client.Mode == Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)
+	l.shares, l.maxAge, l.added = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)
 	if r.pacer.Load() != nil {
 		l.demand = newOpenLoop(l, i, loops)
 	} else {

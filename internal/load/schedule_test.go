@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 const second = int64(time.Second)
@@ -25,17 +27,17 @@ func TestShareDealsOutEverything(t *testing.T) {
 }
 
 // shapes are open-loop shapes with every kind of segment.
-var shapes = map[string]Shape{
+var shapes = map[string]plan.Shape{
 	"constant":   {Rate: 1234.5, Duration: 10 * time.Second},
 	"slow":       {Rate: 0.7, Duration: time.Minute},
 	"ramp":       {Rate: 5000, RampUp: 3 * time.Second, WarmUp: time.Second, Duration: 2 * time.Second},
-	"stages":     {Stages: []Stage{{Duration: time.Second, Rate: 1000}, {Duration: time.Second, Rate: 1000}, {Duration: 2 * time.Second, Rate: 50}}},
-	"down to 0":  {Stages: []Stage{{Duration: time.Second, Rate: 500}, {Duration: 2 * time.Second}}},
-	"idle":       {Stages: []Stage{{Duration: time.Second, Rate: 100}, {Duration: time.Second}, {Duration: time.Second}, {Duration: time.Second, Rate: 300}}},
-	"first zero": {Stages: []Stage{{Duration: time.Second}, {Duration: time.Second, Rate: 100}}},
+	"stages":     {Stages: []plan.Stage{{Duration: time.Second, Rate: 1000}, {Duration: time.Second, Rate: 1000}, {Duration: 2 * time.Second, Rate: 50}}},
+	"down to 0":  {Stages: []plan.Stage{{Duration: time.Second, Rate: 500}, {Duration: 2 * time.Second}}},
+	"idle":       {Stages: []plan.Stage{{Duration: time.Second, Rate: 100}, {Duration: time.Second}, {Duration: time.Second}, {Duration: time.Second, Rate: 300}}},
+	"first zero": {Stages: []plan.Stage{{Duration: time.Second}, {Duration: time.Second, Rate: 100}}},
 }
 
-func planOf(s Shape, pods int) *Plan { return &Plan{Pods: pods, Shape: s} }
+func planOf(s plan.Shape, pods int) *plan.Plan { return &plan.Plan{Pods: pods, Shape: s} }
 
 func TestPacerCountsAndDueTimesAgree(t *testing.T) {
 	for name, shape := range shapes {
@@ -62,7 +64,7 @@ func TestPacerCountsAndDueTimesAgree(t *testing.T) {
 				}
 			}
 			// The integral of the rate, in whole arrivals.
-			if want := newSchedule(shape).integral(int64(shape.Length())); math.Abs(float64(sum)-want) > 1 {
+			if want := plan.NewSchedule(shape).Integral(int64(shape.Length())); math.Abs(float64(sum)-want) > 1 {
 				t.Errorf("%s over %d pods: %d arrivals, want %.1f", name, pods, sum, want)
 			}
 		}
@@ -70,7 +72,7 @@ func TestPacerCountsAndDueTimesAgree(t *testing.T) {
 }
 
 func TestPacerOfAConstantRateIsAGrid(t *testing.T) {
-	p := newPacer(planOf(Shape{Rate: 1000, Duration: time.Minute}, 1), 0)
+	p := newPacer(planOf(plan.Shape{Rate: 1000, Duration: time.Minute}, 1), 0)
 	for _, i := range []int64{0, 1, 999, 59_999} {
 		if want := i*1_000_000 + 500_000; p.due(i) != want {
 			t.Errorf("arrival %d is due at %d, want %d", i, p.due(i), want)
@@ -82,7 +84,7 @@ func TestPacerOfAConstantRateIsAGrid(t *testing.T) {
 }
 
 func TestPodsInterleave(t *testing.T) {
-	shape := Shape{Rate: 300, RampUp: time.Second, Duration: time.Second}
+	shape := plan.Shape{Rate: 300, RampUp: time.Second, Duration: time.Second}
 	whole := newPacer(planOf(shape, 1), 0)
 	for pod := range 4 {
 		p := newPacer(planOf(shape, 4), pod)
@@ -95,7 +97,7 @@ func TestPodsInterleave(t *testing.T) {
 }
 
 func TestRequestsAreSplitExactly(t *testing.T) {
-	shape := Shape{Rate: 100, Requests: 1003}
+	shape := plan.Shape{Rate: 100, Requests: 1003}
 	var sum int64
 	for pod := range 4 {
 		p := newPacer(planOf(shape, 4), pod)
@@ -107,69 +109,14 @@ func TestRequestsAreSplitExactly(t *testing.T) {
 	if sum != 1003 {
 		t.Errorf("%d requests in all, want 1003", sum)
 	}
-	bounded := newPacer(planOf(Shape{Rate: 100, Requests: 1_000_000, Duration: time.Second}, 1), 0)
+	bounded := newPacer(planOf(plan.Shape{Rate: 100, Requests: 1_000_000, Duration: time.Second}, 1), 0)
 	if bounded.total != 100 {
 		t.Errorf("%d requests in a second at 100/s, want 100", bounded.total)
 	}
 }
 
-func TestWhenIntegralInvertsIntegral(t *testing.T) {
-	rng := rand.New(rand.NewPCG(1, 2))
-	for name, shape := range shapes {
-		s := newSchedule(shape)
-		for range 1000 {
-			at := rng.Int64N(int64(shape.Length()))
-			if s.level(at) < 1e-3 {
-				continue // where nothing arrives the integral stands still
-			}
-			a := s.integral(at)
-			// An error of one part in 10^14 of the integral moves the instant by that much over the rate.
-			tolerance := 2 + int64(1e9*1e-12*(1+a)/s.level(at))
-			if back := s.whenIntegral(a); back < at-tolerance || back > at+tolerance {
-				t.Errorf("%s: the integral at %d is %.3f, reached at %d", name, at, a, back)
-			}
-		}
-	}
-}
-
-func TestScheduleOfUsers(t *testing.T) {
-	ramp := newSchedule(Shape{Users: 10, RampUp: 10 * time.Second, Duration: time.Second})
-	stages := newSchedule(Shape{Stages: []Stage{{Duration: 10 * time.Second, Users: 10}, {Duration: 10 * time.Second, Users: 0}, {Duration: 10 * time.Second, Users: 5}}})
-	tests := []struct {
-		name     string
-		s        schedule
-		user, at int64
-		want     int64 // -1 = never again
-	}{
-		{"the first user of a ramp", ramp, 0, 0, 0},
-		{"the fifth", ramp, 4, 0, 4 * second},
-		{"the last", ramp, 9, 0, 9 * second},
-		{"one too many", ramp, 10, 0, -1},
-		{"already active", ramp, 4, 7 * second, 7 * second},
-		{"active until its stage ends", stages, 4, 15*second - 1000, 15*second - 1000},
-		{"again later", stages, 4, 16 * second, 28 * second},
-		{"not again", stages, 7, 16 * second, -1},
-	}
-	for _, tt := range tests {
-		got := tt.s.whenAbove(float64(tt.user), tt.at)
-		want := tt.want
-		if want < 0 {
-			want = math.MaxInt64
-		}
-		if got < want || want != math.MaxInt64 && got > want+10 {
-			t.Errorf("%s: active at %d, want %d", tt.name, got, want)
-		}
-		if got < math.MaxInt64 && tt.s.level(got) <= float64(tt.user) {
-			t.Errorf("%s: at %d the level is %f, not above %d", tt.name, got, tt.s.level(got), tt.user)
-		}
-	}
-	if stages.peak() != 10 {
-		t.Errorf("the peak is %f, want 10", stages.peak())
-	}
-}
-
 func TestUsersAreDealtOutOnce(t *testing.T) {
-	p := planOf(Shape{Users: 103, RampUp: time.Second, Duration: time.Second}, 3)
+	p := planOf(plan.Shape{Users: 103, RampUp: time.Second, Duration: time.Second}, 3)
 	seen := map[int64]bool{}
 	for pod := range 3 {
 		for c := range 7 {
@@ -197,7 +144,7 @@ func TestUsersAreDealtOutOnce(t *testing.T) {
 }
 
 func TestUsersTakeTurnsByDueTime(t *testing.T) {
-	d := &users{level: newSchedule(Shape{Users: 100, Duration: time.Second})}
+	d := &users{level: plan.NewSchedule(plan.Shape{Users: 100, Duration: time.Second})}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range int64(100) {
 		d.rest(&turn{user: i}, rng.Int64N(1000))

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/search"
 )
 
@@ -18,7 +19,7 @@ func TestStepsKeepWhatWas(t *testing.T) {
 	}{{2 * time.Second, 700}, {3500 * time.Millisecond, 40}, {5 * time.Second, 2000}, {6 * time.Second, 0}}
 	due := make(map[int64]int) // per 100 ms, all pods
 	for pod := range pods {
-		p := newPacer(planOf(Shape{Rate: 100, RampUp: time.Second, Duration: time.Hour, Search: &search.Spec{From: 100, To: 5000}}, pods), pod)
+		p := newPacer(planOf(plan.Shape{Rate: 100, RampUp: time.Second, Duration: time.Hour, Search: &search.Spec{From: 100, To: 5000}}, pods), pod)
 		for _, s := range steps {
 			next := p.step(s.at, time.Hour, s.rate)
 			for i := range p.arrivals(int64(s.at)) {
@@ -46,7 +47,7 @@ func TestStepsKeepWhatWas(t *testing.T) {
 }
 
 func TestStepAfterManyRequestsIsExact(t *testing.T) {
-	p := newPacer(planOf(Shape{Rate: 1e6, Duration: 168 * time.Hour, Search: &search.Spec{From: 1e6, To: 1e9}}, 1), 0)
+	p := newPacer(planOf(plan.Shape{Rate: 1e6, Duration: 168 * time.Hour, Search: &search.Spec{From: 1e6, To: 1e9}}, 1), 0)
 	at := 100 * time.Hour
 	next := p.step(at, 168*time.Hour, 1000)
 	n := next.arrivals(int64(at))
@@ -98,11 +99,11 @@ func TestStepRefuses(t *testing.T) {
 	refused("a plan that does not search", "does not search", time.Second, 200)
 }
 
-func testPlanFor(s search.Spec) *Plan {
-	return &Plan{
-		Run: "r", Pods: 1, Interval: 100 * time.Millisecond, Target: Target{Addresses: []string{"127.0.0.1:1"}},
-		Client:   Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
-		Shape:    Shape{Rate: 100, Duration: time.Minute, Search: &s},
-		Workload: Workload{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: Keyspace{Prefix: "k", Keys: 10, Distribution: Uniform}, Values: Values{MinBytes: 1, MaxBytes: 1}},
+func testPlanFor(s search.Spec) *plan.Plan {
+	return &plan.Plan{
+		Run: "r", Pods: 1, Interval: 100 * time.Millisecond, Target: plan.Target{Addresses: []string{"127.0.0.1:1"}},
+		Client:   plan.Client{Connections: 2, Pipeline: 1, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 3},
+		Shape:    plan.Shape{Rate: 100, Duration: time.Minute, Search: &s},
+		Workload: plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: plan.Keyspace{Prefix: "k", Keys: 10, Distribution: plan.Uniform}, Values: plan.Values{MinBytes: 1, MaxBytes: 1}},
 	}
 }

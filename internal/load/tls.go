@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // tlsConfig reads the files of t, at every dial, so that rotated certificates are picked up.
-func tlsConfig(t *TLS, address string) (*tls.Config, error) {
+func tlsConfig(t *plan.TLS, address string) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify}
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)

@@ -16,6 +16,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // authority signs certificates for a test.
@@ -87,17 +89,17 @@ func TestTLS(t *testing.T) {
 	server := startRedis(t, "--tls-port", fmt.Sprint(port), "--tls-cert-file", a.file("server.crt"), "--tls-key-file", a.file("server.key"),
 		"--tls-ca-cert-file", a.file("ca.crt"), "--tls-auth-clients", "yes")
 	address := net.JoinHostPort("127.0.0.1", fmt.Sprint(port))
-	good := TLS{CAFile: a.file("ca.crt"), CertFile: a.file("client.crt"), KeyFile: a.file("client.key"), ServerName: "redis.test"}
-	plan := func(address string, change func(*TLS)) *Plan {
+	good := plan.TLS{CAFile: a.file("ca.crt"), CertFile: a.file("client.crt"), KeyFile: a.file("client.key"), ServerName: "redis.test"}
+	planTo := func(address string, change func(*plan.TLS)) *plan.Plan {
 		p := realPlan(address)
 		settings := good
 		change(&settings)
 		p.Target.TLS = &settings
-		p.Shape = Shape{Users: 10, Requests: 2000}
+		p.Shape = plan.Shape{Users: 10, Requests: 2000}
 		return p
 	}
 	for _, pipeline := range []int{1, 16} {
-		p := plan(address, func(*TLS) {})
+		p := planTo(address, func(*plan.TLS) {})
 		p.Client.Pipeline = pipeline
 		o := runPlan(t, p)
 		t.Log(describe(o))
@@ -105,16 +107,16 @@ func TestTLS(t *testing.T) {
 			t.Errorf("pipeline %d: %s", pipeline, describe(o))
 		}
 	}
-	wantReason(t, plan(address, func(s *TLS) { s.CAFile = "" }), TLSFailed, "authority that is not trusted")
-	wantReason(t, plan(address, func(s *TLS) { s.ServerName = "other.test" }), TLSFailed, "other.test")
-	wantReason(t, plan(address, func(s *TLS) { s.CAFile += ".missing" }), TLSFailed, "no such file")
-	wantReason(t, plan(address, func(s *TLS) { s.CertFile, s.KeyFile = "", "" }), TLSFailed, "client certificate")
-	p := plan(server.address(), func(*TLS) {}) // the other language is tried once a dial has timed out
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile = "" }), plan.TLSFailed, "authority that is not trusted")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.ServerName = "other.test" }), plan.TLSFailed, "other.test")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile += ".missing" }), plan.TLSFailed, "no such file")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CertFile, s.KeyFile = "", "" }), plan.TLSFailed, "client certificate")
+	p := planTo(server.address(), func(*plan.TLS) {}) // the other language is tried once a dial has timed out
 	p.Client.DialTimeout = 3 * time.Second
-	wantReason(t, p, TLSFailed, "answers without TLS")
+	wantReason(t, p, plan.TLSFailed, "answers without TLS")
 	for _, protocol := range []int{2, 3} {
 		p := testPlan(address)
 		p.Client.Protocol = protocol
-		wantReason(t, p, TLSFailed, "speaks TLS")
+		wantReason(t, p, plan.TLSFailed, "speaks TLS")
 	}
 }

@@ -9,25 +9,26 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
 )
 
 // followPlan is a load of a whole deployment, for so long.
-func followPlan(topology Topology, addresses []string, rate float64, length time.Duration) *Plan {
+func followPlan(topology plan.Topology, addresses []string, rate float64, length time.Duration) *plan.Plan {
 	p := realPlan("")
 	p.Run = "follow"
 	p.Target.Topology, p.Target.Addresses = topology, addresses
-	p.Shape = Shape{Rate: rate, Duration: length}
+	p.Shape = plan.Shape{Rate: rate, Duration: length}
 	p.Workload.Keyspace.Prefill = true
 	p.Info = 0
 	return p
 }
 
-func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *Plan {
-	p := followPlan(TopologySentinel, nil, rate, length)
-	p.Target.Sentinel = &Sentinel{Addresses: s.SentinelAddresses(), MasterName: redistest.MasterName}
+func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *plan.Plan {
+	p := followPlan(plan.TopologySentinel, nil, rate, length)
+	p.Target.Sentinel = &plan.Sentinel{Addresses: s.SentinelAddresses(), MasterName: redistest.MasterName}
 	return p
 }
 
@@ -49,7 +50,7 @@ func TestHealthyCluster(t *testing.T) {
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	for name, what := range map[string]func(*testing.T, *redistest.Cluster){
 		"ledger of a clean run": ledgerOfACleanRun, "every server is observed": everyServerIsObserved, "go-redis": goRedisOnACluster, "reads go to replicas": readsGoToReplicasOfACluster,
-		"clean runs": func(t *testing.T, c *redistest.Cluster) { cleanRuns(t, TopologyCluster, c.Addresses(), 3) },
+		"clean runs": func(t *testing.T, c *redistest.Cluster) { cleanRuns(t, plan.TopologyCluster, c.Addresses(), 3) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -85,7 +86,7 @@ func TestKilledPrimaryUnderSentinels(t *testing.T) {
 func TestClusterFailoverUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
-	w := watch(t, followPlan(TopologyCluster, c.Addresses(), 1000, 0))
+	w := watch(t, followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0))
 	w.until("the load runs", serving)
 	before := c.Shards[0][0].Address()
 	shard := w.shardOf(before)
@@ -101,7 +102,7 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 func TestDeadShardIsSeenByItself(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
-	p := followPlan(TopologyCluster, c.Addresses(), 1000, 0)
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
 	p.Client.RequestTimeout = 2 * time.Second // what queues meanwhile is dropped
 	w := watch(t, p)
 	w.until("the load runs", serving)
@@ -135,7 +136,7 @@ func (w *watched) shardOf(primary string) int {
 func TestSlotMovesUnderLoad(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
-	p := followPlan(TopologyCluster, c.Addresses(), 1000, 0)
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
 	p.Workload.Keyspace.Prefix, p.Workload.Keyspace.Keys = "{moves}:", 500 // all in one slot
 	slot := int(topology.SlotOf([]byte("moves")))
 	from := c.Owner(slot)
@@ -165,9 +166,9 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 func TestReplicaComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewReplication(t, 1, redistest.Options{})
-	p := followPlan(TopologyReplication, s.Addresses(), 500, 0)
-	p.Workload.Commands = []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
-	p.Client.ReadFrom = ReadAny
+	p := followPlan(plan.TopologyReplication, s.Addresses(), 500, 0)
+	p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
+	p.Client.ReadFrom = plan.ReadAny
 	w := watch(t, p)
 	w.until("the load runs", serving)
 	added := s.AddReplica(s.Primary)
@@ -191,8 +192,8 @@ func TestReplicaComesAndGoes(t *testing.T) {
 
 // ledgerOfACleanRun finds nothing lost; every ledger write is one that the record counts.
 func ledgerOfACleanRun(t *testing.T, c *redistest.Cluster) {
-	p := followPlan(TopologyCluster, c.Addresses(), 2000, time.Second)
-	p.Verify = &Verify{Share: 0.25}
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 2000, time.Second)
+	p.Verify = &plan.Verify{Share: 0.25}
 	_, r := duringRun(t, p, 0, func() {})
 	result := verified(t, r)
 	if result.Acked != 500 || result.Lost != 0 || result.Failed+result.Unknown != 0 {
@@ -205,8 +206,8 @@ func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
 	p := realPlan(server.Address())
-	p.Shape = Shape{Users: 10, Requests: 20_000}
-	p.Verify = &Verify{Share: 0.5}
+	p.Shape = plan.Shape{Users: 10, Requests: 20_000}
+	p.Verify = &plan.Verify{Share: 0.5}
 	r := prepared(t, p)
 	o, sink := collect(t)
 	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
@@ -233,7 +234,7 @@ func verified(t *testing.T, r *Runner) *ledger.Result {
 
 // everyServerIsObserved: INFO comes from all nodes of a cluster.
 func everyServerIsObserved(t *testing.T, c *redistest.Cluster) {
-	p := followPlan(TopologyCluster, c.Addresses(), 100, 0)
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 100, 0)
 	p.Info = 100 * time.Millisecond
 	w := watch(t, p)
 	seen := map[string]bool{}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
@@ -25,7 +26,7 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	n.audit = &ledger.Audit{Discover: n.discover, Dial: n.dialAddress, Wait: waitFor}
 	unique, err := n.audit.Begin(ctx)
 	if err != nil {
-		return &Error{Reason: LedgerFailed, Message: err.Error(), Err: err}
+		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 	}
 	m := n.routes.current()
 	o := ledger.Options{Prefix: n.plan.Workload.Keyspace.Prefix, Run: n.plan.Run, Unique: unique, Shards: len(m.Shards)}
@@ -35,14 +36,14 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	for i, l := range n.loops {
 		o.Writer = n.pod*len(n.loops) + i
 		if l.book, err = ledger.NewBook(o); err != nil {
-			return &Error{Reason: LedgerFailed, Message: err.Error(), Err: err}
+			return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 		}
 	}
 	if n.pod == 0 && (v.StaleReads || v.DualPrimary) {
 		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.now}
 	}
 	if err := n.audit.Prepare(ctx, n.books(), n.expectedWrites(), time.Duration(n.length)); err != nil {
-		return &Error{Reason: LedgerFailed, Message: err.Error(), Err: err}
+		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 	}
 	return nil
 }
@@ -179,9 +180,9 @@ func (l *loop) account(r *request, outcome ledger.Outcome, at int64) {
 }
 
 // operationsOf are the plan's operations, with the ledger's last.
-func operationsOf(p *Plan, all []workload.Operation) []workload.Operation {
+func operationsOf(p *plan.Plan, all []plan.Operation) []plan.Operation {
 	if p.Verify == nil {
 		return all
 	}
-	return append(all[:len(all):len(all)], workload.Operation{Name: LedgerOperation, Weight: 1})
+	return append(all[:len(all):len(all)], plan.Operation{Name: LedgerOperation, Weight: 1})
 }

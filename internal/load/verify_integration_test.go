@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -17,21 +18,21 @@ func TestCleanRunsLoseNothing(t *testing.T) {
 	replication := redistest.NewReplication(t, 1, redistest.Options{})
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()
-		cleanRuns(t, TopologyStandalone, []string{single.Address()}, 0)
+		cleanRuns(t, plan.TopologyStandalone, []string{single.Address()}, 0)
 	})
 	t.Run("replication", func(t *testing.T) {
 		t.Parallel()
-		cleanRuns(t, TopologyReplication, replication.Addresses(), 1)
+		cleanRuns(t, plan.TopologyReplication, replication.Addresses(), 1)
 	})
 }
 
-func cleanRuns(t *testing.T, topology Topology, addresses []string, replicas int) {
+func cleanRuns(t *testing.T, topology plan.Topology, addresses []string, replicas int) {
 	for i := range 4 {
 		p := followPlan(topology, addresses, 1500, 200*time.Millisecond)
 		p.Workload.Keyspace.Prefill = false
-		p.Run, p.Verify = fmt.Sprintf("clean-%d", i), &Verify{Share: 1}
+		p.Run, p.Verify = fmt.Sprintf("clean-%d", i), &plan.Verify{Share: 1}
 		if i%2 == 1 {
-			p.Shape, p.Verify.Share = Shape{Users: 8, Requests: 1000}, 0.3
+			p.Shape, p.Verify.Share = plan.Shape{Users: 8, Requests: 1000}, 0.3
 		}
 		r := prepared(t, p)
 		_, wait := inBackground(t, t.Context(), r)

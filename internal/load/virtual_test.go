@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -37,16 +38,16 @@ func virtually(t *testing.T, cost time.Duration, f func(t *testing.T, w *world))
 func (w *world) dialled() Option { return WithDialer(w.network.Dial) }
 
 // during runs the plan, and calls what at the instant after the start.
-func (w *world) during(t *testing.T, p *Plan, after time.Duration, what func()) *outcome {
+func (w *world) during(t *testing.T, p *plan.Plan, after time.Duration, what func()) *outcome {
 	t.Helper()
 	o, _ := duringRun(t, p, after, what, w.dialled())
 	return o
 }
 
 // bare is testPlan without a probe and an observer.
-func bare() *Plan {
+func bare() *plan.Plan {
 	p := testPlan(virtualAddress)
-	p.Probe, p.Info = Probe{}, 0
+	p.Probe, p.Info = plan.Probe{}, 0
 	return p
 }
 
@@ -74,7 +75,7 @@ func TestClosedLoopInVirtualTime(t *testing.T) {
 func TestOpenLoopRate(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
-		p.Shape = Shape{Rate: 5000, Duration: 2 * time.Second}
+		p.Shape = plan.Shape{Rate: 5000, Duration: 2 * time.Second}
 		o := runPlan(t, p, w.dialled())
 		if got := o.perInterval(0, 20, succeeded); !slices.Equal(got, repeated(500, 20)) {
 			t.Errorf("%d requests ended in each 0.1 s, want 500", got)
@@ -92,8 +93,8 @@ func TestOpenLoopRate(t *testing.T) {
 func TestObserverReadings(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
-		p.Shape = Shape{Rate: 100, Duration: time.Second}
-		p.Workload.Commands = append(p.Workload.Commands, Command{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.02"}})
+		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.02"}})
 		o := runPlan(t, p, w.dialled())
 		if len(o.servers) != 5 {
 			t.Fatalf("%d readings in 1 s, want 5", len(o.servers))
@@ -112,7 +113,7 @@ func TestThinkTimeAndRamp(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
 		p.Client.Connections = 4
-		p.Shape = Shape{Users: 100, ThinkTime: 100 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
+		p.Shape = plan.Shape{Users: 100, ThinkTime: 100 * time.Millisecond, RampUp: time.Second, Duration: time.Second}
 		o := runPlan(t, p, w.dialled())
 		want := append([]uint64{10, 20, 30, 40, 50, 60, 70, 80, 90, 100}, repeated(100, 10)...)
 		if got := o.perInterval(0, 20, succeeded); !slices.Equal(got, want) {
@@ -125,7 +126,7 @@ func TestThinkTimeAndRamp(t *testing.T) {
 func TestStagesOfUsers(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
-		p.Shape = Shape{ThinkTime: 20 * time.Millisecond, Stages: []Stage{
+		p.Shape = plan.Shape{ThinkTime: 20 * time.Millisecond, Stages: []plan.Stage{
 			{Duration: 300 * time.Millisecond, Users: 40}, {Duration: 500 * time.Millisecond, Users: 40},
 			{Duration: 200 * time.Millisecond, Users: 4}, {Duration: 500 * time.Millisecond, Users: 4},
 		}}
@@ -141,15 +142,15 @@ func TestStagesOfUsers(t *testing.T) {
 
 // TestEveryIntervalComes: also when the last request is long before the end.
 func TestEveryIntervalComes(t *testing.T) {
-	for name, shape := range map[string]Shape{
+	for name, shape := range map[string]plan.Shape{
 		"slow":          {Rate: 1, Duration: 1100 * time.Millisecond},
-		"falls silent":  {Stages: []Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}}},
-		"users leave":   {ThinkTime: 10 * time.Millisecond, Stages: []Stage{{Duration: 300 * time.Millisecond, Users: 5}, {Duration: 100 * time.Millisecond}, {Duration: 700 * time.Millisecond}}},
+		"falls silent":  {Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}}},
+		"users leave":   {ThinkTime: 10 * time.Millisecond, Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Users: 5}, {Duration: 100 * time.Millisecond}, {Duration: 700 * time.Millisecond}}},
 		"odd length":    {Rate: 1000, Duration: 1050 * time.Millisecond},
 		"many requests": {Users: 10, ThinkTime: 100 * time.Millisecond, Requests: 1_000_000, Duration: 1100 * time.Millisecond},
 		"more arrivals": {Rate: 100, Requests: 1_000_000, Duration: 1100 * time.Millisecond},
 	} {
-		for _, probe := range []Probe{{}, testPlan("").Probe} {
+		for _, probe := range []plan.Probe{{}, testPlan("").Probe} {
 			t.Run(fmt.Sprintf("%s, probe %.0f", name, probe.Rate), func(t *testing.T) {
 				virtually(t, 0, func(t *testing.T, w *world) {
 					p := bare()
@@ -189,7 +190,7 @@ func TestPodWithoutUsers(t *testing.T) {
 
 // TestAbort: the end of the context ends the run at once, with the open interval delivered.
 func TestAbort(t *testing.T) {
-	for name, shape := range map[string]Shape{
+	for name, shape := range map[string]plan.Shape{
 		"users": {Users: 10, Duration: time.Minute}, "thinking": {Users: 10, ThinkTime: 10 * time.Second, Duration: time.Minute}, "rate": {Rate: 1, Duration: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,3 +1,4 @@
+// Package report is a run as text and as JSON, for the command line.
 package report
 
 import (

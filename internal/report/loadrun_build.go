@@ -7,14 +7,15 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
 // NewLoadRun makes the report of a run from its record. Every figure is over the measured time, after ramp-up and warm-up; of a search, which is nil for
 // any other run, throughput, errors and latencies are those of the trial of the rate that it found, and the bottleneck is what kept the next from meeting the objectives.
-func NewLoadRun(plan *load.Plan, series *sample.Series, found *Search, outcome Outcome, message string) *LoadRun {
+func NewLoadRun(plan *plan.Plan, series *sample.Series, found *Search, outcome Outcome, message string) *LoadRun {
 	from := plan.Shape.MeasuredFrom()
 	end := series.LoadEnd(plan.Shape.Length(), outcome == Finished && plan.Shape.Requests > 0)
 	summary := impact.SummarizeTo(series, from, end)
@@ -67,7 +68,7 @@ func NewLoadRun(plan *load.Plan, series *sample.Series, found *Search, outcome O
 }
 
 // limitedBy names the bottleneck; nil of a run that was never measured.
-func limitedBy(plan *load.Plan, series *sample.Series, searched *Search) *Bottleneck {
+func limitedBy(plan *plan.Plan, series *sample.Series, searched *Search) *Bottleneck {
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
 	}
@@ -83,7 +84,7 @@ func limitedBy(plan *load.Plan, series *sample.Series, searched *Search) *Bottle
 const trendWidth = 60
 
 // target is what the last reading of INFO says of the server.
-func target(plan *load.Plan, series *sample.Series) Target {
+func target(plan *plan.Plan, series *sample.Series) Target {
 	t := Target{Addresses: plan.Target.Addresses}
 	if servers := series.Servers(); len(servers) > 0 {
 		s := servers[len(servers)-1]
@@ -93,25 +94,25 @@ func target(plan *load.Plan, series *sample.Series) Target {
 }
 
 // inWords says how much load was meant.
-func inWords(shape load.Shape) string {
+func inWords(shape plan.Shape) string {
 	switch {
 	case shape.Search != nil:
-		return fmt.Sprintf("open loop, the highest rate between %s and %s requests/s that meets the objectives", Rate(shape.Search.From), Rate(shape.Search.To))
+		return fmt.Sprintf("open loop, the highest rate between %s and %s requests/s that meets the objectives", format.Rate(shape.Search.From), format.Rate(shape.Search.To))
 	case len(shape.Stages) > 0 && shape.OpenLoop():
-		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages), Rate(peak(shape.Stages, func(s load.Stage) float64 { return s.Rate })))
+		return fmt.Sprintf("open loop, %d stages up to %s requests/s", len(shape.Stages), format.Rate(peak(shape.Stages, func(s plan.Stage) float64 { return s.Rate })))
 	case len(shape.Stages) > 0:
-		return fmt.Sprintf("closed loop, %d stages up to %.0f users", len(shape.Stages), peak(shape.Stages, func(s load.Stage) float64 { return float64(s.Users) }))
+		return fmt.Sprintf("closed loop, %d stages up to %.0f users", len(shape.Stages), peak(shape.Stages, func(s plan.Stage) float64 { return float64(s.Users) }))
 	case shape.Rate > 0 && shape.Users > 0:
-		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", Rate(shape.Rate), shape.Users)
+		return fmt.Sprintf("open loop, %s requests/s, at most %d in flight", format.Rate(shape.Rate), shape.Users)
 	case shape.Rate > 0:
-		return fmt.Sprintf("open loop, %s requests/s", Rate(shape.Rate))
+		return fmt.Sprintf("open loop, %s requests/s", format.Rate(shape.Rate))
 	case shape.ThinkTime > 0:
-		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users, Duration(shape.ThinkTime))
+		return fmt.Sprintf("closed loop, %d users with %s between requests", shape.Users, format.Duration(shape.ThinkTime))
 	}
 	return fmt.Sprintf("closed loop, %d users", shape.Users)
 }
 
-func peak(stages []load.Stage, of func(load.Stage) float64) float64 {
+func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 	highest := 0.0
 	for _, s := range stages {
 		highest = max(highest, of(s))

@@ -7,9 +7,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/workload"
 )
 
 // recorded is a record of seconds intervals of 1 s, of two operations: each has ok successes of 1 ms per second, and none while down.
@@ -48,9 +47,9 @@ func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *sample
 }
 
 func TestNewLoadRun(t *testing.T) {
-	plan := &load.Plan{
-		Pods: 1, Target: load.Target{Addresses: []string{"a:1"}},
-		Shape: load.Shape{Rate: 200, WarmUp: 10 * time.Second, Duration: 20 * time.Second},
+	plan := &plan.Plan{
+		Pods: 1, Target: plan.Target{Addresses: []string{"a:1"}},
+		Shape: plan.Shape{Rate: 200, WarmUp: 10 * time.Second, Duration: 20 * time.Second},
 	}
 	r := NewLoadRun(plan, recorded(t, 30, 100, func(i int) bool { return i == 5 || i == 20 || i == 21 }), nil, Finished, "")
 	sec := func(n int) Seconds { return Seconds(time.Duration(n) * time.Second) }
@@ -88,7 +87,7 @@ func TestNewLoadRun(t *testing.T) {
 }
 
 func TestNewLoadRunOutcome(t *testing.T) {
-	plan := &load.Plan{Pods: 1, Shape: load.Shape{Users: 1, Duration: 3 * time.Second}}
+	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 1, Duration: 3 * time.Second}}
 	always, never := func(int) bool { return true }, func(int) bool { return false }
 	tests := []struct {
 		name    string
@@ -110,13 +109,13 @@ func TestNewLoadRunOutcome(t *testing.T) {
 }
 
 func TestLoadInWords(t *testing.T) {
-	for want, shape := range map[string]load.Shape{
+	for want, shape := range map[string]plan.Shape{
 		"closed loop, 5 users":                            {Users: 5},
 		"closed loop, 5 users with 10ms between requests": {Users: 5, ThinkTime: 10 * time.Millisecond},
 		"open loop, 5 requests/s":                         {Rate: 5},
 		"open loop, 5 requests/s, at most 2 in flight":    {Rate: 5, Users: 2},
-		"closed loop, 2 stages up to 7 users":             {Stages: []load.Stage{{Users: 7}, {Users: 3}}},
-		"open loop, 1 stages up to 0.5 requests/s":        {Stages: []load.Stage{{Rate: 0.5}}},
+		"closed loop, 2 stages up to 7 users":             {Stages: []plan.Stage{{Users: 7}, {Users: 3}}},
+		"open loop, 1 stages up to 0.5 requests/s":        {Stages: []plan.Stage{{Rate: 0.5}}},
 	} {
 		if got := inWords(shape); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -150,7 +149,7 @@ func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
 		}
 	}
 	series.Finish(0)
-	r := NewLoadRun(&load.Plan{Pods: 1, Shape: load.Shape{Users: 5, Requests: 920}}, series, nil, Finished, "")
+	r := NewLoadRun(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Requests: 920}}, series, nil, Finished, "")
 	if r.Total.Requests != 920 || r.Total.Throughput != 1000 || r.Measured != r.Elapsed || r.Elapsed != Seconds(920*time.Millisecond) {
 		t.Errorf("%d requests, %v/s in %v of %v; want 920 in 0.92 s", r.Total.Requests, r.Total.Throughput, r.Measured, r.Elapsed)
 	}
@@ -175,7 +174,7 @@ func TestLongestShardGap(t *testing.T) {
 		}
 	}
 	series.Finish(0)
-	r := NewLoadRun(&load.Plan{Pods: 1, Shape: load.Shape{Users: 5, Duration: 10 * time.Second}}, series, nil, Finished, "")
+	r := NewLoadRun(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 10 * time.Second}}, series, nil, Finished, "")
 	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: Seconds(2400 * time.Millisecond)}}
 	shards := []Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: Seconds(2400 * time.Millisecond)}}
 	if diff := cmp.Diff(shards, r.Shards); diff != "" {
@@ -192,7 +191,7 @@ func TestLongestShardGap(t *testing.T) {
 
 // What a workload counts is shown by what it means.
 func TestWorkloadFigures(t *testing.T) {
-	plan := &load.Plan{Pods: 1, Shape: load.Shape{Users: 5, Duration: 2 * time.Second}, Workload: load.Workload{CacheAside: &workload.CacheAside{}}}
+	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 2 * time.Second}, Workload: plan.Workload{CacheAside: &plan.CacheAside{}}}
 	series := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
 	series.SetTallies(plan.Tallies())
 	for i := range int64(2) {

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/redquake/redquake/internal/format"
 )
 
 // WriteText writes the run for people.
@@ -53,10 +55,10 @@ func (r *LoadRun) head(b *strings.Builder) {
 		measured += ", planned were " + seconds(r.Planned)
 	}
 	line(b, "Measured", "%s", measured)
-	line(b, "Throughput", "%s/s", Rate(r.Total.Throughput))
+	line(b, "Throughput", "%s/s", format.Rate(r.Total.Throughput))
 	bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped
 	if r.Total.Requests > 0 {
-		line(b, "Errors", "%d of %d requests (%s)%s", bad, r.Total.Requests, Share(float64(bad)/float64(r.Total.Requests)), r.classes())
+		line(b, "Errors", "%d of %d requests (%s)%s", bad, r.Total.Requests, format.Share(float64(bad)/float64(r.Total.Requests)), r.classes())
 	}
 	switch r.Latency {
 	case ResponseTime:
@@ -103,7 +105,7 @@ func (r *LoadRun) operations() string {
 func (t *table) operation(name string, o Operation, latency *Quantiles) {
 	count := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	t.row(append([]string{
-		name, count(o.Requests), count(o.OK), count(o.Failed), count(o.Unknown), count(o.Dropped), Rate(o.Throughput),
+		name, count(o.Requests), count(o.OK), count(o.Failed), count(o.Unknown), count(o.Dropped), format.Rate(o.Throughput),
 	}, quantiles(latency)...)...)
 }
 
@@ -143,7 +145,7 @@ func (r *LoadRun) tail() string {
 		line(&b, "Probe gap", "%s", r.ProbeGap.text("the same for the probe, which dials afresh"))
 	}
 	for _, a := range r.Anomalies {
-		line(&b, "Anomaly", "throughput %s down for %s at %s", Share(a.Dip), seconds(a.Length), seconds(a.At))
+		line(&b, "Anomaly", "throughput %s down for %s at %s", format.Share(a.Dip), seconds(a.Length), seconds(a.At))
 	}
 	if r.Verification != nil {
 		r.Verification.write(&b)
@@ -170,7 +172,7 @@ func (r *LoadRun) shards(b *strings.Builder) {
 		if s.LongestGap > 0 {
 			gap = "longest gap " + seconds(s.LongestGap)
 		}
-		line(b, fmt.Sprintf("Shard %d", s.Shard), "%s/s, errors %d, %s", Rate(s.Throughput), s.Errors, gap)
+		line(b, fmt.Sprintf("Shard %d", s.Shard), "%s/s, errors %d, %s", format.Rate(s.Throughput), s.Errors, gap)
 	}
 	if more := len(worst) - shardsShown; more > 0 {
 		line(b, "Shards", "%d more, with shorter gaps", more)
@@ -202,11 +204,11 @@ func (t Target) String() string {
 // String tells the server's figures in one line.
 func (r *Redis) String() string {
 	var parts []string
-	parts = append(parts, "CPU at most "+Millicores(float64(r.MaxCPU)/1000))
+	parts = append(parts, "CPU at most "+format.Millicores(float64(r.MaxCPU)/1000))
 	if r.MaxMainThreadCPU > 0 {
-		parts = append(parts, "its main thread "+Millicores(float64(r.MaxMainThreadCPU)/1000))
+		parts = append(parts, "its main thread "+format.Millicores(float64(r.MaxMainThreadCPU)/1000))
 	}
-	parts = append(parts, "memory at most "+Bytes(r.MaxMemory))
+	parts = append(parts, "memory at most "+format.Bytes(r.MaxMemory))
 	for _, c := range []struct {
 		count int64
 		what  string
@@ -218,4 +220,4 @@ func (r *Redis) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func seconds(s Seconds) string { return Duration(time.Duration(s)) }
+func seconds(s Seconds) string { return format.Duration(time.Duration(s)) }

@@ -3,7 +3,8 @@ package report
 import (
 	"strconv"
 
-	"github.com/redquake/redquake/internal/workload"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // Figure is one of a workload's own figures. One of count, share and seconds is there.
@@ -16,19 +17,19 @@ type Figure struct {
 }
 
 // Reading is a workload's reading as text: a count, a share such as 99.2%, a mean such as 0.41ms.
-func Reading(r workload.Reading) string {
+func Reading(r plan.Reading) string {
 	switch {
 	case r.Share != nil:
-		return Share(*r.Share)
+		return format.Share(*r.Share)
 	case r.Mean != nil:
-		return Duration(*r.Mean)
+		return format.Duration(*r.Mean)
 	case r.Count != nil:
 		return strconv.FormatUint(*r.Count, 10)
 	}
 	return ""
 }
 
-func figures(readings []workload.Reading) (out []Figure) {
+func figures(readings []plan.Reading) (out []Figure) {
 	for _, r := range readings {
 		f := Figure{Name: r.Name, Count: r.Count, Share: r.Share, Text: Reading(r)}
 		if r.Mean != nil {

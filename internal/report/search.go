@@ -5,8 +5,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/search"
 )
@@ -34,7 +35,7 @@ type Trial struct {
 }
 
 // searched fills in the trials, and returns the window that the run's figures are of; ok is false where no trial was judged.
-func (s *Search) searched(plan *load.Plan, series *sample.Series) (from, to time.Duration, ok bool) {
+func (s *Search) searched(plan *plan.Plan, series *sample.Series) (from, to time.Duration, ok bool) {
 	spec := plan.Shape.Search
 	for _, t := range s.Tried {
 		if !t.Judged {
@@ -68,7 +69,7 @@ func (s *Search) write(b *strings.Builder) {
 		if !one.Met {
 			result = "missed: " + one.Missed
 		}
-		t.row(fmt.Sprint(i+1), Rate(one.Rate), Rate(one.Throughput), p50, p99, Share(one.ErrorRate), result)
+		t.row(fmt.Sprint(i+1), format.Rate(one.Rate), format.Rate(one.Throughput), p50, p99, format.Share(one.ErrorRate), result)
 	}
 	b.WriteString(t.String())
 }

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/search"
 )
 
@@ -27,7 +27,7 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 	}
 	judgement := Judge(OfRate(objectives), Figures{Summary: summary})
 	if judgement.Verdict == v1alpha1.VerdictPass && summary.Throughput < least {
-		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", report.Rate(summary.Throughput), report.Rate(rate))}
+		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(summary.Throughput), format.Rate(rate))}
 	}
 	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
 }

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/report"
 )
 
 // Fault is one fault that hit the test.
@@ -104,7 +104,7 @@ var checks = []check{
 			return v1alpha1.ObjectiveResult{}, false
 		}
 		limit, err := strconv.ParseFloat(*o.MinThroughput, 64)
-		return judged("minThroughput", *o.MinThroughput, report.Rate(f.Summary.Throughput), err == nil && f.Summary.Requests > 0, f.Summary.Throughput >= limit), true
+		return judged("minThroughput", *o.MinThroughput, format.Rate(f.Summary.Throughput), err == nil && f.Summary.Requests > 0, f.Summary.Throughput >= limit), true
 	},
 	func(o *v1alpha1.Objectives, f Figures) (v1alpha1.ObjectiveResult, bool) {
 		if o.MaxLatencyP50 == nil {
@@ -129,7 +129,7 @@ var checks = []check{
 			return v1alpha1.ObjectiveResult{}, false
 		}
 		limit, err := percent(*o.MaxErrorRate)
-		return judged("maxErrorRate", *o.MaxErrorRate, report.Share(f.Summary.ErrorRate), err == nil && f.Summary.Requests > 0, f.Summary.ErrorRate <= limit), true
+		return judged("maxErrorRate", *o.MaxErrorRate, format.Share(f.Summary.ErrorRate), err == nil && f.Summary.Requests > 0, f.Summary.ErrorRate <= limit), true
 	},
 	func(o *v1alpha1.Objectives, f Figures) (v1alpha1.ObjectiveResult, bool) {
 		if o.MaxTPSDip == nil {
@@ -140,7 +140,7 @@ var checks = []check{
 		for _, fault := range f.Faults {
 			worst = max(worst, fault.Impact.Dip)
 		}
-		return judged("maxTPSDip", *o.MaxTPSDip, report.Share(worst), err == nil && len(f.Faults) > 0, worst <= limit), true
+		return judged("maxTPSDip", *o.MaxTPSDip, format.Share(worst), err == nil && len(f.Faults) > 0, worst <= limit), true
 	},
 	func(o *v1alpha1.Objectives, f Figures) (v1alpha1.ObjectiveResult, bool) {
 		if o.MaxOutage == nil {
@@ -150,7 +150,7 @@ var checks = []check{
 		for _, fault := range f.Faults {
 			worst = max(worst, fault.Impact.Outage, fault.Impact.ShardOutage) // to the clients of a shard it is all there is
 		}
-		return judged("maxOutage", report.Duration(o.MaxOutage.Duration), report.Duration(worst), len(f.Faults) > 0, worst <= o.MaxOutage.Duration), true
+		return judged("maxOutage", format.Duration(o.MaxOutage.Duration), format.Duration(worst), len(f.Faults) > 0, worst <= o.MaxOutage.Duration), true
 	},
 	func(o *v1alpha1.Objectives, f Figures) (v1alpha1.ObjectiveResult, bool) {
 		if o.MaxRecoveryTime == nil {
@@ -159,11 +159,11 @@ var checks = []check{
 		var worst time.Duration
 		for _, fault := range f.Faults {
 			if !fault.Impact.Recovered {
-				return judged("maxRecoveryTime", report.Duration(o.MaxRecoveryTime.Duration), v1alpha1.ReasonNotRecovered, true, false), true
+				return judged("maxRecoveryTime", format.Duration(o.MaxRecoveryTime.Duration), v1alpha1.ReasonNotRecovered, true, false), true
 			}
 			worst = max(worst, fault.Impact.RecoveryTime)
 		}
-		return judged("maxRecoveryTime", report.Duration(o.MaxRecoveryTime.Duration), report.Duration(worst), len(f.Faults) > 0, worst <= o.MaxRecoveryTime.Duration), true
+		return judged("maxRecoveryTime", format.Duration(o.MaxRecoveryTime.Duration), format.Duration(worst), len(f.Faults) > 0, worst <= o.MaxRecoveryTime.Duration), true
 	},
 	func(o *v1alpha1.Objectives, f Figures) (v1alpha1.ObjectiveResult, bool) {
 		if o.MaxLostWrites == nil {
@@ -178,7 +178,7 @@ var checks = []check{
 }
 
 func latency(name string, limit, actual time.Duration, samples uint64) v1alpha1.ObjectiveResult {
-	return judged(name, report.Duration(limit), report.Duration(actual), samples > 0, actual <= limit)
+	return judged(name, format.Duration(limit), format.Duration(actual), samples > 0, actual <= limit)
 }
 
 func judged(name, limit, actual string, known, met bool) v1alpha1.ObjectiveResult {

@@ -16,86 +16,24 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 
-// CacheAsideMode says where reads go.
-type CacheAsideMode string
-
-// The modes.
-const (
-	ThroughCache CacheAsideMode = "CacheAside"   // GET; where that finds nothing the database, then SET
-	DatabaseOnly CacheAsideMode = "DatabaseOnly" // always the database: what there was before the cache
-)
-
-// CacheAside is reads of an application that keeps rows of a database in Redis. A key of the keyspace is looked up in the cache as
-// {prefix}{n}; where it is not there, the query is made with n and its rows are set, with the keyspace's TTL. An error of the cache fails the read:
-// there is no way around the cache that would hide it. A query that finds no row is a success that leaves nothing in the cache.
-//
-// The cache is reached through go-redis, as an application reaches it.
-type CacheAside struct {
-	Database Database       `json:"database"`
-	Mode     CacheAsideMode `json:"mode"`
-	// HitRatio, in (0, 1], is the share of reads that look for the row's own key. The others look for a key that is never there, and so miss: a cache
-	// of that hit ratio, once it is warm. 0 = all reads look for the row's own key, and the ratio is what keyspace, TTL and eviction make it.
-	HitRatio float64 `json:"hitRatio,omitempty"`
-}
-
-// Database is a MySQL, MariaDB or PostgreSQL.
-type Database struct {
-	Driver  string `json:"driver"`  // mysql | postgres
-	DSNFile string `json:"dsnFile"` // holds the data source name, as the driver takes it
-	Query   string `json:"query"`   // SELECT with one parameter, the key's number: ? for mysql, $1 for postgres
-}
-
-// The drivers.
-const (
-	driverMySQL    = "mysql"
-	driverPostgres = "postgres"
-)
-
-// The tallies of cacheAside. In mode DatabaseOnly every read is a miss.
-const (
-	tallyHits = iota
-	tallyMisses
-	tallyCacheMicros    // time in GET and SET
-	tallyDatabaseMicros // time in the query, its rows read
-)
-
-func (c *CacheAside) check(*Spec) string {
-	switch {
-	case c.Database.Driver != driverMySQL && c.Database.Driver != driverPostgres:
-		return fmt.Sprintf("database.driver: %q is neither mysql nor postgres", c.Database.Driver)
-	case c.Database.DSNFile == "":
-		return "database.dsnFile: is empty"
-	case strings.TrimSpace(c.Database.Query) == "":
-		return "database.query: is empty"
-	case c.Mode != ThroughCache && c.Mode != DatabaseOnly:
-		return fmt.Sprintf("mode: %q is neither %s nor %s", c.Mode, ThroughCache, DatabaseOnly)
-	case !(c.HitRatio >= 0 && c.HitRatio <= 1):
-		return fmt.Sprintf("hitRatio: is %v, must be 0 to 1", c.HitRatio)
-	}
-	return ""
-}
-
-func (c *CacheAside) mix() mix {
-	return newMix([]Operation{{Name: "read", Weight: 1}}, "hits", "misses", "cacheMicros", "databaseMicros")
-}
-
 type cacheAside struct {
 	mix
-	spec     *CacheAside
-	keyspace Keyspace
+	spec     *plan.CacheAside
+	keyspace plan.Keyspace
 	db       *sql.DB
 	query    *sql.Stmt // nil until Prepare
 	cache    redis.Cmdable
 	timeout  time.Duration
 }
 
-func newCacheAside(s *Spec, o RemoteOptions) (*cacheAside, error) {
+func newCacheAside(s *plan.Workload, o RemoteOptions) (*cacheAside, error) {
 	spec := s.CacheAside
-	if spec.Mode == ThroughCache && o.Cache == nil {
+	if spec.Mode == plan.ThroughCache && o.Cache == nil {
 		return nil, errors.New("cacheAside needs a client of the cache")
 	}
 	dsn, err := os.ReadFile(spec.Database.DSNFile)
@@ -108,12 +46,12 @@ func newCacheAside(s *Spec, o RemoteOptions) (*cacheAside, error) {
 	}
 	db.SetMaxOpenConns(o.Connections)
 	db.SetMaxIdleConns(o.Connections)
-	return &cacheAside{mix: spec.mix(), spec: spec, keyspace: s.Keyspace, db: db, cache: o.Cache, timeout: o.Timeout}, nil
+	return &cacheAside{mix: mixOf(s), spec: spec, keyspace: s.Keyspace, db: db, cache: o.Cache, timeout: o.Timeout}, nil
 }
 
 // openDatabase parses the data source name; connections are made when they are needed, each within timeout where dsn sets no other.
 func openDatabase(driver, dsn string, timeout time.Duration) (*sql.DB, error) {
-	if driver == driverPostgres {
+	if driver == plan.DriverPostgres {
 		config, err := pgx.ParseConfig(dsn) // its errors leave the password out
 		if err != nil {
 			return nil, err
@@ -150,7 +88,7 @@ func (c *cacheAside) Prepare(ctx context.Context) error {
 		return fmt.Errorf("the database refuses the query: %w", err)
 	}
 	c.query = query
-	if c.spec.Mode == DatabaseOnly {
+	if c.spec.Mode == plan.DatabaseOnly {
 		return nil
 	}
 	if err := c.cache.Ping(ctx).Err(); err != nil {
@@ -178,8 +116,8 @@ type cacheAsideCaller struct {
 func (c *cacheAsideCaller) Call(ctx context.Context, _ int, _ int64, tally []uint64) Result {
 	l, n := c.load, c.draws.draw()
 	key := l.keyspace.Prefix + strconv.FormatInt(n, 10)
-	if l.spec.Mode == DatabaseOnly {
-		tally[tallyMisses]++
+	if l.spec.Mode == plan.DatabaseOnly {
+		tally[plan.TallyMisses]++
 		rows, result := c.ask(ctx, n, tally)
 		result.BytesIn = len(rows)
 		return result
@@ -190,15 +128,15 @@ func (c *cacheAsideCaller) Call(ctx context.Context, _ int, _ int64, tally []uin
 	}
 	begin := time.Now()
 	found, err := l.cache.Get(ctx, looked).Bytes()
-	tally[tallyCacheMicros] += uint64(time.Since(begin).Microseconds())
+	tally[plan.TallyCacheMicros] += uint64(time.Since(begin).Microseconds())
 	switch {
 	case err == nil:
-		tally[tallyHits]++
+		tally[plan.TallyHits]++
 		return Result{BytesIn: len(found), BytesOut: len(looked)}
 	case !errors.Is(err, redis.Nil):
 		return failure(err)
 	}
-	tally[tallyMisses]++
+	tally[plan.TallyMisses]++
 	rows, result := c.ask(ctx, n, tally)
 	result.BytesIn, result.BytesOut = len(rows), len(looked)
 	if result.Outcome != OK || len(rows) == 0 {
@@ -206,7 +144,7 @@ func (c *cacheAsideCaller) Call(ctx context.Context, _ int, _ int64, tally []uin
 	}
 	begin = time.Now()
 	err = l.cache.Set(ctx, key, rows, l.keyspace.TTL).Err()
-	tally[tallyCacheMicros] += uint64(time.Since(begin).Microseconds())
+	tally[plan.TallyCacheMicros] += uint64(time.Since(begin).Microseconds())
 	if err != nil {
 		return failure(err)
 	}
@@ -218,7 +156,7 @@ func (c *cacheAsideCaller) Call(ctx context.Context, _ int, _ int64, tally []uin
 func (c *cacheAsideCaller) ask(ctx context.Context, n int64, tally []uint64) ([]byte, Result) {
 	begin := time.Now()
 	rows, err := read(ctx, c.load.query, n)
-	tally[tallyDatabaseMicros] += uint64(time.Since(begin).Microseconds())
+	tally[plan.TallyDatabaseMicros] += uint64(time.Since(begin).Microseconds())
 	if err != nil {
 		return nil, failure(err)
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -114,15 +115,15 @@ func (p *postgres) stop() {
 }
 
 // articles is a spec that reads the table.
-func articles(t *testing.T, dsn string, mode CacheAsideMode) Spec {
+func articles(t *testing.T, dsn string, mode plan.CacheAsideMode) plan.Workload {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dsn")
 	if err := os.WriteFile(file, []byte(dsn+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return Spec{
-		CacheAside: &CacheAside{Mode: mode, Database: Database{Driver: "postgres", DSNFile: file, Query: "SELECT title, stock FROM articles WHERE id = $1"}},
-		Keyspace:   Keyspace{Prefix: "rq:", Keys: 100, Distribution: Sequential, TTL: time.Hour},
+	return plan.Workload{
+		CacheAside: &plan.CacheAside{Mode: mode, Database: plan.Database{Driver: "postgres", DSNFile: file, Query: "SELECT title, stock FROM articles WHERE id = $1"}},
+		Keyspace:   plan.Keyspace{Prefix: "rq:", Keys: 100, Distribution: plan.Sequential, TTL: time.Hour},
 	}
 }
 
@@ -134,7 +135,7 @@ func cacheOf(t *testing.T, address string) *redis.Client {
 	return c
 }
 
-func prepared(t *testing.T, s Spec, o RemoteOptions) (Caller, []uint64) {
+func prepared(t *testing.T, s plan.Workload, o RemoteOptions) (Caller, []uint64) {
 	t.Helper()
 	w := remote(t, s, o)
 	if err := w.Prepare(context.Background()); err != nil {
@@ -165,13 +166,13 @@ func TestCacheAside(t *testing.T) {
 	ctx := context.Background()
 
 	t.Run("first the database, then the cache", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, ThroughCache), RemoteOptions{Cache: cache})
+		c, tally := prepared(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: cache})
 		calls(t, c, 100, tally)
-		if tally[tallyHits] != 0 || tally[tallyMisses] != 100 || tally[tallyDatabaseMicros] == 0 {
+		if tally[plan.TallyHits] != 0 || tally[plan.TallyMisses] != 100 || tally[plan.TallyDatabaseMicros] == 0 {
 			t.Errorf("tally %v of the first 100 reads", tally)
 		}
 		last := calls(t, c, 150, tally)
-		if tally[tallyHits] != 150 || tally[tallyMisses] != 100 || tally[tallyCacheMicros] == 0 {
+		if tally[plan.TallyHits] != 150 || tally[plan.TallyMisses] != 100 || tally[plan.TallyCacheMicros] == 0 {
 			t.Errorf("tally %v after 150 more", tally)
 		}
 		want := strings.Repeat("x", 100) + "\t14\n"
@@ -183,39 +184,39 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("a given hit ratio", func(t *testing.T) {
-		spec := articles(t, database.dsn, ThroughCache)
+		spec := articles(t, database.dsn, plan.ThroughCache)
 		spec.CacheAside.HitRatio = 0.75
 		c, tally := prepared(t, spec, RemoteOptions{Cache: cache})
 		calls(t, c, 2000, tally)
 		// The cache is warm. 5 standard deviations are 97.
-		if hits := tally[tallyHits]; hits < 1400 || hits > 1600 || hits+tally[tallyMisses] != 2000 {
+		if hits := tally[plan.TallyHits]; hits < 1400 || hits > 1600 || hits+tally[plan.TallyMisses] != 2000 {
 			t.Errorf("tally %v of 2000 reads, want 1500 hits", tally)
 		}
 	})
 	t.Run("the database only", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, DatabaseOnly), RemoteOptions{})
+		c, tally := prepared(t, articles(t, database.dsn, plan.DatabaseOnly), RemoteOptions{})
 		calls(t, c, 20, tally)
-		if tally[tallyHits] != 0 || tally[tallyMisses] != 20 || tally[tallyCacheMicros] != 0 {
+		if tally[plan.TallyHits] != 0 || tally[plan.TallyMisses] != 20 || tally[plan.TallyCacheMicros] != 0 {
 			t.Errorf("tally %v", tally)
 		}
 	})
 	t.Run("no such row", func(t *testing.T) {
-		spec := articles(t, database.dsn, ThroughCache)
+		spec := articles(t, database.dsn, plan.ThroughCache)
 		spec.Keyspace.Prefix, spec.CacheAside.Database.Query = "none:", "SELECT title FROM articles WHERE id = $1 + 1000"
 		c, tally := prepared(t, spec, RemoteOptions{Cache: cache})
 		calls(t, c, 5, tally)
-		if n := cache.Exists(ctx, "none:0").Val(); n != 0 || tally[tallyMisses] != 5 {
+		if n := cache.Exists(ctx, "none:0").Val(); n != 0 || tally[plan.TallyMisses] != 5 {
 			t.Errorf("what is not in the database is in the cache, tally %v", tally)
 		}
 	})
 	t.Run("refusals before the start", func(t *testing.T) {
-		for name, change := range map[string]func(*CacheAside){
-			"the database refuses the query": func(c *CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
-			"the database cannot be reached": func(c *CacheAside) {
-				c.Database.DSNFile = articles(t, "postgres://shop@"+nobody+"/x", ThroughCache).CacheAside.Database.DSNFile
+		for name, change := range map[string]func(*plan.CacheAside){
+			"the database refuses the query": func(c *plan.CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
+			"the database cannot be reached": func(c *plan.CacheAside) {
+				c.Database.DSNFile = articles(t, "postgres://shop@"+nobody+"/x", plan.ThroughCache).CacheAside.Database.DSNFile
 			},
 		} {
-			spec := articles(t, database.dsn, DatabaseOnly)
+			spec := articles(t, database.dsn, plan.DatabaseOnly)
 			change(spec.CacheAside)
 			if err := remote(t, spec, RemoteOptions{}).Prepare(ctx); err == nil || !strings.HasPrefix(err.Error(), name) {
 				t.Errorf("%s: the error is %v", name, err)
@@ -224,7 +225,7 @@ func TestCacheAside(t *testing.T) {
 	})
 	t.Run("no data source name", func(t *testing.T) {
 		for driver, dsn := range map[string]string{"postgres": "postgres://shop:secret@127.0.0.1:port/x", "mysql": "shop:secret@127.0.0.1"} {
-			spec := articles(t, dsn, DatabaseOnly)
+			spec := articles(t, dsn, plan.DatabaseOnly)
 			spec.CacheAside.Database.Driver = driver
 			_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: time.Second})
 			if err == nil || !strings.HasPrefix(err.Error(), "the data source name") || strings.Contains(err.Error(), "secret") {
@@ -233,9 +234,9 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("the cache fails", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, ThroughCache), RemoteOptions{Cache: cache})
+		c, tally := prepared(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: cache})
 		for refusal, want := range map[string]sample.Class{"oom": sample.ClassOOM, "readonly": sample.ClassReadOnly} {
-			before := tally[tallyMisses]
+			before := tally[plan.TallyMisses]
 			cache.FlushAll(ctx)
 			undo := map[string]func(){"oom": func() { cache.ConfigSet(ctx, "maxmemory", "0") }, "readonly": func() { cache.Do(ctx, "REPLICAOF", "NO", "ONE") }}[refusal]
 			if refusal == "oom" {
@@ -245,12 +246,12 @@ func TestCacheAside(t *testing.T) {
 			}
 			got := c.Call(ctx, 0, 1, tally)
 			undo()
-			if got.Outcome != Fail || got.Class != want || tally[tallyMisses] != before+1 {
+			if got.Outcome != Fail || got.Class != want || tally[plan.TallyMisses] != before+1 {
 				t.Errorf("%s: the result is %+v", refusal, got)
 			}
 		}
 		gone := cacheOf(t, nobody)
-		w := remote(t, articles(t, database.dsn, ThroughCache), RemoteOptions{Cache: gone})
+		w := remote(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: gone})
 		if got := w.Caller(0, 1).Call(ctx, 0, 1, tally); got.Outcome != Fail || got.Class != sample.ClassRefused {
 			t.Errorf("without a cache the result is %+v", got)
 		}
@@ -261,7 +262,7 @@ func TestCacheAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = silent.Close() }()
-		w := remote(t, articles(t, database.dsn, ThroughCache), RemoteOptions{Cache: cacheOf(t, silent.Addr().String())})
+		w := remote(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: cacheOf(t, silent.Addr().String())})
 		timed, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
 		if got := w.Caller(0, 1).Call(timed, 0, 1, make([]uint64, 4)); got.Outcome != Unknown || got.Class != sample.ClassTimeout {
@@ -269,7 +270,7 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("the database fails", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, DatabaseOnly), RemoteOptions{})
+		c, tally := prepared(t, articles(t, database.dsn, plan.DatabaseOnly), RemoteOptions{})
 		calls(t, c, 1, tally)
 		database.stop()
 		for range 2 { // on the connection that broke, then on a new one

@@ -8,78 +8,22 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/topology"
 )
 
-// Command is one operation of the workload commands. Its words may hold the placeholders
-// {key} (a key of the keyspace; the same key wherever it stands twice in one command), {value} (random bytes),
-// {int} (a random integer in [0, Keyspace.Keys)), {user} (the virtual user's number), {seq} (a number that grows by one per request of a source).
-type Command struct {
-	Name   string   `json:"name"`
-	Weight int      `json:"weight"` // > 0, relative to the other commands
-	Words  []string `json:"words"`
-}
-
-// maxWeight bounds a weight.
-const maxWeight = 1_000_000
-
-// commandList is the spec of the workload commands.
-type commandList []Command
-
-func (l commandList) check(*Spec) string {
-	names := map[string]bool{}
-	for i, c := range l {
-		at := fmt.Sprintf("[%d]", i)
-		switch {
-		case c.Name == "":
-			return at + ".name: is empty"
-		case names[c.Name]:
-			return fmt.Sprintf("%s.name: %q stands twice", at, c.Name)
-		case c.Weight < 1 || c.Weight > maxWeight:
-			return fmt.Sprintf("%s.weight: is %d, must be 1 to %d", at, c.Weight, maxWeight)
-		case len(c.Words) == 0 || c.Words[0] == "":
-			return at + ".words: is empty"
-		}
-		names[c.Name] = true
-	}
-	return ""
-}
-
-func (l commandList) mix() mix {
-	operations := make([]Operation, len(l))
-	for i, c := range l {
-		operations[i] = Operation{Name: c.Name, Weight: c.Weight, ReadOnly: onlyReads(c.Words)}
-	}
-	return newMix(operations)
-}
-
-// reads are the commands that replicas carry out (flag readonly of COMMAND) and that load tests use.
-var reads = func() map[string]bool {
-	known := map[string]bool{}
-	for word := range strings.FieldsSeq(`BITCOUNT BITFIELD_RO BITPOS EVALSHA_RO EVAL_RO EXISTS EXPIRETIME FCALL_RO GEODIST GEOHASH GEOPOS GEOSEARCH
-		GET GETBIT GETRANGE HEXISTS HGET HGETALL HKEYS HLEN HMGET HRANDFIELD HSCAN HSTRLEN HVALS LCS LINDEX LLEN LPOS LRANGE MGET PEXPIRETIME
-		PFCOUNT PTTL SCARD SDIFF SINTER SINTERCARD SISMEMBER SMEMBERS SMISMEMBER SORT_RO SRANDMEMBER SSCAN STRLEN SUBSTR SUNION TTL TYPE XLEN
-		XRANGE XREAD XREVRANGE ZCARD ZCOUNT ZDIFF ZINTER ZINTERCARD ZLEXCOUNT ZMSCORE ZRANDMEMBER ZRANGE ZRANGEBYLEX ZRANGEBYSCORE ZRANK
-		ZREVRANGE ZREVRANGEBYLEX ZREVRANGEBYSCORE ZREVRANK ZSCAN ZSCORE ZUNION PING ECHO TIME`) {
-		known[word] = true
-	}
-	return known
-}()
-
-func onlyReads(words []string) bool { return len(words) > 0 && reads[strings.ToUpper(words[0])] }
-
 // commands are the workload's commands, encoded.
 type commands struct {
 	mix
-	keyspace  Keyspace
+	keyspace  plan.Keyspace
 	templates []*resp.Template
 	keys      []*keyWord // what routes each; nil = nothing does
 	values    *valuePool
 }
 
-func newCommands(s *Spec) (*commands, error) {
-	c := &commands{mix: commandList(s.Commands).mix(), keyspace: s.Keyspace, values: newValuePool(s.Values)}
+func newCommands(s *plan.Workload) (*commands, error) {
+	c := &commands{mix: mixOf(s), keyspace: s.Keyspace, values: newValuePool(s.Values)}
 	for i, command := range s.Commands {
 		if err := c.compile(withTTL(command.Words, s.Keyspace.TTL), s.Keyspace.Prefix); err != nil {
 			return nil, fmt.Errorf("commands[%d].words: %w", i, err)
@@ -120,7 +64,7 @@ func (c *commands) Fill(ctx context.Context, f *Filler) error {
 }
 
 // fillKeys sets the keys of a keyspace.
-func fillKeys(ctx context.Context, f *Filler, k Keyspace, values *valuePool) error {
+func fillKeys(ctx context.Context, f *Filler, k plan.Keyspace, values *valuePool) error {
 	words := withTTL([]string{"SET", "{key}", "{value}"}, k.TTL)
 	t, err := resp.Compile(words, k.Prefix)
 	if err != nil {

@@ -7,14 +7,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/topology"
 )
 
 // uniform is a keyspace with nothing special.
-func uniform(keys int64) Keyspace { return Keyspace{Prefix: "rq:", Keys: keys, Distribution: Uniform} }
+func uniform(keys int64) plan.Keyspace {
+	return plan.Keyspace{Prefix: "rq:", Keys: keys, Distribution: plan.Uniform}
+}
 
 // made is the workload of a spec.
-func made(t testing.TB, s Spec) Redis {
+func made(t testing.TB, s plan.Workload) Redis {
 	t.Helper()
 	if s.Keyspace.Keys == 0 {
 		s.Keyspace = uniform(1000)
@@ -73,7 +76,7 @@ func first(s Source, op int, r *Request) ([]byte, int) {
 }
 
 // histogramOf draws n keys and counts them.
-func histogramOf(k Keyspace, n int) []float64 {
+func histogramOf(k plan.Keyspace, n int) []float64 {
 	d := newKeyDraw(k, 0, 1, newChance(nil, 5))
 	counts := make([]float64, k.Keys)
 	for range n {
@@ -100,14 +103,14 @@ func TestKeyDistributions(t *testing.T) {
 	}
 	// The normal distribution's mass of each key's cell, cut at the ends.
 	phi := func(x float64) float64 { return (1 + math.Erf((x-keys/2)/(keys/6.0)/math.Sqrt2)) / 2 }
-	expected := map[Distribution]func(int) float64{
-		Uniform:    func(int) float64 { return 1.0 / keys },
-		Zipf:       func(k int) float64 { return math.Pow(float64(k+1), -1.1) / zipfSum },
-		Gaussian:   func(k int) float64 { return (phi(float64(k+1)) - phi(float64(k))) / (phi(keys) - phi(0)) },
-		Sequential: func(int) float64 { return 1.0 / keys },
+	expected := map[plan.Distribution]func(int) float64{
+		plan.Uniform:    func(int) float64 { return 1.0 / keys },
+		plan.Zipf:       func(k int) float64 { return math.Pow(float64(k+1), -1.1) / zipfSum },
+		plan.Gaussian:   func(k int) float64 { return (phi(float64(k+1)) - phi(float64(k))) / (phi(keys) - phi(0)) },
+		plan.Sequential: func(int) float64 { return 1.0 / keys },
 	}
 	for kind, share := range expected {
-		counts := histogramOf(Keyspace{Keys: keys, Distribution: kind}, n)
+		counts := histogramOf(plan.Keyspace{Keys: keys, Distribution: kind}, n)
 		// 99 degrees of freedom: the 99.9 % quantile is 148.2.
 		if x := chiSquare(counts, n, share); x > 148.2 {
 			t.Errorf("%s: chi square %.1f over 148.2", kind, x)
@@ -116,15 +119,15 @@ func TestKeyDistributions(t *testing.T) {
 }
 
 func TestOneKeyIsEnough(t *testing.T) {
-	for _, kind := range []Distribution{Uniform, Zipf, Gaussian, Sequential} {
-		if c := histogramOf(Keyspace{Keys: 1, Distribution: kind}, 100); c[0] != 100 {
+	for _, kind := range []plan.Distribution{plan.Uniform, plan.Zipf, plan.Gaussian, plan.Sequential} {
+		if c := histogramOf(plan.Keyspace{Keys: 1, Distribution: kind}, 100); c[0] != 100 {
 			t.Errorf("%s: %v", kind, c)
 		}
 	}
 }
 
 func TestSequentialSourcesBeginAtTheirShare(t *testing.T) {
-	k := Keyspace{Keys: 100, Distribution: Sequential}
+	k := plan.Keyspace{Keys: 100, Distribution: plan.Sequential}
 	for number, want := range []int64{0, 25, 50, 75} {
 		d := newKeyDraw(k, int64(number), 4, newChance(nil, 1))
 		for i := range int64(200) {
@@ -136,7 +139,7 @@ func TestSequentialSourcesBeginAtTheirShare(t *testing.T) {
 }
 
 func TestMixFollowsWeights(t *testing.T) {
-	m := newMix([]Operation{{Weight: 1}, {Weight: 7}, {Weight: 2}})
+	m := newMix([]plan.Operation{{Weight: 1}, {Weight: 7}, {Weight: 2}})
 	const n = 100_000
 	chance := newChance(&m, 3)
 	for name, pick := range map[string]func(i int64) int{
@@ -159,9 +162,9 @@ func TestMixFollowsWeights(t *testing.T) {
 
 func TestValuesHaveTheirSizes(t *testing.T) {
 	chance := newChance(nil, 9)
-	fixed := newValuePool(Values{MinBytes: 32, MaxBytes: 32})
-	ranged := newValuePool(Values{MinBytes: 10, MaxBytes: 13})
-	empty := newValuePool(Values{})
+	fixed := newValuePool(plan.Values{MinBytes: 32, MaxBytes: 32})
+	ranged := newValuePool(plan.Values{MinBytes: 10, MaxBytes: 13})
+	empty := newValuePool(plan.Values{})
 	sizes := map[int]int{}
 	different := map[string]bool{}
 	for range 4000 {
@@ -204,9 +207,9 @@ func TestTTLGoesToPlainSets(t *testing.T) {
 }
 
 func TestSourceRepeatsAndCounts(t *testing.T) {
-	w := made(t, Spec{
-		Commands: []Command{{Name: "a", Weight: 1, Words: []string{"X", "{key}", "{int}", "{user}", "{seq}", "{value}"}}},
-		Values:   Values{MinBytes: 4, MaxBytes: 4},
+	w := made(t, plan.Workload{
+		Commands: []plan.Command{{Name: "a", Weight: 1, Words: []string{"X", "{key}", "{int}", "{user}", "{seq}", "{value}"}}},
+		Values:   plan.Values{MinBytes: 4, MaxBytes: 4},
 	})
 	make3 := func(number int64) string {
 		s := w.Source(number, 10, false)
@@ -236,7 +239,7 @@ func TestSourceRepeatsAndCounts(t *testing.T) {
 
 // Requests that are drawn first and encoded later, in another order or twice, keep what was drawn.
 func TestRequestsKeepWhatWasDrawn(t *testing.T) {
-	w := made(t, Spec{Commands: []Command{{Name: "a", Weight: 1, Words: []string{"GET", "{key}:{int}:{user}:{seq}"}}}})
+	w := made(t, plan.Workload{Commands: []plan.Command{{Name: "a", Weight: 1, Words: []string{"GET", "{key}:{int}:{user}:{seq}"}}}})
 	s := w.Source(0, 1, true)
 	requests := []Request{{User: 1}, {User: 2}, {User: 3}}
 	for i := range requests {
@@ -283,7 +286,7 @@ func TestWhatRoutesACommand(t *testing.T) {
 		{[]string{"PING"}, ""},
 	}
 	for _, tt := range tests {
-		w := made(t, Spec{Commands: []Command{{Name: "a", Weight: 1, Words: tt.words}}, Keyspace: uniform(1)})
+		w := made(t, plan.Workload{Commands: []plan.Command{{Name: "a", Weight: 1, Words: tt.words}}, Keyspace: uniform(1)})
 		want := uint16(NoSlot)
 		if tt.key != "" {
 			want = topology.SlotOf([]byte(tt.key))
@@ -301,7 +304,7 @@ func TestWhatRoutesACommand(t *testing.T) {
 }
 
 func TestReadsMayGoToReplicas(t *testing.T) {
-	w := made(t, Spec{Commands: []Command{
+	w := made(t, plan.Workload{Commands: []plan.Command{
 		{Name: "a", Weight: 1, Words: []string{"get", "{key}"}}, {Name: "b", Weight: 1, Words: []string{"GETDEL", "{key}"}}, {Name: "c", Weight: 1, Words: []string{"SET", "{key}", "1"}},
 	}})
 	for i, want := range []bool{true, false, false} {

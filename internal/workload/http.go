@@ -13,91 +13,22 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
-// HTTP is requests against an application's API, with the Redis under test somewhere behind it. URL, body and the headers' values may hold the
-// placeholders {key}, {int}, {user} and {seq} of a command.
-//
-// An answer of 400 and above fails the operation. A redirection is an answer: it is not followed. The answer's body is read to its end.
-// It is HTTP/1.1. Go's client sends a GET or HEAD once more where a kept connection turns out to be closed; that is not seen here.
-type HTTP struct {
-	URL       string   `json:"url"`              // http or https, with a host
-	Method    string   `json:"method,omitempty"` // GET (where empty), HEAD, POST, PUT, PATCH or DELETE
-	Body      string   `json:"body,omitempty"`
-	Headers   []Header `json:"headers,omitempty"`
-	KeepAlive bool     `json:"keepAlive"` // connections are used again; else each request makes its own
-}
-
-// Header is a header of each request. Host sets the request's host.
-type Header struct {
-	Name  string `json:"name"`
-	Value string `json:"value"`
-}
-
-// The tallies of http. The sums in microseconds tell the means of the parts of the latency: connectMicros / connects,
-// firstByteMicros / answers, bodyMicros / answers, where answers are the status classes together.
-const (
-	tallyStatus1xx       = iota // the classes follow one another
-	tallyConnects        = iota + 4
-	tallyConnectMicros   // to make those connections: name resolution and TLS handshake included
-	tallyFirstByteMicros // from the request's beginning on its connection to the answer's first byte
-	tallyBodyMicros      // from there to the answer's end
-)
-
-var httpTallies = []string{"status1xx", "status2xx", "status3xx", "status4xx", "status5xx", "connects", "connectMicros", "firstByteMicros", "bodyMicros"}
-
-var httpMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
-
-func (h *HTTP) check(s *Spec) string {
-	shown := cutText(h.URL).with(&textArgs{prefix: s.Keyspace.Prefix})
-	u, err := url.Parse(shown)
-	switch {
-	case err != nil:
-		return "url: " + err.Error()
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Sprintf("url: is %q, must be http://host... or https://host...", h.URL)
-	}
-	known := h.Method == ""
-	for _, m := range httpMethods {
-		known = known || h.Method == m
-	}
-	if !known {
-		return fmt.Sprintf("method: %q is none of %s", h.Method, strings.Join(httpMethods, ", "))
-	}
-	for i, header := range h.Headers {
-		if header.Name == "" || strings.ContainsAny(header.Name, " :\r\n") || strings.ContainsAny(header.Value, "\r\n") {
-			return fmt.Sprintf("headers[%d]: %q is no header", i, header.Name)
-		}
-	}
-	return ""
-}
-
-func (h *HTTP) method() string {
-	if h.Method == "" {
-		return http.MethodGet
-	}
-	return h.Method
-}
-
-func (h *HTTP) mix() mix {
-	m := h.method()
-	reads := m == http.MethodGet || m == http.MethodHead
-	return newMix([]Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: reads}}, httpTallies...)
-}
-
 type httpLoad struct {
 	mix
-	spec      *HTTP
-	keyspace  Keyspace
+	spec      *plan.HTTP
+	keyspace  plan.Keyspace
 	url, body text
 	headers   []text // their values
 	transport *http.Transport
 	timeout   time.Duration
 }
 
-func newHTTP(s *Spec, o RemoteOptions) *httpLoad {
-	h := &httpLoad{mix: s.HTTP.mix(), spec: s.HTTP, keyspace: s.Keyspace, url: cutText(s.HTTP.URL), body: cutText(s.HTTP.Body), timeout: o.Timeout}
+func newHTTP(s *plan.Workload, o RemoteOptions) *httpLoad {
+	h := &httpLoad{mix: mixOf(s), spec: s.HTTP, keyspace: s.Keyspace, url: cutText(s.HTTP.URL), body: cutText(s.HTTP.Body), timeout: o.Timeout}
 	for _, header := range s.HTTP.Headers {
 		h.headers = append(h.headers, cutText(header.Value))
 	}
@@ -173,8 +104,8 @@ func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64
 	p.begin = time.Now()
 	answer, err := c.load.transport.RoundTrip(request)
 	if p.fresh {
-		tally[tallyConnects]++
-		tally[tallyConnectMicros] += uint64(p.connected.Sub(p.begin).Microseconds())
+		tally[plan.TallyConnects]++
+		tally[plan.TallyConnectMicros] += uint64(p.connected.Sub(p.begin).Microseconds())
 	}
 	if err != nil {
 		if p.connected.IsZero() {
@@ -188,10 +119,10 @@ func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64
 		return Result{Outcome: Unknown, Class: brokenClass(err), BytesIn: int(n), BytesOut: size}
 	}
 	first := time.Duration(p.firstByte.Load())
-	tally[tallyFirstByteMicros] += uint64((first - p.connected.Sub(p.begin)).Microseconds())
-	tally[tallyBodyMicros] += uint64((time.Since(p.begin) - first).Microseconds())
+	tally[plan.TallyFirstByteMicros] += uint64((first - p.connected.Sub(p.begin)).Microseconds())
+	tally[plan.TallyBodyMicros] += uint64((time.Since(p.begin) - first).Microseconds())
 	if class := answer.StatusCode/100 - 1; class >= 0 && class < 5 {
-		tally[tallyStatus1xx+class]++
+		tally[plan.TallyStatus1xx+class]++
 	}
 	result := Result{BytesIn: int(n), BytesOut: size}
 	if answer.StatusCode >= 400 {
@@ -208,7 +139,7 @@ func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, in
 	if text != "" {
 		body = strings.NewReader(text)
 	}
-	request, err := http.NewRequestWithContext(ctx, c.load.spec.method(), c.load.url.with(&c.args), body)
+	request, err := http.NewRequestWithContext(ctx, c.load.spec.MethodOrDefault(), c.load.url.with(&c.args), body)
 	if err != nil {
 		return nil, 0, err
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -66,7 +67,7 @@ func (a *api) last() string {
 }
 
 // remote is the workload of a spec that is not over Redis connections.
-func remote(t *testing.T, s Spec, o RemoteOptions) Remote {
+func remote(t *testing.T, s plan.Workload, o RemoteOptions) Remote {
 	t.Helper()
 	if s.Keyspace.Keys == 0 {
 		s.Keyspace = uniform(10)
@@ -107,7 +108,7 @@ func TestHTTPOutcomes(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.url[strings.LastIndex(tt.url, "/"):], func(t *testing.T) {
-			w := remote(t, Spec{HTTP: &HTTP{URL: tt.url, Method: "POST"}}, RemoteOptions{})
+			w := remote(t, plan.Workload{HTTP: &plan.HTTP{URL: tt.url, Method: "POST"}}, RemoteOptions{})
 			tally := make([]uint64, len(w.Tallies()))
 			ctx, cancel := context.WithTimeout(context.Background(), cmp.Or(tt.timeout, 10*time.Second))
 			defer cancel()
@@ -134,9 +135,9 @@ func TestHTTPOutcomes(t *testing.T) {
 
 func TestHTTPFillsPlaceholders(t *testing.T) {
 	a := startAPI(t)
-	w := remote(t, Spec{HTTP: &HTTP{
+	w := remote(t, plan.Workload{HTTP: &plan.HTTP{
 		URL: a.URL + "/200?id={int}&key={key}", Method: "POST", Body: `{"user": {user}, "seq": {seq}}`,
-		Headers: []Header{{"X-User", "u{user}"}, {"Host", "shop.example"}}, KeepAlive: true,
+		Headers: []plan.Header{{"X-User", "u{user}"}, {"Host", "shop.example"}}, KeepAlive: true,
 	}, Keyspace: uniform(1)}, RemoteOptions{})
 	if o := w.Operations(); len(o) != 1 || o[0].Name != "post" || o[0].ReadOnly {
 		t.Errorf("operations %v", o)
@@ -153,7 +154,7 @@ func TestHTTPFillsPlaceholders(t *testing.T) {
 func TestHTTPKeepsConnections(t *testing.T) {
 	for _, keep := range []bool{true, false} {
 		a := startAPI(t)
-		w := remote(t, Spec{HTTP: &HTTP{URL: a.URL + "/200", KeepAlive: keep}}, RemoteOptions{Connections: 4})
+		w := remote(t, plan.Workload{HTTP: &plan.HTTP{URL: a.URL + "/200", KeepAlive: keep}}, RemoteOptions{Connections: 4})
 		sums := make([][]uint64, 4)
 		var all sync.WaitGroup
 		for i := range sums {
@@ -175,10 +176,10 @@ func TestHTTPKeepsConnections(t *testing.T) {
 			}
 		}
 		// With keep-alive a caller may take another's connection while its own is being put back: a few more than 4, never 100.
-		if got := total[tallyConnects]; !keep && (got != 100 || a.connections.Load() != 100) || keep && (got < 1 || got > 20) {
+		if got := total[plan.TallyConnects]; !keep && (got != 100 || a.connections.Load() != 100) || keep && (got < 1 || got > 20) {
 			t.Errorf("keep-alive %v: %d connections were counted, the server saw %d", keep, got, a.connections.Load())
 		}
-		if total[tallyStatus1xx+1] != 100 || total[tallyConnectMicros] == 0 || total[tallyFirstByteMicros] == 0 {
+		if total[plan.TallyStatus1xx+1] != 100 || total[plan.TallyConnectMicros] == 0 || total[plan.TallyFirstByteMicros] == 0 {
 			t.Errorf("keep-alive %v: tallies %v", keep, total)
 		}
 	}
@@ -195,13 +196,13 @@ func TestHTTPSplitsLatency(t *testing.T) {
 		_, _ = io.WriteString(w, "last")
 	}))
 	defer s.Close()
-	w := remote(t, Spec{HTTP: &HTTP{URL: s.URL}}, RemoteOptions{})
+	w := remote(t, plan.Workload{HTTP: &plan.HTTP{URL: s.URL}}, RemoteOptions{})
 	tally := make([]uint64, len(w.Tallies()))
 	begin := time.Now()
 	r := w.Caller(0, 1).Call(context.Background(), 0, 1, tally)
 	total := time.Since(begin)
-	first, body := time.Duration(tally[tallyFirstByteMicros])*time.Microsecond, time.Duration(tally[tallyBodyMicros])*time.Microsecond
-	connect := time.Duration(tally[tallyConnectMicros]) * time.Microsecond
+	first, body := time.Duration(tally[plan.TallyFirstByteMicros])*time.Microsecond, time.Duration(tally[plan.TallyBodyMicros])*time.Microsecond
+	connect := time.Duration(tally[plan.TallyConnectMicros]) * time.Microsecond
 	if r.BytesIn != 9 || first < pause || body < pause || connect+first+body > total {
 		t.Errorf("%d bytes, connect %s, first byte %s, body %s of %s", r.BytesIn, connect, first, body, total)
 	}
@@ -209,7 +210,7 @@ func TestHTTPSplitsLatency(t *testing.T) {
 
 func TestHTTPPrepare(t *testing.T) {
 	a := startAPI(t)
-	if err := remote(t, Spec{HTTP: &HTTP{URL: a.URL + "/{int}"}}, RemoteOptions{}).Prepare(context.Background()); err != nil {
+	if err := remote(t, plan.Workload{HTTP: &plan.HTTP{URL: a.URL + "/{int}"}}, RemoteOptions{}).Prepare(context.Background()); err != nil {
 		t.Error(err)
 	}
 	if len(a.requests) > 0 {
@@ -220,7 +221,7 @@ func TestHTTPPrepare(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = closed.Close()
-	err = remote(t, Spec{HTTP: &HTTP{URL: "http://" + closed.Addr().String()}}, RemoteOptions{}).Prepare(context.Background())
+	err = remote(t, plan.Workload{HTTP: &plan.HTTP{URL: "http://" + closed.Addr().String()}}, RemoteOptions{}).Prepare(context.Background())
 	if err == nil || !strings.Contains(err.Error(), "the API at 127.0.0.1:") {
 		t.Errorf("an API that is not there: %v", err)
 	}

@@ -3,6 +3,8 @@ package workload
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // zipfExponent is s in P(k) ~ (1+k)^-s.
@@ -10,7 +12,7 @@ const zipfExponent = 1.1
 
 // keyDraw draws one source's key numbers, in [0, keys).
 type keyDraw struct {
-	kind Distribution
+	kind plan.Distribution
 	keys int64
 	next int64 // Sequential
 	from chance
@@ -18,12 +20,12 @@ type keyDraw struct {
 }
 
 // newKeyDraw is the drawing of one of so many sources over all pods.
-func newKeyDraw(k Keyspace, number, of int64, from chance) *keyDraw {
+func newKeyDraw(k plan.Keyspace, number, of int64, from chance) *keyDraw {
 	d := &keyDraw{kind: k.Distribution, keys: k.Keys, from: from}
 	switch k.Distribution {
-	case Zipf:
+	case plan.Zipf:
 		d.zipf = rand.NewZipf(from.rng, zipfExponent, 1, uint64(k.Keys-1))
-	case Sequential:
+	case plan.Sequential:
 		d.next = int64(float64(k.Keys) * float64(number) / float64(of))
 	}
 	return d
@@ -31,11 +33,11 @@ func newKeyDraw(k Keyspace, number, of int64, from chance) *keyDraw {
 
 func (d *keyDraw) draw() int64 {
 	switch d.kind {
-	case Zipf:
+	case plan.Zipf:
 		return int64(d.zipf.Uint64())
-	case Gaussian:
+	case plan.Gaussian:
 		return d.gaussian()
-	case Sequential:
+	case plan.Sequential:
 		k := d.next % d.keys
 		d.next = k + 1
 		return k

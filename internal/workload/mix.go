@@ -3,16 +3,18 @@ package workload
 import (
 	"math/bits"
 	"math/rand/v2"
+
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // mix is a workload's operations and the choice among them by weight.
 type mix struct {
-	operations []Operation
+	operations []plan.Operation
 	tallies    []string
 	upTo       []uint64 // sum of the weights up to and including each
 }
 
-func newMix(operations []Operation, tallies ...string) mix {
+func newMix(operations []plan.Operation, tallies ...string) mix {
 	m := mix{operations: operations, tallies: tallies}
 	var sum uint64
 	for _, o := range operations {
@@ -22,8 +24,11 @@ func newMix(operations []Operation, tallies ...string) mix {
 	return m
 }
 
+// mixOf is the mix of a plan's workload.
+func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
+
 // Operations are in the order of every record.
-func (m *mix) Operations() []Operation { return m.operations }
+func (m *mix) Operations() []plan.Operation { return m.operations }
 
 // Tallies are names of further counters.
 func (m *mix) Tallies() []string { return m.tallies }

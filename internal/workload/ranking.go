@@ -2,103 +2,31 @@ package workload
 
 import (
 	"context"
-	"fmt"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/topology"
 )
-
-// Ranking is a leaderboard: one sorted set {prefix}ranking of members member:0 to member:{Members-1}, the higher score the better. A member's
-// rank is 1 + the number of members with a better score, so that equal scores share a rank; ZREVRANK would not tell that.
-//
-//   - set: ZADD of a random score
-//   - get: ZSCORE of a member, then ZCOUNT of the better scores
-//   - find: ZSCOREs of FindCount members at once, then their ZCOUNTs at once
-//   - findByOrder: ZREVRANGE WITHSCORES of FindCount members from a random place on, then ZCOUNT of what is better than the first of them
-//
-// Members are drawn by the keyspace's distribution. All members are there before the start, with random scores.
-type Ranking struct {
-	Members     int64          `json:"members"`     // 1 to 1e9
-	ScoreSpread int64          `json:"scoreSpread"` // scores are whole numbers in [0, ScoreSpread), drawn uniformly; 1 to 2^53
-	FindCount   int            `json:"findCount"`   // 1 to 1000, not above Members
-	Weights     RankingWeights `json:"weights"`     // an operation of weight 0 is left out
-}
-
-// RankingWeights are the operations' weights.
-type RankingWeights struct {
-	Set         int `json:"set,omitempty"`
-	Get         int `json:"get,omitempty"`
-	Find        int `json:"find,omitempty"`
-	FindByOrder int `json:"findByOrder,omitempty"`
-}
 
 // fillMembers is how many members one ZADD of the filling writes.
 const fillMembers = 100
 
 const memberPrefix = "member:"
 
-func (k *Ranking) check(*Spec) string {
-	w := k.Weights
-	switch {
-	case k.Members < 1 || k.Members > 1_000_000_000:
-		return fmt.Sprintf("members: is %d, must be 1 to 1000000000", k.Members)
-	case k.ScoreSpread < 1 || k.ScoreSpread > 1<<53:
-		return fmt.Sprintf("scoreSpread: is %d, must be 1 to 2^53, up to which Redis keeps whole scores exactly", k.ScoreSpread)
-	case k.FindCount < 1 || k.FindCount > 1000 || int64(k.FindCount) > k.Members:
-		return fmt.Sprintf("findCount: is %d, must be 1 to 1000 and not above members", k.FindCount)
-	case min(w.Set, w.Get, w.Find, w.FindByOrder) < 0 || max(w.Set, w.Get, w.Find, w.FindByOrder) > maxWeight:
-		return fmt.Sprintf("weights: must be 0 to %d", maxWeight)
-	case w == RankingWeights{}:
-		return "weights: all are 0"
-	}
-	return ""
-}
-
-// The kinds of operation, in the order of the records.
-const (
-	rankingSet = iota
-	rankingGet
-	rankingFind
-	rankingFindByOrder
-)
-
-// kinds are the kinds of operation that have a weight.
-func (k *Ranking) kinds() ([]int, []Operation) {
-	all := []Operation{
-		rankingSet:         {Name: "set", Weight: k.Weights.Set},
-		rankingGet:         {Name: "get", Weight: k.Weights.Get, ReadOnly: true},
-		rankingFind:        {Name: "find", Weight: k.Weights.Find, ReadOnly: true},
-		rankingFindByOrder: {Name: "findByOrder", Weight: k.Weights.FindByOrder, ReadOnly: true},
-	}
-	var kinds []int
-	var operations []Operation
-	for kind, o := range all {
-		if o.Weight > 0 {
-			kinds, operations = append(kinds, kind), append(operations, o)
-		}
-	}
-	return kinds, operations
-}
-
-func (k *Ranking) mix() mix {
-	_, operations := k.kinds()
-	return newMix(operations)
-}
-
 type ranking struct {
 	mix
-	spec    *Ranking
+	spec    *plan.Ranking
 	kinds   []int // of each operation
 	key     string
-	members Keyspace
+	members plan.Keyspace
 	// The commands as far as they never change.
 	zadd, zscore, zrevrange, zcount []byte
 }
 
-func newRanking(s *Spec) *ranking {
-	r := &ranking{mix: s.Ranking.mix(), spec: s.Ranking, key: s.Keyspace.Prefix + "ranking", members: s.Keyspace}
+func newRanking(s *plan.Workload) *ranking {
+	r := &ranking{mix: mixOf(s), spec: s.Ranking, key: s.Keyspace.Prefix + "ranking", members: s.Keyspace}
 	r.members.Keys = s.Ranking.Members
-	r.kinds, _ = s.Ranking.kinds()
+	r.kinds, _ = s.Ranking.Kinds()
 	r.zadd = head(4, "ZADD", r.key)
 	r.zscore = head(3, "ZSCORE", r.key)
 	r.zrevrange = head(5, "ZREVRANGE", r.key)
@@ -148,7 +76,7 @@ type rankingSource struct {
 // Draw keeps the operation's first member, or place, in state[0]. The key is always the same.
 func (s *rankingSource) Draw(op int, r *Request) {
 	r.Op, r.Key, r.Slot, r.step = op, 0, s.slot, 0
-	if s.ranking.kinds[op] == rankingFindByOrder {
+	if s.ranking.kinds[op] == plan.RankingFindByOrder {
 		r.state[0] = s.below(s.ranking.spec.Members - int64(s.ranking.spec.FindCount) + 1)
 		return
 	}
@@ -156,20 +84,20 @@ func (s *rankingSource) Draw(op int, r *Request) {
 }
 
 // Follows says which operations read replies: all but set.
-func (s *rankingSource) Follows(op int) bool { return s.ranking.kinds[op] != rankingSet }
+func (s *rankingSource) Follows(op int) bool { return s.ranking.kinds[op] != plan.RankingSet }
 
 // Append encodes the first round trip: the scores.
 func (s *rankingSource) Append(dst []byte, r *Request) ([]byte, int) {
 	k, count := s.ranking, s.ranking.spec.FindCount
 	r.step = 0
 	switch k.kinds[r.Op] {
-	case rankingSet:
+	case plan.RankingSet:
 		dst = append(dst, k.zadd...)
 		dst = appendNumber(dst, "", s.below(k.spec.ScoreSpread))
 		return appendNumber(dst, memberPrefix, r.state[0]), 1
-	case rankingGet:
+	case plan.RankingGet:
 		return s.appendScore(dst, r.state[0]), 1
-	case rankingFind:
+	case plan.RankingFind:
 		dst = s.appendScore(dst, r.state[0])
 		for range count - 1 {
 			dst = s.appendScore(dst, s.draws.draw())
@@ -193,7 +121,7 @@ func (s *rankingSource) Next(dst []byte, r *Request, replies []resp.Value, _ []u
 		return dst, 0
 	}
 	r.step = 1
-	if s.ranking.kinds[r.Op] == rankingFindByOrder {
+	if s.ranking.kinds[r.Op] == plan.RankingFindByOrder {
 		score, found := firstScore(replies[0])
 		if !found {
 			return dst, 0

@@ -2,54 +2,23 @@ package workload
 
 import (
 	"context"
-	"fmt"
-	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 )
 
-// RateLimiter is a fixed-window limiter as applications build it: INCR of the limited user's counter, and PEXPIRE of it when that was the
-// first request of its window. The limited users are the keys of the keyspace, drawn by its distribution.
-//
-// The two commands are not atomic, which is the pattern's known weakness: where the second one is lost, as in a failover, that user's
-// window never ends. Its counter lives on and the user is denied for good. The tally denied shows it.
-type RateLimiter struct {
-	Limit  int64         `json:"limit"`  // requests per window and user that are allowed; at least 1
-	Window time.Duration `json:"window"` // at least 1ms
-}
-
-// The tallies of a rate limiter.
-const (
-	tallyAllowed = iota
-	tallyDenied
-)
-
-func (l *RateLimiter) check(*Spec) string {
-	switch {
-	case l.Limit < 1:
-		return fmt.Sprintf("limit: is %d, must be at least 1", l.Limit)
-	case l.Window < time.Millisecond:
-		return fmt.Sprintf("window: is %s, must be at least 1ms", l.Window)
-	}
-	return ""
-}
-
-func (l *RateLimiter) mix() mix {
-	return newMix([]Operation{{Name: "check", Weight: 1}}, "allowed", "denied")
-}
-
 type rateLimiter struct {
 	mix
-	spec     *RateLimiter
-	keyspace Keyspace
+	spec     *plan.RateLimiter
+	keyspace plan.Keyspace
 	prefix   string
 	incr     []byte
 	pexpire  []byte
 	key      *keyWord
 }
 
-func newRateLimiter(s *Spec) (*rateLimiter, error) {
-	l := &rateLimiter{mix: s.RateLimiter.mix(), spec: s.RateLimiter, keyspace: s.Keyspace, prefix: s.Keyspace.Prefix + "limit:"}
+func newRateLimiter(s *plan.Workload) (*rateLimiter, error) {
+	l := &rateLimiter{mix: mixOf(s), spec: s.RateLimiter, keyspace: s.Keyspace, prefix: s.Keyspace.Prefix + "limit:"}
 	l.incr, l.pexpire = head(2, "INCR"), head(3, "PEXPIRE")
 	var err error
 	l.key, err = keyOf([]string{"INCR", "{key}"}, l.prefix)
@@ -99,9 +68,9 @@ func (s *rateLimiterSource) Next(dst []byte, r *Request, replies []resp.Value, t
 	}
 	r.step = 1
 	if over(replies[0].Text, s.limiter.spec.Limit) {
-		tally[tallyDenied]++
+		tally[plan.TallyDenied]++
 	} else {
-		tally[tallyAllowed]++
+		tally[plan.TallyAllowed]++
 	}
 	if replies[0].Text != "1" {
 		return dst, 0

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/testing/redistest"
 	"github.com/redquake/redquake/internal/topology"
@@ -115,7 +116,7 @@ func fill(t testing.TB, w Redis, address string, pods int) {
 func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 	t.Parallel()
 	address := startRedis(t)
-	w := made(t, Spec{Benchmark: &Benchmark{Tests: BenchmarkTests()}, Keyspace: uniform(1000), Values: Values{16, 16}})
+	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1000), Values: plan.Values{16, 16}})
 	fill(t, w, address, 3)
 	for _, protocol := range []int{2, 3} {
 		c := dial(t, address, protocol)
@@ -142,7 +143,7 @@ func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 func TestCommandsArePrefilled(t *testing.T) {
 	t.Parallel()
 	address := startRedis(t)
-	spec := Spec{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: Values{5, 9}}
+	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: plan.Values{5, 9}}
 	spec.Keyspace.Prefill, spec.Keyspace.TTL = true, time.Hour
 	w := made(t, spec)
 	fill(t, w, address, 4)
@@ -201,7 +202,7 @@ func TestRankingAgainstRedis(t *testing.T) {
 func TestRateLimiterAgainstRedis(t *testing.T) {
 	t.Parallel()
 	address := startRedis(t)
-	w := made(t, Spec{RateLimiter: &RateLimiter{Limit: 5, Window: time.Hour}, Keyspace: uniform(10)})
+	w := made(t, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 5, Window: time.Hour}, Keyspace: uniform(10)})
 	c := dial(t, address, 3)
 	tally := make([]uint64, 2)
 	s := w.Source(0, 1, false)
@@ -221,7 +222,7 @@ func TestRateLimiterAgainstRedis(t *testing.T) {
 func TestFillTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	address := startRedis(t, "maxmemory 2mb")
-	spec := Spec{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: Values{1000, 1000}}
+	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: plan.Values{1000, 1000}}
 	spec.Keyspace.Prefill = true
 	w := made(t, spec)
 	err := w.Fill(context.Background(), filler(address, 0, 1))
@@ -245,7 +246,7 @@ func TestFillTellsWhatIsWrong(t *testing.T) {
 func TestFillSpreadsOverNodes(t *testing.T) {
 	t.Parallel()
 	addresses := []string{startRedis(t), startRedis(t), startRedis(t)}
-	spec := Spec{Commands: []Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(3000)}
+	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(3000)}
 	spec.Keyspace.Prefill = true
 	f := filler("", 0, 1)
 	f.NodeOf = func(slot uint16) int { return int(slot) % 3 }

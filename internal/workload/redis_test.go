@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/topology"
 )
@@ -51,13 +52,13 @@ func array(v ...resp.Value) resp.Value {
 
 var null = resp.Value{Type: '_'}
 
-func rankingOf(members int64, count int) Spec {
-	return Spec{Ranking: &Ranking{Members: members, ScoreSpread: 10, FindCount: count, Weights: RankingWeights{1, 1, 1, 1}}}
+func rankingOf(members int64, count int) plan.Workload {
+	return plan.Workload{Ranking: &plan.Ranking{Members: members, ScoreSpread: 10, FindCount: count, Weights: plan.RankingWeights{1, 1, 1, 1}}}
 }
 
 func TestRankingOperations(t *testing.T) {
 	w := made(t, rankingOf(1, 1)) // one member, so that nothing is random but scores
-	want := []Operation{{"set", 1, false}, {"get", 1, true}, {"find", 1, true}, {"findByOrder", 1, true}}
+	want := []plan.Operation{{"set", 1, false}, {"get", 1, true}, {"find", 1, true}, {"findByOrder", 1, true}}
 	if diff := cmp.Diff(want, w.Operations()); diff != "" {
 		t.Error(diff)
 	}
@@ -102,7 +103,7 @@ func TestRankingFindsSeveral(t *testing.T) {
 
 func TestRankingLeavesOutWhatHasNoWeight(t *testing.T) {
 	spec := rankingOf(10, 1)
-	spec.Ranking.Weights = RankingWeights{Get: 3}
+	spec.Ranking.Weights = plan.RankingWeights{Get: 3}
 	w := made(t, spec)
 	if o := w.Operations(); len(o) != 1 || o[0].Name != "get" {
 		t.Fatalf("operations %v", o)
@@ -113,7 +114,7 @@ func TestRankingLeavesOutWhatHasNoWeight(t *testing.T) {
 }
 
 func TestRateLimiter(t *testing.T) {
-	w := made(t, Spec{RateLimiter: &RateLimiter{Limit: 2, Window: 1500 * time.Millisecond}, Keyspace: uniform(1)})
+	w := made(t, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 2, Window: 1500 * time.Millisecond}, Keyspace: uniform(1)})
 	if !slices.Equal(w.Tallies(), []string{"allowed", "denied"}) {
 		t.Fatalf("tallies %v", w.Tallies())
 	}
@@ -145,7 +146,7 @@ func TestRateLimiter(t *testing.T) {
 }
 
 func TestBenchmarkCommands(t *testing.T) {
-	w := made(t, Spec{Benchmark: &Benchmark{Tests: BenchmarkTests()}, Keyspace: uniform(1), Values: Values{1, 1}})
+	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1), Values: plan.Values{1, 1}})
 	got := map[string]string{}
 	s := w.Source(0, 1, true)
 	for op, o := range w.Operations() {
@@ -191,7 +192,7 @@ func FuzzNext(f *testing.F) {
 		f.Add([]byte(reply))
 	}
 	ranking := rankingOf(100, 3)
-	sources := []Source{made(f, ranking).Source(0, 1, true), made(f, Spec{RateLimiter: &RateLimiter{Limit: 2, Window: time.Second}}).Source(0, 1, true)}
+	sources := []Source{made(f, ranking).Source(0, 1, true), made(f, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 2, Window: time.Second}}).Source(0, 1, true)}
 	f.Fuzz(func(t *testing.T, input []byte) {
 		var replies []resp.Value
 		for in := bufio.NewReader(bytes.NewReader(input)); len(replies) < 3; {
@@ -228,46 +229,46 @@ func FuzzNext(f *testing.F) {
 }
 
 func TestProblems(t *testing.T) {
-	command := []Command{{Name: "a", Weight: 1, Words: []string{"PING"}}}
-	all := func(k Ranking) *Ranking { k.Weights = RankingWeights{1, 1, 1, 1}; return &k }
+	command := []plan.Command{{Name: "a", Weight: 1, Words: []string{"PING"}}}
+	all := func(k plan.Ranking) *plan.Ranking { k.Weights = plan.RankingWeights{1, 1, 1, 1}; return &k }
 	tests := []struct {
-		spec Spec
+		spec plan.Workload
 		want string
 	}{
-		{Spec{Commands: command}, ""},
-		{Spec{}, "commands: is empty"},
-		{Spec{Commands: command, Ranking: all(Ranking{})}, "ranking: commands is set, too"},
-		{Spec{Commands: []Command{{Weight: 1, Words: []string{"PING"}}}}, "commands[0].name: "},
-		{Spec{Commands: append(command, command...)}, "commands[1].name: "},
-		{Spec{Commands: []Command{{Name: "a", Words: []string{"PING"}}}}, "commands[0].weight: "},
-		{Spec{Commands: []Command{{Name: "a", Weight: 1}}}, "commands[0].words: "},
-		{Spec{Benchmark: &Benchmark{}}, "benchmark.tests: "},
-		{Spec{Benchmark: &Benchmark{Tests: []string{"set", "lrange"}}}, `benchmark.tests[1]: "lrange" is none of get, `},
-		{Spec{Benchmark: &Benchmark{Tests: []string{"set", "set"}}}, "benchmark.tests[1]: "},
-		{Spec{Ranking: all(Ranking{ScoreSpread: 1, FindCount: 1})}, "ranking.members: "},
-		{Spec{Ranking: all(Ranking{Members: 1, FindCount: 1})}, "ranking.scoreSpread: "},
-		{Spec{Ranking: all(Ranking{Members: 1, ScoreSpread: 1, FindCount: 2})}, "ranking.findCount: "},
-		{Spec{Ranking: &Ranking{Members: 1, ScoreSpread: 1, FindCount: 1}}, "ranking.weights: "},
-		{Spec{Ranking: &Ranking{Members: 1, ScoreSpread: 1, FindCount: 1, Weights: RankingWeights{Set: 1, Get: -1}}}, "ranking.weights: "},
-		{Spec{Ranking: all(Ranking{Members: 1, ScoreSpread: 1, FindCount: 1})}, ""},
-		{Spec{RateLimiter: &RateLimiter{Window: time.Second}}, "rateLimiter.limit: "},
-		{Spec{RateLimiter: &RateLimiter{Limit: 1}}, "rateLimiter.window: "},
-		{Spec{CacheAside: &CacheAside{}}, "cacheAside.database.driver: "},
-		{Spec{CacheAside: &CacheAside{Database: Database{Driver: "mysql"}}}, "cacheAside.database.dsnFile: "},
-		{Spec{CacheAside: &CacheAside{Database: Database{Driver: "mysql", DSNFile: "x"}}}, "cacheAside.database.query: "},
-		{Spec{CacheAside: &CacheAside{Database: Database{Driver: "postgres", DSNFile: "x", Query: "x"}}}, "cacheAside.mode: "},
-		{Spec{CacheAside: &CacheAside{Database: Database{Driver: "postgres", DSNFile: "x", Query: "x"}, Mode: ThroughCache, HitRatio: 1.1}}, "cacheAside.hitRatio: "},
-		{Spec{HTTP: &HTTP{URL: "shop/api"}}, "http.url: "},
-		{Spec{HTTP: &HTTP{URL: "http://shop/api/{int}", Method: "get"}}, "http.method: "},
-		{Spec{HTTP: &HTTP{URL: "http://shop/api", Headers: []Header{{Name: "a b"}}}}, "http.headers[0]: "},
-		{Spec{HTTP: &HTTP{URL: "http://shop/api/{int}?user={user}"}}, ""},
-		{Spec{Commands: command, Keyspace: Keyspace{Distribution: Uniform}}, "keyspace.keys: "},
-		{Spec{Commands: command, Keyspace: Keyspace{Keys: 1}}, "keyspace.distribution: "},
-		{Spec{Commands: command, Keyspace: Keyspace{Keys: 1, Distribution: Zipf, TTL: 1}}, "keyspace.ttl: "},
-		{Spec{Commands: command, Values: Values{MinBytes: 2, MaxBytes: 1}}, "values: "},
+		{plan.Workload{Commands: command}, ""},
+		{plan.Workload{}, "commands: is empty"},
+		{plan.Workload{Commands: command, Ranking: all(plan.Ranking{})}, "ranking: commands is set, too"},
+		{plan.Workload{Commands: []plan.Command{{Weight: 1, Words: []string{"PING"}}}}, "commands[0].name: "},
+		{plan.Workload{Commands: append(command, command...)}, "commands[1].name: "},
+		{plan.Workload{Commands: []plan.Command{{Name: "a", Words: []string{"PING"}}}}, "commands[0].weight: "},
+		{plan.Workload{Commands: []plan.Command{{Name: "a", Weight: 1}}}, "commands[0].words: "},
+		{plan.Workload{Benchmark: &plan.Benchmark{}}, "benchmark.tests: "},
+		{plan.Workload{Benchmark: &plan.Benchmark{Tests: []string{"set", "lrange"}}}, `benchmark.tests[1]: "lrange" is none of get, `},
+		{plan.Workload{Benchmark: &plan.Benchmark{Tests: []string{"set", "set"}}}, "benchmark.tests[1]: "},
+		{plan.Workload{Ranking: all(plan.Ranking{ScoreSpread: 1, FindCount: 1})}, "ranking.members: "},
+		{plan.Workload{Ranking: all(plan.Ranking{Members: 1, FindCount: 1})}, "ranking.scoreSpread: "},
+		{plan.Workload{Ranking: all(plan.Ranking{Members: 1, ScoreSpread: 1, FindCount: 2})}, "ranking.findCount: "},
+		{plan.Workload{Ranking: &plan.Ranking{Members: 1, ScoreSpread: 1, FindCount: 1}}, "ranking.weights: "},
+		{plan.Workload{Ranking: &plan.Ranking{Members: 1, ScoreSpread: 1, FindCount: 1, Weights: plan.RankingWeights{Set: 1, Get: -1}}}, "ranking.weights: "},
+		{plan.Workload{Ranking: all(plan.Ranking{Members: 1, ScoreSpread: 1, FindCount: 1})}, ""},
+		{plan.Workload{RateLimiter: &plan.RateLimiter{Window: time.Second}}, "rateLimiter.limit: "},
+		{plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 1}}, "rateLimiter.window: "},
+		{plan.Workload{CacheAside: &plan.CacheAside{}}, "cacheAside.database.driver: "},
+		{plan.Workload{CacheAside: &plan.CacheAside{Database: plan.Database{Driver: "mysql"}}}, "cacheAside.database.dsnFile: "},
+		{plan.Workload{CacheAside: &plan.CacheAside{Database: plan.Database{Driver: "mysql", DSNFile: "x"}}}, "cacheAside.database.query: "},
+		{plan.Workload{CacheAside: &plan.CacheAside{Database: plan.Database{Driver: "postgres", DSNFile: "x", Query: "x"}}}, "cacheAside.mode: "},
+		{plan.Workload{CacheAside: &plan.CacheAside{Database: plan.Database{Driver: "postgres", DSNFile: "x", Query: "x"}, Mode: plan.ThroughCache, HitRatio: 1.1}}, "cacheAside.hitRatio: "},
+		{plan.Workload{HTTP: &plan.HTTP{URL: "shop/api"}}, "http.url: "},
+		{plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api/{int}", Method: "get"}}, "http.method: "},
+		{plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api", Headers: []plan.Header{{Name: "a b"}}}}, "http.headers[0]: "},
+		{plan.Workload{HTTP: &plan.HTTP{URL: "http://shop/api/{int}?user={user}"}}, ""},
+		{plan.Workload{Commands: command, Keyspace: plan.Keyspace{Distribution: plan.Uniform}}, "keyspace.keys: "},
+		{plan.Workload{Commands: command, Keyspace: plan.Keyspace{Keys: 1}}, "keyspace.distribution: "},
+		{plan.Workload{Commands: command, Keyspace: plan.Keyspace{Keys: 1, Distribution: plan.Zipf, TTL: 1}}, "keyspace.ttl: "},
+		{plan.Workload{Commands: command, Values: plan.Values{MinBytes: 2, MaxBytes: 1}}, "values: "},
 	}
 	for i, tt := range tests {
-		if tt.spec.Keyspace == (Keyspace{}) {
+		if tt.spec.Keyspace == (plan.Keyspace{}) {
 			tt.spec.Keyspace = uniform(1)
 		}
 		got := tt.spec.Problem()
@@ -277,22 +278,6 @@ func TestProblems(t *testing.T) {
 		if _, err := New(&tt.spec); err == nil && (got != "" || tt.spec.IsRemote()) {
 			t.Errorf("%d: New makes it", i)
 		}
-	}
-}
-
-// What the operator knows of a run from its spec is what the pods record.
-func TestNamesOfASpec(t *testing.T) {
-	spec := rankingOf(10, 1)
-	spec.Keyspace = uniform(1)
-	if got := spec.Operations(); !slices.Equal(got, []string{"set", "get", "find", "findByOrder"}) || spec.Tallies() != nil {
-		t.Errorf("operations %v, tallies %v", got, spec.Tallies())
-	}
-	spec = Spec{HTTP: &HTTP{URL: "http://x"}}
-	if got := spec.Operations(); !slices.Equal(got, []string{"get"}) || len(spec.Tallies()) != 9 || tallyBodyMicros != 8 || tallyConnects != 5 {
-		t.Errorf("operations %v, tallies %v", got, spec.Tallies())
-	}
-	if (&Spec{}).Operations() != nil || (&Spec{}).Tallies() != nil {
-		t.Error("a spec of nothing has operations or tallies")
 	}
 }
 
@@ -336,30 +321,30 @@ func encode(b *testing.B, w Redis, slots bool) {
 }
 
 func BenchmarkEncode(b *testing.B) {
-	setGet := []Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}, {Name: "get", Weight: 9, Words: []string{"GET", "{key}"}}}
-	values := Values{MinBytes: 32, MaxBytes: 32}
-	for _, kind := range []Distribution{Uniform, Zipf, Gaussian, Sequential} {
-		spec := Spec{Commands: setGet, Keyspace: uniform(100_000), Values: values}
+	setGet := []plan.Command{{Name: "set", Weight: 1, Words: []string{"SET", "{key}", "{value}"}}, {Name: "get", Weight: 9, Words: []string{"GET", "{key}"}}}
+	values := plan.Values{MinBytes: 32, MaxBytes: 32}
+	for _, kind := range []plan.Distribution{plan.Uniform, plan.Zipf, plan.Gaussian, plan.Sequential} {
+		spec := plan.Workload{Commands: setGet, Keyspace: uniform(100_000), Values: values}
 		spec.Keyspace.Distribution = kind
 		b.Run("commands/"+string(kind), func(b *testing.B) { encode(b, made(b, spec), false) })
 	}
-	for name, spec := range map[string]Spec{
+	for name, spec := range map[string]plan.Workload{
 		"set":           {Commands: setGet[:1], Values: values},
 		"get":           {Commands: setGet[1:]},
-		"benchmark":     {Benchmark: &Benchmark{Tests: []string{"set", "get", "incr", "lpush", "zadd"}}, Values: values},
-		"ranking/set":   {Ranking: &Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: RankingWeights{Set: 1}}},
-		"ranking/mixed": {Ranking: &Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: RankingWeights{1, 1, 1, 1}}},
-		"rateLimiter":   {RateLimiter: &RateLimiter{Limit: 1, Window: time.Second}},
+		"benchmark":     {Benchmark: &plan.Benchmark{Tests: []string{"set", "get", "incr", "lpush", "zadd"}}, Values: values},
+		"ranking/set":   {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1}}},
+		"ranking/mixed": {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{1, 1, 1, 1}}},
+		"rateLimiter":   {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		b.Run(name, func(b *testing.B) { encode(b, made(b, spec), false) })
 	}
-	b.Run("set with slots", func(b *testing.B) { encode(b, made(b, Spec{Commands: setGet[:1], Values: values}), true) })
+	b.Run("set with slots", func(b *testing.B) { encode(b, made(b, plan.Workload{Commands: setGet[:1], Values: values}), true) })
 }
 
 func BenchmarkNext(b *testing.B) {
-	for name, spec := range map[string]Spec{
-		"get":         {Ranking: &Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 1, Weights: RankingWeights{Get: 1}}},
-		"rateLimiter": {RateLimiter: &RateLimiter{Limit: 1, Window: time.Second}},
+	for name, spec := range map[string]plan.Workload{
+		"get":         {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 1, Weights: plan.RankingWeights{Get: 1}}},
+		"rateLimiter": {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			s := made(b, spec).Source(0, 1, false).(Follower)
@@ -378,10 +363,10 @@ func BenchmarkNext(b *testing.B) {
 
 // The hot path allocates nothing: a test, as nobody reads benchmarks.
 func TestNothingIsAllocated(t *testing.T) {
-	for name, spec := range map[string]Spec{
-		"benchmark":   {Benchmark: &Benchmark{Tests: BenchmarkTests()}, Values: Values{32, 32}},
-		"ranking":     {Ranking: &Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: RankingWeights{1, 1, 1, 1}}},
-		"rateLimiter": {RateLimiter: &RateLimiter{Limit: 1, Window: time.Second}},
+	for name, spec := range map[string]plan.Workload{
+		"benchmark":   {Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Values: plan.Values{32, 32}},
+		"ranking":     {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{1, 1, 1, 1}}},
+		"rateLimiter": {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		s := made(t, spec).Source(0, 1, true)
 		buf := make([]byte, 0, 64<<10)

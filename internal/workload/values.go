@@ -1,6 +1,10 @@
 package workload
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/redquake/redquake/internal/plan"
+)
 
 // valueSpread is how many different windows there are on the random bytes.
 const valueSpread = 64 << 10
@@ -11,7 +15,7 @@ type valuePool struct {
 	min, max int
 }
 
-func newValuePool(v Values) *valuePool {
+func newValuePool(v plan.Values) *valuePool {
 	p := &valuePool{bytes: make([]byte, v.MaxBytes+valueSpread), min: v.MinBytes, max: v.MaxBytes}
 	rand.NewChaCha8([32]byte{}).Read(p.bytes)
 	return p

@@ -2,7 +2,7 @@
 // there before the start. It knows nothing of when requests are sent, over how many connections, and how they are recorded: that is the
 // load engine's.
 //
-// Each workload is one file: its spec (what a user sets, as JSON in the plan), what is wrong with one, and its requests. There are two kinds:
+// Each workload is one file, and one in package plan: what a user sets, and what is wrong with it. There are two kinds:
 //
 //   - A Redis workload is commands over connections that the engine holds: commands, benchmark, ranking, rateLimiter. It encodes and, where a
 //     later command needs an earlier reply, reads; it never waits. Its hot path allocates nothing.
@@ -13,25 +13,20 @@ package workload
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 
-// Operation is one kind of request, with figures of its own in every record.
-type Operation struct {
-	Name     string
-	Weight   int  // > 0, relative to the other operations
-	ReadOnly bool // it changes nothing: it may go to a replica
-}
-
 // Workload is what every workload has. It is read-only once made: any number of goroutines may use it.
 type Workload interface {
 	// Operations are in the order of every record. There is at least one.
-	Operations() []Operation
+	Operations() []plan.Operation
 	// Tallies are names of further counters, nil for most: allowed, denied. What counts is told where requests are settled.
 	Tallies() []string
 	// OperationOf is the operation of arrival i of an open loop: fixed in advance as its due time is, so that an arrival which is never
@@ -134,4 +129,45 @@ type RemoteOptions struct {
 	Connections int           // kept to the other side at most: as many as there are callers of this pod
 	Timeout     time.Duration // of a dial, and of each step of Prepare
 	Cache       redis.Cmdable // cacheAside in mode CacheAside: the Redis under test; the caller closes it
+}
+
+// New makes a workload over Redis connections. The plan's workload must have no Problem.
+func New(w *plan.Workload) (Redis, error) {
+	if problem := w.Problem(); problem != "" {
+		return nil, errors.New(problem)
+	}
+	switch {
+	case len(w.Commands) > 0:
+		return newCommands(w)
+	case w.Benchmark != nil:
+		return newBenchmark(w)
+	case w.Ranking != nil:
+		return newRanking(w), nil
+	case w.RateLimiter != nil:
+		return newRateLimiter(w)
+	}
+	return nil, errors.New("the workload does not go over connections to Redis: NewRemote makes it")
+}
+
+// NewRemote makes a workload that does not go over the engine's connections. The plan's workload must have no Problem.
+func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
+	if problem := w.Problem(); problem != "" {
+		return nil, errors.New(problem)
+	}
+	switch {
+	case w.CacheAside != nil:
+		return newCacheAside(w, o)
+	case w.HTTP != nil:
+		return newHTTP(w, o), nil
+	}
+	return nil, errors.New("the workload goes over connections to Redis: New makes it")
+}
+
+// Described is a workload as far as it can be known without making it: no caller, no requests. The plan's workload must have no Problem.
+func Described(w *plan.Workload) (Workload, error) {
+	if problem := w.Problem(); problem != "" {
+		return nil, errors.New(problem)
+	}
+	m := mixOf(w)
+	return &m, nil
 }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/report"
 )
 
@@ -207,9 +208,9 @@ func (r row) comparedClients() string {
 func since(at report.Seconds, from time.Duration) string {
 	d := (time.Duration(at) - from).Round(10 * time.Millisecond)
 	if d < 0 {
-		return report.Duration(-d) + " before"
+		return format.Duration(-d) + " before"
 	}
-	return report.Duration(d) + " after"
+	return format.Duration(d) + " after"
 }
 
 func gap(g *report.Gap) string {
@@ -223,7 +224,7 @@ func gap(g *report.Gap) string {
 }
 
 func rounded(s report.Seconds) string {
-	return report.Duration(time.Duration(s).Round(time.Millisecond))
+	return format.Duration(time.Duration(s).Round(time.Millisecond))
 }
 
 // count writes 12345 as 12,345.

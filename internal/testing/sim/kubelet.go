@@ -19,7 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // Kubelet stands in for Job controller, kubelet and garbage collector of one namespace: it makes the indexed pods of Jobs, runs the real
@@ -32,7 +32,7 @@ type Kubelet struct {
 	Refuse     func(index int) bool                                 // pods that are not to become ready; nil = none
 	Listen     func(address string) (net.Listener, error)           // where an agent serves
 	Address    func() string                                        // of the next pod
-	Load       func(plan *load.Plan, pod int) (agent.Runner, error) // what an agent runs
+	Load       func(plan *plan.Plan, pod int) (agent.Runner, error) // what an agent runs
 
 	made   map[types.UID]int // pods made of a Job
 	agents map[types.UID]*agentPod

@@ -14,7 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // agentConfig is what `redquake agent` reads from its files.
@@ -27,7 +27,7 @@ func (k *Kubelet) agentConfig(root string, index int) (agent.Config, error) {
 	for name, address := range k.Hosts {
 		here = strings.ReplaceAll(here, `"`+name+`"`, `"`+address+`"`)
 	}
-	plan := &load.Plan{}
+	plan := &plan.Plan{}
 	if err := json.Unmarshal([]byte(here), plan); err != nil {
 		return agent.Config{}, err
 	}

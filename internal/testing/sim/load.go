@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )
 
@@ -16,7 +16,7 @@ import (
 // answered when it was sent, and failed at once otherwise. As many are in flight as the plan allows; the others wait. It takes the steps of a search
 // and keeps a ledger.
 type Load struct {
-	Plan  *load.Plan
+	Plan  *plan.Plan
 	Pod   int
 	Redis *Redis
 
@@ -47,7 +47,7 @@ type request struct {
 }
 
 // NewLoad is a Load that is laid out.
-func NewLoad(plan *load.Plan, pod int, redis *Redis) (*Load, error) {
+func NewLoad(plan *plan.Plan, pod int, redis *Redis) (*Load, error) {
 	if plan.Shape.Rate <= 0 || len(plan.Shape.Stages) > 0 || plan.Shape.RampUp > 0 {
 		return nil, errors.New("sim: only an open loop of a constant rate")
 	}

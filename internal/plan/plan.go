@@ -1,10 +1,11 @@
-package load
+// Package plan says what a run does: the plan that operator and load pods share, its one validation, and its shape over time. It knows no engine
+// and no driver: whoever only decides about a load, as the manager does, needs nothing else.
+package plan
 
 import (
 	"time"
 
 	"github.com/redquake/redquake/internal/search"
-	"github.com/redquake/redquake/internal/workload"
 )
 
 // Plan is all that a load pod needs to know. It is the contract between the operator and the pod: one type, compiled into
@@ -23,6 +24,9 @@ type Plan struct {
 
 	Verify *Verify `json:"verify,omitempty"` // nil = no ledger of acknowledged writes
 }
+
+// LedgerOperation is the name of the ledger writes in every record.
+const LedgerOperation = "ledger"
 
 // Verify makes a share of the load's requests ledger writes, which are read back after the load: package ledger says how.
 type Verify struct {
@@ -175,29 +179,6 @@ func (s Shape) Length() time.Duration {
 // MeasuredFrom is when the figures begin: after ramp-up and warm-up, counted from the start.
 func (s Shape) MeasuredFrom() time.Duration { return s.RampUp + s.WarmUp }
 
-// Workload is what to send: exactly one of the workloads, over a keyspace.
-type Workload = workload.Spec
-
-// Command is one operation of a mix of commands.
-type Command = workload.Command
-
-// Distribution is how keys are drawn.
-type Distribution = workload.Distribution
-
-// Keyspace is the set of keys.
-type Keyspace = workload.Keyspace
-
-// Values is the size of {value}.
-type Values = workload.Values
-
-// The distributions.
-const (
-	Uniform    = workload.Uniform
-	Zipf       = workload.Zipf
-	Gaussian   = workload.Gaussian
-	Sequential = workload.Sequential
-)
-
 // Probe is the thin open-loop stream beside the load: one command at a low fixed rate on connections of its own. While no
 // connection is up every arrival dials afresh, also while older dials still hang, so that the first instant at which the
 // server serves a new client is seen. Its command may hold the placeholders of Command; {user} is the pod's index.
@@ -208,10 +189,14 @@ type Probe struct {
 
 // Operations are the names of the plan's operations, in the order of Interval.Ops.
 func (p *Plan) Operations() []string {
-	if p.Verify != nil {
-		return append(p.Workload.Operations(), LedgerOperation)
+	var names []string
+	for _, o := range p.Workload.Operations() {
+		names = append(names, o.Name)
 	}
-	return p.Workload.Operations()
+	if p.Verify != nil {
+		names = append(names, LedgerOperation)
+	}
+	return names
 }
 
 // Tallies are the names of the plan's further counters, nil for most workloads.

@@ -1,12 +1,12 @@
-package load
+package plan
 
 import (
 	"math"
 	"time"
 )
 
-// schedule is a number of users, or a rate in requests/s, as it changes over a run: linear within each segment; after the last it stays.
-type schedule []segment
+// Schedule is a number of users, or a rate in requests/s, as it changes over a run: linear within each segment; after the last it stays.
+type Schedule []segment
 
 // segment covers [from, to) seconds since the start; the level goes linearly from low to high (which may be lower).
 // area is the integral of the level over all segments before.
@@ -14,9 +14,9 @@ type segment struct {
 	from, to, low, high, area float64
 }
 
-// newSchedule is the shape's users (closed loop) or rate (open loop) over all pods.
-func newSchedule(s Shape) schedule {
-	var sc schedule
+// NewSchedule is the shape's users (closed loop) or rate (open loop) over all pods.
+func NewSchedule(s Shape) Schedule {
+	var sc Schedule
 	level := func(st Stage) float64 { return float64(st.Users) }
 	steady := float64(s.Users)
 	if s.OpenLoop() {
@@ -37,20 +37,20 @@ func newSchedule(s Shape) schedule {
 	return sc.hold(last)
 }
 
-func (s schedule) add(d time.Duration, low, high float64) schedule {
+func (s Schedule) add(d time.Duration, low, high float64) Schedule {
 	from, area := s.end()
 	return append(s, segment{from: from, to: from + d.Seconds(), low: low, high: high, area: area})
 }
 
-func (s schedule) hold(level float64) schedule {
+func (s Schedule) hold(level float64) Schedule {
 	from, area := s.end()
 	return append(s, segment{from: from, to: math.Inf(1), low: level, high: level, area: area})
 }
 
-// step is the schedule up to at, and the level from there on. It leaves s as it is.
-func (s schedule) step(at time.Duration, level float64) schedule {
+// Step is the schedule up to at, and the level from there on. It leaves s as it is.
+func (s Schedule) Step(at time.Duration, level float64) Schedule {
 	x := at.Seconds()
-	var cut schedule
+	var cut Schedule
 	for _, g := range s {
 		if g.from >= x {
 			break
@@ -63,7 +63,7 @@ func (s schedule) step(at time.Duration, level float64) schedule {
 	return cut.hold(level)
 }
 
-func (s schedule) end() (at, area float64) {
+func (s Schedule) end() (at, area float64) {
 	if len(s) == 0 {
 		return 0, 0
 	}
@@ -80,7 +80,7 @@ func (g segment) slope() float64 {
 }
 
 // at is the segment that covers t seconds.
-func (s schedule) at(t float64) segment {
+func (s Schedule) at(t float64) segment {
 	for _, g := range s {
 		if t < g.to {
 			return g
@@ -89,25 +89,25 @@ func (s schedule) at(t float64) segment {
 	return s[len(s)-1]
 }
 
-// level is the users or the rate at t nanoseconds since the start.
-func (s schedule) level(t int64) float64 {
+// Level is the users or the rate at t nanoseconds since the start.
+func (s Schedule) Level(t int64) float64 {
 	x := float64(t) / 1e9
 	g := s.at(x)
 	return g.low + g.slope()*(x-g.from)
 }
 
-// area is the integral of the level from the start to t nanoseconds: for a rate, how many arrivals there were.
-func (s schedule) integral(t int64) float64 {
+// Integral is the integral of the level from the start to t nanoseconds: for a rate, how many arrivals there were.
+func (s Schedule) Integral(t int64) float64 {
 	x := float64(t) / 1e9
 	g := s.at(x)
 	x -= g.from
 	return g.area + g.low*x + g.slope()/2*x*x
 }
 
-// whenIntegral is the inverse of integral: the first instant, in nanoseconds, at which it reaches a; math.MaxInt64 if it never does.
+// WhenIntegral is the inverse of integral: the first instant, in nanoseconds, at which it reaches a; math.MaxInt64 if it never does.
 // In a segment a = area + low*x + slope/2*x^2, so x = 2c/(low + sqrt(low^2 + 2*slope*c)) with c = a - area: the form of the root
 // that does not cancel.
-func (s schedule) whenIntegral(a float64) int64 {
+func (s Schedule) WhenIntegral(a float64) int64 {
 	for i, g := range s {
 		if i+1 < len(s) && s[i+1].area < a {
 			continue
@@ -125,8 +125,8 @@ func (s schedule) whenIntegral(a float64) int64 {
 	return math.MaxInt64
 }
 
-// whenAbove is the first instant at or after t, in nanoseconds, from which the level is above n; math.MaxInt64 if there is none.
-func (s schedule) whenAbove(n float64, t int64) int64 {
+// WhenAbove is the first instant at or after t, in nanoseconds, from which the level is above n; math.MaxInt64 if there is none.
+func (s Schedule) WhenAbove(n float64, t int64) int64 {
 	x := float64(t) / 1e9
 	for _, g := range s {
 		if x >= g.to {
@@ -144,8 +144,8 @@ func (s schedule) whenAbove(n float64, t int64) int64 {
 	return math.MaxInt64
 }
 
-// peak is the highest level of the schedule.
-func (s schedule) peak() float64 {
+// Peak is the highest level of the schedule.
+func (s Schedule) Peak() float64 {
 	top := 0.0
 	for _, g := range s {
 		top = max(top, g.low, g.high)
@@ -160,5 +160,8 @@ func nanoseconds(seconds float64) int64 {
 	return math.MaxInt64
 }
 
-// flatFrom is the instant, in nanoseconds, from which the level does not change any more.
-func (s schedule) flatFrom() int64 { return nanoseconds(s[len(s)-1].from) }
+// Final is the level that stays at the end.
+func (s Schedule) Final() float64 { return s[len(s)-1].high }
+
+// FlatFrom is the instant, in nanoseconds, from which the level does not change any more.
+func (s Schedule) FlatFrom() int64 { return nanoseconds(s[len(s)-1].from) }

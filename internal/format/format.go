@@ -1,5 +1,5 @@
-// Package report renders what was measured for people and for programs. It is pure: figures in, text out.
-package report
+// Package format writes figures as text for people: with few digits and the unit that fits. Nothing reads the text back.
+package format
 
 import (
 	"math"

@@ -1,4 +1,4 @@
-package load
+package plan
 
 // Reason says in one CamelCase word why a run cannot go on, for conditions: it names what the user has to look at.
 type Reason string

@@ -1,4 +1,4 @@
-package workload
+package plan
 
 import (
 	"time"
@@ -13,28 +13,28 @@ type Reading struct {
 }
 
 // Readings are what the spec's tallies say, given in the order of Tallies, for people and scripts; nil for workloads without tallies.
-func (s *Spec) Readings(tallies []uint64) []Reading {
+func (s *Workload) Readings(tallies []uint64) []Reading {
 	if len(tallies) == 0 || len(tallies) != len(s.Tallies()) {
 		return nil
 	}
 	switch {
 	case s.RateLimiter != nil:
-		return readings{}.count("allowed", tallies[tallyAllowed]).count("denied", tallies[tallyDenied]).share("deniedShare", tallies[tallyDenied], tallies[tallyAllowed])
+		return readings{}.count("allowed", tallies[TallyAllowed]).count("denied", tallies[TallyDenied]).share("deniedShare", tallies[TallyDenied], tallies[TallyAllowed])
 	case s.CacheAside != nil:
-		hits, misses := tallies[tallyHits], tallies[tallyMisses]
+		hits, misses := tallies[TallyHits], tallies[TallyMisses]
 		return readings{}.count("hits", hits).count("misses", misses).share("hitRatio", hits, misses).
-			mean("cacheTime", tallies[tallyCacheMicros], hits+misses).mean("databaseTime", tallies[tallyDatabaseMicros], misses)
+			mean("cacheTime", tallies[TallyCacheMicros], hits+misses).mean("databaseTime", tallies[TallyDatabaseMicros], misses)
 	case s.HTTP != nil:
 		var r readings
 		answers := uint64(0)
-		for i, name := range httpTallies[:tallyConnects] {
-			if n := tallies[tallyStatus1xx+i]; n > 0 {
+		for i, name := range httpTallies[:TallyConnects] {
+			if n := tallies[TallyStatus1xx+i]; n > 0 {
 				r = r.count(name, n)
 				answers += n
 			}
 		}
-		return r.count("connects", tallies[tallyConnects]).mean("connectTime", tallies[tallyConnectMicros], tallies[tallyConnects]).
-			mean("firstByteTime", tallies[tallyFirstByteMicros], answers).mean("bodyTime", tallies[tallyBodyMicros], answers)
+		return r.count("connects", tallies[TallyConnects]).mean("connectTime", tallies[TallyConnectMicros], tallies[TallyConnects]).
+			mean("firstByteTime", tallies[TallyFirstByteMicros], answers).mean("bodyTime", tallies[TallyBodyMicros], answers)
 	}
 	return nil
 }

@@ -1,0 +1,106 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Benchmark is redis-benchmark's tests by their names, mixed with equal weights: each test is an operation. Below the keyspace's prefix they use
+//
+//   - {n}, a key of the keyspace, for set and get, with their TTL for set; mset writes ten keys mset:{n}:0 to mset:{n}:9, which share a slot
+//   - counter:{n} for incr
+//   - list:0, set:0, hash:0, zset:0, stream:0, one of each, for the tests of that type, with elements of as many names as there are keys
+//   - lrange:0, 600 elements, for lrange_*
+//
+// Before the start, what tests take from is filled with as many elements as there are keys: list:0 for pops, set:0 for spop, zset:0 for zpopmin.
+type Benchmark struct {
+	Tests []string `json:"tests"` // at least one, each at most once
+}
+
+// BenchmarkTest is one of redis-benchmark's tests.
+type BenchmarkTest struct {
+	Words  []string // {key} is the prefix, Place, and a number
+	Place  string   // what stands between the prefix and the key's number
+	Single bool     // the key's number is always 0
+	Fills  []string // what the filled structure is made with; nil = it is not filled
+}
+
+// RangeElements is how many elements the list of lrange_* has.
+const RangeElements = 600
+
+func words(command string) []string { return strings.Fields(command) }
+
+var benchmarkTests = map[string]BenchmarkTest{
+	"ping":       {Words: words("PING")},
+	"set":        {Words: words("SET {key} {value}")},
+	"get":        {Words: words("GET {key}")},
+	"incr":       {Words: words("INCR {key}"), Place: "counter:"},
+	"lpush":      {Words: words("LPUSH {key} {value}"), Place: "list:", Single: true},
+	"rpush":      {Words: words("RPUSH {key} {value}"), Place: "list:", Single: true},
+	"lpop":       {Words: words("LPOP {key}"), Place: "list:", Single: true, Fills: words("RPUSH {key} {value}")},
+	"rpop":       {Words: words("RPOP {key}"), Place: "list:", Single: true, Fills: words("RPUSH {key} {value}")},
+	"sadd":       {Words: words("SADD {key} element:{int}"), Place: "set:", Single: true},
+	"spop":       {Words: words("SPOP {key}"), Place: "set:", Single: true, Fills: words("SADD {key} element:{seq}")},
+	"hset":       {Words: words("HSET {key} element:{int} {value}"), Place: "hash:", Single: true},
+	"zadd":       {Words: words("ZADD {key} {int} element:{int}"), Place: "zset:", Single: true},
+	"zpopmin":    {Words: words("ZPOPMIN {key}"), Place: "zset:", Single: true, Fills: words("ZADD {key} {seq} element:{seq}")},
+	"lrange_100": lrange(100),
+	"lrange_300": lrange(300),
+	"lrange_500": lrange(500),
+	"lrange_600": lrange(600),
+	"mset":       {Words: words("MSET" + msetWords()), Place: "mset:{"},
+	"xadd":       {Words: words("XADD {key} * myfield {value}"), Place: "stream:", Single: true},
+}
+
+func lrange(n int) BenchmarkTest {
+	return BenchmarkTest{Words: words("LRANGE {key} 0 " + strconv.Itoa(n-1)), Place: "lrange:", Single: true, Fills: words("RPUSH {key} {value}")}
+}
+
+// msetWords are ten keys and values. The brace that opens the keys' hash tag stands in the test's place, before the number.
+func msetWords() string {
+	var b strings.Builder
+	for i := range 10 {
+		fmt.Fprintf(&b, " {key}}:%d {value}", i)
+	}
+	return b.String()
+}
+
+func (b *Benchmark) check(*Workload) string {
+	if len(b.Tests) == 0 {
+		return "tests: is empty"
+	}
+	for i, name := range b.Tests {
+		if _, ok := benchmarkTests[name]; !ok {
+			return fmt.Sprintf("tests[%d]: %q is none of %s", i, name, strings.Join(BenchmarkTests(), ", "))
+		}
+		if slices.Contains(b.Tests[:i], name) {
+			return fmt.Sprintf("tests[%d]: %q stands twice", i, name)
+		}
+	}
+	return ""
+}
+
+// BenchmarkTests are the names of all tests, sorted.
+func BenchmarkTests() []string {
+	var names []string
+	for name := range benchmarkTests {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (b *Benchmark) operations() []Operation {
+	operations := make([]Operation, len(b.Tests))
+	for i, name := range b.Tests {
+		operations[i] = Operation{Name: name, Weight: 1, ReadOnly: onlyReads(benchmarkTests[name].Words)}
+	}
+	return operations
+}
+
+func (b *Benchmark) tallies() []string { return nil }
+
+// BenchmarkTestNamed is a test by its name; it must be one of BenchmarkTests.
+func BenchmarkTestNamed(name string) BenchmarkTest { return benchmarkTests[name] }

@@ -1,0 +1,77 @@
+package plan
+
+import "fmt"
+
+// Ranking is a leaderboard: one sorted set {prefix}ranking of members member:0 to member:{Members-1}, the higher score the better. A member's
+// rank is 1 + the number of members with a better score, so that equal scores share a rank; ZREVRANK would not tell that.
+//
+//   - set: ZADD of a random score
+//   - get: ZSCORE of a member, then ZCOUNT of the better scores
+//   - find: ZSCOREs of FindCount members at once, then their ZCOUNTs at once
+//   - findByOrder: ZREVRANGE WITHSCORES of FindCount members from a random place on, then ZCOUNT of what is better than the first of them
+//
+// Members are drawn by the keyspace's distribution. All members are there before the start, with random scores.
+type Ranking struct {
+	Members     int64          `json:"members"`     // 1 to 1e9
+	ScoreSpread int64          `json:"scoreSpread"` // scores are whole numbers in [0, ScoreSpread), drawn uniformly; 1 to 2^53
+	FindCount   int            `json:"findCount"`   // 1 to 1000, not above Members
+	Weights     RankingWeights `json:"weights"`     // an operation of weight 0 is left out
+}
+
+// RankingWeights are the operations' weights.
+type RankingWeights struct {
+	Set         int `json:"set,omitempty"`
+	Get         int `json:"get,omitempty"`
+	Find        int `json:"find,omitempty"`
+	FindByOrder int `json:"findByOrder,omitempty"`
+}
+
+func (k *Ranking) check(*Workload) string {
+	w := k.Weights
+	switch {
+	case k.Members < 1 || k.Members > 1_000_000_000:
+		return fmt.Sprintf("members: is %d, must be 1 to 1000000000", k.Members)
+	case k.ScoreSpread < 1 || k.ScoreSpread > 1<<53:
+		return fmt.Sprintf("scoreSpread: is %d, must be 1 to 2^53, up to which Redis keeps whole scores exactly", k.ScoreSpread)
+	case k.FindCount < 1 || k.FindCount > 1000 || int64(k.FindCount) > k.Members:
+		return fmt.Sprintf("findCount: is %d, must be 1 to 1000 and not above members", k.FindCount)
+	case min(w.Set, w.Get, w.Find, w.FindByOrder) < 0 || max(w.Set, w.Get, w.Find, w.FindByOrder) > maxWeight:
+		return fmt.Sprintf("weights: must be 0 to %d", maxWeight)
+	case w == RankingWeights{}:
+		return "weights: all are 0"
+	}
+	return ""
+}
+
+// The kinds of operation, in the order of the records.
+const (
+	RankingSet = iota
+	RankingGet
+	RankingFind
+	RankingFindByOrder
+)
+
+// Kinds are the kinds of operation that have a weight, and each as an operation.
+func (k *Ranking) Kinds() ([]int, []Operation) {
+	all := []Operation{
+		RankingSet:         {Name: "set", Weight: k.Weights.Set},
+		RankingGet:         {Name: "get", Weight: k.Weights.Get, ReadOnly: true},
+		RankingFind:        {Name: "find", Weight: k.Weights.Find, ReadOnly: true},
+		RankingFindByOrder: {Name: "findByOrder", Weight: k.Weights.FindByOrder, ReadOnly: true},
+	}
+	var kinds []int
+	var operations []Operation
+	for kind, o := range all {
+		if o.Weight > 0 {
+			kinds, operations = append(kinds, kind), append(operations, o)
+		}
+	}
+	return kinds, operations
+}
+
+func (k *Ranking) operations() []Operation {
+	_, operations := k.Kinds()
+	return operations
+}
+
+func (k *Ranking) tallies() []string { return nil }

@@ -1,0 +1,152 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Workload is what to send: exactly one of the workloads, over a keyspace. It is JSON with durations in nanoseconds.
+type Workload struct {
+	Commands    []Command    `json:"commands,omitempty"` // at least one where this is the workload
+	Benchmark   *Benchmark   `json:"benchmark,omitempty"`
+	Ranking     *Ranking     `json:"ranking,omitempty"`
+	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
+	CacheAside  *CacheAside  `json:"cacheAside,omitempty"`
+	HTTP        *HTTP        `json:"http,omitempty"`
+
+	Keyspace Keyspace `json:"keyspace"`
+	Values   Values   `json:"values"`
+}
+
+// Distribution is how keys are drawn.
+type Distribution string
+
+// The distributions.
+const (
+	Uniform    Distribution = "Uniform"
+	Zipf       Distribution = "Zipf"       // exponent 1.1 over the key numbers: 0 is the hottest
+	Gaussian   Distribution = "Gaussian"   // mean keys/2, standard deviation keys/6, cut at the ends
+	Sequential Distribution = "Sequential" // 0, 1, 2, ... per source, each source beginning at its share
+)
+
+// Keyspace is the set of keys {prefix}0 .. {prefix}{Keys-1}.
+type Keyspace struct {
+	Prefix       string        `json:"prefix"`
+	Keys         int64         `json:"keys"`
+	Distribution Distribution  `json:"distribution"`
+	Prefill      bool          `json:"prefill,omitempty"` // SET every key before the start, at pipeline speed, split over the pods
+	TTL          time.Duration `json:"ttl,omitempty"`     // of prefilled keys, and of {key} in plain SET commands (PX is appended); 0 = none
+}
+
+// Values is the size of {value}: fixed where MinBytes == MaxBytes, else drawn uniformly.
+type Values struct {
+	MinBytes int `json:"minBytes"`
+	MaxBytes int `json:"maxBytes"`
+}
+
+// maxValue bounds a value, in bytes.
+const maxValue = 64 << 20
+
+// definition is what each workload's file says of it.
+type definition interface {
+	check(w *Workload) string // what is wrong, beginning with the field below the workload's own; "" = nothing
+	operations() []Operation  // of a workload that is right
+	tallies() []string        // names of further counters
+}
+
+// named is a workload that the spec sets.
+type named struct {
+	name string // the JSON name
+	definition
+}
+
+// set are the workloads that the spec sets: one, where it is right.
+func (w *Workload) set() []named {
+	var found []named
+	if len(w.Commands) > 0 {
+		found = append(found, named{"commands", commandList(w.Commands)})
+	}
+	if w.Benchmark != nil {
+		found = append(found, named{"benchmark", w.Benchmark})
+	}
+	if w.Ranking != nil {
+		found = append(found, named{"ranking", w.Ranking})
+	}
+	if w.RateLimiter != nil {
+		found = append(found, named{"rateLimiter", w.RateLimiter})
+	}
+	if w.CacheAside != nil {
+		found = append(found, named{"cacheAside", w.CacheAside})
+	}
+	if w.HTTP != nil {
+		found = append(found, named{"http", w.HTTP})
+	}
+	return found
+}
+
+// Problem says what is wrong with the spec, beginning with the field's JSON path below the spec; "" = nothing.
+func (w *Workload) Problem() string {
+	set := w.set()
+	switch len(set) {
+	case 0:
+		return "commands: is empty, and no other workload is set"
+	case 1:
+	default:
+		return fmt.Sprintf("%s: %s is set, too; set one workload", set[1].name, set[0].name)
+	}
+	if problem := w.checkKeyspace(); problem != "" {
+		return problem
+	}
+	if problem := set[0].check(w); problem != "" {
+		if problem[0] == '[' {
+			return set[0].name + problem
+		}
+		return set[0].name + "." + problem
+	}
+	return ""
+}
+
+func (w *Workload) checkKeyspace() string {
+	k, v := w.Keyspace, w.Values
+	known := []Distribution{Uniform, Zipf, Gaussian, Sequential}
+	switch {
+	case k.Keys < 1:
+		return fmt.Sprintf("keyspace.keys: is %d, must be at least 1", k.Keys)
+	case !slices.Contains(known, k.Distribution):
+		return fmt.Sprintf("keyspace.distribution: %q is none of %v", k.Distribution, known)
+	case k.TTL < 0 || k.TTL > 0 && k.TTL < time.Millisecond:
+		return "keyspace.ttl: must be 0 or at least 1ms"
+	case v.MinBytes < 0 || v.MaxBytes < v.MinBytes || v.MaxBytes > maxValue:
+		return fmt.Sprintf("values: minBytes %d and maxBytes %d must satisfy 0 <= minBytes <= maxBytes <= %d", v.MinBytes, v.MaxBytes, maxValue)
+	}
+	return ""
+}
+
+// Operation is one kind of request, with figures of its own in every record.
+type Operation struct {
+	Name     string
+	Weight   int  // > 0, relative to the other operations
+	ReadOnly bool // it changes nothing: it may go to a replica
+}
+
+// Operations are in the order of every record; nil for a workload with a Problem that leaves none.
+func (w *Workload) Operations() []Operation {
+	set := w.set()
+	if len(set) == 0 {
+		return nil
+	}
+	return set[0].operations()
+}
+
+// Tallies are the names of the workload's further counters, in the order of every record; nil for most workloads.
+func (w *Workload) Tallies() []string {
+	set := w.set()
+	if len(set) == 0 {
+		return nil
+	}
+	return set[0].tallies()
+}
+
+// IsRemote says whether the workload does not speak RESP on the engine's connections.
+func (w *Workload) IsRemote() bool { return w.CacheAside != nil || w.HTTP != nil }

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine or for
+// drivers of databases, in a process that may change much in a cluster.
+func TestManagerLinksNoEngine(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, out)
+	}
+	linked := strings.Fields(string(out))
+	if len(linked) < 100 {
+		t.Fatalf("go list names only %d packages", len(linked))
+	}
+	for _, path := range linked {
+		for _, forbidden := range []string{
+			"github.com/redquake/redquake/internal/load", "github.com/redquake/redquake/internal/workload", "github.com/redquake/redquake/internal/testing",
+"github.com/jackc/pgx", "github.com/go-sql-driver/mysql",
+		} {
+			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
+				t.Errorf("the manager links %s", path)
+			}
+		}
+	}
+}
