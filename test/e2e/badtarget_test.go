@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/plan"
 )
 
 // badTarget is what a load test cannot load, and what it says of that.
@@ -54,12 +54,12 @@ func badTargets(t *testing.T, only ...string) {
 		{"no-endpoint", service("nobody"), v1alpha1.ReasonNoEndpoints, []string{"spec.target.service.name", "nobody:6379"}},
 		{"no-secret", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("no-such", "right") }), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
 		{"no-key", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "no-such") }), v1alpha1.ReasonSecretNotFound, []string{"passwordSecretRef", "no-such"}},
-		{"no-password", service("redis"), string(load.AuthenticationFailed), []string{address}},
-		{"wrong-password", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "wrong") }), string(load.AuthenticationFailed), []string{address}},
-		{"tls-on-plain", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.TLS = &v1alpha1.RedisTLS{} }), string(load.TLSFailed), []string{address}},
-		{"plain-on-tls", v1alpha1.RedisTarget{Addresses: []string{apiServer}}, string(load.TLSFailed), []string{apiServer}},
-		{"not-redis", v1alpha1.RedisTarget{Addresses: []string{apiServer}, TLS: &v1alpha1.RedisTLS{InsecureSkipVerify: true}}, string(load.NotRedis), []string{apiServer}},
-		{"no-listener", v1alpha1.RedisTarget{Addresses: []string{"redis-0.redis-headless:6380"}}, string(load.TargetUnreachable), []string{"redis-0.redis-headless:6380"}},
+		{"no-password", service("redis"), string(plan.AuthenticationFailed), []string{address}},
+		{"wrong-password", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.Auth = login("passwords", "wrong") }), string(plan.AuthenticationFailed), []string{address}},
+		{"tls-on-plain", with(service("redis"), func(r *v1alpha1.RedisTarget) { r.TLS = &v1alpha1.RedisTLS{} }), string(plan.TLSFailed), []string{address}},
+		{"plain-on-tls", v1alpha1.RedisTarget{Addresses: []string{apiServer}}, string(plan.TLSFailed), []string{apiServer}},
+		{"not-redis", v1alpha1.RedisTarget{Addresses: []string{apiServer}, TLS: &v1alpha1.RedisTLS{InsecureSkipVerify: true}}, string(plan.NotRedis), []string{apiServer}},
+		{"no-listener", v1alpha1.RedisTarget{Addresses: []string{"redis-0.redis-headless:6380"}}, string(plan.TargetUnreachable), []string{"redis-0.redis-headless:6380"}},
 	}
 	cases = slices.DeleteFunc(cases, func(c badTarget) bool { return len(only) > 0 && !slices.Contains(only, c.name) })
 	for _, c := range cases {
