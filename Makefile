@@ -36,6 +36,8 @@ RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/ledger/.
 # The tests with the build tag integration, and the packages that hold them: unit tests are not run once more.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
+# One measurement on real servers, shown as it runs.
+MEASURE := $(GO_TEST) -tags integration -count=1 -v
 SUMMARY := go run -trimpath ./hack/tools/testsummary
 # The folder with kube-apiserver and etcd, built if it is missing.
 ASSETS = $${KUBEBUILDER_ASSETS:-$$($(LAB) build >&2 && $(LAB) assets)}
@@ -57,11 +59,16 @@ demo-multi-attach: ## Kill a Redis whose volume stays on the old node for 20 s, 
 .PHONY: accuracy
 accuracy: ## Measure outages of known length and compare: build/accuracy.json
 	mkdir -p build
-	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json go test -tags integration -count=1 -run TestGroundTruth -v ./internal/impact
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/impact ./internal/load
+
+.PHONY: provoke
+provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the records that internal/bottleneck's tests judge by (2 minutes)
+	rm -rf build/provoke && mkdir -p build/provoke
+	REDQUAKE_PROVOKE_OUT=$(CURDIR)/build/provoke $(MEASURE) -timeout 10m -run '^TestProvoke$$' ./internal/bottleneck
 
 .PHONY: failovers
 failovers: ## Measure what failovers lose, and for how long clients wait: docs/measured-failovers.md (6 minutes)
-	REDQUAKE_FAILOVERS_OUT=$(CURDIR)/docs/measured-failovers.md go test -tags integration -count=1 -timeout 30m -run TestMeasureFailovers -v ./test/failovers
+	REDQUAKE_FAILOVERS_OUT=$(CURDIR)/docs/measured-failovers.md $(MEASURE) -timeout 30m -run '^TestMeasureFailovers$$' ./test/failovers
 
 # The server, the generators and the agents share this machine's cores: let nothing else run meanwhile.
 .PHONY: bench
@@ -71,6 +78,11 @@ bench: build ## Load generators side by side, CPU per request: build/bench.json,
 .PHONY: bench-collect
 bench-collect: ## Collect from 1,000 simulated load pods: build/bench-collect.json, docs/benchmarks.md
 	go run ./hack/bench collect $(BENCH_FLAGS)
+
+.PHONY: bench-search
+bench-search: ## Search the rate that a slowed Redis can serve, a few times: build/bench-search.json (3 minutes)
+	mkdir -p build
+	REDQUAKE_SEARCH_OUT=$(CURDIR)/build/bench-search.json $(MEASURE) -timeout 30m -run '^TestMeasureSearch$$' ./cmd/redquake
 
 .PHONY: bench-inject
 bench-inject: lab-up load-image build/install.yaml ## From kubectl apply of a fault to its effect, on the lab: build/bench-inject.json, docs/benchmarks.md
@@ -107,10 +119,10 @@ race: ## Unit and integration tests with the race detector everywhere (an hour a
 	  go test -json -race -trimpath -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...
 
 .PHONY: crash-test
-crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (12 minutes)
+crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (15 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
-	  go test -tags integration -count=1 -timeout 40m -parallel 4 -run TestCrashSafety -v ./controllers
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverSurvivesTheOperator)$$' ./controllers ./internal/fault
 
 # What has a target of its own: the smoke test, which is made of the same scenarios, and what takes long or wants the machine for itself.
 E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh)$$
@@ -124,7 +136,7 @@ build/chaos-controller-manager:
 chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller and Go types against our engine ChaosMesh (its build takes minutes)
 	cd hack/chaosmesh/types && go test ./...
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
-	  go test -tags integration,chaosmesh -count=1 -timeout 15m -run TestRealChaosMesh -v ./internal/fault
+	  $(GO_TEST) -tags integration,chaosmesh -count=1 -timeout 15m -run '^TestRealChaosMesh$$' -v ./internal/fault
 
 E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"

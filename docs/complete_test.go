@@ -52,7 +52,7 @@ func constants(t *testing.T, path, names string) []string {
 func TestReasons(t *testing.T) {
 	for _, c := range []struct{ source, names, pages string }{
 		{"api/v1alpha1/conditions.go", "^(Reason|Condition)", "docs/redisloadtest.md docs/redisfault.md"},
-		{"internal/load/errors.go", "^[A-Z]", "docs/redisloadtest.md"},
+		{"internal/plan/errors.go", "^[A-Z]", "docs/redisloadtest.md"},
 		{"internal/agent/protocol.go", "^Reason", "docs/redisloadtest.md"},
 		{"internal/impact/doubts.go", "^[A-Z]", "docs/measuring.md"},
 		{"internal/bottleneck/bottleneck.go", "^[A-Z]", "docs/measuring.md"},

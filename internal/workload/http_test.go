@@ -137,7 +137,7 @@ func TestHTTPFillsPlaceholders(t *testing.T) {
 	a := startAPI(t)
 	w := remote(t, plan.Workload{HTTP: &plan.HTTP{
 		URL: a.URL + "/200?id={int}&key={key}", Method: "POST", Body: `{"user": {user}, "seq": {seq}}`,
-		Headers: []plan.Header{{"X-User", "u{user}"}, {"Host", "shop.example"}}, KeepAlive: true,
+		Headers: []plan.Header{{Name: "X-User", Value: "u{user}"}, {Name: "Host", Value: "shop.example"}}, KeepAlive: true,
 	}, Keyspace: uniform(1)}, RemoteOptions{})
 	if o := w.Operations(); len(o) != 1 || o[0].Name != "post" || o[0].ReadOnly {
 		t.Errorf("operations %v", o)

@@ -53,12 +53,12 @@ func array(v ...resp.Value) resp.Value {
 var null = resp.Value{Type: '_'}
 
 func rankingOf(members int64, count int) plan.Workload {
-	return plan.Workload{Ranking: &plan.Ranking{Members: members, ScoreSpread: 10, FindCount: count, Weights: plan.RankingWeights{1, 1, 1, 1}}}
+	return plan.Workload{Ranking: &plan.Ranking{Members: members, ScoreSpread: 10, FindCount: count, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}}
 }
 
 func TestRankingOperations(t *testing.T) {
 	w := made(t, rankingOf(1, 1)) // one member, so that nothing is random but scores
-	want := []plan.Operation{{"set", 1, false}, {"get", 1, true}, {"find", 1, true}, {"findByOrder", 1, true}}
+	want := []plan.Operation{{Name: "set", Weight: 1}, {Name: "get", Weight: 1, ReadOnly: true}, {Name: "find", Weight: 1, ReadOnly: true}, {Name: "findByOrder", Weight: 1, ReadOnly: true}}
 	if diff := cmp.Diff(want, w.Operations()); diff != "" {
 		t.Error(diff)
 	}
@@ -146,7 +146,7 @@ func TestRateLimiter(t *testing.T) {
 }
 
 func TestBenchmarkCommands(t *testing.T) {
-	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1), Values: plan.Values{1, 1}})
+	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1), Values: plan.Values{MinBytes: 1, MaxBytes: 1}})
 	got := map[string]string{}
 	s := w.Source(0, 1, true)
 	for op, o := range w.Operations() {
@@ -230,7 +230,7 @@ func FuzzNext(f *testing.F) {
 
 func TestProblems(t *testing.T) {
 	command := []plan.Command{{Name: "a", Weight: 1, Words: []string{"PING"}}}
-	all := func(k plan.Ranking) *plan.Ranking { k.Weights = plan.RankingWeights{1, 1, 1, 1}; return &k }
+	all := func(k plan.Ranking) *plan.Ranking { k.Weights = plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}; return &k }
 	tests := []struct {
 		spec plan.Workload
 		want string
@@ -333,7 +333,7 @@ func BenchmarkEncode(b *testing.B) {
 		"get":           {Commands: setGet[1:]},
 		"benchmark":     {Benchmark: &plan.Benchmark{Tests: []string{"set", "get", "incr", "lpush", "zadd"}}, Values: values},
 		"ranking/set":   {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1}}},
-		"ranking/mixed": {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{1, 1, 1, 1}}},
+		"ranking/mixed": {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}},
 		"rateLimiter":   {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		b.Run(name, func(b *testing.B) { encode(b, made(b, spec), false) })
@@ -364,8 +364,8 @@ func BenchmarkNext(b *testing.B) {
 // The hot path allocates nothing: a test, as nobody reads benchmarks.
 func TestNothingIsAllocated(t *testing.T) {
 	for name, spec := range map[string]plan.Workload{
-		"benchmark":   {Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Values: plan.Values{32, 32}},
-		"ranking":     {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{1, 1, 1, 1}}},
+		"benchmark":   {Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Values: plan.Values{MinBytes: 32, MaxBytes: 32}},
+		"ranking":     {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}},
 		"rateLimiter": {RateLimiter: &plan.RateLimiter{Limit: 1, Window: time.Second}},
 	} {
 		s := made(t, spec).Source(0, 1, true)
