@@ -218,6 +218,20 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 	s.expectEffect(spec, target, v1alpha1.EffectNotObserved, "still the primary")
 }
 
+// setDownAfter sets when sentinels take the primary for down, until the test ends.
+func setDownAfter(t *testing.T, fixture *redistest.Sentinel, after time.Duration) {
+	t.Helper()
+	set := func(after time.Duration) {
+		for _, s := range fixture.Sentinels {
+			if s.Running() {
+				s.Do("sentinel", "set", redistest.MasterName, "down-after-milliseconds", after.Milliseconds())
+			}
+		}
+	}
+	set(after)
+	t.Cleanup(func() { set(time.Minute) })
+}
+
 func TestFailoverBySentinelIsRefused(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedSentinel(t)
@@ -237,7 +251,7 @@ func TestFailoverBySentinelIsRefused(t *testing.T) {
 		"replication in spite of them": {nil, failingOver(v1alpha1.FailoverReplication, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
 		"no cluster":                   {nil, failingOver(v1alpha1.FailoverCluster, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.failover.method"},
 		"a mode of another method":     {nil, failingOver("", v1alpha1.FailoverTakeover), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.failover.mode"},
-		"down too soon for a pause": {nil, failingOver("", v1alpha1.FailoverCoordinated), fixture.Primary,
+		"down too soon for a pause": {func(*failoverStage) { setDownAfter(t, fixture, time.Second) }, failingOver("", v1alpha1.FailoverCoordinated), fixture.Primary,
 			v1alpha1.ReasonNotSupported, "down-after-milliseconds 1000"},
 	} {
 		t.Run(name, func(t *testing.T) {
