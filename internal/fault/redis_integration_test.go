@@ -19,12 +19,11 @@ import (
 func hasEnded(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	redistest.Wait(t, server.Address()+" ends", func() error {
-		c, err := net.Dial("tcp", server.Address())
-		if err != nil {
-			return nil
+		if c, err := net.Dial("tcp", server.Address()); err == nil {
+			_ = c.Close()
+			return errors.New("it still listens")
 		}
-		_ = c.Close()
-		return errors.New("it still listens")
+		return nil
 	})
 }
 

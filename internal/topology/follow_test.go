@@ -170,7 +170,7 @@ func TestFailoverIsSeenAtTheNextLook(t *testing.T) {
 
 // A server that hangs is missed when its answer is overdue; the others are followed all the same, and it is back at the first look that it answers.
 func TestHangingReplica(t *testing.T) {
-	inMemory(t, func(t *testing.T, w *world) {
+	inMemory(t, func(_ *testing.T, w *world) {
 		a, b, c := w.server("a:1"), w.server("b:1"), w.server("c:1")
 		primary(a, "b:1", "c:1")
 		replica(b, "a:1")
@@ -253,7 +253,7 @@ func TestAnnouncedAddressIsDropped(t *testing.T) {
 
 // A server that is back is dialled at the next look, however long it was away.
 func TestServerThatIsBackIsAskedAtOnce(t *testing.T) {
-	inMemory(t, func(t *testing.T, w *world) {
+	inMemory(t, func(_ *testing.T, w *world) {
 		a, b := w.server("a:1"), w.server("b:1")
 		primary(a, "b:1")
 		replica(b, "a:1")

@@ -42,7 +42,7 @@ func run(command []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { _ = os.RemoveAll(folder) }()
 	user, err := env.AddUser(envtest.User{Name: "tests", Groups: []string{"system:masters"}}, nil)
 	if err != nil {
 		return 0, fmt.Errorf("add a user: %w", err)

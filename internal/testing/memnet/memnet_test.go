@@ -68,7 +68,7 @@ func TestConnection(t *testing.T) {
 		_, _ = s.Write([]byte("bye"))
 		_ = s.Close()
 		read(t, c, "bye")
-		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("after the end: %v", err)
 		}
 		if _, err := c.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
@@ -114,7 +114,7 @@ func TestModes(t *testing.T) {
 		began := time.Now()
 		read(t, s, "held")
 		read(t, s2, "held too")
-		if _, err := s2.Read(make([]byte, 1)); err != io.EOF || time.Since(began) != time.Second {
+		if _, err := s2.Read(make([]byte, 1)); !errors.Is(err, io.EOF) || time.Since(began) != time.Second {
 			t.Errorf("%v after %s", err, time.Since(began))
 		}
 

@@ -148,7 +148,7 @@ func TestStopAndKill(t *testing.T) {
 		}
 		s.Kill()
 		_ = c.SetReadDeadline(time.Time{})
-		if _, err := c.Read(make([]byte, 1)); err != io.EOF {
+		if _, err := c.Read(make([]byte, 1)); !errors.Is(err, io.EOF) {
 			t.Errorf("a killed server: %v", err)
 		}
 		if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {

@@ -253,7 +253,8 @@ func (c *session) serve(conn net.Conn) {
 			return
 		}
 		out = out[:0]
-		for alive := true; ; {
+		for {
+			var alive bool
 			if out, alive = c.perform(out, v); !alive {
 				return
 			}

@@ -122,7 +122,7 @@ func TestLending(t *testing.T) {
 		first = borrow("after it", func(*Server) {})
 	}
 	t.Run("one each", func(t *testing.T) {
-		if Shared(t).Port == Shared(t).Port {
+		if one, other := Shared(t), Shared(t); one.Port == other.Port {
 			t.Error("one server was lent twice")
 		}
 	})

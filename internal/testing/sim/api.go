@@ -38,8 +38,11 @@ type CRDs map[schema.GroupKind]*apiextensionsv1.JSONSchemaProps
 // ReadCRDs reads all CustomResourceDefinitions of a directory. Of several versions it takes the first.
 func ReadCRDs(dir string) (CRDs, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil || len(files) == 0 {
-		return nil, fmt.Errorf("no CustomResourceDefinitions in %s: %v", dir, err)
+	if err != nil {
+		return nil, fmt.Errorf("list CustomResourceDefinitions: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, fmt.Errorf("there are no CustomResourceDefinitions in %s", dir)
 	}
 	found := CRDs{}
 	for _, file := range files {

@@ -98,7 +98,7 @@ func TestDeletion(t *testing.T) {
 		if gone(waiting) || !gone(pending) || !gone(killed) {
 			t.Error("want the pod on a node to be there, and no other")
 		}
-		if at := waiting.DeletionTimestamp; at == nil || at.Sub(time.Now()) != 5*time.Second {
+		if at := waiting.DeletionTimestamp; at == nil || time.Until(at.Time) != 5*time.Second {
 			t.Errorf("deletionTimestamp %v", at)
 		}
 		must(t, api.Delete(t.Context(), waiting, client.GracePeriodSeconds(0)))
