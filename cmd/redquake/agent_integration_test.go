@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"syscall"
@@ -79,17 +78,6 @@ func (o *operator) await(p *process, state agent.State) agent.Status {
 	return status
 }
 
-// freeAddress asks the kernel for a port that nobody listens on.
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().String()
-}
-
 // startAgent starts the command as a load pod does, and an operator beside it.
 func startAgent(t *testing.T, redis string) (*process, *operator) {
 	t.Helper()
@@ -98,14 +86,14 @@ func startAgent(t *testing.T, redis string) (*process, *operator) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := freeAddress(t)
+	address := fmt.Sprintf("127.0.0.1:%d", redistest.FreePort(t))
 	p := begin(t, []string{indexVariable + "=1"}, "agent", "--plan", flags.plan, "--credentials", flags.credentials, "--listen", address)
 	return p, &operator{t: t, client: &http.Client{Transport: &http.Transport{TLSClientConfig: trust}}, address: address, token: credentials.Token}
 }
 
 func TestAgentProcess(t *testing.T) {
 	t.Parallel()
-	p, o := startAgent(t, startRedis(t))
+	p, o := startAgent(t, redistest.Start(t).Address())
 	ready := o.await(p, agent.Ready)
 	if ready.Run != "run" || ready.Pod != 1 {
 		t.Errorf("the status is %+v, want pod 1 of run", ready)
@@ -174,7 +162,7 @@ func TestAgentProcessFails(t *testing.T) {
 // A pod that is told to end before its load began ends, and not as a success.
 func TestAgentProcessTerminated(t *testing.T) {
 	t.Parallel()
-	p, o := startAgent(t, startRedis(t))
+	p, o := startAgent(t, redistest.Start(t).Address())
 	o.await(p, agent.Ready)
 	if err := p.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)

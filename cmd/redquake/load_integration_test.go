@@ -18,7 +18,7 @@ import (
 
 func TestLoadTable(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	code, out, stderr := run(t, nil, "load", "--address", address, "--users", "3", "--requests", "500", "--command", "INCR {key}")
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
@@ -39,7 +39,7 @@ func TestLoadTable(t *testing.T) {
 // JSON is all that stands on stdout. TestOpenLoopByTheClock has the numbers.
 func TestLoadJSON(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	code, out, stderr := run(t, nil, "load", "--address", address, "--rate", "200", "--warm-up", "1s", "--duration", "2s", "-o", "json", "--prefill", "--keys", "10")
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
@@ -61,7 +61,7 @@ func TestLoadJSON(t *testing.T) {
 
 func TestLoadFile(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	file := filepath.Join(t.TempDir(), "test.yaml")
 	if err := os.WriteFile(file, []byte(loadTestYAML), 0o600); err != nil {
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func awaitServed(t *testing.T, server *redistest.Server) {
 // The rate of a run that its requests end is theirs, not that of whole intervals.
 func TestLoadRateOfRequests(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	code, out, stderr := run(t, nil, "load", "--address", address, "--users", "1", "--think-time", "50ms", "--requests", "22", "--command", "PING", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
@@ -238,7 +238,7 @@ func TestLoadBadFile(t *testing.T) {
 // The flags of a search reach it, and its result is written: of a rate of which every machine serves one percent.
 func TestLoadSearch(t *testing.T) {
 	t.Parallel()
-	code, out, stderr := run(t, nil, "load", "--address", startRedis(t), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
+	code, out, stderr := run(t, nil, "load", "--address", redistest.Start(t).Address(), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}

@@ -8,8 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"testing"
-
-	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // asCommand in its environment makes the test binary the command itself: nothing else is built and linked.
@@ -20,12 +18,6 @@ func TestMain(m *testing.M) {
 		main()
 	}
 	os.Exit(m.Run())
-}
-
-// startRedis starts a real server on loopback and returns its address.
-func startRedis(t *testing.T) string {
-	t.Helper()
-	return redistest.NewServer(t, redistest.Options{}).Address()
 }
 
 // process is the command at work.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"text/tabwriter"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 const (
@@ -37,7 +39,7 @@ func TestMeasureSearch(t *testing.T) {
 	if n, err := strconv.Atoi(os.Getenv(searchRepeats)); err == nil && n > 0 {
 		repeats = n
 	}
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	var all []found
 	for range repeats {
 		all = append(all, searchOnce(t, address))

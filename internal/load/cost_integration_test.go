@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // cpuTime is the CPU time of this process (RUSAGE_SELF) or of its ended children, in user and kernel mode.
@@ -30,10 +31,10 @@ func BenchmarkCost(b *testing.B) {
 	const requests = 300_000
 	for _, pipeline := range []int{1, 16} {
 		b.Run(fmt.Sprintf("redquake/pipeline%d", pipeline), func(b *testing.B) {
-			server := startRedis(b)
+			server := redistest.Start(b)
 			var used, took time.Duration
 			for b.Loop() {
-				p := testPlan(server.address())
+				p := testPlan(server.Address())
 				p.Client.Connections, p.Client.Pipeline = 50, pipeline
 				p.Shape = plan.Shape{Users: 50, Requests: requests}
 				p.Workload.Commands = p.Workload.Commands[:1]
@@ -55,11 +56,11 @@ func BenchmarkCost(b *testing.B) {
 			b.ReportMetric(float64(b.N*requests)/took.Seconds(), "requests/s")
 		})
 		b.Run(fmt.Sprintf("redis-benchmark/pipeline%d", pipeline), func(b *testing.B) {
-			server := startRedis(b)
+			server := redistest.Start(b)
 			var used, took time.Duration
 			for b.Loop() {
 				began := time.Now()
-				c := exec.Command("redis-benchmark", "-p", fmt.Sprint(server.port), "-c", "50", "-n", fmt.Sprint(requests), "-P", fmt.Sprint(pipeline),
+				c := exec.Command("redis-benchmark", "-p", fmt.Sprint(server.Port), "-c", "50", "-n", fmt.Sprint(requests), "-P", fmt.Sprint(pipeline),
 					"-r", "100000", "-d", "32", "-t", "set", "-q")
 				if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "requests per second") {
 					b.Fatal(err, string(out))
@@ -81,8 +82,8 @@ func TestMemoryOfManyConnections(t *testing.T) {
 	if limit.Cur < 7000 {
 		t.Fatalf("only %d files may be open: the test needs 7000", limit.Cur)
 	}
-	server := startRedis(t, "--maxclients", "7000")
-	p := realPlan(server.address())
+	server := redistest.Start(t, "maxclients 7000")
+	p := realPlan(server.Address())
 	p.Client.Connections = 6000
 	p.Shape = plan.Shape{Users: 6000, ThinkTime: 500 * time.Millisecond, Requests: 6000}
 	o := runPlan(t, p)

@@ -7,12 +7,12 @@ import (
 	"errors"
 	"net"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // The tests on real servers leave time out of what they judge: testing/synctest has that (virtual_test.go and others). Here it is epoll, the kernel and Redis that
@@ -104,8 +104,8 @@ func serving(iv *sample.Interval) bool {
 
 func TestClosedLoop(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t)
-	w := watch(t, realPlan(server.address()))
+	server := redistest.Start(t)
+	w := watch(t, realPlan(server.Address()))
 	readings := 0
 	w.until("load and probe have success, and INFO was read", func(iv *sample.Interval) bool {
 		for _, s := range iv.Servers {
@@ -124,8 +124,8 @@ func TestClosedLoop(t *testing.T) {
 
 func TestOpenLoop(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t)
-	p := realPlan(server.address())
+	server := redistest.Start(t)
+	p := realPlan(server.Address())
 	p.Shape = plan.Shape{Rate: 2000, Duration: time.Second}
 	if o := runPlan(t, p); o.sum.Due != 2000 || o.sum.OK != 2000 {
 		t.Errorf("want all of 2000 ok: %s", describe(o))
@@ -135,15 +135,15 @@ func TestOpenLoop(t *testing.T) {
 // TestStoppedServer: arrivals queue while the process does not run, and are all served afterwards; their latency counts from when they were due.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
-	server := startRedis(t)
-	p := realPlan(server.address())
+	server := redistest.Start(t)
+	p := realPlan(server.Address())
 	p.Shape = plan.Shape{Rate: 1000, Duration: 2 * time.Second}
 	var to time.Time
 	o, r := duringRun(t, p, 300*time.Millisecond, func() {
-		server.signal(syscall.SIGSTOP)
+		server.Stop()
 		time.Sleep(time.Second)
 		to = time.Now()
-		server.signal(syscall.SIGCONT)
+		server.Cont()
 	})
 	addsUp(t, o)
 	if o.sum.OK != 2000 {
@@ -174,14 +174,14 @@ func TestKilledServer(t *testing.T) {
 	for name, shape := range map[string]plan.Shape{"closed": {Users: 10}, "open": {Rate: 1000}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server := startRedis(t)
-			p := realPlan(server.address())
+			server := redistest.Start(t)
+			p := realPlan(server.Address())
 			p.Shape = shape
 			w := watch(t, p)
 			w.until("the load runs", serving)
-			server.kill()
+			server.Kill()
 			down := w.until("dials are refused", func(iv *sample.Interval) bool { return sampleErrors(iv, sample.ClassRefused) > 0 && iv.FirstOK < 0 })
-			server.start()
+			server.Restart()
 			w.until("all is well again", func(iv *sample.Interval) bool { return serving(iv) && iv.Connections == 10 })
 			o := w.end()
 			covers(t, "load", o.gaps, down, down+int64(p.Interval))
@@ -206,10 +206,10 @@ func sampleErrors(iv *sample.Interval, class sample.Class) (n uint64) {
 // TestDeadAddress: the server dies and its name leads to an address that swallows SYNs; then to another server. Dials that hang for 20 s put no floor under the outage.
 func TestDeadAddress(t *testing.T) {
 	t.Parallel()
-	first, second, hole := startRedis(t), startRedis(t), blackHole(t)
+	first, second, hole := redistest.Start(t), redistest.Start(t), redistest.BlackHole(t)
 	var place atomic.Value
-	place.Store(first.address())
-	p := realPlan(first.address())
+	place.Store(first.Address())
+	p := realPlan(first.Address())
 	p.Shape, p.Info = plan.Shape{Rate: 500}, 0
 	p.Client.RequestTimeout = 2 * time.Second
 	follows := func(r *Runner) {
@@ -220,10 +220,10 @@ func TestDeadAddress(t *testing.T) {
 	w := watch(t, p, follows)
 	w.until("the load runs", serving)
 	place.Store(hole)
-	first.kill()
+	first.Kill()
 	down := w.until("no request succeeds", func(iv *sample.Interval) bool { return iv.FirstOK < 0 && iv.Probe.OK == 0 })
 	before := w.now()
-	place.Store(second.address())
+	place.Store(second.Address())
 	w.until("requests succeed at the other server", func(iv *sample.Interval) bool { return iv.FirstOK >= 0 && iv.Probe.OK > 0 })
 	if took := time.Duration(w.now() - before); took >= patient-5*time.Second {
 		t.Errorf("success came %s after the name's change, as if the dials had to end first", took)

@@ -21,6 +21,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // postgres is a PostgreSQL server of a test on loopback, with the table articles of 100 rows.
@@ -52,7 +53,7 @@ func startPostgres(t *testing.T) *postgres {
 	if out, err := initdb.CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v: %s", err, out)
 	}
-	port := strconv.Itoa(freePort(t))
+	port := strconv.Itoa(redistest.FreePort(t))
 	p := &postgres{dsn: "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable"}
 	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
 	p.cmd.SysProcAttr, p.cmd.Dir = attributes, dir
@@ -76,17 +77,6 @@ func startPostgres(t *testing.T) *postgres {
 			t.Fatalf("PostgreSQL does not serve: %v: %s", err, log.String())
 		}
 	}
-}
-
-// freePort asks the kernel for a port that nobody listens on.
-func freePort(t *testing.T) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = l.Close() }()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // ownedBy gives dir to a user, and returns what a process needs to run as that user.
@@ -161,7 +151,7 @@ func calls(t *testing.T, c Caller, n int, tally []uint64) Result {
 
 func TestCacheAside(t *testing.T) {
 	t.Parallel()
-	database, address := startPostgres(t), startRedis(t)
+	database, address := startPostgres(t), redistest.Start(t).Address()
 	cache := cacheOf(t, address)
 	ctx := context.Background()
 

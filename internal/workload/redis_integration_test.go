@@ -22,12 +22,6 @@ import (
 // nobody is an address where nothing listens.
 const nobody = "127.0.0.1:1"
 
-// startRedis starts a redis-server and returns its address.
-func startRedis(t testing.TB, config ...string) string {
-	t.Helper()
-	return redistest.NewServer(t, redistest.Options{Config: config}).Address()
-}
-
 // client is a connection as an engine has one.
 type client struct {
 	t    testing.TB
@@ -115,8 +109,8 @@ func fill(t testing.TB, w Redis, address string, pods int) {
 
 func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
-	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1000), Values: plan.Values{16, 16}})
+	address := redistest.Start(t).Address()
+	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1000), Values: plan.Values{MinBytes: 16, MaxBytes: 16}})
 	fill(t, w, address, 3)
 	for _, protocol := range []int{2, 3} {
 		c := dial(t, address, protocol)
@@ -142,8 +136,8 @@ func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 
 func TestCommandsArePrefilled(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
-	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: plan.Values{5, 9}}
+	address := redistest.Start(t).Address()
+	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: plan.Values{MinBytes: 5, MaxBytes: 9}}
 	spec.Keyspace.Prefill, spec.Keyspace.TTL = true, time.Hour
 	w := made(t, spec)
 	fill(t, w, address, 4)
@@ -164,7 +158,7 @@ func TestCommandsArePrefilled(t *testing.T) {
 
 func TestRankingAgainstRedis(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	spec := rankingOf(2500, 20)
 	spec.Ranking.ScoreSpread = 100
 	w := made(t, spec)
@@ -201,7 +195,7 @@ func TestRankingAgainstRedis(t *testing.T) {
 
 func TestRateLimiterAgainstRedis(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	w := made(t, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 5, Window: time.Hour}, Keyspace: uniform(10)})
 	c := dial(t, address, 3)
 	tally := make([]uint64, 2)
@@ -221,8 +215,8 @@ func TestRateLimiterAgainstRedis(t *testing.T) {
 
 func TestFillTellsWhatIsWrong(t *testing.T) {
 	t.Parallel()
-	address := startRedis(t, "maxmemory 2mb")
-	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: plan.Values{1000, 1000}}
+	address := redistest.Start(t, "maxmemory 2mb").Address()
+	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: plan.Values{MinBytes: 1000, MaxBytes: 1000}}
 	spec.Keyspace.Prefill = true
 	w := made(t, spec)
 	err := w.Fill(context.Background(), filler(address, 0, 1))
@@ -245,7 +239,7 @@ func TestFillTellsWhatIsWrong(t *testing.T) {
 // Each key goes to the node that holds its slot, over a connection to that node.
 func TestFillSpreadsOverNodes(t *testing.T) {
 	t.Parallel()
-	addresses := []string{startRedis(t), startRedis(t), startRedis(t)}
+	addresses := []string{redistest.Start(t).Address(), redistest.Start(t).Address(), redistest.Start(t).Address()}
 	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(3000)}
 	spec.Keyspace.Prefill = true
 	f := filler("", 0, 1)
@@ -276,7 +270,7 @@ func TestTenMillionMembers(t *testing.T) {
 	if members == 0 {
 		t.Skip("REDQUAKE_RANKING_MEMBERS=10000000 measures the filling of so many members")
 	}
-	address := startRedis(t)
+	address := redistest.Start(t).Address()
 	spec := rankingOf(members, 100)
 	spec.Ranking.ScoreSpread = 100_000
 	w := made(t, spec)

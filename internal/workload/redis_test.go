@@ -230,7 +230,10 @@ func FuzzNext(f *testing.F) {
 
 func TestProblems(t *testing.T) {
 	command := []plan.Command{{Name: "a", Weight: 1, Words: []string{"PING"}}}
-	all := func(k plan.Ranking) *plan.Ranking { k.Weights = plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}; return &k }
+	all := func(k plan.Ranking) *plan.Ranking {
+		k.Weights = plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}
+		return &k
+	}
 	tests := []struct {
 		spec plan.Workload
 		want string

@@ -9,13 +9,15 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"math/big"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // ControllerVariable names the environment variable that holds the path of chaos-controller-manager; `make chaosmesh` builds it.
@@ -38,7 +40,8 @@ func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
 	command := exec.Command(program)
 	command.Stdout, command.Stderr = log, log
 	command.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "CERTS_DIR="+folder, "NAMESPACE="+namespace, "ENABLE_LEADER_ELECTION=false",
-		"WEBHOOK_HOST=127.0.0.1", "WEBHOOK_PORT="+freePort(t), "METRICS_HOST=127.0.0.1", "METRICS_PORT="+freePort(t), "CHAOSD_SECURITY_MODE=false", "TZ=UTC")
+		"WEBHOOK_HOST=127.0.0.1", "WEBHOOK_PORT="+strconv.Itoa(redistest.FreePort(t)),
+		"METRICS_HOST=127.0.0.1", "METRICS_PORT="+strconv.Itoa(redistest.FreePort(t)), "CHAOSD_SECURITY_MODE=false", "TZ=UTC")
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -55,17 +58,6 @@ func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
 		}
 	})
 	return stop
-}
-
-func freePort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = listener.Close() }()
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	return port
 }
 
 // selfSigned writes the certificate of its webhook, which nobody calls here.
