@@ -31,8 +31,8 @@ GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
 # One build configuration for tests and image, so that both share the build cache; lint runs vet.
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 # What starts goroutines that share state, without Kubernetes linked in: its unit tests run with the race detector. `make race` runs it everywhere.
-RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/ledger/... ./internal/load/... ./internal/resp/... \
-  ./internal/topology/... ./internal/workload/...
+RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/ledger/... ./internal/load/... ./internal/redis/resp/... \
+  ./internal/redis/topology/... ./internal/workload/...
 # The tests with the build tag integration, and the packages that hold them: unit tests are not run once more.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
@@ -59,12 +59,12 @@ demo-multi-attach: ## Kill a Redis whose volume stays on the old node for 20 s, 
 .PHONY: accuracy
 accuracy: ## Measure outages of known length and compare: build/accuracy.json
 	mkdir -p build
-	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/impact ./internal/load
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/analysis/impact ./internal/load
 
 .PHONY: provoke
-provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the records that internal/bottleneck's tests judge by (2 minutes)
+provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the records that internal/analysis/bottleneck's tests judge by (2 minutes)
 	rm -rf build/provoke && mkdir -p build/provoke
-	REDQUAKE_PROVOKE_OUT=$(CURDIR)/build/provoke $(MEASURE) -timeout 10m -run '^TestProvoke$$' ./internal/bottleneck
+	REDQUAKE_PROVOKE_OUT=$(CURDIR)/build/provoke $(MEASURE) -timeout 10m -run '^TestProvoke$$' ./internal/analysis/bottleneck
 
 .PHONY: failovers
 failovers: ## Measure what failovers lose, and for how long clients wait: docs/measured-failovers.md (6 minutes)
@@ -107,7 +107,7 @@ unit: ## Tests without other processes; the race detector where goroutines share
 
 .PHONY: integration
 integration: ## Tests against real redis-servers and a real kube-apiserver
-	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
+	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) integration \
 	  env $(GO_TEST) -json -tags integration -count=1 -p 2 -parallel 8 -timeout 20m -run "^($$names)$$" $(INTEGRATION_PACKAGES)

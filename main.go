@@ -16,7 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/version"
 )
 

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/impact"
 )
 
 // A recovery is taken apart at the first event of each kind, and each part is attributed to who showed its end.

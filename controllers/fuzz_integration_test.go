@@ -25,8 +25,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/sim"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // draw makes random objects: every optional field there or not, values at and around their limits.

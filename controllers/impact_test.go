@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
 // A pod kill under load, from steady throughput to recovery: the server is away for exactly 400 ms.

@@ -20,11 +20,11 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 )

@@ -9,12 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/search"
 	"github.com/redquake/redquake/internal/verdict"
 )
 

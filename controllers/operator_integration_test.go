@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/sim"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // wiring is what an operator process is made of.

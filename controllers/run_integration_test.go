@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
 )
 
 // withPatience lets a load test see errors only where there are any: a machine that stands still for a second is none.

@@ -54,8 +54,8 @@ func TestReasons(t *testing.T) {
 		{"api/v1alpha1/conditions.go", "^(Reason|Condition)", "docs/redisloadtest.md docs/redisfault.md"},
 		{"internal/plan/errors.go", "^[A-Z]", "docs/redisloadtest.md"},
 		{"internal/agent/protocol.go", "^Reason", "docs/redisloadtest.md"},
-		{"internal/impact/doubts.go", "^[A-Z]", "docs/measuring.md"},
-		{"internal/bottleneck/bottleneck.go", "^[A-Z]", "docs/measuring.md"},
+		{"internal/analysis/impact/doubts.go", "^[A-Z]", "docs/measuring.md"},
+		{"internal/analysis/bottleneck/bottleneck.go", "^[A-Z]", "docs/measuring.md"},
 	} {
 		text := ""
 		for path := range strings.FieldsSeq(c.pages) {

@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/search"
 	"github.com/redquake/redquake/internal/verdict"
 )
 

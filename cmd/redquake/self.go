@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/sample"
 )

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // server is a redis-server of our own on loopback: no persistence, one thread, its default configuration otherwise.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // Runner is the load itself; *load.Runner is one.

@@ -21,8 +21,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // Port is the TCP port an agent listens on in its pod.

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/search"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/verdict"
 )
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // mayRun says why the operator's user may not run a command at a server, words as they would be sent; nil where it may, and where the server lets

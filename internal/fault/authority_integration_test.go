@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // active brings a fault to where Chaos Mesh has broken the pod.

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // chaosCluster is a real API server, and a pod in it whose server is real.

@@ -19,8 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // bench is a fault through Chaos Mesh before its target, which answers as answers says.

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 func TestConfigDenied(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // What servers and sentinels show of a recovery, as events of the timeline.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 func primary(runID string, online int) observed {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // failoverFollows precedes the address of each replica that is not to be promoted; its value is the address from which it replicates. FAILOVER

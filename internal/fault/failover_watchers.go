@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // watcher is what one sentinel says of the primary that it watches.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Guarded is Select behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the

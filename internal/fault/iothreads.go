@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Queue sends the first command through do; the others stay queued until HangUp.

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // What a scaling shows beside the pods' own course.

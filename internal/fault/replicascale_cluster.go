@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // listed is one line of CLUSTER NODES.

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // What became of a primary that was ended.

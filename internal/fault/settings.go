@@ -17,7 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // settings changes settings of a server process by one CONFIG SET. The old values are in the target's Undo, each under the setting's name; what

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // setBack gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its

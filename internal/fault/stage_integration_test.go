@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // patient is the timeout of logins: a busy machine must not pass for a server that does not answer.

@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // noShard is the shard of servers that are no cluster.

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // A primary dies for good: the sentinels' part of the recovery is seen. Its order and instants are in TestWitnessOrder.

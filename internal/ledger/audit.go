@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // Node is one Redis server that holds data.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/resp"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 func newBook(t testing.TB, o Options) *Book {

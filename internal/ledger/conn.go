@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // conn is one connection that a single goroutine uses, one exchange at a time.

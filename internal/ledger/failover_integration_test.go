@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // sentinelWorld is a primary with two replicas under three sentinels.

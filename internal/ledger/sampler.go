@@ -5,8 +5,8 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Limits of a Sampler.

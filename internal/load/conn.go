@@ -10,7 +10,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
 

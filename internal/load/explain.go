@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // final says that trying again would not help: not so for a connection that broke or hung, as a server does that is about to start.

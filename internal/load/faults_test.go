@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // onlyGap is the one gap that there has to be.

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/memredis"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // TestGoRedisUsersThinkAndErr: each user has a turn every 50 ms; an error reply is a failure, a null is none.

@@ -4,7 +4,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
 

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 

@@ -4,7 +4,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 

@@ -1,7 +1,7 @@
 package load
 
 import (
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/workload"
 )
 

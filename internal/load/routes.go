@@ -8,7 +8,7 @@ import (
 	"strconv"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
 

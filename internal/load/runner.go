@@ -31,8 +31,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/topology"
 	"github.com/redquake/redquake/internal/workload"
 )
 

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/search"
 )
 
 // TestStepsKeepWhatWas: what was due before a step stays due when it was, and after it the rate is the step's, over all pods together.

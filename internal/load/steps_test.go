@@ -5,9 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/search"
 )
 
 var bothDrivers = []plan.Driver{plan.NativeDriver, plan.GoRedisDriver}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/sample"
 	"github.com/redquake/redquake/internal/testing/redistest"
-	"github.com/redquake/redquake/internal/topology"
 )
 
 // followPlan is a load of a whole deployment, for so long.

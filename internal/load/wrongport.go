@@ -6,7 +6,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // Redis tells a client that speaks the other language nothing: it closes, or waits for more. So the other language is tried, once.

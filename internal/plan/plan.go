@@ -5,7 +5,7 @@ package plan
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/search"
+	"github.com/redquake/redquake/internal/analysis/search"
 )
 
 // Plan is all that a load pod needs to know. It is the contract between the operator and the pod: one type, compiled into

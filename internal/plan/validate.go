@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // Limits of a plan.

@@ -6,9 +6,9 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
 )

@@ -5,11 +5,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/search"
 )
 
 // Search is what a search for the highest rate came to. Throughput, errors and latencies of the run are of the trial of that rate.

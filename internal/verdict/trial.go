@@ -4,9 +4,9 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/impact"
-	"github.com/redquake/redquake/internal/search"
 )
 
 // keepsUp is the least share of a trial's requests that must succeed within its window, those apart that may fail: the arrivals are evenly

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
 func TestTrial(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/impact"
 )
 
 // Fault is one fault that hit the test.

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
 // good is a run of 1000 requests at 100/s with 1 % errors, hit by one fault: a dip of 60 %, an outage of 2 s, recovery after 5 s.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/resp"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // benchmark is the tests, encoded: commands whose keys have a place of their own below the prefix.

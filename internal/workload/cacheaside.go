@@ -17,7 +17,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/sample"
 )
 

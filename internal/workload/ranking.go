@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/resp"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // fillMembers is how many members one ZADD of the filling writes.

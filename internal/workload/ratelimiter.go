@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 type rateLimiter struct {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/resp"
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // follow goes through an operation with prepared replies to each round trip, and returns what was sent in each.

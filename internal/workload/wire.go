@@ -3,7 +3,7 @@ package workload
 import (
 	"strconv"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // head is the beginning of an encoded command of so many words altogether, of which the first are these.

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/topology"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Redis are the servers of a test by their addresses, as a fault's commands find them: it is a topology.Servers. Load asks it which requests succeed.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/sample"
 )
 

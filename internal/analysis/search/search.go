@@ -8,7 +8,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
 // Spec says where to look, and how closely.

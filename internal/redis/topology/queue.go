@@ -8,7 +8,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/redquake/redquake/internal/resp"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // refusal is an error reply that was read outside of go-redis; IsReply knows it.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
 var spec = Spec{From: 1000, To: 1 << 30, Precision: 0.05, Settle: 2 * time.Second, Trial: 10 * time.Second, Requests: 1000}

@@ -6,7 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/load"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/sample"

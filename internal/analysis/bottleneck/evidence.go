@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/sample"
 )
 

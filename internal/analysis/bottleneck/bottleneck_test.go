@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/impact"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/sample"
 )
 
