@@ -128,7 +128,10 @@ func (o *observed) observe(ctx context.Context) {
 	}
 	s.At = o.run.now()
 	if err := o.inquire(&s); err != nil {
-		o.disconnect() // what was read stands
+		o.disconnect()
+		if ctx.Err() != nil {
+			return // cut off by the end of the run: a reading without the rest would be the last word about the server
+		}
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

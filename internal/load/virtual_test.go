@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -106,6 +109,74 @@ func TestObserverReadings(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestRunLeavesNoObserver: an observer whose question nobody answers gives it up when the run ends; nothing of it outlives Run.
+func TestRunLeavesNoObserver(t *testing.T) {
+	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
+		p := bare()
+		p.Info, p.Client.RequestTimeout = 100*time.Millisecond, 5*time.Second
+		p.Shape = plan.Shape{Rate: 100, Duration: 10 * time.Second}
+		var open atomic.Int64
+		ctx, abort := context.WithCancel(t.Context())
+		defer abort()
+		start, wait := inBackground(t, ctx, prepared(t, p, WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := w.network.Dial(ctx, network, address)
+			if err == nil {
+				open.Add(1)
+				c = &closeCounted{Conn: c, open: &open}
+			}
+			return c, err
+		})))
+		time.Sleep(time.Until(start.Add(150 * time.Millisecond)))
+		w.server.Stop()
+		time.Sleep(250 * time.Millisecond)
+		abort()
+		o, _ := wait()
+		if open.Load() != 0 || o.elapsed > 500*time.Millisecond {
+			t.Errorf("%d connections are open when Run has returned, %s after the start", open.Load(), o.elapsed)
+		}
+	})
+}
+
+// TestReadingCutOffByTheEndIsNone: the run ends between INFO and what is asked after it.
+func TestReadingCutOffByTheEndIsNone(t *testing.T) {
+	const cost = 20 * time.Millisecond
+	virtually(t, cost, func(t *testing.T, w *world) {
+		p := bare()
+		p.Info, p.Shape = time.Minute, plan.Shape{Rate: 1, Duration: 10 * time.Second}
+		ctx, abort := context.WithCancel(t.Context())
+		defer abort()
+		r := prepared(t, p, w.dialled())
+		before := w.server.Calls("INFO")
+		_, wait := inBackground(t, ctx, r)
+		for range 1000 {
+			if w.server.Calls("INFO") > before {
+				break
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if w.server.Calls("INFO") == before {
+			t.Fatal("the observer asks nothing")
+		}
+		time.Sleep(cost + cost/4)
+		abort()
+		if o, _ := wait(); len(o.servers) != 0 {
+			t.Errorf("%d readings: %+v", len(o.servers), o.servers)
+		}
+	})
+}
+
+// closeCounted takes one off open when it is closed.
+type closeCounted struct {
+	net.Conn
+	once sync.Once
+	open *atomic.Int64
+}
+
+func (c *closeCounted) Close() error {
+	c.once.Do(func() { c.open.Add(-1) })
+	return c.Conn.Close()
 }
 
 // TestThinkTimeAndRamp: 100 users on 4 connections, each with a turn every 100 ms, of whom one after the other begins while they ramp up.
