@@ -31,8 +31,7 @@ GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
 # One build configuration for tests and image, so that both share the build cache; lint runs vet.
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 # What starts goroutines that share state, without Kubernetes linked in: its unit tests run with the race detector. `make race` runs it everywhere.
-RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/ledger/... ./internal/load/... ./internal/redis/resp/... \
-  ./internal/redis/topology/... ./internal/workload/...
+RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/... ./internal/redis/resp/... ./internal/redis/topology/...
 # The tests with the build tag integration, and the packages that hold them: unit tests are not run once more.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
@@ -59,7 +58,7 @@ demo-multi-attach: ## Kill a Redis whose volume stays on the old node for 20 s, 
 .PHONY: accuracy
 accuracy: ## Measure outages of known length and compare: build/accuracy.json
 	mkdir -p build
-	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/analysis/impact ./internal/load
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/analysis/impact ./internal/engine
 
 .PHONY: provoke
 provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the records that internal/analysis/bottleneck's tests judge by (2 minutes)

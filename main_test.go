@@ -19,7 +19,7 @@ func TestManagerLinksNoEngine(t *testing.T) {
 	}
 	for _, path := range linked {
 		for _, forbidden := range []string{
-			"github.com/redquake/redquake/internal/load", "github.com/redquake/redquake/internal/workload", "github.com/redquake/redquake/internal/testing",
+			"github.com/redquake/redquake/internal/engine", "github.com/redquake/redquake/internal/engine/workload", "github.com/redquake/redquake/internal/testing",
 			"github.com/jackc/pgx", "github.com/go-sql-driver/mysql",
 		} {
 			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -19,7 +19,7 @@ import (
 func (w *world) startEngine() *memredis.Server {
 	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
 		p.Target.Topology = plan.TopologyStandalone
-		return load.New(p, pod, load.WithDialer(w.network.Dial))
+		return engine.New(p, pod, engine.WithDialer(w.network.Dial))
 	}
 	w.kubelet.Start()
 	return memredis.Start(w.t, w.network, w.subnet+"2:6379", memredis.Options{})

@@ -22,7 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // defaultSteadyFor is how long the throughput must have been steady where a trigger says nothing.
@@ -277,7 +277,7 @@ func (r *RedisFaultReconciler) observeTrigger(s *faultScope) {
 		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is under way on the same load", s.underWay)
 		return
 	}
-	s.run.read(func(series *sample.Series) {
+	s.run.read(func(series *record.Series) {
 		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom)
 	})
 }
@@ -295,7 +295,7 @@ func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope)
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
-	read := s.test != nil && s.run.read(func(series *sample.Series) {
+	read := s.test != nil && s.run.read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
 		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
 		seen := effectSeen(&s.fault.Status, s.traits)

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // statusSchema is the status of a CRD, as the API server holds objects to it.
@@ -97,7 +97,7 @@ func content(t *testing.T, object any) map[string]any {
 func TestFiguresFitTheCRD(t *testing.T) {
 	week := 168 * time.Hour
 	most := impact.Latency{P50: week, P90: week, P99: week, P999: week, Max: week, Mean: week, Count: 1}
-	var every [sample.NumClasses]uint64
+	var every [record.NumClasses]uint64
 	for i := range every {
 		every[i] = 1 << 60
 	}

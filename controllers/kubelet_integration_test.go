@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -23,7 +23,7 @@ func startKubelet(p *place, hosts map[string]string) *sim.Kubelet {
 			next++
 			return p.subnet + strconv.Itoa(next)
 		},
-		Load: func(plan *plan.Plan, pod int) (agent.Runner, error) { return load.New(plan, pod) },
+		Load: func(plan *plan.Plan, pod int) (agent.Runner, error) { return engine.New(plan, pod) },
 	}
 	k.Start()
 	return k

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // struck is a fault of a test that began at t0, so long after it.
@@ -28,7 +28,7 @@ func struck(name string, after time.Duration) v1alpha1.RedisFault {
 	return f
 }
 
-func verified(result *ledger.Result, faults ...v1alpha1.RedisFault) *loadTestScope {
+func verified(result *record.Ledger, faults ...v1alpha1.RedisFault) *loadTestScope {
 	test := &v1alpha1.RedisLoadTest{}
 	test.Status.Summary = &v1alpha1.LoadSummary{}
 	s := &loadTestScope{test: test, before: test.DeepCopy(), faults: faults, seen: lifecycle.LoadTest{StartedAt: t0}}
@@ -41,9 +41,9 @@ func verified(result *ledger.Result, faults ...v1alpha1.RedisFault) *loadTestSco
 const second = int64(time.Second)
 
 func TestLossesGoToTheirFaults(t *testing.T) {
-	result := &ledger.Result{
+	result := &record.Ledger{
 		Acked: 100, Lost: 36, FirstLost: 9 * second, LastLost: 62 * second, Errors: 2,
-		Losses: []ledger.Loss{
+		Losses: []record.Loss{
 			{First: 3 * second, Last: 4 * second, Count: 1},                   // before any fault
 			{First: 9*second + 5e8, Last: 12 * second, Count: 10},             // around the first
 			{First: 14 * second, Last: 15 * second, Count: 5, Errors: 1},      // later, but still its
@@ -75,7 +75,7 @@ func TestLossesGoToTheirFaults(t *testing.T) {
 
 // What the status holds survives a session that knows nothing of it.
 func TestVerificationSurvivesARestart(t *testing.T) {
-	result := &ledger.Result{Acked: 100, Lost: 10, Losses: []ledger.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}}
+	result := &record.Ledger{Acked: 100, Lost: 10, Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}}
 	stored := verified(result, struck("failover", 10*time.Second)).test
 	s := &loadTestScope{test: stored.DeepCopy(), before: stored, faults: []v1alpha1.RedisFault{struck("failover", 10*time.Second)}, seen: lifecycle.LoadTest{StartedAt: t0}}
 	s.test.Status.Summary = &v1alpha1.LoadSummary{}
@@ -87,7 +87,7 @@ func TestVerificationSurvivesARestart(t *testing.T) {
 }
 
 func TestUnreadLedgerLosesNoNumber(t *testing.T) {
-	s := verified(&ledger.Result{Acked: 100, Lost: 10, Unread: "no primary"}, struck("failover", 10*time.Second))
+	s := verified(&record.Ledger{Acked: 100, Lost: 10, Unread: "no primary"}, struck("failover", 10*time.Second))
 	if s.test.Status.Summary.LostWrites != nil || s.test.Status.Verification.LostWrites != nil || s.test.Status.Impacts[0].Impact.LostWrites != nil {
 		t.Errorf("%+v", s.test.Status.Verification)
 	}
@@ -100,7 +100,7 @@ func TestUnreadLedgerLosesNoNumber(t *testing.T) {
 
 // What is new about acknowledged writes is written at once: the pods wait for it.
 func TestVerificationIsDue(t *testing.T) {
-	s := verified(&ledger.Result{Acked: 100})
+	s := verified(&record.Ledger{Acked: 100})
 	r := &RedisLoadTestReconciler{Clock: testingclock.NewFakePassiveClock(t0), Sessions: NewSessions()}
 	s.run = newRun()
 	for range 2 {
@@ -113,10 +113,10 @@ func TestVerificationIsDue(t *testing.T) {
 func TestVerificationFitsTheCRD(t *testing.T) {
 	huge := uint64(math.MaxInt64)
 	schema := statusSchema(t, "redquake.dev_redisloadtests.yaml").Properties["verification"]
-	for _, l := range []*ledger.Result{{}, {
+	for _, l := range []*record.Ledger{{}, {
 		Acked: huge, Failed: huge, Unknown: huge, UnknownPresent: huge, Lost: huge, FirstLost: 1, LastLost: int64(168 * time.Hour), Errors: huge,
 		ReplicaMissing: huge, Replicas: 1000, Settings: strings.Repeat("x", 2000), Notes: []string{strings.Repeat("y", 2000)},
-		Stale: &ledger.Staleness{Reads: huge, Stale: huge, MaxWrites: huge, MaxBehind: int64(168 * time.Hour), NonMonotonic: 1}, Dual: &ledger.DualPrimary{Writes: huge},
+		Stale: &record.Staleness{Reads: huge, Stale: huge, MaxWrites: huge, MaxBehind: int64(168 * time.Hour), NonMonotonic: 1}, Dual: &record.DualPrimary{Writes: huge},
 	}, {Unread: strings.Repeat("z", 2000)}} {
 		fits(t, "verification", &schema, content(t, verificationStatus(l, t0)))
 	}
@@ -126,7 +126,7 @@ func TestVerificationFitsTheCRD(t *testing.T) {
 func TestFinishedFaultLearnsItsLoss(t *testing.T) {
 	f := struck("failover", 10*time.Second)
 	setStanding(&f.Status.Conditions, 1, standing{complete: true, reason: v1alpha1.ReasonSucceeded})
-	test := verified(&ledger.Result{Acked: 100, Lost: 10, Losses: []ledger.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}}, f).test
+	test := verified(&record.Ledger{Acked: 100, Lost: 10, Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}}, f).test
 	test.Namespace, test.Name = "ns", "shop"
 	test.Status.StartTime = &metav1.MicroTime{Time: t0}
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()

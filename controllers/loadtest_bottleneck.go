@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // observeLimit asks for the CPU limit of Redis' containers once the record is complete. No client of Redis can see it. Without it the bottleneck CPULimit
@@ -26,7 +26,7 @@ func (r *RedisLoadTestReconciler) observeLimit(ctx context.Context, s *loadTestS
 }
 
 // setBottleneck names what limited the complete record; of a search, what kept the next rate from meeting the objectives.
-func (s *loadTestScope) setBottleneck(series *sample.Series) {
+func (s *loadTestScope) setBottleneck(series *record.Series) {
 	in := bottleneck.Of(s.plan, series)
 	in.Without, in.ServerCPULimit = s.faultWindows(), s.serverCPULimit
 	if s.searching != nil {

@@ -9,11 +9,11 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/verdict"
 )
 
 func summaryStatus(sum *impact.Summary) *v1alpha1.LoadSummary {
@@ -71,11 +71,11 @@ func latencyStatus(l impact.Latency) *v1alpha1.LatencySummary {
 	}
 }
 
-func errorCounts(byClass [sample.NumClasses]uint64) []v1alpha1.ErrorCount {
+func errorCounts(byClass [record.NumClasses]uint64) []v1alpha1.ErrorCount {
 	var counts []v1alpha1.ErrorCount
 	for class, n := range byClass {
 		if n > 0 {
-			counts = append(counts, v1alpha1.ErrorCount{Class: sample.Class(class).String(), Count: int64(n)})
+			counts = append(counts, v1alpha1.ErrorCount{Class: record.Class(class).String(), Count: int64(n)})
 		}
 	}
 	return counts

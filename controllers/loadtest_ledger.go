@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // lossSlack is how much after the end of a loss the fault that caused it may have been injected: servers break a moment before clients hear of it.
@@ -73,8 +73,8 @@ func (s *loadTestScope) setImpactLosses() {
 }
 
 // lossOf adds up the losses that are fault i's doing: those for which it was the last one injected until lossSlack after their end.
-func lossOf(i int, injected []time.Time, losses []ledger.Loss, start time.Time) ledger.Loss {
-	var sum ledger.Loss
+func lossOf(i int, injected []time.Time, losses []record.Loss, start time.Time) record.Loss {
+	var sum record.Loss
 	for _, l := range losses {
 		end := start.Add(time.Duration(l.Last) + lossSlack)
 		culprit := -1
@@ -96,7 +96,7 @@ func lossOf(i int, injected []time.Time, losses []ledger.Loss, start time.Time) 
 	return sum
 }
 
-func setLoss(impact *v1alpha1.Impact, loss ledger.Loss, injected time.Duration) {
+func setLoss(impact *v1alpha1.Impact, loss record.Loss, injected time.Duration) {
 	impact.LostWrites = new(int64(loss.Count))
 	impact.FirstLost, impact.LastLost, impact.SawErrors = "", "", nil
 	if loss.Count > 0 {
@@ -110,7 +110,7 @@ func copyLoss(to, from *v1alpha1.Impact) {
 	to.LostWrites, to.FirstLost, to.LastLost, to.SawErrors = from.LostWrites, from.FirstLost, from.LastLost, from.SawErrors
 }
 
-func verificationStatus(l *ledger.Result, start time.Time) *v1alpha1.Verification {
+func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 	v := &v1alpha1.Verification{
 		Acknowledged: int64(l.Acked), Failed: int64(l.Failed), Unknown: int64(l.Unknown), UnknownPresent: int64(l.UnknownPresent),
 		ReplicasRead: int32(l.Replicas), MissingAtReplica: int64(l.ReplicaMissing),

@@ -11,11 +11,11 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/verdict"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // searching is what one reconcile knows of a test's search. The trials are those of the status: one is stored before any pod hears of it.
@@ -68,7 +68,7 @@ func (s *loadTestScope) judgeTrial() {
 	if !s.told() {
 		return
 	}
-	s.run.read(func(series *sample.Series) {
+	s.run.read(func(series *record.Series) {
 		known := time.Duration(series.Complete()) * series.Step
 		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 			summary := impact.SummarizeWindow(series, from, to)
@@ -195,7 +195,7 @@ func (r *RedisLoadTestReconciler) storeStatus(ctx context.Context, s *loadTestSc
 }
 
 // summarize sums what the test is judged by: the measured time, or of a search the trial of the rate that it found.
-func (s *loadTestScope) summarize(series *sample.Series, final bool) impact.Summary {
+func (s *loadTestScope) summarize(series *record.Series, final bool) impact.Summary {
 	if s.searching != nil {
 		if best, ok := search.Best(s.searching.trials); ok {
 			from, to := s.plan.Shape.Search.Window(best)

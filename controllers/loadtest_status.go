@@ -16,13 +16,13 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/verdict"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // trendWidth is how many characters the throughput is drawn with.
@@ -143,7 +143,7 @@ func (s *loadTestScope) setFigures(now time.Time, final bool) {
 		return
 	}
 	from := s.plan.Shape.MeasuredFrom()
-	s.run.read(func(series *sample.Series) {
+	s.run.read(func(series *record.Series) {
 		status.Progress = s.progress(series, now, final)
 		status.Trend = impact.Trend(series, trendWidth)
 		summary := s.summarize(series, final)
@@ -162,7 +162,7 @@ func (s *loadTestScope) setFigures(now time.Time, final bool) {
 	s.setImpacts()
 }
 
-func (s *loadTestScope) progress(series *sample.Series, now time.Time, final bool) string {
+func (s *loadTestScope) progress(series *record.Series, now time.Time, final bool) string {
 	if final && s.session.Finished && !s.seen.Abort {
 		return "100%"
 	}
@@ -216,7 +216,7 @@ func (s *loadTestScope) setResults(ctx context.Context, store resultsStore) erro
 	if err != nil || len(data) == 0 {
 		return err
 	}
-	series, err := sample.DecodeSeries(data)
+	series, err := record.DecodeSeries(data)
 	if err != nil {
 		return nil //nolint:nilerr // what is there cannot be read, now or later: then there are no results to name
 	}

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Sessions are the running collections of this process, by load test. A session lives from the making of the load pods
@@ -92,7 +92,7 @@ func (s *Sessions) dropAllBut(keep map[types.UID]bool) {
 func (s *Sessions) Close() { s.dropAllBut(nil) }
 
 // read gives a run's series to f; false where there is no run, or none that has begun.
-func (r *run) read(f func(*sample.Series)) bool {
+func (r *run) read(f func(*record.Series)) bool {
 	if r == nil || !r.begun.Load() {
 		return false
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // A reconcile that read an old copy must not overwrite the record of what was injected since.
@@ -81,11 +81,11 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	record := sample.NewSeries(plan.Run, began.Time, plan.Interval, plan.Operations(), plan.Pods)
-	record.SetTallies(plan.Tallies())
-	record.Lose(0)
-	record.Finish(1)
-	data, err := record.Encode(0)
+	series := record.NewSeries(plan.Run, began.Time, plan.Interval, plan.Operations(), plan.Pods)
+	series.SetTallies(plan.Tallies())
+	series.Lose(0)
+	series.Finish(1)
+	data, err := series.Encode(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +127,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	after, err := sample.DecodeSeries(stored)
+	after, err := record.DecodeSeries(stored)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 )
 
 // A run whose load pods read their ledgers back; the load is two pods'.
@@ -24,7 +24,7 @@ func TestRunThatVerifies(t *testing.T) {
 	}))
 	test := p.testEnds("run", 2*time.Minute)
 	checkNothingLost(t, test, test.Status.Summary.Operations[2].Requests)
-	if ops := test.Status.Summary.Operations; len(ops) != 3 || ops[2].Name != load.LedgerOperation || ops[2].Requests != test.Status.Verification.Acknowledged {
+	if ops := test.Status.Summary.Operations; len(ops) != 3 || ops[2].Name != engine.LedgerOperation || ops[2].Requests != test.Status.Verification.Acknowledged {
 		t.Errorf("operations %+v", ops)
 	}
 }

@@ -49,7 +49,7 @@ const (
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
 )
 
-// Reasons of Failed that the operator finds by itself; reasons that load pods report (load.Reason) stand beside them.
+// Reasons of Failed that the operator finds by itself; reasons that load pods report (engine.Reason) stand beside them.
 const (
 	ReasonSecretNotFound     = "SecretNotFound"
 	ReasonServiceNotFound    = "ServiceNotFound"

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -82,7 +82,7 @@ func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 	if err != nil {
 		return agent.Config{}, fmt.Errorf("--credentials %s: %w", f.credentials, err)
 	}
-	runner, err := load.New(plan, index)
+	runner, err := engine.New(plan, index)
 	if err != nil {
 		return agent.Config{}, fmt.Errorf("--plan %s: %w", f.plan, err)
 	}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -110,7 +110,7 @@ func TestAgentProcess(t *testing.T) {
 		}
 		for len(body) > 0 {
 			length, n := encoding.Uvarint(body)
-			iv, err := sample.DecodeInterval(body[n : n+int(length)])
+			iv, err := record.DecodeInterval(body[n : n+int(length)])
 			if err != nil {
 				t.Fatal(err)
 			}

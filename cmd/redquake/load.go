@@ -11,11 +11,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/sample"
 )
 
 func newLoad(name string, io streams) *cobra.Command {
@@ -38,7 +37,7 @@ func newLoad(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			runner, err := load.New(plan, 0, flags.options()...)
+			runner, err := engine.New(plan, 0, flags.options()...)
 			if err != nil {
 				return err
 			}
@@ -54,7 +53,7 @@ func newLoad(name string, io streams) *cobra.Command {
 const coarsenAfter = 108_000
 
 // runLoad runs the whole load in this process and writes the result.
-func runLoad(ctx context.Context, runner *load.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
+func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
 	shown := newProgress(io.err, plan)
 	if err := runner.Prepare(ctx, shown.say); err != nil {
 		shown.done()
@@ -65,13 +64,13 @@ func runLoad(ctx context.Context, runner *load.Runner, plan *plan.Plan, objectiv
 	}
 
 	start := time.Now()
-	series := sample.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
+	series := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
 	var broken error
 	runCtx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	searching := newConductor(plan, objectives, runner.Step, shown.note, giveUp)
-	runErr := watchedRunner{runner}.Run(runCtx, start, func(iv *sample.Interval) {
+	runErr := watchedRunner{runner}.Run(runCtx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
 			broken = errors.Join(broken, err)
 			return
@@ -108,16 +107,16 @@ func runLoad(ctx context.Context, runner *load.Runner, plan *plan.Plan, objectiv
 }
 
 // verify reads the ledger of acknowledged writes back, if the load came to its end.
-func verify(ctx context.Context, runner *load.Runner, say func(string), runErr error) *ledger.Result {
+func verify(ctx context.Context, runner *engine.Runner, say func(string), runErr error) *record.Ledger {
 	if runErr != nil {
-		return &ledger.Result{Unread: "the load did not come to its end"}
+		return &record.Ledger{Unread: "the load did not come to its end"}
 	}
 	result, err := runner.Verify(ctx, say)
 	switch {
 	case ctx.Err() != nil:
-		return &ledger.Result{Unread: "it was interrupted"}
+		return &record.Ledger{Unread: "it was interrupted"}
 	case err != nil:
-		return &ledger.Result{Unread: err.Error()}
+		return &record.Ledger{Unread: err.Error()}
 	}
 	return result
 }

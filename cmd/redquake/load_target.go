@@ -6,7 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -93,13 +93,13 @@ func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 }
 
 // options give the password of the environment to the runner: the plan names only files.
-func (f *loadFlags) options() []load.Option {
-	var options []load.Option
+func (f *loadFlags) options() []engine.Option {
+	var options []engine.Option
 	if password := os.Getenv(passwordVariable); password != "" && f.passwordFile == "" {
-		options = append(options, load.WithPassword(password))
+		options = append(options, engine.WithPassword(password))
 	}
 	if f.unrecorded {
-		options = append(options, load.WithoutRecording())
+		options = append(options, engine.WithoutRecording())
 	}
 	return options
 }

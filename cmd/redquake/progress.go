@@ -11,7 +11,7 @@ import (
 
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // How often progress is shown, in time of the run.
@@ -58,7 +58,7 @@ func (p *progress) note(text string) {
 }
 
 // interval takes note of the newest interval of the record, and shows a line when it is time to.
-func (p *progress) interval(iv *sample.Interval, series *sample.Series) {
+func (p *progress) interval(iv *record.Interval, series *record.Series) {
 	for _, op := range iv.Ops {
 		p.errors += op.Fail + op.Unknown + op.Dropped
 		p.requests += op.OK + op.Fail + op.Unknown + op.Dropped
@@ -72,10 +72,10 @@ func (p *progress) interval(iv *sample.Interval, series *sample.Series) {
 }
 
 // line is e.g. "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.
-func (p *progress) line(elapsed time.Duration, series *sample.Series) string {
+func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 	from := max(0, elapsed-time.Second)
 	var ok uint64
-	var latency sample.Distribution
+	var latency record.Distribution
 	first, end := series.Window(from, elapsed)
 	for i := first; i < end; i++ {
 		for _, op := range series.At(i).Ops {

@@ -6,20 +6,20 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // feed gives progress 100 ms intervals with one request each: of 0.2 ms, and in every hundredth an error instead.
 func feed(t *testing.T, p *progress, intervals int) {
 	t.Helper()
-	series := sample.NewSeries("x", time.Unix(0, 0), p.plan.Interval, []string{"get"}, 1)
+	series := record.NewSeries("x", time.Unix(0, 0), p.plan.Interval, []string{"get"}, 1)
 	for i := range intervals {
-		iv := &sample.Interval{Index: int64(i), Pods: 1, Ops: make([]sample.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		if i%100 == 99 {
 			iv.Ops[0].Fail = 1
 		} else {
 			iv.Ops[0].OK = 1
-			var h sample.Histogram
+			var h record.Histogram
 			h.Record(int64(200 * time.Microsecond))
 			iv.Ops[0].Latency = h.AppendTo(nil)
 		}

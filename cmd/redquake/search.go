@@ -9,18 +9,18 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/report"
-	"github.com/redquake/redquake/internal/sample"
-	"github.com/redquake/redquake/internal/verdict"
 )
 
 // conductor conducts a search in this process: it judges each trial by the record and tells the runner the next rate.
 type conductor struct {
 	plan       *plan.Plan
 	objectives *v1alpha1.Objectives
-	step       func(at time.Duration, rate float64) error // load.Runner.Step
+	step       func(at time.Duration, rate float64) error // engine.Runner.Step
 	say        func(string)
 	giveUp     func(error)
 
@@ -46,7 +46,7 @@ func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(ti
 }
 
 // interval looks at the record, which reaches to known, at the instant now. Both count from the start.
-func (c *conductor) interval(series *sample.Series, known, now time.Duration) {
+func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	if c == nil || c.ended {
 		return
 	}

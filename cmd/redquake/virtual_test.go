@@ -12,7 +12,7 @@ import (
 
 	"github.com/spf13/pflag"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/report"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
@@ -55,7 +55,7 @@ func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, ar
 	if err != nil {
 		t.Fatal(err)
 	}
-	runner, err := load.New(plan, 0, append(flags.options(), load.WithDialer(network.Dial))...)
+	runner, err := engine.New(plan, 0, append(flags.options(), engine.WithDialer(network.Dial))...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const agentsCommand = "agents"
@@ -77,10 +77,10 @@ func runAgents(ctx context.Context, args []string) error {
 }
 
 // madeUp are the intervals that agents deliver: one SET to nine GETs, latencies around 300 us with a long tail, a probe of 100/s.
-func madeUp(requests int, step time.Duration) []sample.Interval {
+func madeUp(requests int, step time.Duration) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
-	fill := func(op *sample.Op, n int) {
-		var latency sample.Histogram
+	fill := func(op *record.Op, n int) {
+		var latency record.Histogram
 		for range n {
 			latency.Record(int64(300e3 * math.Exp(0.5*rng.NormFloat64())))
 		}
@@ -88,11 +88,11 @@ func madeUp(requests int, step time.Duration) []sample.Interval {
 		op.BytesOut, op.BytesIn = uint64(70*n), uint64(20*n)
 		op.Latency = latency.AppendTo(nil)
 	}
-	made := make([]sample.Interval, variants)
+	made := make([]record.Interval, variants)
 	for i := range made {
 		n := requests*3/4 + rng.IntN(requests/2+1)
 		iv := &made[i]
-		*iv = sample.Interval{Pods: 1, Ops: make([]sample.Op, len(collectOps)), FirstError: -1, LastError: -1, Connections: 50}
+		*iv = record.Interval{Pods: 1, Ops: make([]record.Op, len(collectOps)), FirstError: -1, LastError: -1, Connections: 50}
 		fill(&iv.Ops[0], n/10)
 		fill(&iv.Ops[1], n-n/10)
 		fill(&iv.Probe, int(100*step/time.Second))
@@ -107,17 +107,17 @@ func variant(pod int, index int64) int { return int((int64(pod)*7 + index) % var
 type simulated struct {
 	pod  int
 	step time.Duration
-	made []sample.Interval
+	made []record.Interval
 }
 
 // Prepare has nothing to do.
 func (*simulated) Prepare(context.Context, func(string)) error { return nil }
 
 // Server is not known.
-func (*simulated) Server() *sample.Server { return nil }
+func (*simulated) Server() *record.Server { return nil }
 
 // Run delivers.
-func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error {
+func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	for index := int64(0); ; index++ {
 		timer := time.NewTimer(time.Until(start.Add(time.Duration(index+1) * s.step)))
 		select {
@@ -131,7 +131,7 @@ func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*sample.
 		iv.FirstOK = index*int64(s.step) + int64(s.pod)
 		iv.LastOK = iv.FirstOK + int64(s.step)*9/10
 		cpu := 0.1 * float64(iv.LastOK) / float64(time.Second)
-		iv.Agents = []sample.AgentUse{{At: iv.LastOK, CPUSeconds: cpu, CPULimit: 1, RoundTrip: 200e3, Memory: 30 << 20}}
+		iv.Agents = []record.AgentUse{{At: iv.LastOK, CPUSeconds: cpu, CPULimit: 1, RoundTrip: 200e3, Memory: 30 << 20}}
 		sink(&iv)
 	}
 }

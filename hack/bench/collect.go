@@ -16,7 +16,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const collectFile = "build/bench-collect.json"
@@ -125,7 +125,7 @@ func runCollect(ctx context.Context, args []string) error {
 	result.Checkpoints, result.CheckpointBytes = store.state()
 	result.Checkpoints -= saves
 	var wrong error
-	session.Read(func(series *sample.Series) {
+	session.Read(func(series *record.Series) {
 		result.LagSeconds = (time.Since(start) - series.End()).Seconds()
 		result.RequestsPerSecond, wrong = exact(series, *perInterval)
 	})
@@ -224,7 +224,7 @@ func pause(ctx context.Context, d time.Duration) error {
 // mergedIntervals is how many intervals of pods the series holds.
 func mergedIntervals(session *collect.Session) int64 {
 	var n int64
-	session.Read(func(series *sample.Series) {
+	session.Read(func(series *record.Series) {
 		for pod := range series.Pods {
 			n += series.Next(pod)
 		}
@@ -233,7 +233,7 @@ func mergedIntervals(session *collect.Session) int64 {
 }
 
 // exact compares the merged record with what the agents delivered, and returns the requests per second that it tells of.
-func exact(series *sample.Series, perInterval int) (float64, error) {
+func exact(series *record.Series, perInterval int) (float64, error) {
 	made := madeUp(perInterval, series.PodStep)
 	var want, got, cells uint64
 	for pod := range series.Pods {

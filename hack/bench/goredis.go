@@ -15,7 +15,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const goRedisCommand = "go-redis"
@@ -62,13 +62,13 @@ func runGoRedis(ctx context.Context, args []string) error {
 	}
 	var wait sync.WaitGroup
 	var mu sync.Mutex
-	var all sample.Distribution
+	var all record.Distribution
 	var failed error
 	began := time.Now()
 	for i := range connections {
 		wait.Go(func() {
 			rng := rand.New(rand.NewPCG(1, uint64(i)))
-			var own sample.Histogram
+			var own record.Histogram
 			var err error
 			for range *requests / connections / *pipeline {
 				sent := time.Now()

@@ -9,21 +9,20 @@ import (
 	"net"
 	"time"
 
-	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/sample"
 )
 
-// Runner is the load itself; *load.Runner is one.
+// Runner is the load itself; *engine.Runner is one.
 type Runner interface {
 	// Prepare dials and pre-fills. It may be long; progress is called with sentences for people.
 	Prepare(ctx context.Context, progress func(string)) error
 	// Run waits for start, runs the load, and calls sink with every interval in the order of the grid, from index 0, zero intervals too.
 	// The interval may be reused once sink has returned. Run returns when no further interval will come; soon after ctx ends.
-	Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error
+	Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error
 	// Server is the first reading of INFO, nil before it was made. Safe while Prepare and Run go on.
-	Server() *sample.Server
+	Server() *record.Server
 }
 
 // layouter is a Runner that tells how the deployment looked when it was found out; nil before. Safe while Prepare and Run go on.
@@ -40,7 +39,7 @@ type stepper interface {
 // verifier is a Runner that can read back what its load acknowledged. Verify is called after Run, where the plan asks for it.
 // A nil result says that there was nothing to verify.
 type verifier interface {
-	Verify(ctx context.Context, progress func(string)) (*ledger.Result, error)
+	Verify(ctx context.Context, progress func(string)) (*record.Ledger, error)
 }
 
 // Defaults of Config.

@@ -131,14 +131,14 @@ func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
 			answer(w, errConflict("this is another process: the pod has restarted"))
 			return
 		}
-		if request.after > p.record.last {
+		if request.after > p.outbox.last {
 			p.mu.Unlock()
 			answer(w, errConflict("after is beyond the record"))
 			return
 		}
-		p.record.acknowledge(request.ack)
-		batch, size := p.record.after(request.after, MaxBatch)
-		state, last, lost, news := p.state, p.record.last, p.record.lost, p.news
+		p.outbox.acknowledge(request.ack)
+		batch, size := p.outbox.after(request.after, MaxBatch)
+		state, last, lost, news := p.state, p.outbox.last, p.outbox.lost, p.news
 		p.mu.Unlock()
 
 		if len(batch) > 0 || expired || state.Ended() {

@@ -9,9 +9,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // process is one agent's life: prepare, wait for the start, run, be pulled, be released.
@@ -31,8 +30,8 @@ type process struct {
 	start     chan time.Time // buffered: the one start
 	stopped   bool           // the load was aborted
 	stopLoad  context.CancelFunc
-	record    record
-	ledger    *ledger.Result
+	outbox    outbox
+	ledger    *record.Ledger
 	news      chan struct{} // closed and replaced when the record grows or the state changes
 }
 
@@ -44,7 +43,7 @@ func newProcess(cfg Config) *process {
 		released: make(chan struct{}),
 		state:    Preparing,
 		start:    make(chan time.Time, 1),
-		record:   record{limit: cfg.MaxBuffered},
+		outbox:   outbox{limit: cfg.MaxBuffered},
 		news:     make(chan struct{}),
 	}
 }
@@ -78,7 +77,7 @@ func (p *process) work(ctx context.Context) {
 		p.state, p.message = Finished, ""
 	}
 	p.tell()
-	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message, "intervals", p.record.last)
+	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message, "intervals", p.outbox.last)
 }
 
 // runSafely prepares and runs; a panic becomes an error.
@@ -131,11 +130,11 @@ func (p *process) verify(ctx context.Context) {
 	result, err := v.Verify(ctx, p.progress)
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		result = &ledger.Result{Unread: fmt.Sprintf("it took longer than %v", p.cfg.VerifyLimit)}
+		result = &record.Ledger{Unread: fmt.Sprintf("it took longer than %v", p.cfg.VerifyLimit)}
 	case err != nil && ctx.Err() != nil:
-		result = &ledger.Result{Unread: "it was stopped before all was read"}
+		result = &record.Ledger{Unread: "it was stopped before all was read"}
 	case err != nil:
-		result = &ledger.Result{Unread: err.Error()}
+		result = &record.Ledger{Unread: err.Error()}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -159,11 +158,11 @@ func (p *process) progress(message string) {
 	}
 }
 
-func (p *process) sink(interval *sample.Interval) {
+func (p *process) sink(interval *record.Interval) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.record.append(interval) {
-		p.cfg.Logger.Error("interval out of order was ignored", "index", interval.Index, "last", p.record.last)
+	if !p.outbox.append(interval) {
+		p.cfg.Logger.Error("interval out of order was ignored", "index", interval.Index, "last", p.outbox.last)
 		return
 	}
 	p.tell()
@@ -268,7 +267,7 @@ func (p *process) status() Status {
 		Run: p.cfg.Plan.Run, Pod: p.cfg.Pod, Instance: p.instance,
 		State: p.state, Reason: p.reason, Message: p.message,
 		Now: p.now(), StartAt: p.startAt, StartedAt: startedAt,
-		LastSeq: p.record.last, Lost: p.record.lost, Server: server,
+		LastSeq: p.outbox.last, Lost: p.outbox.lost, Server: server,
 	}
 	if l, ok := p.cfg.Runner.(layouter); ok {
 		status.Layout = layoutOf(l.Layout())

@@ -4,7 +4,7 @@
 //	GET  /v1/status                     Status
 //	POST /v1/start   StartRequest       204; 409 if not Ready, started with another instant, the instant has passed, or meant for
 //	                                    another instance; the same instant again is 204
-//	GET  /v1/intervals?after=A&ack=K    intervals with Seq > A in order, encoded by sample.AppendInterval, each led by its length
+//	GET  /v1/intervals?after=A&ack=K    intervals with Seq > A in order, encoded by record.AppendInterval, each led by its length
 //	                                    as a uvarint; intervals with Seq <= K may be forgotten. Seq = Index+1.
 //	                  &wait=D           nothing new: the answer waits for up to D (a Go duration, at most MaxWait; default 0)
 //	                  &instance=I       409 if this process is another one (the container restarted)
@@ -20,9 +20,8 @@ package agent
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/sample"
 )
 
 // Port is the TCP port an agent listens on in its pod.
@@ -72,7 +71,7 @@ const (
 // Ended says that the pod has nothing more to do: no further interval will come, and Status.Ledger is final.
 func (s State) Ended() bool { return s == Finished || s == Failed }
 
-// Reasons of Failed beside those of package load.
+// Reasons of Failed beside those of package engine.
 const (
 	ReasonOther      = "Other"      // an error that names no reason, or a panic: Message holds its text
 	ReasonTerminated = "Terminated" // the pod was told to end (SIGTERM) before the load was over
@@ -84,7 +83,7 @@ type Status struct {
 	Pod      int    `json:"pod"`
 	Instance string `json:"instance"` // random, per process: after a restart of the container clock and record are others
 	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"`  // of Failed: a load.Reason, ReasonOther or ReasonTerminated
+	Reason   string `json:"reason,omitempty"`  // of Failed: a engine.Reason, ReasonOther or ReasonTerminated
 	Message  string `json:"message,omitempty"` // for people: progress of the preparation, or what failed, with the address
 
 	Now       int64  `json:"now"`                 // the pod's clock when the answer was made
@@ -93,9 +92,9 @@ type Status struct {
 	LastSeq   uint64 `json:"lastSeq"`             // newest finished interval; 0 = none yet
 	Lost      uint64 `json:"lost,omitempty"`      // intervals that had to be forgotten before they were acknowledged
 
-	Ledger *ledger.Result `json:"ledger,omitempty"` // what became of the acknowledged writes; only when Finished, where the plan asks for it
+	Ledger *record.Ledger `json:"ledger,omitempty"` // what became of the acknowledged writes; only when Finished, where the plan asks for it
 
-	Server *sample.Server `json:"server,omitempty"` // the first reading of INFO, once made
+	Server *record.Server `json:"server,omitempty"` // the first reading of INFO, once made
 	Layout *Layout        `json:"layout,omitempty"` // how the deployment looked when it was found out; absent before, and for one server at an address
 }
 

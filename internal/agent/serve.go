@@ -18,7 +18,7 @@ var ErrNotReleased = errors.New("agent: the record was not released in time")
 // keeps the record until it is released or the linger is over.
 //
 // When ctx ends (SIGTERM) the load ends, and the record can be pulled for the drain's length more. The error is nil after a finished load
-// and its release; a *load.Error when the load failed (after the release or the linger, so that the reason could be read);
+// and its release; a *engine.Error when the load failed (after the release or the linger, so that the reason could be read);
 // ErrNotReleased when a finished load's record was not released; else why it could not listen or is badly configured.
 func Serve(ctx context.Context, config Config) error {
 	cfg, err := config.withDefaults()

@@ -18,9 +18,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
@@ -119,16 +118,16 @@ func (w *wire) want(method, path, body string, code int) string {
 	return string(data)
 }
 
-func (w *wire) pull(query string) ([]sample.Interval, http.Header) {
+func (w *wire) pull(query string) ([]record.Interval, http.Header) {
 	w.t.Helper()
 	code, data, header := w.do("GET", agent.PathIntervals+"?"+query, "")
 	if code != 200 {
 		w.t.Fatalf("pull %s: %d %s", query, code, data)
 	}
-	var list []sample.Interval
+	var list []record.Interval
 	for len(data) > 0 {
 		length, n := binary.Uvarint(data)
-		iv, err := sample.DecodeInterval(data[n : n+int(length)])
+		iv, err := record.DecodeInterval(data[n : n+int(length)])
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -389,7 +388,7 @@ func TestLingerEnds(t *testing.T) {
 func TestRecordBeyondItsLimitIsCountedAsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := agenttest.Interval(0, 0, 2, step)
-		limit := 10 * len(sample.AppendInterval(nil, &one))
+		limit := 10 * len(record.AppendInterval(nil, &one))
 		w := serve(t, &agenttest.Runner{Intervals: 60}, func(c *agent.Config) { c.MaxBuffered = limit })
 		w.start()
 		s := w.until(agent.Finished)
@@ -415,15 +414,15 @@ func TestNothingSecretIsSaid(t *testing.T) {
 func TestVerifies(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan   *plan.Verify
-		result *ledger.Result
+		result *record.Ledger
 		err    error
-		want   *ledger.Result
+		want   *record.Ledger
 	}{
-		"found":        {&plan.Verify{Share: 0.01}, &ledger.Result{Acked: 10, Lost: 3}, nil, &ledger.Result{Acked: 10, Lost: 3}},
-		"unread":       {&plan.Verify{Share: 0.01}, nil, errors.New("no primary"), &ledger.Result{Unread: "no primary"}},
-		"not asked":    {nil, &ledger.Result{Acked: 10}, nil, nil},
+		"found":        {&plan.Verify{Share: 0.01}, &record.Ledger{Acked: 10, Lost: 3}, nil, &record.Ledger{Acked: 10, Lost: 3}},
+		"unread":       {&plan.Verify{Share: 0.01}, nil, errors.New("no primary"), &record.Ledger{Unread: "no primary"}},
+		"not asked":    {nil, &record.Ledger{Acked: 10}, nil, nil},
 		"nothing":      {&plan.Verify{Share: 0.01}, nil, nil, nil},
-		"takes an age": {&plan.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &ledger.Result{Unread: "it took longer than 50ms"}},
+		"takes an age": {&plan.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &record.Ledger{Unread: "it took longer than 50ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -11,8 +11,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/verdict"
 )
 
 // Plan turns a load test into what its pods are told. addresses are the host:port pairs that the target resolved to.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/search"
-	"github.com/redquake/redquake/internal/verdict"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 )
 
 // Limits of the CRD.

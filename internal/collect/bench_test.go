@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -34,7 +34,7 @@ func BenchmarkMerge(b *testing.B) {
 		var frames []byte
 		for i := range int64(perAnswer) {
 			iv := agenttest.Interval(pod, int64(round)*perAnswer+i, 3, step)
-			data := sample.AppendInterval(nil, &iv)
+			data := record.AppendInterval(nil, &iv)
 			frames = append(binary.AppendUvarint(frames, uint64(len(data))), data...)
 		}
 		return batch{state: agent.Running, lastSeq: uint64(round+1) * perAnswer, frames: frames}

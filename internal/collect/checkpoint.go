@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // The steps of counts and of histograms at which a series is no longer coarsened for the sake of memory.
@@ -108,7 +108,7 @@ func (s *Session) encode() ([]byte, error) {
 }
 
 // merged does the same to the record and to the compact one, if there is one. The caller holds record.
-func (s *Session) merged(do func(*sample.Series)) {
+func (s *Session) merged(do func(*record.Series)) {
 	do(s.series)
 	if s.compact != nil {
 		do(s.compact)
@@ -116,7 +116,7 @@ func (s *Session) merged(do func(*sample.Series)) {
 }
 
 // addInterval merges an interval of a pod. The caller holds record.
-func (s *Session) addInterval(pod int, interval *sample.Interval) error {
+func (s *Session) addInterval(pod int, interval *record.Interval) error {
 	if err := s.series.Add(pod, interval); err != nil {
 		return err
 	}
@@ -156,7 +156,7 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 	s.record.Lock()
 	defer s.record.Unlock()
 	if len(data) > 0 {
-		series, err := sample.DecodeSeries(data)
+		series, err := record.DecodeSeries(data)
 		if err != nil {
 			return fmt.Errorf("%w: %w", ErrCheckpoint, err)
 		}
@@ -177,7 +177,7 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 			p.cancel()
 		}
 		if p.gone && !p.closed {
-			s.merged(func(series *sample.Series) { series.Lose(i) })
+			s.merged(func(series *record.Series) { series.Lose(i) })
 			s.grown = true
 		}
 	}
@@ -187,6 +187,6 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 
 // seriesEnded says whether the series knows that a pod's record has ended. The caller holds record.
 func (s *Session) seriesEnded(pod int) bool {
-	beyond := sample.Interval{Index: s.series.Next(pod) + 1, Ops: make([]sample.Op, len(s.cfg.Ops))}
-	return errors.Is(s.series.Add(pod, &beyond), sample.ErrEnded)
+	beyond := record.Interval{Index: s.series.Next(pod) + 1, Ops: make([]record.Op, len(s.cfg.Ops))}
+	return errors.Is(s.series.Add(pod, &beyond), record.ErrEnded)
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -44,7 +44,7 @@ func deliver(t testing.TB, s *Session, pod int, from, to int64) {
 	var frames []byte
 	for i := from; i < to; i++ {
 		iv := agenttest.Interval(pod, i, 2, s.cfg.Step)
-		data := sample.AppendInterval(nil, &iv)
+		data := record.AppendInterval(nil, &iv)
 		frames = append(binary.AppendUvarint(frames, uint64(len(data))), data...)
 	}
 	if _, err := s.merge(s.pods[pod], batch{state: agent.Running, lastSeq: uint64(to), frames: frames}); err != nil {
@@ -82,7 +82,7 @@ func TestCompactCheckpoints(t *testing.T) {
 		if len(store.data) > limit {
 			t.Fatalf("a checkpoint of %d bytes, allowed are %d", len(store.data), limit)
 		}
-		stored, err := sample.DecodeSeries(store.data)
+		stored, err := record.DecodeSeries(store.data)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,23 +109,23 @@ func TestCompactCheckpoints(t *testing.T) {
 }
 
 // sameSums compares what coarsening must not change.
-func sameSums(t *testing.T, want, got *sample.Series) {
+func sameSums(t *testing.T, want, got *record.Series) {
 	t.Helper()
 	type sums struct {
-		Counts  []sample.Counts
-		Latency []sample.Buckets
-		Gaps    []sample.Gap
+		Counts  []record.Counts
+		Latency []record.Buckets
+		Gaps    []record.Gap
 		Next    []int64
 		Lost    int
 	}
-	of := func(s *sample.Series) sums {
-		all := sums{Counts: make([]sample.Counts, len(s.Ops)), Latency: make([]sample.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
+	of := func(s *record.Series) sums {
+		all := sums{Counts: make([]record.Counts, len(s.Ops)), Latency: make([]record.Buckets, len(s.Ops)), Gaps: s.Gaps(), Lost: s.Lost()}
 		for i := range s.Len() {
 			for k, op := range s.At(i).Ops {
 				all.Counts[k].OK += op.OK
 				all.Counts[k].Fail += op.Fail
 				all.Counts[k].BytesIn += op.BytesIn
-				all.Latency[k] = sample.Merge(all.Latency[k], op.Latency)
+				all.Latency[k] = record.Merge(all.Latency[k], op.Latency)
 			}
 		}
 		for pod := range s.Pods {

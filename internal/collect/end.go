@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // settlePod is settle after something was learned of one pod: mostly nothing that settle would have to look at all the others for.
@@ -50,9 +50,9 @@ func (s *Session) settle() {
 			continue
 		}
 		if p.last.State == agent.Failed {
-			s.merged(func(series *sample.Series) { series.Lose(p.index) })
+			s.merged(func(series *record.Series) { series.Lose(p.index) })
 		} else {
-			s.merged(func(series *sample.Series) { series.Finish(p.index) })
+			s.merged(func(series *record.Series) { series.Finish(p.index) })
 		}
 		p.closed, s.grown = true, true
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -21,13 +21,13 @@ func verifying(t *testing.T) *world {
 	w := newWorld(t, 2, 20, func(pod int, r *agenttest.Runner, c *agent.Config) {
 		c.Plan = &plan.Plan{Verify: &plan.Verify{Share: 0.01}}
 		r.Verifying = time.Duration(pod) * time.Second
-		r.Ledger = &ledger.Result{Acked: 10, Lost: uint64(pod), FirstLost: int64(7 * pod), LastLost: int64(9 * pod)}
+		r.Ledger = &record.Ledger{Acked: 10, Lost: uint64(pod), FirstLost: int64(7 * pod), LastLost: int64(9 * pod)}
 	})
 	w.config.Ledger = true
 	return w
 }
 
-var merged = &ledger.Result{Acked: 20, Lost: 1, FirstLost: 7, LastLost: 9}
+var merged = &record.Ledger{Acked: 20, Lost: 1, FirstLost: 7, LastLost: 9}
 
 func TestLedgersAreMerged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

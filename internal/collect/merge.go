@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const (
@@ -33,9 +33,9 @@ func split(b []byte) (frame, rest []byte, err error) {
 
 // merge adds a pulled batch to the series, and says whether more waits at the pod.
 func (s *Session) merge(p *pod, b batch) (more bool, err error) {
-	into, _ := s.decoded.Get().(*[]sample.Interval)
+	into, _ := s.decoded.Get().(*[]record.Interval)
 	if into == nil {
-		into = new([]sample.Interval)
+		into = new([]record.Interval)
 	}
 	intervals, err := s.decode((*into)[:0], b)
 	if len(intervals) > 0 {
@@ -64,7 +64,7 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 }
 
 // decode appends a batch's intervals, into the memory of former ones where intervals has room.
-func (s *Session) decode(intervals []sample.Interval, b batch) ([]sample.Interval, error) {
+func (s *Session) decode(intervals []record.Interval, b batch) ([]record.Interval, error) {
 	for rest := b.frames; len(rest) > 0; {
 		frame, next, err := split(rest)
 		if err != nil || frame == nil {
@@ -86,7 +86,7 @@ func (s *Session) decode(intervals []sample.Interval, b batch) ([]sample.Interva
 
 // add puts intervals of one pod into the series in their order. Those that are there already are ignored; a hole before one is filled
 // with zeros and noted, so that nothing waits for what will never come.
-func (s *Session) add(p *pod, intervals []sample.Interval) error {
+func (s *Session) add(p *pod, intervals []record.Interval) error {
 	elapsed := s.now() - s.startInstant()
 	s.record.Lock()
 	defer s.record.Unlock()
@@ -127,8 +127,8 @@ func (s *Session) add(p *pod, intervals []sample.Interval) error {
 // fill adds zero intervals [from, to) and notes the hole. The caller holds record.
 func (s *Session) fill(pod int, from, to int64) error {
 	for index := from; index < to; index++ {
-		zero := sample.Interval{
-			Index: index, Pods: 1, Ops: make([]sample.Op, len(s.cfg.Ops)),
+		zero := record.Interval{
+			Index: index, Pods: 1, Ops: make([]record.Op, len(s.cfg.Ops)),
 			FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
 		}
 		if err := s.addInterval(pod, &zero); err != nil {
@@ -147,7 +147,7 @@ const HoleMark = "it counts as zero there"
 
 // note adds a sentence to the series. The caller holds record.
 func (s *Session) note(sentence string) {
-	s.merged(func(series *sample.Series) {
+	s.merged(func(series *record.Series) {
 		switch n := len(series.Notes); {
 		case n < maxNotes:
 			series.Notes = append(series.Notes, sentence)

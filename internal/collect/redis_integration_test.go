@@ -8,9 +8,9 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -39,7 +39,7 @@ func TestRealLoadIsCollected(t *testing.T) {
 	w := newWorld(t, 0, 0, nil)
 	w.config.Step, w.config.Ops, w.config.Pods, w.config.Dial = grid, plan.Operations(), pods, nil
 	for i := range pods {
-		runner, err := load.New(plan, i)
+		runner, err := engine.New(plan, i)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -58,8 +58,8 @@ func TestRealLoadIsCollected(t *testing.T) {
 		t.Errorf("%+v", st)
 	}
 	t.Logf("skew %v ± %v, error of the start %v", st.Skew, st.SkewUncertainty, st.StartError)
-	s.Read(func(series *sample.Series) {
-		var sum sample.Counts
+	s.Read(func(series *record.Series) {
+		var sum record.Counts
 		for i := range series.Len() {
 			for k := range series.Ops {
 				addCounts(&sum, series.At(i).Ops[k].Counts)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -129,12 +129,12 @@ func TestCoarseCheckpointGoesOnExactly(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.until(s, "finished", finished)
-		s.Read(func(got *sample.Series) {
+		s.Read(func(got *record.Series) {
 			if got.Step <= step && got.LatencyStep <= step {
 				t.Fatalf("was not coarsened: %v, %v", got.Step, got.LatencyStep)
 			}
-			var have, want [2]sample.Counts
-			var latency, wantLatency [2]sample.Distribution
+			var have, want [2]record.Counts
+			var latency, wantLatency [2]record.Distribution
 			for i := range got.Len() {
 				for k := range ops {
 					addCounts(&have[k], got.At(i).Ops[k].Counts)
@@ -164,7 +164,7 @@ func TestCoarseCheckpointGoesOnExactly(t *testing.T) {
 	})
 }
 
-func addCounts(to *sample.Counts, c sample.Counts) {
+func addCounts(to *record.Counts, c record.Counts) {
 	to.Due, to.Sent, to.OK, to.Fail, to.Unknown = to.Due+c.Due, to.Sent+c.Sent, to.OK+c.OK, to.Fail+c.Fail, to.Unknown+c.Unknown
 	to.BytesIn, to.BytesOut = to.BytesIn+c.BytesIn, to.BytesOut+c.BytesOut
 	for i := range c.Errors {
@@ -182,7 +182,7 @@ func TestMemoryLimitCoarsens(t *testing.T) {
 		if err := s.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		s.Read(func(series *sample.Series) {
+		s.Read(func(series *record.Series) {
 			if series.Memory() > 100<<10 || len(series.Notes) == 0 || series.Next(0) != 100 {
 				t.Errorf("takes %d bytes, notes %q, next %d", series.Memory(), series.Notes, series.Next(0))
 			}
@@ -252,7 +252,7 @@ func TestLostPodStaysLost(t *testing.T) {
 
 func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		other, err := sample.NewSeries("another run", time.Now(), step, ops, 1).Encode(0)
+		other, err := record.NewSeries("another run", time.Now(), step, ops, 1).Encode(0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Store keeps one checkpoint durably.
@@ -124,11 +124,11 @@ type Session struct {
 	finished bool
 
 	record  sync.RWMutex // guards the series; taken before mu where both are
-	series  *sample.Series
-	compact *sample.Series // the same record, coarser: what checkpoints are made of; nil as long as the record itself fits into one
+	series  *record.Series
+	compact *record.Series // the same record, coarser: what checkpoints are made of; nil as long as the record itself fits into one
 	grown   bool           // since the last checkpoint
 
-	decoded sync.Pool // *[]sample.Interval: memory to decode into
+	decoded sync.Pool // *[]record.Interval: memory to decode into
 
 	saving sync.Mutex // one checkpoint at a time; taken before record and mu
 }
@@ -161,7 +161,7 @@ func Open(config Config) (*Session, error) {
 		},
 		changed: make(chan struct{}, 1),
 		saveNow: make(chan struct{}, 1),
-		series:  sample.NewSeries(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
+		series:  record.NewSeries(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
 	}
 	s.series.SetTallies(cfg.Tallies)
 	s.ctx, s.cancel = context.WithCancel(context.Background())
@@ -211,7 +211,7 @@ func (s *Session) Lose(index int) {
 	if !p.gone {
 		p.gone = true
 		p.cancel()
-		s.merged(func(series *sample.Series) { series.Lose(index) })
+		s.merged(func(series *record.Series) { series.Lose(index) })
 		s.grown = true
 		wake(s.changed)
 	}
@@ -221,7 +221,7 @@ func (s *Session) Lose(index int) {
 }
 
 // Read gives the merged series to f, which must not change or keep it. Pulled intervals wait until f returns.
-func (s *Session) Read(f func(*sample.Series)) {
+func (s *Session) Read(f func(*record.Series)) {
 	s.record.RLock()
 	defer s.record.RUnlock()
 	f(s.series)

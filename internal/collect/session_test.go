@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
@@ -56,11 +56,11 @@ func TestWholeRun(t *testing.T) {
 				t.Errorf("agent %d: %v", i, a.Err)
 			}
 		}
-		stored, err := sample.DecodeSeries(w.store.data)
+		stored, err := record.DecodeSeries(w.store.data)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.Read(func(got *sample.Series) { same(t, got, stored) })
+		s.Read(func(got *record.Series) { same(t, got, stored) })
 		if !stored.Start.Equal(at) || stored.Run != "run" {
 			t.Errorf("stored start %v, run %q", stored.Start, stored.Run)
 		}
@@ -265,7 +265,7 @@ func TestBrokenConnectionsLoseNothing(t *testing.T) {
 func TestHolesCountAsZeroAndAreNoted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := agenttest.Interval(0, 0, len(ops), step)
-		size := len(sample.AppendInterval(nil, &one))
+		size := len(record.AppendInterval(nil, &one))
 		w := newWorld(t, 1, 100, func(_ int, _ *agenttest.Runner, c *agent.Config) { c.MaxBuffered = 10 * size })
 		s := w.open()
 		w.start(s)
@@ -277,7 +277,7 @@ func TestHolesCountAsZeroAndAreNoted(t *testing.T) {
 		if st.Pods[0].Filled == 0 || st.Pods[0].Lost < st.Pods[0].Filled || st.Pods[0].Pulled != 100 {
 			t.Fatalf("%+v", st.Pods[0])
 		}
-		s.Read(func(series *sample.Series) {
+		s.Read(func(series *record.Series) {
 			zero := uint64(0)
 			for i := range series.Len() {
 				if series.At(i).Ops[0].Sent == 0 {

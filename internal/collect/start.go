@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const (
@@ -20,7 +20,7 @@ const (
 // begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
 func (s *Session) begin(at time.Time) {
 	s.begun, s.startAt, s.start = true, s.local(at), at
-	s.merged(func(series *sample.Series) { series.Start = at.Round(0).UTC() })
+	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
 	for _, p := range s.pods {
 		wake(p.poke)
 	}

@@ -6,8 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // PodStatus is what a session knows of one pod. Instants are on the operator's clock.
@@ -19,7 +18,7 @@ type PodStatus struct {
 	State   agent.State // "" = never asked with success
 	Reason  string      // of Failed
 	Message string
-	Server  *sample.Server // what Redis said of itself first, once known
+	Server  *record.Server // what Redis said of itself first, once known
 	Layout  *agent.Layout  // how the deployment looked to the pod; nil = not known, or one server at an address
 
 	Reachable        bool
@@ -44,7 +43,7 @@ type PodStatus struct {
 	Complete bool   // ended, and everything was pulled
 	Gone     bool   // lost: Lose was called, or the checkpoint says so
 
-	Ledger *ledger.Result // what became of its acknowledged writes, once it has ended; nil where nothing was verified
+	Ledger *record.Ledger // what became of its acknowledged writes, once it has ended; nil where nothing was verified
 }
 
 // Status is the whole session at one instant.
@@ -58,7 +57,7 @@ type Status struct {
 	Gone   int // pods that were lost
 
 	Verifying int            // pods whose load has ended and that read their ledgers back
-	Ledger    *ledger.Result // of all pods that are not gone, once Finished; nil where nothing was verified
+	Ledger    *record.Ledger // of all pods that are not gone, once Finished; nil where nothing was verified
 
 	AllReady   bool // every pod that is not gone is Ready, and there is one
 	AllStarted bool // every pod that is not gone has taken a start, and there is one
@@ -145,8 +144,8 @@ func (s *Session) Status() Status {
 }
 
 // ledger merges what the pods found. The caller holds mu.
-func (s *Session) ledger() *ledger.Result {
-	var results []*ledger.Result
+func (s *Session) ledger() *record.Ledger {
+	var results []*record.Ledger
 	missing := 0
 	for _, p := range s.pods {
 		if p.gone || p.last.Ledger == nil {
@@ -156,9 +155,9 @@ func (s *Session) ledger() *ledger.Result {
 		results = append(results, p.last.Ledger)
 	}
 	if missing > 0 {
-		results = append(results, &ledger.Result{Unread: fmt.Sprintf("%d of %d load pods were lost, stopped or failed before they had read their ledgers back", missing, len(s.pods))})
+		results = append(results, &record.Ledger{Unread: fmt.Sprintf("%d of %d load pods were lost, stopped or failed before they had read their ledgers back", missing, len(s.pods))})
 	}
-	return ledger.Merge(results...)
+	return record.MergeLedgers(results...)
 }
 
 func (s *Session) podStatus(p *pod, now int64) PodStatus {

@@ -10,12 +10,12 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // NewLoadRun makes the report of a run from its record. Every figure is over the measured time, after ramp-up and warm-up; of a search, which is nil for
 // any other run, throughput, errors and latencies are those of the trial of the rate that it found, and the bottleneck is what kept the next from meeting the objectives.
-func NewLoadRun(plan *plan.Plan, series *sample.Series, found *Search, outcome Outcome, message string) *LoadRun {
+func NewLoadRun(plan *plan.Plan, series *record.Series, found *Search, outcome Outcome, message string) *LoadRun {
 	from := plan.Shape.MeasuredFrom()
 	end := series.LoadEnd(plan.Shape.Length(), outcome == Finished && plan.Shape.Requests > 0)
 	summary := impact.SummarizeTo(series, from, end)
@@ -68,7 +68,7 @@ func NewLoadRun(plan *plan.Plan, series *sample.Series, found *Search, outcome O
 }
 
 // limitedBy names the bottleneck; nil of a run that was never measured.
-func limitedBy(plan *plan.Plan, series *sample.Series, searched *Search) *Bottleneck {
+func limitedBy(plan *plan.Plan, series *record.Series, searched *Search) *Bottleneck {
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
 	}
@@ -84,7 +84,7 @@ func limitedBy(plan *plan.Plan, series *sample.Series, searched *Search) *Bottle
 const trendWidth = 60
 
 // target is what the last reading of INFO says of the server.
-func target(plan *plan.Plan, series *sample.Series) Target {
+func target(plan *plan.Plan, series *record.Series) Target {
 	t := Target{Addresses: plan.Target.Addresses}
 	if servers := series.Servers(); len(servers) > 0 {
 		s := servers[len(servers)-1]
@@ -121,7 +121,7 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 }
 
 // longest is the longest gap that reaches beyond from; nil where there is none.
-func longest(gaps []sample.Gap, from time.Duration) *Gap {
+func longest(gaps []record.Gap, from time.Duration) *Gap {
 	var found *Gap
 	for _, g := range gaps {
 		if time.Duration(g.To) <= from {
@@ -135,7 +135,7 @@ func longest(gaps []sample.Gap, from time.Duration) *Gap {
 }
 
 // longestOfShards is the longest gap of any shard; nil where there are not several, or no gap.
-func longestOfShards(series *sample.Series, from time.Duration) *ShardGap {
+func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
 	var found *ShardGap
 	for shard := range series.Shards() {
 		if g := longest(series.ShardGaps(shard), from); g != nil && (found == nil || g.Length > found.Length) {
@@ -161,11 +161,11 @@ func quantilesOf(l impact.Latency) *Quantiles {
 }
 
 // errorCounts lists the classes that were seen, the most frequent first.
-func errorCounts(byClass *[sample.NumClasses]uint64) []ErrorCount {
+func errorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	counts := []ErrorCount{} // an empty list in JSON, not null
 	for class, n := range byClass {
 		if n > 0 {
-			counts = append(counts, ErrorCount{sample.Class(class).String(), n})
+			counts = append(counts, ErrorCount{record.Class(class).String(), n})
 		}
 	}
 	slices.SortStableFunc(counts, func(a, b ErrorCount) int { return cmp.Compare(b.Count, a.Count) })

@@ -8,33 +8,33 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // recorded is a record of seconds intervals of 1 s, of two operations: each has ok successes of 1 ms per second, and none while down.
-func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *sample.Series {
+func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *record.Series {
 	t.Helper()
-	s := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
 	for i := range seconds {
-		iv := &sample.Interval{Index: int64(i), Pods: 1, Ops: make([]sample.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+		iv := &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
 		begin := int64(i) * int64(time.Second)
 		for k := range iv.Ops {
 			op := &iv.Ops[k]
 			if down(i) {
 				op.Sent, op.Unknown, op.Dropped = 10, 10, 5
-				op.Errors[sample.ClassTimeout], op.Errors[sample.ClassReset] = 2, 8
+				op.Errors[record.ClassTimeout], op.Errors[record.ClassReset] = 2, 8
 				iv.FirstError, iv.LastError = begin, begin+int64(time.Second)-1
 				continue
 			}
 			op.Sent, op.OK = uint64(ok), uint64(ok)
-			var h sample.Histogram
+			var h record.Histogram
 			for range ok {
 				h.Record(int64(time.Millisecond))
 			}
 			op.Latency = h.AppendTo(nil)
 			iv.FirstOK, iv.LastOK = begin, begin+int64(time.Second)-1
 		}
-		iv.Servers = []sample.Server{{
+		iv.Servers = []record.Server{{
 			At: begin, Address: "a:1", RunID: "r", Name: "valkey", Version: "8.0", Mode: "standalone", Role: "master",
 			CPUSeconds: float64(i) / 2, UsedMemory: int64(i) << 20,
 		}}
@@ -91,7 +91,7 @@ func TestNewLoadRunOutcome(t *testing.T) {
 	always, never := func(int) bool { return true }, func(int) bool { return false }
 	tests := []struct {
 		name    string
-		series  *sample.Series
+		series  *record.Series
 		given   Outcome
 		want    Outcome
 		message string
@@ -124,8 +124,8 @@ func TestLoadInWords(t *testing.T) {
 }
 
 func TestLongestGap(t *testing.T) {
-	gap := func(from, to int64) sample.Gap { return sample.Gap{From: from, To: to} }
-	gaps := []sample.Gap{gap(0, 90), gap(100, 120), {From: 200, To: 240, Open: true}}
+	gap := func(from, to int64) record.Gap { return record.Gap{From: from, To: to} }
+	gaps := []record.Gap{gap(0, 90), gap(100, 120), {From: 200, To: 240, Open: true}}
 	if got, want := longest(gaps, 95), (&Gap{At: 200, Length: 40, Open: true}); !cmp.Equal(got, want) {
 		t.Errorf("after the warm-up: %+v, want %+v", got, want)
 	}
@@ -136,10 +136,10 @@ func TestLongestGap(t *testing.T) {
 
 // The rate of a run that its requests end counts the time until the last of them, not the rest of the interval.
 func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
-	series := sample.NewSeries("run", time.Unix(0, 0), 100*time.Millisecond, []string{"incr"}, 1)
+	series := record.NewSeries("run", time.Unix(0, 0), 100*time.Millisecond, []string{"incr"}, 1)
 	for i := range int64(10) {
 		begin := i * int64(100*time.Millisecond)
-		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(99*time.Millisecond)}
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(99*time.Millisecond)}
 		iv.Ops[0].OK = 100
 		if i == 9 {
 			iv.Ops[0].OK, iv.LastOK = 20, begin+int64(20*time.Millisecond)
@@ -157,17 +157,17 @@ func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
 
 // What one shard lived through is told where the others went on.
 func TestLongestShardGap(t *testing.T) {
-	series := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	for i := range int64(10) {
 		begin := i * int64(time.Second)
-		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
 		iv.Ops[0].OK = 10
-		iv.Shards = []sample.ShardCounts{{OK: 5}, {OK: 5}}
+		iv.Shards = []record.ShardCounts{{OK: 5}, {OK: 5}}
 		if i == 4 || i == 5 {
-			iv.Shards[1] = sample.ShardCounts{Errors: 5}
+			iv.Shards[1] = record.ShardCounts{Errors: 5}
 		}
 		if i == 6 {
-			iv.ShardGaps = []sample.ShardGap{{Shard: 1, Gap: sample.Gap{From: 3_900_000_000, To: 6_300_000_000}}}
+			iv.ShardGaps = []record.ShardGap{{Shard: 1, Gap: record.Gap{From: 3_900_000_000, To: 6_300_000_000}}}
 		}
 		if err := series.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -192,11 +192,11 @@ func TestLongestShardGap(t *testing.T) {
 // What a workload counts is shown by what it means.
 func TestWorkloadFigures(t *testing.T) {
 	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 2 * time.Second}, Workload: plan.Workload{CacheAside: &plan.CacheAside{}}}
-	series := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
+	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
 	series.SetTallies(plan.Tallies())
 	for i := range int64(2) {
 		begin := i * int64(time.Second)
-		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin, Tallies: []uint64{9, 1, 5000, 3000}}
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin, Tallies: []uint64{9, 1, 5000, 3000}}
 		iv.Ops[0].OK = 10
 		if err := series.Add(0, iv); err != nil {
 			t.Fatal(err)

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Verification is what became of a run's ledger writes: exact for them, a lower bound for everything that the load wrote.
@@ -46,7 +46,7 @@ type DualPrimary struct {
 }
 
 // Verified adds what the ledger's read found; nil adds nothing.
-func (r *LoadRun) Verified(l *ledger.Result) {
+func (r *LoadRun) Verified(l *record.Ledger) {
 	if l == nil {
 		return
 	}

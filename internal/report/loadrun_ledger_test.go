@@ -8,38 +8,37 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/redquake/redquake/internal/ledger"
+	"github.com/redquake/redquake/internal/record"
 )
 
 func TestLedgerInTheReport(t *testing.T) {
 	for name, c := range map[string]struct {
-		result *ledger.Result
+		result *record.Ledger
 		want   []string // lines
 	}{
 		"nothing lost": {
-			&ledger.Result{Acked: 1484, Unknown: 2, UnknownPresent: 1, Replicas: 2, Settings: "appendonly yes"},
+			&record.Ledger{Acked: 1484, Unknown: 2, UnknownPresent: 1, Replicas: 2, Settings: "appendonly yes"},
 			[]string{"Lost writes none of 1484 acknowledged ledger writes (2 unknown, 1 of them present; read at the primary and 2 replicas; appendonly yes)"},
 		},
 		"lost quietly": {
-			&ledger.Result{Acked: 524320, Lost: 276128, FirstLost: int64(707400 * time.Microsecond), LastLost: int64(1677500 * time.Microsecond), Replicas: 2, ReplicaMissing: 3},
+			&record.Ledger{Acked: 524320, Lost: 276128, FirstLost: int64(707400 * time.Microsecond), LastLost: int64(1677500 * time.Microsecond), Replicas: 2, ReplicaMissing: 3},
 			[]string{"Lost writes 276128 of 524320 acknowledged ledger writes, at least, acknowledged from 707ms to 1.68s; no client saw an error then " +
 				"(0 unknown, 0 of them present; read at the primary and 2 replicas, one of which lacks 3)"},
 		},
 		"lost with errors": {
-			&ledger.Result{Acked: 10, Lost: 1, LastLost: int64(time.Second), Errors: 7},
+			&record.Ledger{Acked: 10, Lost: 1, LastLost: int64(time.Second), Errors: 7},
 			[]string{"about 7 requests erred then"},
 		},
-		"unread": {&ledger.Result{Acked: 10, Lost: 10, Unread: "no primary"}, []string{"Lost writes not known: no primary"}},
+		"unread": {&record.Ledger{Acked: 10, Lost: 10, Unread: "no primary"}, []string{"Lost writes not known: no primary"}},
 		"beside it": {
-			&ledger.Result{Acked: 1, Stale: &ledger.Staleness{Reads: 100, Stale: 3, MaxWrites: 2, MaxBehind: int64(4 * time.Millisecond), NonMonotonic: 1, RolledBack: 1}, Dual: &ledger.DualPrimary{Writes: 5, First: 1e9, Last: 2e9}},
+			&record.Ledger{Acked: 1, Stale: &record.Staleness{Reads: 100, Stale: 3, MaxWrites: 2, MaxBehind: int64(4 * time.Millisecond), NonMonotonic: 1, RolledBack: 1}, Dual: &record.DualPrimary{Writes: 5, First: 1e9, Last: 2e9}},
 			[]string{
 				"Stale reads 3 of 100 answers of replicas, at most 2 writes and 4ms behind; 2 went backwards",
 				"Primaries   two at the same time: 5 writes taken by a second one, from 1s to 2s",
 			},
 		},
-		"nothing written": {&ledger.Result{Failed: 3}, []string{"Lost writes not known: not one ledger write was acknowledged"}},
-		"never two":       {&ledger.Result{Acked: 1, Dual: &ledger.DualPrimary{}}, []string{"Primaries   never two at the same time"}},
+		"nothing written": {&record.Ledger{Failed: 3}, []string{"Lost writes not known: not one ledger write was acknowledged"}},
+		"never two":       {&record.Ledger{Acked: 1, Dual: &record.DualPrimary{}}, []string{"Primaries   never two at the same time"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := quiet()

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Search is what a search for the highest rate came to. Throughput, errors and latencies of the run are of the trial of that rate.
@@ -35,7 +35,7 @@ type Trial struct {
 }
 
 // searched fills in the trials, and returns the window that the run's figures are of; ok is false where no trial was judged.
-func (s *Search) searched(plan *plan.Plan, series *sample.Series) (from, to time.Duration, ok bool) {
+func (s *Search) searched(plan *plan.Plan, series *record.Series) (from, to time.Duration, ok bool) {
 	spec := plan.Shape.Search
 	for _, t := range s.Tried {
 		if !t.Judged {

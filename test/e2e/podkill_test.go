@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // TestPodKill kills the Redis of the samples under the load of the samples.
@@ -141,7 +141,7 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 
 // checkWatcher checks that an independent process saw the outages of a fault at the time at which load and probe recorded them. How well the
 // lengths agree is a figure.
-func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, series *sample.Series) {
+func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, series *record.Series) {
 	n.Helper()
 	t0, recovered := fault.Status.InjectedAt.Time, fault.Status.InjectedAt.Add(offset(fault, "Recovered"))
 	n.Logf("the watcher had %d successes", len(seen))
@@ -153,14 +153,14 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 	i := fault.Status.Impact
 	for _, c := range []struct {
 		name, outage string
-		gaps         []sample.Gap
+		gaps         []record.Gap
 	}{
 		{"watcherOverOutage", i.Outage, series.Gaps()},
 		{"watcherOverServerOutage", i.ServerOutage, series.ProbeGaps()},
 	} {
 		reported := duration(n.T, c.name, c.outage)
 		n.figure("podKill", c.name, (length - reported).Round(time.Millisecond).String())
-		if !slices.ContainsFunc(c.gaps, func(g sample.Gap) bool {
+		if !slices.ContainsFunc(c.gaps, func(g record.Gap) bool {
 			began, ended := series.Start.Add(time.Duration(g.From)), series.Start.Add(time.Duration(g.To))
 			is := ended.Sub(began)
 			return (is-reported).Abs() <= is/100+time.Millisecond && began.Before(from.Add(length)) && ended.After(from) // the status rounds to three digits

@@ -8,11 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // record reads the full record of a finished test from its results ConfigMap.
-func (n *namespace) record(test *v1alpha1.RedisLoadTest) *sample.Series {
+func (n *namespace) record(test *v1alpha1.RedisLoadTest) *record.Series {
 	n.Helper()
 	if test.Status.Results == nil {
 		n.Fatalf("RedisLoadTest %s has no results", test.Name)
@@ -25,7 +25,7 @@ func (n *namespace) record(test *v1alpha1.RedisLoadTest) *sample.Series {
 		n.Fatalf("the results hold %d keys, want 1", len(stored.BinaryData))
 	}
 	for key, data := range stored.BinaryData {
-		series, err := sample.DecodeSeries(data)
+		series, err := record.DecodeSeries(data)
 		if err != nil {
 			n.Fatalf("decode %s: %v", key, err)
 		}
@@ -35,17 +35,17 @@ func (n *namespace) record(test *v1alpha1.RedisLoadTest) *sample.Series {
 }
 
 // total sums a record's counts from an instant on, by operation and over all.
-func total(series *sample.Series, from time.Duration) (all sample.Counts, byName map[string]*sample.Counts) {
-	byName = map[string]*sample.Counts{}
+func total(series *record.Series, from time.Duration) (all record.Counts, byName map[string]*record.Counts) {
+	byName = map[string]*record.Counts{}
 	for _, name := range series.Ops {
-		byName[name] = &sample.Counts{}
+		byName[name] = &record.Counts{}
 	}
 	for i := range series.Len() {
 		if time.Duration(i)*series.Step < from {
 			continue
 		}
 		for k, op := range series.At(i).Ops {
-			for _, sum := range []*sample.Counts{&all, byName[series.Ops[k]]} {
+			for _, sum := range []*record.Counts{&all, byName[series.Ops[k]]} {
 				sum.Due += op.Due
 				sum.Sent += op.Sent
 				sum.OK += op.OK
@@ -72,15 +72,15 @@ func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
 }
 
 // sumsAgree checks that the status's figures are those of the stored record.
-func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *sample.Series) {
+func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *record.Series) {
 	n.Helper()
 	s := test.Status.Summary
 	if s == nil {
 		n.Fatal("there is no summary")
 	}
 	all, byName := total(series, measuredFrom(test))
-	outcomes := func(c *sample.Counts) int64 { return int64(c.OK + c.Fail + c.Unknown + c.Dropped) }
-	errors := func(c *sample.Counts) int64 { return int64(c.Fail + c.Unknown + c.Dropped) }
+	outcomes := func(c *record.Counts) int64 { return int64(c.OK + c.Fail + c.Unknown + c.Dropped) }
+	errors := func(c *record.Counts) int64 { return int64(c.Fail + c.Unknown + c.Dropped) }
 	if s.Requests != outcomes(&all) || s.Errors != errors(&all) || s.Failed != int64(all.Fail) || s.Unknown != int64(all.Unknown) || s.Dropped != int64(all.Dropped) {
 		n.Errorf("the summary says %d requests, %d errors (%d failed, %d unknown, %d dropped); the record %d, %d (%d, %d, %d)",
 			s.Requests, s.Errors, s.Failed, s.Unknown, s.Dropped, outcomes(&all), errors(&all), all.Fail, all.Unknown, all.Dropped)
@@ -112,7 +112,7 @@ func (n *namespace) endLoad(name string) *v1alpha1.RedisLoadTest {
 }
 
 // recordIsWhole checks that no interval is missing and that what was sent is what the schedule asked for.
-func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *sample.Series) {
+func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *record.Series) {
 	n.Helper()
 	load := &test.Spec.Load
 	length := measuredFrom(test) + load.Duration.Duration

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Component is what limited a run.
@@ -34,7 +34,7 @@ type Finding struct {
 
 // Input is a run and what is known of it beside the record.
 type Input struct {
-	Series       *sample.Series
+	Series       *record.Series
 	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
 	Without      []impact.Window // stretches that are not steady: from each fault to its recovery
 

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const step = 100 * time.Millisecond
@@ -16,8 +16,8 @@ type figures struct {
 	response, service time.Duration // service 0 = closed loop
 	rate              uint64        // requests/s
 	connections       int
-	agent             sample.AgentUse // per second, what is cumulative; else as it is
-	server            sample.Server   // per second, what counts; else as it is
+	agent             record.AgentUse // per second, what is cumulative; else as it is
+	server            record.Server   // per second, what counts; else as it is
 	oom               uint64          // errors per interval
 	pods              int
 }
@@ -26,15 +26,15 @@ type figures struct {
 func idle() figures {
 	return figures{
 		response: time.Millisecond, rate: 1000, connections: 50, pods: 1,
-		agent:  sample.AgentUse{CPUSeconds: 0.3, CPULimit: 1, BusyThreads: 2, RoundTrip: int64(300 * time.Microsecond)},
-		server: sample.Server{Address: "redis:6379", RunID: "r", CPUSeconds: 0.4, CPUMainThreadSeconds: 0.35, CommandsProcessed: 1000, MaxClients: 10000, ConnectedClients: 51},
+		agent:  record.AgentUse{CPUSeconds: 0.3, CPULimit: 1, BusyThreads: 2, RoundTrip: int64(300 * time.Microsecond)},
+		server: record.Server{Address: "redis:6379", RunID: "r", CPUSeconds: 0.4, CPUMainThreadSeconds: 0.35, CommandsProcessed: 1000, MaxClients: 10000, ConnectedClients: 51},
 	}
 }
 
 // run makes the record of length.
-func (f figures) run(t *testing.T, length time.Duration) *sample.Series {
+func (f figures) run(t *testing.T, length time.Duration) *record.Series {
 	t.Helper()
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, f.pods)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, f.pods)
 	for i := range int64(length / step) {
 		for pod := range f.pods {
 			if err := s.Add(pod, f.interval(i, pod)); err != nil {
@@ -48,12 +48,12 @@ func (f figures) run(t *testing.T, length time.Duration) *sample.Series {
 	return s
 }
 
-func (f figures) interval(i int64, pod int) *sample.Interval {
-	iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1, Connections: f.connections}
+func (f figures) interval(i int64, pod int) *record.Interval {
+	iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1, Connections: f.connections}
 	n := f.rate / 10
 	op := &iv.Ops[0]
 	op.OK, op.Sent, op.Due = n, n, n
-	var h sample.Histogram
+	var h record.Histogram
 	h.RecordN(int64(f.response), uint32(n))
 	op.Latency = h.AppendTo(nil)
 	if f.service > 0 {
@@ -61,13 +61,13 @@ func (f figures) interval(i int64, pod int) *sample.Interval {
 		h.RecordN(int64(f.service), uint32(n))
 		op.Service = h.AppendTo(nil)
 	}
-	op.Fail, op.Errors[sample.ClassOOM] = f.oom, f.oom
+	op.Fail, op.Errors[record.ClassOOM] = f.oom, f.oom
 	at := (i + 1) * int64(step)
 	since := time.Duration(at).Seconds()
 	a := f.agent
 	a.At = at + int64(20*time.Millisecond)
 	a.CPUSeconds, a.ThrottledSeconds = a.CPUSeconds*since, a.ThrottledSeconds*since
-	iv.Agents = []sample.AgentUse{a}
+	iv.Agents = []record.AgentUse{a}
 	if pod > 0 || i%10 != 0 {
 		return iv
 	}
@@ -83,7 +83,7 @@ func (f figures) interval(i int64, pod int) *sample.Interval {
 		e.Unix *= seconds // 0: the same event all the time
 		r.Latency = append(r.Latency, e)
 	}
-	iv.Servers = []sample.Server{r}
+	iv.Servers = []record.Server{r}
 	return iv
 }
 
@@ -119,7 +119,7 @@ func TestFind(t *testing.T) {
 		{"Redis at its container's limit", func(_ *figures, in *Input) { in.ServerCPULimit = 0.42 }, CPULimit, "Redis used 0.40 cores of CPU, 95% of its container's limit of 0.42 cores"},
 		{"Redis below its limit", func(_ *figures, in *Input) { in.ServerCPULimit = 0.5 }, None, ""},
 		{"slow commands", func(f *figures, _ *Input) {
-			f.server.CPUMainThreadSeconds, f.server.SlowLog = 0.99, sample.SlowLog{Total: 5, WorstMicros: 85_000, Command: "KEYS"}
+			f.server.CPUMainThreadSeconds, f.server.SlowLog = 0.99, record.SlowLog{Total: 5, WorstMicros: 85_000, Command: "KEYS"}
 		}, RedisMainThread, "slow commands, the longest KEYS with 85.0ms"},
 		{"a server that does not tell its main thread", func(f *figures, _ *Input) { f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0, 0.93 }, RedisMainThread, "the process (it does not tell"},
 		{"I/O threads", func(f *figures, _ *Input) {
@@ -128,13 +128,13 @@ func TestFind(t *testing.T) {
 		}, RedisMainThread, "I/O threads made 0% of the reads and 75% of the writes, the whole process used 2.50 cores"},
 		{"delayed fsync", func(f *figures, _ *Input) { f.server.AOFDelayedFsync = 1 }, Disk, "aof_delayed_fsync"},
 		{"fsync events", func(f *figures, _ *Input) {
-			f.server.AOFFsync, f.server.Latency = "always", []sample.LatencyEvent{{Name: "aof-fsync-always", Unix: 1, LatestMillis: 25}}
+			f.server.AOFFsync, f.server.Latency = "always", []record.LatencyEvent{{Name: "aof-fsync-always", Unix: 1, LatestMillis: 25}}
 		}, Disk, "latency event aof-fsync-always in 18 of 18 readings, up to 25ms, with appendfsync always"},
 		{"an old event", func(f *figures, _ *Input) {
-			f.server.Latency = []sample.LatencyEvent{{Name: "aof-fsync-always", LatestMillis: 25}}
+			f.server.Latency = []record.LatencyEvent{{Name: "aof-fsync-always", LatestMillis: 25}}
 		}, None, ""},
 		{"an event of something else", func(f *figures, _ *Input) {
-			f.server.Latency = []sample.LatencyEvent{{Name: "command", Unix: 1, LatestMillis: 25}}
+			f.server.Latency = []record.LatencyEvent{{Name: "command", Unix: 1, LatestMillis: 25}}
 		}, None, ""},
 		{"evictions", func(f *figures, _ *Input) {
 			f.server.EvictedKeys, f.server.MaxMemory, f.server.MaxMemoryPolicy = 500, 10<<20, "allkeys-lru"
@@ -145,7 +145,7 @@ func TestFind(t *testing.T) {
 		{"connections rejected", func(f *figures, _ *Input) { f.server.RejectedConnections, f.server.MaxClients = 3, 51 }, Clients, "rejected 54 connections; up to 51 clients were connected, maxclients is 51"},
 		{"clients blocked", func(f *figures, _ *Input) { f.server.BlockedClients = 4 }, Clients, "up to 4 of them"},
 		{"a backend", func(_ *figures, in *Input) { in.Backend = "MySQL" }, Backend, "waits for MySQL"},
-		{"nothing known", func(f *figures, _ *Input) { f.agent, f.server.RunID = sample.AgentUse{}, "" }, None, "Redis' main thread"},
+		{"nothing known", func(f *figures, _ *Input) { f.agent, f.server.RunID = record.AgentUse{}, "" }, None, "Redis' main thread"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, in := idle(), Input{MeasuredFrom: time.Second}
@@ -189,7 +189,7 @@ func TestFindTakesTheFirst(t *testing.T) {
 // What happened while warming up, or while a fault was at work, names no bottleneck.
 func TestFindLooksAtTheSteadyPartOnly(t *testing.T) {
 	calm := idle()
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	for i := range int64(300) {
 		iv := calm.interval(i, 0)
 		if len(iv.Servers) > 0 { // rejected from 10 s to 15 s

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // evidence is what the steady part holds.
@@ -19,7 +19,7 @@ type evidence struct {
 	servers    []*server    // by address
 	roundTrip  time.Duration
 
-	response, service sample.Distribution
+	response, service record.Distribution
 	inFlight          float64 // share of the connections in use on average, by Little's law
 	oom               uint64  // requests refused with OOM
 }
@@ -110,7 +110,7 @@ func (e *evidence) load(steady []impact.Window) {
 				op := &iv.Ops[k]
 				e.response.Add(op.Latency)
 				e.service.Add(op.Service)
-				e.oom += op.Errors[sample.ClassOOM]
+				e.oom += op.Errors[record.ClassOOM]
 				busy += op.Service.Mean().Seconds() * float64(op.Service.Count())
 			}
 		}
@@ -130,7 +130,7 @@ func (e *evidence) median() time.Duration {
 
 func (e *evidence) agents(steady []impact.Window) {
 	pods := map[int]*generator{}
-	last := map[int]sample.AgentUse{}
+	last := map[int]record.AgentUse{}
 	for _, a := range e.in.Series.Agents() {
 		at := stretchOf(steady, a.At)
 		if at >= 0 && a.RoundTrip > 0 && (e.roundTrip == 0 || time.Duration(a.RoundTrip) < e.roundTrip) {
@@ -161,7 +161,7 @@ func (e *evidence) agents(steady []impact.Window) {
 func (e *evidence) redis(steady []impact.Window) {
 	type process struct{ address, runID string }
 	servers := map[string]*server{}
-	last := map[process]sample.Server{}
+	last := map[process]record.Server{}
 	for _, r := range e.in.Series.Servers() {
 		p := process{r.Address, r.RunID}
 		before, ok := last[p]
@@ -185,7 +185,7 @@ func (e *evidence) redis(steady []impact.Window) {
 }
 
 // add takes two readings of one process. Counters that went back were reset: what came before is unknown then.
-func (s *server) add(before, now *sample.Server) {
+func (s *server) add(before, now *record.Server) {
 	since := func(a, b int64) int64 { return max(0, b-a) }
 	s.pairs++
 	s.seconds += time.Duration(now.At - before.At).Seconds()
@@ -232,8 +232,8 @@ func ofDisk(event string) bool {
 }
 
 // isNew says that the event has happened again since the reading before.
-func isNew(before []sample.LatencyEvent, event sample.LatencyEvent) bool {
-	return !slices.ContainsFunc(before, func(b sample.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
+func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
+	return !slices.ContainsFunc(before, func(b record.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
 }
 
 func (g *generator) cores() float64 { return g.cpu / g.seconds }

@@ -4,11 +4,11 @@ import (
 	"net/url"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Of is the input for the record of a plan's load, as far as the plan tells.
-func Of(plan *plan.Plan, series *sample.Series) Input {
+func Of(plan *plan.Plan, series *record.Series) Input {
 	return Input{Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency, Backend: backendOf(&plan.Workload)}
 }
 

@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -70,35 +70,35 @@ func TestProvoke(t *testing.T) {
 }
 
 // provoke makes the record of each provocation.
-var provoke = map[string]func(*testing.T) *sample.Series{
+var provoke = map[string]func(*testing.T) *record.Series{
 	"load-generator": provokeLoadGenerator,
-	"network": func(t *testing.T) *sample.Series {
+	"network": func(t *testing.T) *record.Series {
 		server := redistest.NewServer(t, redistest.Options{})
-		return record(t, set(delayed(t, server.Address(), 15*time.Millisecond), 10, 0), nil)
+		return recordRun(t, set(delayed(t, server.Address(), 15*time.Millisecond), 10, 0), nil)
 	},
-	"cpu-limit": func(t *testing.T) *sample.Series {
+	"cpu-limit": func(t *testing.T) *record.Series {
 		server := redistest.NewServer(t, redistest.Options{})
 		capCPU(t, pid(t, server), 0.1)
-		return record(t, set(server.Address(), 10, 0), nil)
+		return recordRun(t, set(server.Address(), 10, 0), nil)
 	},
 	"redis-main-thread": provokeMainThread,
 	"disk":              provokeDisk,
-	"memory-evicted": func(t *testing.T) *sample.Series {
-		return record(t, large(full(t, "maxmemory-policy allkeys-lru"), 2000), nil)
+	"memory-evicted": func(t *testing.T) *record.Series {
+		return recordRun(t, large(full(t, "maxmemory-policy allkeys-lru"), 2000), nil)
 	},
-	"memory-refused": func(t *testing.T) *sample.Series { return record(t, large(full(t), 2000), nil) },
-	"clients": func(t *testing.T) *sample.Series {
+	"memory-refused": func(t *testing.T) *record.Series { return recordRun(t, large(full(t), 2000), nil) },
+	"clients": func(t *testing.T) *record.Series {
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"maxclients 30"}})
-		return record(t, set(server.Address(), 10, 10*time.Millisecond), occupy(server.Address(), 50*time.Millisecond))
+		return recordRun(t, set(server.Address(), 10, 10*time.Millisecond), occupy(server.Address(), 50*time.Millisecond))
 	},
-	"nothing": func(t *testing.T) *sample.Series {
+	"nothing": func(t *testing.T) *record.Series {
 		server := redistest.NewServer(t, redistest.Options{})
-		return record(t, set(server.Address(), 10, 10*time.Millisecond), nil)
+		return recordRun(t, set(server.Address(), 10, 10*time.Millisecond), nil)
 	},
 }
 
 // provokeLoadGenerator runs the load in a process of its own that may use a tenth of a core.
-func provokeLoadGenerator(t *testing.T) *sample.Series {
+func provokeLoadGenerator(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{})
 	text, err := json.Marshal(set(server.Address(), 20, 0))
 	if err != nil {
@@ -126,7 +126,7 @@ func provokeLoadGenerator(t *testing.T) *sample.Series {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sample.DecodeSeries(data)
+	s, err := record.DecodeSeries(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,7 +139,7 @@ func cappedLoad(t *testing.T, file string) {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, os.Stdin)
-	data, err := record(t, &p, nil).Encode(0)
+	data, err := recordRun(t, &p, nil).Encode(0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,20 +148,20 @@ func cappedLoad(t *testing.T, file string) {
 	}
 }
 
-func provokeMainThread(t *testing.T) *sample.Series {
+func provokeMainThread(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000"}})
 	favour(t, pid(t, server))
 	p := planOf(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
 	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work while the load's turn to send comes, however late on a busy machine
-	return record(t, p, nil)
+	return recordRun(t, p, nil)
 }
 
 // provokeDisk has the disk take twenty writes a second where the machine lets its block devices be throttled (cgroup v1 or v2, as root); else it is as slow as
 // it is, and the threshold of what Redis calls slow is 1 ms.
-func provokeDisk(t *testing.T) *sample.Series {
+func provokeDisk(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "appendfsync always", "latency-monitor-threshold 1"}})
 	throttleWrites(t, pid(t, server), server.Dir, 20)
-	return record(t, set(server.Address(), 10, 0), nil)
+	return recordRun(t, set(server.Address(), 10, 0), nil)
 }
 
 // full is the address of a server that has room for 5 MiB.
@@ -219,16 +219,16 @@ func occupy(address string, period time.Duration) func(context.Context) {
 	}
 }
 
-// record runs the load in this process; beside is called when it has begun, and must return when ctx ends.
-func record(t *testing.T, p *plan.Plan, beside func(context.Context)) *sample.Series {
+// recordRun runs the load in this process; beside is called when it has begun, and must return when ctx ends.
+func recordRun(t *testing.T, p *plan.Plan, beside func(context.Context)) *record.Series {
 	t.Helper()
-	return recordUntil(t, p, beside, func(*sample.Series) bool { return false })
+	return recordUntil(t, p, beside, func(*record.Series) bool { return false })
 }
 
-// recordUntil is record that ends the load once the record is enough.
-func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*sample.Series) bool) *sample.Series {
+// recordUntil is recordRun that ends the load once the record is enough.
+func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*record.Series) bool) *record.Series {
 	t.Helper()
-	runner, err := load.New(p, 0)
+	runner, err := engine.New(p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -244,8 +244,8 @@ func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enoug
 		go func() { defer close(done); beside(ctx) }()
 	}
 	start := time.Now()
-	s := sample.NewSeries(p.Run, start, p.Interval, p.Operations(), 1)
-	if err := runner.Run(ctx, start, runner.Watch(NewSelf().Read, func(iv *sample.Interval) {
+	s := record.NewSeries(p.Run, start, p.Interval, p.Operations(), 1)
+	if err := runner.Run(ctx, start, runner.Watch(NewSelf().Read, func(iv *record.Interval) {
 		if err := s.Add(0, iv); err != nil {
 			t.Error(err)
 		}

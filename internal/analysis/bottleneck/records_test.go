@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // provocation is a run with one component at its limit. testdata/NAME.record is the record of such a run: a real load of a real Redis, taken by
@@ -37,7 +37,7 @@ var provocations = []provocation{
 }
 
 // find names the bottleneck of a record, and says whether it is the one that was provoked.
-func (p provocation) find(s *sample.Series) (got Finding, right bool) {
+func (p provocation) find(s *record.Series) (got Finding, right bool) {
 	in := p.in
 	in.Series, in.MeasuredFrom = s, recordedFrom
 	got = Find(in)
@@ -78,13 +78,13 @@ func TestRecordOfACappedLoadHoldsItsLimit(t *testing.T) {
 	}
 }
 
-func recorded(t *testing.T, name string) *sample.Series {
+func recorded(t *testing.T, name string) *record.Series {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join("testdata", name+".record"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := sample.DecodeSeries(data)
+	s, err := record.DecodeSeries(data)
 	if err != nil {
 		t.Fatalf("%v; `make provoke` takes the records anew", err)
 	}

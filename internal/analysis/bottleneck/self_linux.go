@@ -7,7 +7,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Self reads this process's own use. It is not safe for concurrent use.
@@ -22,8 +22,8 @@ func NewSelf() *Self {
 }
 
 // Read takes a reading; what only the load knows (At, Pod, BusyThreads, RoundTrip) is left to the caller. It costs some 50 us and no pause.
-func (s *Self) Read() sample.AgentUse {
-	var a sample.AgentUse
+func (s *Self) Read() record.AgentUse {
+	var a record.AgentUse
 	var used syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &used) == nil {
 		a.CPUSeconds = seconds(used.Utime) + seconds(used.Stime)

@@ -5,7 +5,7 @@ package bottleneck
 import (
 	"runtime/debug"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Self reads this process's own use: on this system only what Go tells.
@@ -15,7 +15,7 @@ type Self struct{ gc debug.GCStats }
 func NewSelf() *Self { return &Self{} }
 
 // Read takes a reading.
-func (s *Self) Read() sample.AgentUse {
+func (s *Self) Read() record.AgentUse {
 	debug.ReadGCStats(&s.gc)
-	return sample.AgentUse{GCPauseSeconds: s.gc.PauseTotal.Seconds()}
+	return record.AgentUse{GCPauseSeconds: s.gc.PauseTotal.Seconds()}
 }

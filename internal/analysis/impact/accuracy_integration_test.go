@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 )
 
 const (
@@ -154,7 +154,7 @@ func measure(t *testing.T, c truthCase) measured {
 	t.Helper()
 	b := newBreakable(t, c.way)
 	plan := c.plan(b.address())
-	runner, err := load.New(plan, 0)
+	runner, err := engine.New(plan, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

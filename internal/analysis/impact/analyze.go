@@ -3,7 +3,7 @@ package impact
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Analyze computes what a fault did, over the complete part of the series. It may be called while the run goes on: until Settled,
@@ -15,7 +15,7 @@ import (
 //   - Outage, TotalOutage: gaps as clients had them, so from the last success before t0, if that was at most an interval before (or two of the
 //     baseline's times between successes), and only gaps that begin before recovery.
 //   - Recovery: see recovery.
-func Analyze(s *sample.Series, f Fault, o Options) Impact {
+func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
 	m := Impact{
 		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
@@ -91,7 +91,7 @@ func Analyze(s *sample.Series, f Fault, o Options) Impact {
 
 // Settled says whether waiting longer can no longer change the impact: it recovered, or the deadline and the time that recovery must
 // hold have passed, or the record has ended.
-func Settled(s *sample.Series, f Fault, o Options) bool {
+func Settled(s *record.Series, f Fault, o Options) bool {
 	o = o.withDefaults()
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
 		return true
@@ -114,17 +114,17 @@ type analysis struct {
 	sustain   int           // SustainFor in intervals
 	limit     time.Duration // no recovery after it: the deadline or the end of the record
 	until     time.Duration // recovery, or limit
-	gaps      []sample.Gap
+	gaps      []record.Gap
 	lead      time.Duration // how long before t0 the last success may lie
 	noise     time.Duration // gaps of up to this length are no sign of a fault
 }
 
 // gap is a Gap that tells its length.
-type gap struct{ sample.Gap }
+type gap struct{ record.Gap }
 
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
 
-func newAnalysis(s *sample.Series, f Fault, o Options) *analysis {
+func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 	a := &analysis{curve: newCurve(s), fault: f, options: o}
 	c := a.curve
 	a.first = c.floor(f.At)
@@ -160,7 +160,7 @@ func (a *analysis) gapNoise() time.Duration {
 
 // gapsOf returns the gaps that the fault can have caused: last success at most lead before t0, first success after t0, begun before
 // recovery, and not beyond the limit.
-func (a *analysis) gapsOf(list []sample.Gap, lead time.Duration) []gap {
+func (a *analysis) gapsOf(list []record.Gap, lead time.Duration) []gap {
 	var own []gap
 	for _, g := range list {
 		from, to := time.Duration(g.From), time.Duration(g.To)

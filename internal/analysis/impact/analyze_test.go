@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 func seconds(from, to float64) Window {
@@ -165,7 +165,7 @@ func TestAnalyze(t *testing.T) {
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}), approx); diff != "" {
 				t.Errorf("(-want +got)\n%s%v", diff, m.Doubts)
 			}
-			if c.want.failed > 0 && m.ErrorsByClass[sample.ClassReadOnly] != c.want.failed {
+			if c.want.failed > 0 && m.ErrorsByClass[record.ClassReadOnly] != c.want.failed {
 				t.Errorf("errors by class %v", m.ErrorsByClass)
 			}
 		})
@@ -206,7 +206,7 @@ func TestAnalyzeUnsteadyBaseline(t *testing.T) {
 
 func TestAnalyzeLostPod(t *testing.T) {
 	l := load{rate: 1000, length: 60 * time.Second, down: []Window{seconds(40, 41)}, pods: 2}
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
 	for p := range 2 {
 		for i, iv := range l.intervals(p, 2) {
 			if p == 1 && i == 450 {
@@ -295,8 +295,8 @@ func TestAnalyzeDoesNotDependOnThePods(t *testing.T) {
 	l := load{rate: 1200, length: 60 * time.Second, failing: []Window{seconds(40.33, 42.71)}, pods: 3}
 	first := Analyze(l.record(t), Fault{At: 40300 * ms}, Options{})
 	for range 5 {
-		s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 3)
-		lists := [][]*sample.Interval{l.intervals(0, 3), l.intervals(1, 3), l.intervals(2, 3)}
+		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 3)
+		lists := [][]*record.Interval{l.intervals(0, 3), l.intervals(1, 3), l.intervals(2, 3)}
 		names := []int{0, 1, 2}
 		r.Shuffle(3, func(i, j int) { names[i], names[j] = names[j], names[i] })
 		for left := slices.Clone(names); len(left) > 0; {
@@ -325,7 +325,7 @@ func TestAnalyzeDoesNotDependOnThePods(t *testing.T) {
 func TestSettled(t *testing.T) {
 	l := load{rate: 500, length: 80 * time.Second, down: []Window{seconds(40, 42)}}
 	fault := Fault{At: 40 * time.Second, Deadline: 20 * time.Second}
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	settled := time.Duration(-1)
 	for _, iv := range l.intervals(0, 1) {
 		if err := s.Add(0, iv); err != nil {

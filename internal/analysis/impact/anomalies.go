@@ -3,7 +3,7 @@ package impact
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Anomaly is a dip that no fault explains.
@@ -26,7 +26,7 @@ const (
 // more. The seconds lie side by side from measuredFrom; the running median is that of the up to 30 such seconds before, dips included, so that a new level
 // that lasts becomes the usual one. Where not all pods took part, rates are scaled to all of them: a lost pod is no dip of Redis.
 // exclude are the faults, each from its injection to its recovery.
-func Anomalies(s *sample.Series, measuredFrom time.Duration, exclude []Window) []Anomaly {
+func Anomalies(s *record.Series, measuredFrom time.Duration, exclude []Window) []Anomaly {
 	c := newCurve(s)
 	var found []Anomaly
 	var memory []float64

@@ -3,7 +3,7 @@ package impact
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // second is the width of the windows over which rates are taken.
@@ -11,7 +11,7 @@ const second = time.Second
 
 // curve is the complete part of a series as running sums, so that the rate over any window costs two look-ups.
 type curve struct {
-	series *sample.Series
+	series *record.Series
 	step   time.Duration
 	n      int // complete intervals; the last is left out if the record ends within it
 	wide   int // intervals in a window: 1 s, or one interval where that is longer
@@ -19,7 +19,7 @@ type curve struct {
 	ok, bad []uint64 // of the intervals before i, over all operations; bad = fail + unknown + dropped
 }
 
-func newCurve(s *sample.Series) *curve {
+func newCurve(s *record.Series) *curve {
 	c := &curve{series: s, step: s.Step, n: s.Complete(), wide: int((second + s.Step - 1) / s.Step)}
 	if time.Duration(c.n)*c.step > s.End() {
 		c.n--
@@ -81,7 +81,7 @@ func (c *curve) secondsBefore(first, end int) []float64 {
 // latency sums the histograms of all operations that begin with an interval of [first, end). Where histograms span
 // several intervals (Series.LatencyStep), one belongs to the interval in which it begins.
 func (c *curve) latency(first, end int) Latency {
-	var d sample.Distribution
+	var d record.Distribution
 	for i := first; i < end; i++ {
 		for k := range c.series.At(i).Ops {
 			d.Add(c.series.At(i).Ops[k].Latency)
@@ -90,7 +90,7 @@ func (c *curve) latency(first, end int) Latency {
 	return latencyOf(&d)
 }
 
-func latencyOf(d *sample.Distribution) Latency {
+func latencyOf(d *record.Distribution) Latency {
 	return Latency{
 		P50: d.Quantile(0.50), P90: d.Quantile(0.90), P99: d.Quantile(0.99), P999: d.Quantile(0.999),
 		Max: d.Max(), Mean: d.Mean(), Count: d.Count(),

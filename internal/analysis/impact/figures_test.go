@@ -8,16 +8,16 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // perSecond makes a series of one pod with these successes in each second, spread evenly over its intervals.
-func perSecond(t *testing.T, rates ...uint64) *sample.Series {
+func perSecond(t *testing.T, rates ...uint64) *record.Series {
 	t.Helper()
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	for _, rate := range rates {
 		for range 10 {
-			iv := &sample.Interval{Index: s.Next(0), Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+			iv := &record.Interval{Index: s.Next(0), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 			iv.Ops[0].OK = rate / 10
 			if err := s.Add(0, iv); err != nil {
 				t.Fatal(err)
@@ -64,9 +64,9 @@ func TestSteady(t *testing.T) {
 		}
 	}
 	// 3 per second on 1000: varies by 1.7 %, but rises by 60/1028.5 = 5.8 % over 20 s. Counts are in tens: one step of 30 every ten seconds would not do.
-	s := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
 	for i := range int64(20) {
-		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1)}
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1)}
 		iv.Ops[0].OK = uint64(1060 - 3*i)
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -112,7 +112,7 @@ func TestAnomalies(t *testing.T) {
 
 func TestAnomaliesDoNotBlameRedisForALostPod(t *testing.T) {
 	l := load{rate: 1000, length: 40 * time.Second, pods: 2}
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
 	for p := range 2 {
 		for _, iv := range l.intervals(p, 2)[:400-200*p] {
 			if err := s.Add(p, iv); err != nil {
@@ -127,23 +127,23 @@ func TestAnomaliesDoNotBlameRedisForALostPod(t *testing.T) {
 }
 
 func TestSummarize(t *testing.T) {
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get", "set"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get", "set"}, 1)
 	for i := range int64(50) {
-		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 2), MaxLag: 1000 * i}
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), MaxLag: 1000 * i}
 		get, set := &iv.Ops[0], &iv.Ops[1]
 		get.OK, get.BytesIn, get.BytesOut = 80, 800, 160
-		get.Latency = sample.Buckets{{Index: 100, Count: 72}, {Index: 1000, Count: 8}}
+		get.Latency = record.Buckets{{Index: 100, Count: 72}, {Index: 1000, Count: 8}}
 		set.OK, set.Fail, set.Unknown, set.Dropped = 10, 4, 3, 3
-		set.Errors[sample.ClassOOM], set.Errors[sample.ClassTimeout] = 4, 3
-		set.Latency = sample.Buckets{{Index: 2000, Count: 10}}
-		set.Service = sample.Buckets{{Index: 50, Count: 10}}
+		set.Errors[record.ClassOOM], set.Errors[record.ClassTimeout] = 4, 3
+		set.Latency = record.Buckets{{Index: 2000, Count: 10}}
+		set.Service = record.Buckets{{Index: 50, Count: 10}}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
 		}
 	}
 	us := time.Microsecond
 	got := Summarize(s, 1950*ms) // the first whole interval begins at 2 s: 30 intervals
-	classes := [sample.NumClasses]uint64{sample.ClassOOM: 120, sample.ClassTimeout: 90}
+	classes := [record.NumClasses]uint64{record.ClassOOM: 120, record.ClassTimeout: 90}
 	service := Latency{P50: 50 * us, P90: 50 * us, P99: 50 * us, P999: 50 * us, Max: 50 * us, Mean: 50 * us, Count: 300}
 	want := Summary{
 		Measured: 3 * time.Second, MaxLag: 49 * us,
@@ -187,12 +187,12 @@ func TestTrend(t *testing.T) {
 }
 
 func TestServers(t *testing.T) {
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
-	reading := func(at time.Duration, runID string, cpu, thread float64, memory, evicted, rejected int64) sample.Server {
-		return sample.Server{At: int64(at), Address: "redis:6379", RunID: runID, Name: "redis", Version: "7.0.15", Mode: "standalone",
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	reading := func(at time.Duration, runID string, cpu, thread float64, memory, evicted, rejected int64) record.Server {
+		return record.Server{At: int64(at), Address: "redis:6379", RunID: runID, Name: "redis", Version: "7.0.15", Mode: "standalone",
 			CPUSeconds: cpu, CPUMainThreadSeconds: thread, UsedMemory: memory, EvictedKeys: evicted, RejectedConnections: rejected}
 	}
-	iv := &sample.Interval{Ops: make([]sample.Op, 1), Servers: []sample.Server{
+	iv := &record.Interval{Ops: make([]record.Op, 1), Servers: []record.Server{
 		reading(0, "a", 10, 8, 100, 5, 1),
 		reading(time.Second, "a", 10.5, 8.4, 300, 7, 1),
 		reading(1010*ms, "a", 10.6, 8.5, 300, 7, 1),       // too soon after the last: 100 ms of CPU in 10 ms
@@ -256,20 +256,20 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 
 // A shard that is down hides in the aggregate: its outage is the fault's, and its gaps are the shard's.
 func TestAShardThatIsDown(t *testing.T) {
-	s := sample.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
+	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	const down, up = 30, 36 // seconds
 	for i := range int64(60) {
 		begin := i * int64(time.Second)
-		iv := &sample.Interval{Index: i, Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(time.Second) - 1}
 		iv.Ops[0].OK = 200
-		iv.Shards = []sample.ShardCounts{{OK: 100}, {OK: 100}}
+		iv.Shards = []record.ShardCounts{{OK: 100}, {OK: 100}}
 		if i >= down && i < up {
 			iv.Ops[0].OK, iv.Ops[0].Fail = 100, 100
 			iv.FirstError, iv.LastError = begin, begin+int64(time.Second)-1
-			iv.Shards[1] = sample.ShardCounts{Errors: 100}
+			iv.Shards[1] = record.ShardCounts{Errors: 100}
 		}
 		if i == up {
-			iv.ShardGaps = []sample.ShardGap{{Shard: 1, Gap: sample.Gap{From: down * int64(time.Second), To: up*int64(time.Second) + 5e6}}}
+			iv.ShardGaps = []record.ShardGap{{Shard: 1, Gap: record.Gap{From: down * int64(time.Second), To: up*int64(time.Second) + 5e6}}}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/load"
+	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -92,7 +92,7 @@ func (c truthCase) plan(address string) *plan.Plan {
 
 // run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
 // called, broken and mended are the instants before cut, after it and before mend.
-func (c truthCase) run(t *testing.T, runner *load.Runner, plan *plan.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
+func (c truthCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -100,10 +100,10 @@ func (c truthCase) run(t *testing.T, runner *load.Runner, plan *plan.Plan, cut, 
 		t.Fatal(err)
 	}
 	start := time.Now().Add(50 * time.Millisecond)
-	s := sample.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), 1)
+	s := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), 1)
 	ended := make(chan error, 1)
 	go func() {
-		ended <- runner.Run(ctx, start, func(iv *sample.Interval) {
+		ended <- runner.Run(ctx, start, func(iv *record.Interval) {
 			if err := s.Add(0, iv); err != nil {
 				t.Error(err)
 			}
@@ -187,7 +187,7 @@ func (c truthCase) inVirtualTime(t *testing.T) {
 	case stopped:
 	}
 	plan := c.plan(address)
-	runner, err := load.New(plan, 0, load.WithDialer(network.Dial))
+	runner, err := engine.New(plan, 0, engine.WithDialer(network.Dial))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Window is a half-open stretch of a run, [From, To), counted from the run's start instant.
@@ -64,7 +64,7 @@ type Impact struct {
 	Degraded        float64       // rate after recovery / BaselineRate; 0 = not recovered
 	LostRequests    float64       // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
 	Errors          uint64        // fail + unknown + dropped from t0 to recovery
-	ErrorsByClass   [sample.NumClasses]uint64
+	ErrorsByClass   [record.NumClasses]uint64
 	Before          Latency // of the baseline window
 	During          Latency // from t0 to recovery
 	After           Latency // from recovery to recovery + SustainFor

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // ServerFacts is what Redis said of itself during a run.
@@ -26,11 +26,11 @@ type ServerFacts struct {
 const shortestReading = 200 * time.Millisecond
 
 // Servers sums up the readings of INFO. CPU and counters are differences between readings of the same process (RunID) at the same address.
-func Servers(s *sample.Series) ServerFacts {
+func Servers(s *record.Series) ServerFacts {
 	type process struct{ address, runID string }
 	var f ServerFacts
 	running := map[string]string{} // address to RunID
-	last := map[process]sample.Server{}
+	last := map[process]record.Server{}
 	for _, r := range s.Servers() {
 		f.Readings++
 		f.Name, f.Version, f.Mode = r.Name, r.Version, r.Mode

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 const (
@@ -34,10 +34,10 @@ func within(list []Window, t time.Duration) bool {
 }
 
 // record makes the series that pods would have recorded.
-func (l load) record(t *testing.T) *sample.Series {
+func (l load) record(t *testing.T) *record.Series {
 	t.Helper()
 	pods := max(l.pods, 1)
-	s := sample.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, pods)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, pods)
 	for p := range pods {
 		for _, iv := range l.intervals(p, pods) {
 			if err := s.Add(p, iv); err != nil {
@@ -48,12 +48,12 @@ func (l load) record(t *testing.T) *sample.Series {
 	return s
 }
 
-func (l load) intervals(pod, pods int) []*sample.Interval {
-	list := make([]*sample.Interval, int(l.length/step))
+func (l load) intervals(pod, pods int) []*record.Interval {
+	list := make([]*record.Interval, int(l.length/step))
 	for i := range list {
-		list[i] = &sample.Interval{Index: int64(i), Pods: 1, Ops: make([]sample.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+		list[i] = &record.Interval{Index: int64(i), Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 	}
-	latency := sample.Buckets{{Index: 300, Count: 1}}
+	latency := record.Buckets{{Index: 300, Count: 1}}
 	spacing := time.Duration(float64(time.Second) / l.rate)
 	threshold := max(2*spacing*time.Duration(pods), 5*ms)
 	last := time.Duration(0)
@@ -73,7 +73,7 @@ func (l load) intervals(pod, pods int) []*sample.Interval {
 			op.Due++
 			op.Sent++
 			op.Fail++
-			op.Errors[sample.ClassReadOnly]++
+			op.Errors[record.ClassReadOnly]++
 			if iv.FirstError < 0 {
 				iv.FirstError = int64(t)
 			}
@@ -82,13 +82,13 @@ func (l load) intervals(pod, pods int) []*sample.Interval {
 			op.Due++
 			op.Sent++
 			op.OK++
-			op.Latency = sample.Merge(op.Latency, latency)
+			op.Latency = record.Merge(op.Latency, latency)
 			if iv.FirstOK < 0 {
 				iv.FirstOK = int64(t)
 			}
 			iv.LastOK = int64(t)
 			if t-last > threshold {
-				iv.Gaps = append(iv.Gaps, sample.Gap{From: int64(last), To: int64(t)})
+				iv.Gaps = append(iv.Gaps, record.Gap{From: int64(last), To: int64(t)})
 			}
 			last = t
 		}
@@ -105,7 +105,7 @@ func (l load) intervals(pod, pods int) []*sample.Interval {
 			}
 			probe.OK++
 			if t-last > 2*spacing {
-				list[t/step].ProbeGaps = append(list[t/step].ProbeGaps, sample.Gap{From: int64(last), To: int64(t)})
+				list[t/step].ProbeGaps = append(list[t/step].ProbeGaps, record.Gap{From: int64(last), To: int64(t)})
 			}
 			last = t
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Limits under which throughput is steady; twice that for slow loads.
@@ -15,7 +15,7 @@ const (
 
 // Steady says whether throughput is steady over the last window of the complete record, none of it before measuredFrom. why is a sentence with the figures,
 // for people, in both cases.
-func Steady(s *sample.Series, window, measuredFrom time.Duration) (ok bool, why string) {
+func Steady(s *record.Series, window, measuredFrom time.Duration) (ok bool, why string) {
 	c := newCurve(s)
 	first := c.ceil(max(c.at(c.n)-window, measuredFrom))
 	if have := c.at(max(0, c.n-first)); have < window {

@@ -3,7 +3,7 @@ package impact
 import (
 	"time"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Figures are what happened to one operation, or to all, over a stretch of a run.
@@ -13,7 +13,7 @@ type Figures struct {
 	Fail       uint64
 	Unknown    uint64
 	Dropped    uint64
-	ByClass    [sample.NumClasses]uint64 // Fail and Unknown
+	ByClass    [record.NumClasses]uint64 // Fail and Unknown
 	ErrorRate  float64                   // (fail + unknown + dropped) / Requests; 0 where there were none
 	Throughput float64                   // successes/s
 	BytesOut   uint64
@@ -47,19 +47,19 @@ type Shard struct {
 
 // Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms span several intervals (Series.LatencyStep), those
 // that begin before measuredFrom are left out of the latency.
-func Summarize(s *sample.Series, measuredFrom time.Duration) Summary {
+func Summarize(s *record.Series, measuredFrom time.Duration) Summary {
 	return SummarizeTo(s, measuredFrom, s.End())
 }
 
 // SummarizeTo is Summarize for a load that ended at an instant within the record's last interval (Series.LoadEnd): a rate counts the time until then.
-func SummarizeTo(s *sample.Series, measuredFrom, loadEnd time.Duration) Summary {
+func SummarizeTo(s *record.Series, measuredFrom, loadEnd time.Duration) Summary {
 	first, end := s.Window(measuredFrom, s.End())
 	return summarize(s, first, end, end, loadEnd-time.Duration(first)*s.Step)
 }
 
 // SummarizeWindow sums what lies wholly within [from, to): intervals, and histograms, which may span several of them. Of a record that was coarsened there may be
 // successes without a latency.
-func SummarizeWindow(s *sample.Series, from, to time.Duration) Summary {
+func SummarizeWindow(s *record.Series, from, to time.Duration) Summary {
 	first, end := s.Window(from, to)
 	if time.Duration(end)*s.Step > to {
 		end = max(first, end-1)
@@ -68,12 +68,12 @@ func SummarizeWindow(s *sample.Series, from, to time.Duration) Summary {
 }
 
 // summarize sums the intervals from first up to end, which took so long, and the histograms from first up to latencyEnd.
-func summarize(s *sample.Series, first, end, latencyEnd int, took time.Duration) Summary {
+func summarize(s *record.Series, first, end, latencyEnd int, took time.Duration) Summary {
 	var sum Summary
 	if first < end {
 		sum.Measured = max(0, took)
 	}
-	type latencies struct{ latency, service sample.Distribution }
+	type latencies struct{ latency, service record.Distribution }
 	var all latencies
 	each := make([]latencies, len(s.Ops))
 	sum.Operations = make([]Operation, len(s.Ops))
@@ -119,7 +119,7 @@ func summarize(s *sample.Series, first, end, latencyEnd int, took time.Duration)
 	return sum
 }
 
-func (s *Shard) finish(gaps []sample.Gap, from, to, length time.Duration) {
+func (s *Shard) finish(gaps []record.Gap, from, to, length time.Duration) {
 	if length > 0 {
 		s.Throughput = float64(s.OK) / length.Seconds()
 	}
@@ -130,7 +130,7 @@ func (s *Shard) finish(gaps []sample.Gap, from, to, length time.Duration) {
 	}
 }
 
-func (f *Figures) add(c *sample.Counts) {
+func (f *Figures) add(c *record.Counts) {
 	f.OK += c.OK
 	f.Fail += c.Fail
 	f.Unknown += c.Unknown
@@ -142,7 +142,7 @@ func (f *Figures) add(c *sample.Counts) {
 	}
 }
 
-func (f *Figures) finish(length time.Duration, latency, service *sample.Distribution) {
+func (f *Figures) finish(length time.Duration, latency, service *record.Distribution) {
 	bad := f.Fail + f.Unknown + f.Dropped
 	f.Requests = f.OK + bad
 	if f.Requests > 0 {

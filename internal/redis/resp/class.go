@@ -3,35 +3,35 @@ package resp
 import (
 	"bytes"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Classify names the kind of an error reply by its first word, as Redis writes it: "READONLY You can't write against a read only replica."
 // Words that are none of Redis' known prefixes are ClassOther, ERR and WRONGTYPE among them.
-func Classify(message []byte) sample.Class {
+func Classify(message []byte) record.Class {
 	word := message
 	if i := bytes.IndexByte(message, ' '); i >= 0 {
 		word = message[:i]
 	}
 	switch string(word) {
 	case "READONLY", "NOREPLICAS":
-		return sample.ClassReadOnly
+		return record.ClassReadOnly
 	case "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT":
-		return sample.ClassMoved
+		return record.ClassMoved
 	case "CLUSTERDOWN":
-		return sample.ClassClusterDown
+		return record.ClassClusterDown
 	case "LOADING":
-		return sample.ClassLoading
+		return record.ClassLoading
 	case "MASTERDOWN":
-		return sample.ClassMasterDown
+		return record.ClassMasterDown
 	case "NOAUTH", "WRONGPASS", "NOPERM":
-		return sample.ClassAuth
+		return record.ClassAuth
 	case "OOM":
-		return sample.ClassOOM
+		return record.ClassOOM
 	case "BUSY":
-		return sample.ClassBusy
+		return record.ClassBusy
 	case "MISCONF":
-		return sample.ClassMisconf
+		return record.ClassMisconf
 	}
-	return sample.ClassOther
+	return record.ClassOther
 }

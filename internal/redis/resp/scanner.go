@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"fmt"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Kind is what a load has to know of a reply.
@@ -22,7 +22,7 @@ var errLine = fmt.Errorf("%w: a line of more than %d bytes", ErrProtocol, MaxLin
 // Reply is one finished reply.
 type Reply struct {
 	Kind  Kind
-	Class sample.Class // of Error
+	Class record.Class // of Error
 	Bytes int          // of the reply on the wire, with pushes and attributes before it
 }
 
@@ -223,7 +223,7 @@ func (s *Scanner) fail(message []byte) {
 		return
 	}
 	if s.reply.Kind != Error {
-		if s.reply.Class = Classify(message); s.reply.Class == sample.ClassMoved {
+		if s.reply.Class = Classify(message); s.reply.Class == record.ClassMoved {
 			s.moved = append(s.moved[:0], message...)
 		}
 	}

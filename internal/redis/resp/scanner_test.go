@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // scan feeds input in pieces of the given size and returns all replies.
@@ -29,7 +29,7 @@ func scan(input string, size int) ([]Reply, *Scanner, error) {
 	return replies, s, nil
 }
 
-func fail(class sample.Class, bytes int) Reply { return Reply{Kind: Error, Class: class, Bytes: bytes} }
+func fail(class record.Class, bytes int) Reply { return Reply{Kind: Error, Class: class, Bytes: bytes} }
 
 var replyTests = []struct {
 	name, input string
@@ -51,18 +51,18 @@ var replyTests = []struct {
 	{"nested", "*2\r\n*1\r\n*0\r\n%1\r\n+a\r\n~1\r\n:1\r\n+OK\r\n", []Reply{{OK, 0, 32 - 4}, {OK, 0, 5}}},
 	{"map", "%2\r\n+a\r\n:1\r\n+b\r\n:2\r\n", []Reply{{OK, 0, 20}}},
 	{"set", "~1\r\n:1\r\n", []Reply{{OK, 0, 8}}},
-	{"error", "-READONLY You can't write\r\n", []Reply{fail(sample.ClassReadOnly, 27)}},
-	{"error without text", "-\r\n", []Reply{fail(sample.ClassOther, 3)}},
-	{"blob error", "!6\r\nSYNTAX\r\n", []Reply{fail(sample.ClassOther, 12)}},
-	{"error within EXEC", "*2\r\n+OK\r\n-OOM no\r\n", []Reply{fail(sample.ClassOOM, 18)}},
-	{"first error of two counts", "*2\r\n-OOM a\r\n-BUSY b\r\n", []Reply{fail(sample.ClassOOM, 21)}},
+	{"error", "-READONLY You can't write\r\n", []Reply{fail(record.ClassReadOnly, 27)}},
+	{"error without text", "-\r\n", []Reply{fail(record.ClassOther, 3)}},
+	{"blob error", "!6\r\nSYNTAX\r\n", []Reply{fail(record.ClassOther, 12)}},
+	{"error within EXEC", "*2\r\n+OK\r\n-OOM no\r\n", []Reply{fail(record.ClassOOM, 18)}},
+	{"first error of two counts", "*2\r\n-OOM a\r\n-BUSY b\r\n", []Reply{fail(record.ClassOOM, 21)}},
 	{"push before a reply", ">2\r\n+invalidate\r\n-ERR x\r\n+OK\r\n", []Reply{{OK, 0, 4 + 13 + 8 + 5}}},
 	{"empty push", ">0\r\n+OK\r\n", []Reply{{OK, 0, 9}}},
 	{"attribute before a reply", "|1\r\n+ttl\r\n*2\r\n:1\r\n_\r\n$-1\r\n", []Reply{{Null, 0, 26}}},
 	{"attribute within a reply", "*2\r\n|1\r\n+a\r\n-ERR b\r\n:1\r\n:2\r\n", []Reply{{OK, 0, 28}}},
 	{"bare line feeds", "+OK\n:1\n", []Reply{{OK, 0, 4}, {OK, 0, 3}}},
 	{"long line", "+" + strings.Repeat("x", 1000) + "\r\n", []Reply{{OK, 0, 1003}}},
-	{"long error", "-LOADING " + strings.Repeat("x", 1000) + "\r\n", []Reply{fail(sample.ClassLoading, 1011)}},
+	{"long error", "-LOADING " + strings.Repeat("x", 1000) + "\r\n", []Reply{fail(record.ClassLoading, 1011)}},
 	{"unfinished", "+OK\r\n$10\r\nabc", []Reply{{OK, 0, 5}}},
 }
 
@@ -129,26 +129,26 @@ func TestScannerTakesDeepestNesting(t *testing.T) {
 }
 
 func TestClassify(t *testing.T) {
-	tests := map[string]sample.Class{
-		"READONLY You can't write against a read only replica.": sample.ClassReadOnly,
-		"NOREPLICAS Not enough good replicas to write.":         sample.ClassReadOnly,
-		"MOVED 3999 127.0.0.1:6381":                             sample.ClassMoved,
-		"ASK 3999 127.0.0.1:6381":                               sample.ClassMoved,
-		"TRYAGAIN Multiple keys request during rehashing":       sample.ClassMoved,
-		"CROSSSLOT Keys in request don't hash":                  sample.ClassMoved,
-		"CLUSTERDOWN The cluster is down":                       sample.ClassClusterDown,
-		"LOADING Redis is loading the dataset in memory":        sample.ClassLoading,
-		"MASTERDOWN Link with MASTER is down":                   sample.ClassMasterDown,
-		"NOAUTH Authentication required.":                       sample.ClassAuth,
-		"WRONGPASS invalid username-password pair":              sample.ClassAuth,
-		"NOPERM this user has no permissions":                   sample.ClassAuth,
-		"OOM command not allowed":                               sample.ClassOOM,
-		"BUSY Redis is busy running a script":                   sample.ClassBusy,
-		"MISCONF Redis is configured to save RDB snapshots":     sample.ClassMisconf,
-		"ERR unknown command":                                   sample.ClassOther,
-		"WRONGTYPE Operation against a key":                     sample.ClassOther,
-		"BUSYGROUP Consumer Group name already exists":          sample.ClassOther,
-		"": sample.ClassOther,
+	tests := map[string]record.Class{
+		"READONLY You can't write against a read only replica.": record.ClassReadOnly,
+		"NOREPLICAS Not enough good replicas to write.":         record.ClassReadOnly,
+		"MOVED 3999 127.0.0.1:6381":                             record.ClassMoved,
+		"ASK 3999 127.0.0.1:6381":                               record.ClassMoved,
+		"TRYAGAIN Multiple keys request during rehashing":       record.ClassMoved,
+		"CROSSSLOT Keys in request don't hash":                  record.ClassMoved,
+		"CLUSTERDOWN The cluster is down":                       record.ClassClusterDown,
+		"LOADING Redis is loading the dataset in memory":        record.ClassLoading,
+		"MASTERDOWN Link with MASTER is down":                   record.ClassMasterDown,
+		"NOAUTH Authentication required.":                       record.ClassAuth,
+		"WRONGPASS invalid username-password pair":              record.ClassAuth,
+		"NOPERM this user has no permissions":                   record.ClassAuth,
+		"OOM command not allowed":                               record.ClassOOM,
+		"BUSY Redis is busy running a script":                   record.ClassBusy,
+		"MISCONF Redis is configured to save RDB snapshots":     record.ClassMisconf,
+		"ERR unknown command":                                   record.ClassOther,
+		"WRONGTYPE Operation against a key":                     record.ClassOther,
+		"BUSYGROUP Consumer Group name already exists":          record.ClassOther,
+		"": record.ClassOther,
 	}
 	for message, want := range tests {
 		if got := Classify([]byte(message)); got != want {

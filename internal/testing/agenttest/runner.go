@@ -7,17 +7,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/ledger"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Interval returns what pod records for the interval index with so many operations: the same figures for the same arguments, other ones for
 // others, with every field in use.
-func Interval(pod int, index int64, ops int, step time.Duration) sample.Interval {
+func Interval(pod int, index int64, ops int, step time.Duration) record.Interval {
 	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
 	begin := index * int64(step)
-	iv := sample.Interval{
-		Index: index, Pods: 1, Ops: make([]sample.Op, ops), Probe: op(draw),
+	iv := record.Interval{
+		Index: index, Pods: 1, Ops: make([]record.Op, ops), Probe: op(draw),
 		FirstError: begin + draw.Int64N(int64(step)), FirstOK: begin + draw.Int64N(int64(step)/2),
 		MaxLag: draw.Int64N(1e6), Connections: draw.IntN(50),
 	}
@@ -27,20 +26,20 @@ func Interval(pod int, index int64, ops int, step time.Duration) sample.Interval
 	}
 	if index%7 == 3 {
 		from := begin - int64(step) + draw.Int64N(1000)
-		iv.Gaps = []sample.Gap{{From: from, To: from + 7e6}}
+		iv.Gaps = []record.Gap{{From: from, To: from + 7e6}}
 	}
 	if index%10 == 0 && pod == 0 {
-		iv.Servers = []sample.Server{{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100}}
+		iv.Servers = []record.Server{{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100}}
 	}
 	return iv
 }
 
-func op(draw *rand.Rand) sample.Op {
-	o := sample.Op{Counts: sample.Counts{OK: 1 + draw.Uint64N(1000), Fail: draw.Uint64N(3), Unknown: draw.Uint64N(3), BytesOut: draw.Uint64N(1e6), BytesIn: draw.Uint64N(1e6)}}
+func op(draw *rand.Rand) record.Op {
+	o := record.Op{Counts: record.Counts{OK: 1 + draw.Uint64N(1000), Fail: draw.Uint64N(3), Unknown: draw.Uint64N(3), BytesOut: draw.Uint64N(1e6), BytesIn: draw.Uint64N(1e6)}}
 	o.Sent = o.OK + o.Fail + o.Unknown
 	o.Due = o.Sent
-	o.Errors[sample.ClassReadOnly], o.Errors[sample.ClassTimeout] = o.Fail, o.Unknown
-	var latency sample.Histogram
+	o.Errors[record.ClassReadOnly], o.Errors[record.ClassTimeout] = o.Fail, o.Unknown
+	var latency record.Histogram
 	for range 20 {
 		latency.Record(1000 + draw.Int64N(5e6))
 	}
@@ -62,7 +61,7 @@ type Runner struct {
 	Late       time.Duration // how long after the start instant the load begins
 
 	Verifying time.Duration // how long Verify takes
-	Ledger    *ledger.Result
+	Ledger    *record.Ledger
 	VerifyErr error
 
 	mu      sync.Mutex
@@ -79,7 +78,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 }
 
 // Run delivers the intervals.
-func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error {
+func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	if err := waitUntil(ctx, start.Add(r.Late)); err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*sample.Int
 }
 
 // Verify waits, says "reading", and returns Ledger and VerifyErr.
-func (r *Runner) Verify(ctx context.Context, progress func(string)) (*ledger.Result, error) {
+func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
 	if err := waitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
 		return nil, err
@@ -119,8 +118,8 @@ func (r *Runner) StartedAt() time.Time {
 }
 
 // Server is a fixed reading.
-func (r *Runner) Server() *sample.Server {
-	return &sample.Server{Name: "redis", Version: "7.0.15", Role: "master"}
+func (r *Runner) Server() *record.Server {
+	return &record.Server{Name: "redis", Version: "7.0.15", Role: "master"}
 }
 
 func waitUntil(ctx context.Context, at time.Time) error {

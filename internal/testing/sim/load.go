@@ -7,9 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/ledger"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/sample"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each answered after the plan's added latency where Redis
@@ -92,7 +91,7 @@ func (l *Load) stepAt(at time.Duration) step {
 }
 
 // Run implements agent.Runner.
-func (l *Load) Run(ctx context.Context, start time.Time, sink func(*sample.Interval)) error {
+func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	if err := wait(ctx, start); err != nil {
 		return err
 	}
@@ -130,17 +129,17 @@ func (l *Load) StartedAt() time.Time {
 }
 
 // Server implements agent.Runner.
-func (l *Load) Server() *sample.Server {
-	return &sample.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
+func (l *Load) Server() *record.Server {
+	return &record.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
 }
 
 // Verify misses the acknowledged ledger writes of server processes that are gone: they keep nothing on disk.
-func (l *Load) Verify(ctx context.Context, progress func(string)) (*ledger.Result, error) {
+func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
 	if err := wait(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
 		return nil, err
 	}
-	result := &ledger.Result{Acked: uint64(len(l.acked))}
+	result := &record.Ledger{Acked: uint64(len(l.acked))}
 	kept := l.Redis.keepsSince(l.Plan.Target.Addresses[0]).Sub(l.began)
 	for _, at := range l.acked {
 		if at >= kept {
@@ -153,7 +152,7 @@ func (l *Load) Verify(ctx context.Context, progress func(string)) (*ledger.Resul
 		result.LastLost = int64(at)
 	}
 	if result.Lost > 0 {
-		result.Losses = []ledger.Loss{{First: result.FirstLost, Last: result.LastLost, Count: result.Lost, Errors: l.failed}}
+		result.Losses = []record.Loss{{First: result.FirstLost, Last: result.LastLost, Count: result.Lost, Errors: l.failed}}
 		result.Errors = l.failed
 	}
 	return result, nil
@@ -170,15 +169,15 @@ func wait(ctx context.Context, at time.Time) error {
 	}
 }
 
-func (l *Load) interval(index int64) sample.Interval {
-	return sample.Interval{
-		Index: index, Pods: 1, Ops: make([]sample.Op, len(l.Plan.Operations())), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+func (l *Load) interval(index int64) record.Interval {
+	return record.Interval{
+		Index: index, Pods: 1, Ops: make([]record.Op, len(l.Plan.Operations())), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
 		Connections: l.Plan.Client.Connections,
 	}
 }
 
 // arrive sends what is due in [from, to), which has passed. Arrival j of a step is due (j + 1/2) / rate after its begin, and is pod j modulo pods'.
-func (l *Load) arrive(iv *sample.Interval, from, to time.Duration) {
+func (l *Load) arrive(iv *record.Interval, from, to time.Duration) {
 	now := l.stepAt(from)
 	if now.at == from && now.at > 0 { // a trial begins without the backlog of the one before
 		clear(l.free)
@@ -199,7 +198,7 @@ func (l *Load) arrive(iv *sample.Interval, from, to time.Duration) {
 }
 
 // send gives an arrival to the first of the requests in flight that ends.
-func (l *Load) send(iv *sample.Interval, due time.Duration) {
+func (l *Load) send(iv *record.Interval, due time.Duration) {
 	slot := 0
 	for i := range l.free {
 		if l.free[i] < l.free[slot] {
@@ -233,7 +232,7 @@ func (l *Load) operation() int {
 }
 
 // settle records what ended before an instant.
-func (l *Load) settle(iv *sample.Interval, to time.Duration) {
+func (l *Load) settle(iv *record.Interval, to time.Duration) {
 	later := l.pending[:0]
 	for _, r := range l.pending {
 		switch op := &iv.Ops[r.op]; {
@@ -242,7 +241,7 @@ func (l *Load) settle(iv *sample.Interval, to time.Duration) {
 		case !r.ok:
 			op.Fail++
 			l.failed++
-			op.Errors[sample.ClassRefused]++
+			op.Errors[record.ClassRefused]++
 			if iv.FirstError < 0 {
 				iv.FirstError = int64(r.end)
 			}
@@ -254,12 +253,12 @@ func (l *Load) settle(iv *sample.Interval, to time.Duration) {
 	l.pending = later
 }
 
-func (l *Load) succeed(iv *sample.Interval, op *sample.Op, r request) {
+func (l *Load) succeed(iv *record.Interval, op *record.Op, r request) {
 	op.OK++
 	if r.op == len(l.Plan.Workload.Operations()) {
 		l.acked = append(l.acked, r.end)
 	}
-	op.Latency, op.Service = sample.Merge(op.Latency, bucket(r.end-r.due)), sample.Merge(op.Service, bucket(r.end-r.sent))
+	op.Latency, op.Service = record.Merge(op.Latency, bucket(r.end-r.due)), record.Merge(op.Service, bucket(r.end-r.sent))
 	if iv.FirstOK < 0 {
 		iv.FirstOK = int64(r.end)
 	}
@@ -269,15 +268,15 @@ func (l *Load) succeed(iv *sample.Interval, op *sample.Op, r request) {
 }
 
 // gap is what lies between two successes of a stream of so many per second, where it is twice as long as it should be.
-func gap(last, now time.Duration, rate float64) []sample.Gap {
+func gap(last, now time.Duration, rate float64) []record.Gap {
 	if last == 0 || float64(now-last) <= 2*float64(time.Second)/rate {
 		return nil
 	}
-	return []sample.Gap{{From: int64(last), To: int64(now)}}
+	return []record.Gap{{From: int64(last), To: int64(now)}}
 }
 
 // probe is the thin stream beside the load: the first pod's alone.
-func (l *Load) probe(iv *sample.Interval, from, to time.Duration) {
+func (l *Load) probe(iv *record.Interval, from, to time.Duration) {
 	if l.Plan.Probe.Rate == 0 || l.Pod > 0 {
 		return
 	}
@@ -291,11 +290,11 @@ func (l *Load) probe(iv *sample.Interval, from, to time.Duration) {
 		iv.Probe.Sent++
 		if !l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(at)) {
 			iv.Probe.Fail++
-			iv.Probe.Errors[sample.ClassRefused]++
+			iv.Probe.Errors[record.ClassRefused]++
 			continue
 		}
 		iv.Probe.OK++
-		iv.Probe.Latency = sample.Merge(iv.Probe.Latency, bucket(0))
+		iv.Probe.Latency = record.Merge(iv.Probe.Latency, bucket(0))
 		iv.ProbeGaps = append(iv.ProbeGaps, gap(l.probeOK, at, l.Plan.Probe.Rate)...)
 		l.probeOK = at
 	}
@@ -304,11 +303,11 @@ func (l *Load) probe(iv *sample.Interval, from, to time.Duration) {
 // buckets of single durations: a Histogram is 68 KiB.
 var buckets sync.Map
 
-func bucket(d time.Duration) sample.Buckets {
+func bucket(d time.Duration) record.Buckets {
 	if known, ok := buckets.Load(d); ok {
-		return known.(sample.Buckets)
+		return known.(record.Buckets)
 	}
-	var h sample.Histogram
+	var h record.Histogram
 	h.Record(int64(d))
 	made := h.AppendTo(nil)
 	buckets.Store(d, made)

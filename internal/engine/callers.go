@@ -1,0 +1,295 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// callers is the load of what performs whole operations by itself (a database behind a cache, an API, go-redis): a goroutine for each operation
+// that may be under way, as applications have them. It costs more per request than the loops do.
+type callers struct {
+	run   *run
+	most  int64                                  // goroutines
+	make  func(number, of int64) workload.Caller // set by open
+	close func() error
+	// timeout bounds an operation, nanoseconds; 0 = what performs it has timeouts of its own.
+	timeout time.Duration
+}
+
+// chooseWorkload makes the workload as far as it can be made before the deployment is known.
+func (r *run) chooseWorkload() error {
+	spec := &r.plan.Workload
+	wrong := func(err error) error {
+		return &plan.Error{Reason: plan.PlanInvalid, Message: "workload." + err.Error(), Err: err}
+	}
+	if spec.IsRemote() {
+		r.callers = &callers{run: r, timeout: r.plan.Client.RequestTimeout}
+		w, err := workload.Described(spec)
+		if err != nil {
+			return wrong(err)
+		}
+		r.workload = w
+	} else {
+		w, err := workload.New(spec)
+		if err != nil {
+			return wrong(err)
+		}
+		r.workload, r.redis = w, w
+		if r.plan.Client.Driver == plan.GoRedisDriver {
+			r.callers = &callers{run: r}
+		}
+	}
+	r.operations = operationsOf(r.plan, r.workload.Operations())
+	return nil
+}
+
+// open makes ready what performs the operations. kind is the deployment's.
+func (c *callers) open(ctx context.Context, kind plan.Topology) error {
+	if c.run.redis != nil {
+		client, err := c.run.goRedisClient(kind)
+		if err != nil {
+			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
+		}
+		c.close = client.Close
+		c.make = func(number, of int64) workload.Caller {
+			return &goRedisCaller{client: client, source: c.run.redis.Source(number, of, kind == plan.TopologyCluster)}
+		}
+		return nil
+	}
+	options := workload.RemoteOptions{Connections: int(c.most), Timeout: dialBudget(c.run.plan.Client)}
+	var cache redis.UniversalClient
+	if a := c.run.plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
+		var err error
+		if cache, err = c.run.goRedisClient(kind); err != nil {
+			return &plan.Error{Reason: plan.AuthenticationFailed, Message: err.Error(), Err: err}
+		}
+		options.Cache = cache
+	}
+	remote, err := workload.NewRemote(&c.run.plan.Workload, options)
+	if err != nil {
+		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
+	}
+	c.close = func() error {
+		if cache != nil {
+			_ = cache.Close()
+		}
+		return remote.Close()
+	}
+	c.make = remote.Caller
+	if err := remote.Prepare(ctx); err != nil {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &plan.Error{Reason: plan.BackendUnreachable, Message: err.Error(), Err: err}
+	}
+	return nil
+}
+
+// start runs the goroutines until the demand is over; all is done when the group is.
+func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
+	var due chan arrival
+	if c.run.pacer.Load() != nil {
+		due = make(chan arrival)
+		wake, err := c.run.newWaiter()
+		if err != nil {
+			return err
+		}
+		group.Go(func() {
+			defer wake.close()
+			defer close(due)
+			stop := context.AfterFunc(ctx, wake.interrupt)
+			defer stop()
+			c.deal(ctx, wake, due)
+		})
+	}
+	for i := range c.most {
+		one := &caller{
+			run: c.run, shard: c.run.rec.shards[int(i)%len(c.run.rec.shards)], caller: c.make(int64(c.run.pod)*c.most+i, int64(c.run.plan.Pods)*c.most),
+			tally: make([]uint64, len(c.run.plan.Tallies())), number: i,
+		}
+		group.Go(func() {
+			if due != nil {
+				one.serveArrivals(ctx, due)
+			} else {
+				one.serveUsers(ctx, newUsers(c.run, i, c.most))
+			}
+		})
+	}
+	return nil
+}
+
+// arrival is the number and the due time of one arrival.
+type arrival struct{ number, due int64 }
+
+// deal hands each arrival to a free goroutine when it is due, or drops it when that was too long ago.
+func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
+	r := c.run
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for i := int64(0); ; i++ {
+		a := arrival{i, c.await(ctx, wake, i)}
+		if a.due == math.MaxInt64 {
+			return
+		}
+		if now := r.now(); a.due < r.pacer.Load().forgone(now) {
+			c.drop(a, now)
+			continue
+		}
+		late := a.due + r.timeout
+		select { // mostly somebody is free
+		case to <- a:
+			continue
+		default:
+		}
+		timer.Reset(time.Duration(late - r.now()))
+		select {
+		case to <- a:
+		case <-timer.C:
+			c.drop(a, late)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// drop counts an arrival that nobody was free for.
+func (c *callers) drop(a arrival, at int64) {
+	s, _ := c.run.rec.shards[0].lock(at)
+	s.dropped(c.run.opOf(a.number))
+	c.run.rec.shards[0].unlock()
+}
+
+// stepNotice is how soon a change of the rate is seen while the next arrival is awaited.
+const stepNotice = 100 * time.Millisecond
+
+// await waits until arrival i is due, and returns when that was; math.MaxInt64 when it never is, or ctx has ended.
+func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
+	for {
+		due := c.run.pacer.Load().due(i)
+		left := time.Duration(due - c.run.now())
+		switch {
+		case ctx.Err() != nil, due == math.MaxInt64 && !c.run.mayStep(c.run.now()):
+			return math.MaxInt64
+		case left <= 0:
+			return due
+		case c.run.plan.Shape.Search != nil:
+			left = min(left, stepNotice)
+		}
+		if !wake.wait(left) {
+			return math.MaxInt64
+		}
+	}
+}
+
+// caller is one goroutine of callers.
+type caller struct {
+	run    *run
+	shard  *shard
+	caller workload.Caller
+	number int64
+	tally  []uint64
+}
+
+func (c *caller) serveArrivals(ctx context.Context, due <-chan arrival) {
+	for a := range due {
+		c.call(ctx, c.run.opOf(a.number), c.number, a.due)
+	}
+}
+
+func (c *caller) serveUsers(ctx context.Context, u *users) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for len(u.idle) > 0 && ctx.Err() == nil {
+		t := u.idle.pop()
+		if wait := t.due - c.run.now(); wait > 0 {
+			timer.Reset(time.Duration(wait))
+			select {
+			case <-timer.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		now := c.run.now()
+		if c.run.over(now) {
+			return
+		}
+		if !u.active(t, now) {
+			u.rest(t, now)
+			continue
+		}
+		if c.run.budget.claim(1) == 0 {
+			return
+		}
+		c.call(ctx, c.caller.Pick(), t.user, -1)
+		u.rest(t, c.run.now()+u.think)
+	}
+}
+
+// call performs one operation and records it.
+func (c *caller) call(ctx context.Context, op int, user, due int64) {
+	sent := c.run.now()
+	within, cancel := ctx, context.CancelFunc(func() {})
+	if c.run.callers.timeout > 0 {
+		within, cancel = context.WithTimeout(ctx, c.run.callers.timeout)
+	}
+	result := c.caller.Call(within, op, user, c.tally)
+	cancel()
+	at := c.run.now()
+	s, _ := c.shard.lock(sent)
+	s.sent(op, result.BytesOut)
+	if due >= 0 {
+		s.lag(sent - due)
+	}
+	c.shard.unlock()
+	s, _ = c.shard.lock(at)
+	defer c.shard.unlock()
+	for i, n := range c.tally {
+		s.tallies[i] += n
+	}
+	clear(c.tally)
+	service, waited := at-sent, at-sent
+	if due >= 0 {
+		waited = at - due
+	}
+	if result.Outcome == workload.OK && c.run.redis != nil && service > c.run.timeout { // go-redis gives up later than the plan does, if at all
+		result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
+	}
+	switch {
+	case result.Outcome == workload.OK && due >= 0:
+		s.ok(op, at, waited, service, uint64(result.BytesIn), 1)
+	case result.Outcome == workload.OK:
+		s.ok(op, at, service, -1, uint64(result.BytesIn), 1)
+	case result.Outcome == workload.Fail:
+		s.fail(op, at, result.Class, waited, result.BytesIn)
+	default:
+		s.unknown(op, at, result.Class, waited, result.BytesIn)
+	}
+	c.noteShard(s, &result, at)
+	if result.Outcome == workload.OK {
+		c.run.gaps.success(at)
+	}
+}
+
+// noteShard counts the outcome at the shard that served the key when it came. A request without a key belongs to none.
+func (c *caller) noteShard(s *slot, result *workload.Result, at int64) {
+	if c.run.shards == nil || c.run.redis == nil || result.Slot == workload.NoSlot {
+		return
+	}
+	shard, ok := c.run.routes.current().ShardOf(result.Slot)
+	switch {
+	case !ok || shard >= record.MaxShards:
+	case result.Outcome == workload.OK:
+		s.shard(shard).OK++
+		c.run.shards.gaps[shard].success(at)
+	default:
+		s.shard(shard).Errors++
+	}
+}

@@ -1,0 +1,348 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// conn is one of the load's connections, which outlives its sockets: when one breaks it dials the next. Only its loop touches it.
+type conn struct {
+	loop   *loop
+	pool   *pool
+	number int64 // over all pods: which address is tried first
+	index  int32 // in the loop
+	depth  int   // requests in flight at most
+
+	// generation counts the sockets, so that an event of an old one is known as such.
+	generation int32
+	up         bool
+	free       bool // it stands in the pool's list of those that can send
+	old        bool // to be made anew as soon as nothing is in flight
+	address    string
+	born       int64 // when it was made
+	renewed    int64 // when it was last made anew for a server's sake
+	socket     socket
+	pump       *pump // instead of socket, where TLS lies between
+	stopDial   context.CancelFunc
+
+	scan   resp.Scanner
+	flight queue  // written and not settled, in order
+	rest   []byte // written by us, not yet taken by the kernel
+	held   int    // replies that have come and are delayed
+	raw    []byte // what has come of a reply that is read as a value
+}
+
+// rawMost bounds a reply that is read as a value, in bytes: no workload asks for as much.
+const rawMost = 1 << 20
+
+// errUnasked is a reply without a request: the stream is out of step.
+var errUnasked = errors.New("a reply that nobody asked for")
+
+// connect dials in the background until a connection stands or ctx ends; the loop hears of both. A dial that is under way is given up.
+func (c *conn) connect(ctx context.Context) {
+	if c.stopDial != nil {
+		c.stopDial()
+	}
+	ctx, c.stopDial = context.WithCancel(ctx)
+	c.generation++
+	l, generation := c.loop, c.generation
+	dialer := l.run.dialerTo(c.pool.place, c.number)
+	go func() {
+		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
+			at := l.run.now()
+			l.tell(note{conn: c, generation: generation, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
+		})
+		if err == nil && !l.tell(note{conn: c, generation: generation, stands: stands}) {
+			_ = stands.Close()
+		}
+	}()
+}
+
+// adopt makes an established connection the one to load over.
+func (c *conn) adopt(stands line) {
+	l := c.loop
+	c.generation++
+	c.scan.Reset()
+	c.rest, c.raw = c.rest[:0], c.raw[:0]
+	c.up, c.old, c.address, c.born = true, false, stands.address, l.run.now()
+	l.run.connections.Add(1)
+	if s, ok := stands.Conn.(syscall.Conn); ok {
+		if fd, ok := detach(s); ok {
+			if err := l.poll.add(int(fd), event{c.index, c.generation}); err == nil {
+				_ = stands.Close()
+				c.socket, c.pump = fd, nil
+				c.release()
+				return
+			}
+			fd.close()
+		}
+	}
+	generation := c.generation
+	c.pump = newPump(stands, func(p *piece, err error) {
+		l.tell(note{conn: c, generation: generation, piece: p, err: err})
+	})
+	c.release()
+}
+
+// release puts the connection into the list of those that can send, or makes it anew where it is too old.
+func (c *conn) release() {
+	switch {
+	case !c.up || c.free:
+	case c.flight.count+c.held == 0 && (c.old || c.loop.maxAge > 0 && c.loop.at-c.born > c.maxAge()):
+		c.renew()
+	case c.flight.count+c.held == 0 || c.loop.shares && c.flight.count < c.depth && !c.old:
+		c.free = true
+		c.pool.free.push(c)
+	}
+}
+
+// maxAge is the connection's own: up to a tenth shorter, so that not all are made anew at once.
+func (c *conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.number%16)/16 }
+
+// renew makes the connection anew, at once or when nothing is in flight any more.
+func (c *conn) renew() {
+	if c.old = true; c.flight.count+c.held > 0 {
+		return
+	}
+	c.disconnect()
+	if !c.loop.closing() {
+		c.connect(c.loop.dialing)
+	}
+}
+
+// send takes requests from the pool's queue, as many as may be in flight, and writes them at once.
+func (c *conn) send() {
+	l := c.loop
+	at := l.stamp()
+	out := l.out[:0]
+	for c.pool.waiting.count > 0 && c.flight.count < c.depth {
+		r := c.flight.push()
+		*r = *c.pool.waiting.at(0)
+		c.pool.waiting.pop()
+		l.queued--
+		before := len(out)
+		out = l.encode(out, r)
+		l.flying++
+		if r.sent == 0 {
+			r.sent = at
+			l.recordSent(r, at, len(out)-before)
+		}
+	}
+	l.out = out
+	c.write(out)
+	if l.shares {
+		c.release()
+	}
+}
+
+func (c *conn) write(p []byte) {
+	c.loop.stale() // a system call takes time
+	if c.pump != nil {
+		c.pump.write(p)
+		return
+	}
+	if len(c.rest) > 0 {
+		c.rest = append(c.rest, p...)
+		return
+	}
+	n, err := c.socket.write(p)
+	switch {
+	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+		c.rest = append(c.rest, p...)
+	case err != nil:
+		c.lose(err)
+	case n < len(p):
+		c.rest = append(c.rest, p[n:]...)
+	}
+}
+
+// flush writes what the kernel did not take before.
+func (c *conn) flush() {
+	if len(c.rest) == 0 || c.pump != nil {
+		return
+	}
+	n, err := c.socket.write(c.rest)
+	if err == errAgain { //nolint:errorlint // a bare errno, on the hot path
+		return
+	}
+	if err != nil {
+		c.lose(err)
+		return
+	}
+	c.rest = c.rest[:copy(c.rest, c.rest[n:])]
+}
+
+// receive reads what has come, until there is less than asked for.
+func (c *conn) receive() {
+	l := c.loop
+	c.flush()
+	for generation := c.generation; c.up && generation == c.generation; {
+		n, err := c.socket.read(l.in)
+		l.stale()
+		switch {
+		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+			return
+		case err != nil:
+			c.lose(err)
+			return
+		case n == 0:
+			c.lose(io.EOF)
+			return
+		}
+		c.take(l.in[:n])
+		if n < len(l.in) {
+			return
+		}
+	}
+}
+
+// take follows the replies in p, and settles their requests.
+func (c *conn) take(p []byte) {
+	l := c.loop
+	at := l.stamp()
+	for len(p) > 0 {
+		k, reply, done, err := c.scan.Next(p)
+		if c.flight.count > 0 && c.flight.at(0).follows {
+			if len(c.raw)+k > rawMost {
+				c.raw = nil
+				c.lose(resp.ErrProtocol)
+				return
+			}
+			c.raw = append(c.raw, p[:k]...)
+		}
+		p = p[k:]
+		if err != nil {
+			c.lose(err)
+			return
+		}
+		if !done { // the rest of p was a part of a reply, or a push
+			break
+		}
+		if c.flight.count == 0 {
+			c.lose(errUnasked)
+			return
+		}
+		if r := c.flight.at(0); r.asking {
+			r.asking = false // the reply to ASKING
+		} else if c.replied(r, &reply) {
+			c.flight.pop() // r stays readable: nothing is sent on this connection before it is settled
+			if l.added == 0 {
+				c.arrived(r, c.raw, at)
+			} else { // as a slower network would deliver it
+				c.held++
+				l.held.push(delayed{at: at + l.added, conn: c, request: *r, raw: bytes.Clone(c.raw)})
+			}
+			c.raw = c.raw[:0]
+		}
+	}
+	c.release()
+}
+
+// arrived goes on with a request whose round trip has ended: with the next one, or with its outcome.
+func (c *conn) arrived(r *request, raw []byte, at int64) {
+	if r.follows && r.reply.Kind != resp.Error && c.up && c.goOn(r, raw) {
+		return
+	}
+	c.loop.flying--
+	c.loop.settle(c, r, at)
+}
+
+// replied notes a reply to the request at the front, and says whether its round trip has ended.
+func (c *conn) replied(r *request, reply *resp.Reply) bool {
+	if r.reply.Kind != resp.Error {
+		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
+		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
+			c.loop.message = append(c.loop.message[:0], c.scan.Redirection()...)
+		}
+	}
+	r.reply.Bytes += reply.Bytes
+	if r.replies--; r.replies > 0 {
+		return false
+	}
+	return true
+}
+
+// goOn writes a request's next round trip, if there is one.
+func (c *conn) goOn(r *request, raw []byte) bool {
+	l := c.loop
+	l.values = l.values[:0]
+	in := bufio.NewReader(bytes.NewReader(raw))
+	for {
+		v, err := resp.ReadValue(in)
+		if err != nil {
+			break
+		}
+		l.values = append(l.values, v)
+	}
+	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.slot.tallies)
+	if l.out = out; replies == 0 {
+		return false
+	}
+	r.replies = int32(replies)
+	*c.flight.push() = *r
+	c.write(out)
+	return true
+}
+
+// lose ends the connection: what was in flight is unknown. A new one is dialled at once.
+func (c *conn) lose(err error) {
+	if !c.up {
+		return
+	}
+	l := c.loop
+	c.disconnect()
+	at := l.stamp()
+	class := lossClass(err)
+	for c.flight.count > 0 {
+		r := *c.flight.at(0)
+		c.flight.pop()
+		l.flying--
+		l.recordUnknown(c.pool, &r, at, class)
+		l.ended(&r, at)
+	}
+	l.run.routes.refresh("a connection broke")
+	if !l.closing() {
+		c.connect(l.dialing)
+	}
+}
+
+func (c *conn) disconnect() {
+	if !c.up {
+		return
+	}
+	c.up = false
+	c.generation++
+	c.loop.run.connections.Add(-1)
+	if c.pump != nil {
+		c.pump.close()
+	} else {
+		c.socket.close()
+	}
+}
+
+// expire ends the connection if its oldest request was sent before the instant.
+func (c *conn) expire(before int64) {
+	if c.flight.count > 0 && c.flight.at(0).sent < before {
+		c.lose(os.ErrDeadlineExceeded)
+	}
+}
+
+// lossClass is why requests in flight were lost.
+func lossClass(err error) record.Class {
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return record.ClassTimeout
+	case errors.Is(err, resp.ErrProtocol), errors.Is(err, errUnasked):
+		return record.ClassProtocol
+	}
+	return record.ClassReset
+}

@@ -1,0 +1,185 @@
+package engine
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// findOut asks how the deployment looks, follows it from then on, and lays out the loops' connections accordingly.
+func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
+	n := r.run
+	kind := topology.Kind(n.plan.Target.Topology)
+	if kind == "" || kind == topology.KindStandalone {
+		return nil
+	}
+	what := fmt.Sprintf("the primaries of the %s", kind)
+	target := deploymentOf(&n.plan.Target, n.plan.Client.DialTimeout, n.dialer.password)
+	budget := dialBudget(n.plan.Client)
+	within, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	failed := func(err error) error {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("looking for %s within %s: %v", what, budget, err)}
+	}
+	if n.plan.Target.Topology == plan.TopologyAuto {
+		progress("asking what kind of deployment it is")
+		what = "what kind of deployment it is"
+		var err error
+		if kind, err = topology.Detect(within, target); err != nil {
+			return failed(err)
+		}
+		if kind == topology.KindStandalone {
+			return nil
+		}
+	}
+	what = fmt.Sprintf("the primaries of the %s", kind)
+	progress("looking for " + what)
+	tracker, err := topology.Start(within, target, kind)
+	if err != nil {
+		return failed(err)
+	}
+	n.routes.tracker = tracker
+	m := tracker.Map()
+	r.layout.Store(m)
+	if problem := n.fits(m); problem != "" {
+		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
+	}
+	if len(m.Shards) > 1 {
+		n.shards = newShardLog()
+	}
+	if err := r.probeShards(m); err != nil {
+		return err
+	}
+	loops := int64(len(n.loops))
+	for i, l := range n.loops {
+		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, kind == topology.KindCluster)
+		l.follower, _ = l.source.(workload.Follower)
+		l.readsElsewhere = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
+		l.layout = m
+		for shard := range m.Shards {
+			l.reach(shard)
+		}
+	}
+	tracker.OnChange(func(*topology.Map) { // the loops take it up at once
+		for _, l := range n.loops {
+			l.nudge()
+		}
+	})
+	return nil
+}
+
+// probeShards gives every shard a probe of its own.
+func (r *Runner) probeShards(m *topology.Map) error {
+	if len(r.probes) == 0 || len(m.Shards) == 1 {
+		return nil
+	}
+	r.probes = nil
+	for shard := range m.Shards {
+		tag, ok := shardTag(m, shard)
+		if !ok {
+			continue
+		}
+		p, err := newProber(r.run, shard, tag)
+		if err != nil {
+			return &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+		}
+		r.probes = append(r.probes, p)
+	}
+	return nil
+}
+
+// fits says what in the plan cannot be with such a deployment.
+func (r *run) fits(m *topology.Map) string {
+	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
+		return "target.database: a cluster has database 0 only"
+	}
+	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
+		return "client.readFrom: is Replica, and the deployment has no replica now"
+	}
+	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
+		return "client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
+	}
+	return ""
+}
+
+// kind is the deployment's, as it was found.
+func (r *run) kind() plan.Topology {
+	if r.routes.tracker == nil {
+		return plan.TopologyStandalone
+	}
+	return plan.Topology(r.routes.current().Kind)
+}
+
+// shardTag is a hash tag "{n}" that leads a key to the shard; false where the shard serves no slot.
+func shardTag(m *topology.Map, shard int) (string, bool) {
+	if m.Shards[shard].Slots == 0 {
+		return "", false
+	}
+	for i := range 1 << 20 {
+		tag := fmt.Sprintf("{%d}", i)
+		if s, ok := m.ShardOf(topology.SlotOf([]byte(tag))); ok && s == shard {
+			return tag, true
+		}
+	}
+	return "", false
+}
+
+// servers are the addresses that are known now, primaries first.
+func (r *run) servers() []string {
+	if r.routes.tracker == nil {
+		return r.plan.Target.Addresses[:1]
+	}
+	m := r.routes.current()
+	return slices.Concat(m.Primaries(), m.Replicas())
+}
+
+// someServer names the deployment by a server that is known now.
+func (r *run) someServer() string {
+	if known := r.servers(); len(known) > 0 {
+		return known[0]
+	}
+	return "the deployment"
+}
+
+var errNoAddress = errors.New("the deployment names no server")
+
+// deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. password, unless nil, comes before the
+// target's file; the sentinels have a file of their own in any case.
+func deploymentOf(t *plan.Target, timeout time.Duration, password *string) topology.Target {
+	d := topology.Target{Addresses: t.Addresses, Login: access(t.Username, t.PasswordFile, t.TLS), Timeout: timeout, After: time.After}
+	if password != nil {
+		d.Login.Password = func() (string, error) { return *password, nil }
+	}
+	if s := t.Sentinel; s != nil {
+		d.Sentinels, d.MasterName, d.SentinelLogin = s.Addresses, s.MasterName, access(s.Username, s.PasswordFile, s.TLS)
+	}
+	return d
+}
+
+func access(username, passwordFile string, settings *plan.TLS) topology.Access {
+	a := topology.Access{Username: username}
+	if passwordFile != "" {
+		a.Password = func() (string, error) { return readPassword(passwordFile) }
+	}
+	if settings != nil {
+		a.TLS = func(address string) (*tls.Config, error) { return tlsConfig(settings, address) }
+	}
+	return a
+}
+
+func readPassword(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	return strings.TrimRight(string(b), "\r\n"), err
+}

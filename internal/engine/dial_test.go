@@ -1,0 +1,146 @@
+package engine
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+func TestHello(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "password")
+	write := func(s string) {
+		if err := os.WriteFile(file, []byte(s), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("first\n")
+	empty, given := "", "given"
+	tests := []struct {
+		name string
+		d    dialer
+		want [][]string
+	}{
+		{"nothing to say", dialer{protocol: 2}, nil},
+		{"RESP3", dialer{protocol: 3}, [][]string{{"HELLO", "3"}}},
+		{"a password alone", dialer{protocol: 2, target: plan.Target{PasswordFile: file}}, [][]string{{"AUTH", "first"}}},
+		{"all", dialer{protocol: 3, target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
+			[][]string{{"AUTH", "app", "first"}, {"HELLO", "3"}, {"SELECT", "4"}}},
+		{"a given password goes first", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &given}, [][]string{{"AUTH", "given"}}},
+		{"a given empty one, too", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &empty}, nil},
+	}
+	for _, tt := range tests {
+		got, err := tt.d.hello()
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+	rotated := dialer{protocol: 2, target: plan.Target{PasswordFile: file}}
+	if got, err := rotated.hello(); err != nil || got[0][1] != "first" {
+		t.Errorf("%v, %v", got, err)
+	}
+	write("second")
+	if got, err := rotated.hello(); err != nil || got[0][1] != "second" {
+		t.Errorf("after the rotation %v, %v", got, err)
+	}
+}
+
+func TestReasonOfReply(t *testing.T) {
+	tests := map[string]plan.Reason{
+		"WRONGPASS invalid username-password pair or user is disabled.":                    plan.AuthenticationFailed,
+		"NOAUTH Authentication required.":                                                  plan.AuthenticationFailed,
+		"ERR AUTH <password> called without any password configured for the default user.": plan.AuthenticationFailed,
+		"ERR Client sent AUTH, but no password is set":                                     plan.AuthenticationFailed,
+		"ERR invalid password":                                                             plan.AuthenticationFailed,
+		"NOPERM this user has no permissions to run the 'set' command":                     plan.PermissionDenied,
+		"NOPERM this user has no permissions to access one of the keys used as arguments":  plan.PermissionDenied,
+		"ERR unknown command 'FLY', with args beginning with: ":                            plan.CommandInvalid,
+		"ERR unknown command `HELLO`, with args beginning with: `3`, ":                     plan.CommandInvalid,
+		"ERR Unknown subcommand or wrong number of arguments for 'FLY'. Try CLIENT HELP.":  plan.CommandInvalid,
+		"ERR wrong number of arguments for 'get' command":                                  plan.CommandInvalid,
+		"ERR syntax error":                                                  plan.CommandInvalid,
+		"NOPROTO unsupported protocol version":                              plan.CommandInvalid,
+		"ERR value is not an integer or out of range":                       "",
+		"WRONGTYPE Operation against a key holding the wrong kind of value": "",
+		"LOADING Redis is loading the dataset in memory":                    "",
+		"READONLY You can't write against a read only replica.":             "",
+		"OOM command not allowed when used memory > 'maxmemory'.":           "",
+		"ERR max number of clients reached":                                 "",
+		"":                                                                  "",
+	}
+	for message, want := range tests {
+		if got := reasonOfReply(message); got != want {
+			t.Errorf("%q: %q, want %q", message, got, want)
+		}
+	}
+}
+
+func TestDialErrors(t *testing.T) {
+	tests := []struct {
+		name   string
+		err    *dialError
+		class  record.Class
+		reason plan.Reason
+		final  bool
+	}{
+		{"refused", &dialError{stage: stageTCP, err: syscall.ECONNREFUSED}, record.ClassRefused, plan.TargetUnreachable, false},
+		{"timed out", &dialError{stage: stageTCP, err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, false},
+		{"broken in the handshake", &dialError{stage: stageHello, err: io.EOF}, record.ClassRefused, plan.NotRedis, false},
+		{"silent", &dialError{stage: stageHello, err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.NotRedis, false},
+		{"no RESP", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, record.ClassProtocol, plan.NotRedis, true},
+		{"a TLS alert", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, record.ClassProtocol, plan.TLSFailed, true},
+		{"broken after TLS", &dialError{stage: stageHello, secured: true, err: io.EOF}, record.ClassRefused, plan.TLSFailed, false},
+		{"a bad certificate", &dialError{stage: stageTLS, err: errors.New("x509: expired")}, record.ClassRefused, plan.TLSFailed, true},
+		{"loading", &dialError{stage: stageAnswer, err: errors.New("LOADING Redis is loading")}, record.ClassLoading, plan.TargetUnreachable, false},
+		{"wrong password", &dialError{stage: stageAnswer, err: errors.New("WRONGPASS no")}, record.ClassAuth, plan.AuthenticationFailed, true},
+		{"too many clients", &dialError{stage: stageAnswer, err: errors.New("ERR max number of clients reached")}, record.ClassOther, plan.TargetUnreachable, false},
+		{"no password file", &dialError{stage: stageSetup, err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, true},
+	}
+	for _, tt := range tests {
+		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || final(tt.err) != tt.final {
+			t.Errorf("%s: %s, %s, final %v; want %s, %s, %v", tt.name, class, reason, final(tt.err), tt.class, tt.reason, tt.final)
+		}
+	}
+}
+
+func TestGrouped(t *testing.T) {
+	for n, want := range map[int64]string{0: "0", 999: "999", 1000: "1,000", 120000: "120,000", 1000000: "1,000,000", -1234: "-1,234", -123: "-123"} {
+		if got := grouped(n); got != want {
+			t.Errorf("grouped(%d) = %q, want %q", n, got, want)
+		}
+	}
+}
+
+func TestParseInfo(t *testing.T) {
+	redis := "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:12\r\n# Clients\r\nconnected_clients:51\r\n" +
+		"# Memory\r\nused_memory:1000\r\nused_memory_rss:2000\r\nmaxmemory:4000\r\nmaxmemory_policy:noeviction\r\n" +
+		"# Persistence\r\nloading:1\r\naof_enabled:1\r\naof_delayed_fsync:3\r\n# Stats\r\ntotal_commands_processed:77\r\nrejected_connections:4\r\n" +
+		"expired_keys:5\r\nevicted_keys:6\r\n# Replication\r\nrole:slave\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\n" +
+		"used_cpu_sys_children:9\r\nused_cpu_sys_main_thread:1.0\r\nused_cpu_user_main_thread:2.0\r\n"
+	want := record.Server{
+		RunID: "abc", Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "slave", UptimeSeconds: 12, Loading: true,
+		CPUSeconds: 3.75, CPUMainThreadSeconds: 3, UsedMemory: 1000, UsedMemoryRSS: 2000, MaxMemory: 4000, MaxMemoryPolicy: "noeviction",
+		ConnectedClients: 51, RejectedConnections: 4, EvictedKeys: 6, ExpiredKeys: 5, CommandsProcessed: 77, AOFEnabled: true, AOFDelayedFsync: 3,
+	}
+	if diff := cmp.Diff(want, parseInfo(redis)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	valkey := parseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n")
+	if valkey.Name != "valkey" || valkey.Version != "8.1.1" || valkey.Mode != "standalone" {
+		t.Errorf("%+v", valkey)
+	}
+	if strange := parseInfo("used_memory:lots\r\nno colon\r\n:\r\n"); strange.UsedMemory != 0 {
+		t.Errorf("%+v", strange)
+	}
+}

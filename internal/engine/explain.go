@@ -1,0 +1,162 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// final says that trying again would not help: not so for a connection that broke or hung, as a server does that is about to start.
+func final(err error) bool {
+	return reasonOf(err) != plan.TargetUnreachable && !isBroken(err) && !isTimeout(err)
+}
+
+// reasonOf is what a failure to connect comes down to. TargetUnreachable also stands for what may pass: loading, too many clients.
+func reasonOf(err error) plan.Reason {
+	d, ok := errors.AsType[*dialError](err)
+	if !ok {
+		return plan.TargetUnreachable
+	}
+	switch d.stage {
+	case stageSetup:
+		return plan.AuthenticationFailed
+	case stageTLS:
+		return plan.TLSFailed
+	case stageHello:
+		if errors.Is(d.err, resp.ErrProtocol) {
+			if speaksTLS(d.err) {
+				return plan.TLSFailed
+			}
+			return plan.NotRedis
+		}
+		if d.secured && (isBroken(d.err) || isAlert(d.err)) {
+			return plan.TLSFailed // TLS 1.3 servers refuse a client's certificate after the handshake
+		}
+		if isBroken(d.err) || isTimeout(d.err) {
+			return plan.NotRedis
+		}
+	case stageAnswer:
+		if reason := reasonOfReply(d.err.Error()); reason != "" {
+			return reason
+		}
+	}
+	return plan.TargetUnreachable
+}
+
+// reasonOfReply is what an error reply says about the target, or about the command that was tried; "" where it says neither.
+func reasonOfReply(message string) plan.Reason {
+	word, rest, _ := strings.Cut(message, " ")
+	lower := strings.ToLower(rest)
+	switch {
+	case word == "WRONGPASS", word == "NOAUTH", strings.Contains(lower, "without any password configured"), strings.Contains(lower, "no password is set"),
+		strings.Contains(lower, "invalid password"):
+		return plan.AuthenticationFailed
+	case word == "NOPERM":
+		return plan.PermissionDenied
+	case word != "ERR" && word != "NOPROTO":
+		return ""
+	case strings.HasPrefix(lower, "unknown command"), strings.HasPrefix(lower, "unknown subcommand"), strings.HasPrefix(lower, "wrong number of arguments"),
+		strings.HasPrefix(lower, "syntax error"), strings.HasPrefix(lower, "unsupported protocol"), strings.HasPrefix(lower, "db index"):
+		return plan.CommandInvalid
+	}
+	return ""
+}
+
+// mustWait says that the server will serve later.
+func mustWait(message string) bool {
+	word, _, _ := strings.Cut(message, " ")
+	return word == "LOADING" || word == "MASTERDOWN" || word == "BUSY"
+}
+
+// explain turns the last failure to connect into the error for people.
+func explain(err error, budget time.Duration) *plan.Error {
+	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
+	d, ok := errors.AsType[*dialError](err)
+	if !ok {
+		return e
+	}
+	switch e.Reason {
+	case plan.TargetUnreachable:
+		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.address, budget, plainly(d.err))
+	case plan.AuthenticationFailed:
+		if d.stage == stageSetup {
+			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.address, plainly(d.err))
+			break
+		}
+		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.address, d.err)
+		if strings.Contains(d.err.Error(), "without any password configured") {
+			e.Message = fmt.Sprintf("a password is given, but %s has none configured: %s", d.address, d.err)
+		} else if strings.HasPrefix(d.err.Error(), "NOAUTH") {
+			e.Message = fmt.Sprintf("%s asks for a password: %s", d.address, d.err)
+		}
+	case plan.PermissionDenied, plan.CommandInvalid:
+		e.Message = fmt.Sprintf("%s refuses %s: %s", d.address, d.command, d.err)
+	case plan.TLSFailed:
+		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.address, tlsPlainly(d.err))
+		if d.stage == stageHello && d.secured {
+			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.address, d.err)
+		}
+	case plan.NotRedis:
+		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.address, plainly(d.err))
+		if isBroken(d.err) {
+			e.Message = d.address + " closes the connection without an answer"
+		} else if isTimeout(d.err) {
+			e.Message = d.address + " accepts connections, but answers nothing: no Redis, or it hangs"
+		}
+	}
+	return e
+}
+
+func tlsPlainly(err error) string {
+	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
+		return "the port does not speak TLS (" + err.Error() + ")"
+	}
+	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
+		return "the certificate is signed by an authority that is not trusted (" + err.Error() + ")"
+	}
+	switch {
+	case speaksTLS(err):
+		return errSpeaksTLS.Error()
+	case isTimeout(err), isBroken(err):
+		return "no answer to the handshake (" + plainly(err) + ")"
+	}
+	return err.Error()
+}
+
+// speaksTLS says that the reply was a TLS record: an alert (21) or a handshake message (22) of version 3.x.
+func speaksTLS(err error) bool {
+	bad, ok := errors.AsType[*resp.UnknownTypeError](err)
+	return ok && (bytes.HasPrefix(bad.Head, []byte{21, 3}) || bytes.HasPrefix(bad.Head, []byte{22, 3}))
+}
+
+// isAlert says that the other side of a TLS connection sent an alert. crypto/tls tells it by the operation's name only.
+func isAlert(err error) bool {
+	e, ok := errors.AsType[*net.OpError](err)
+	return ok && e.Op == "remote error"
+}
+
+func isTimeout(err error) bool {
+	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+		return true
+	}
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout()
+}
+
+// plainly leaves Go's own words for a timeout out.
+func plainly(err error) string {
+	if isTimeout(err) {
+		return "no answer in time"
+	}
+	return err.Error()
+}

@@ -1,0 +1,211 @@
+package engine
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// goRedisClient makes go-redis's client for the deployment, with its own pool, retries and view of the topology. What the plan does not set stays at
+// go-redis's defaults, as it does in most services.
+func (r *run) goRedisClient(kind plan.Topology) (redis.UniversalClient, error) {
+	c, t := &r.plan.Client, &r.plan.Target
+	own := c.GoRedis
+	if own == nil {
+		own = &plan.GoRedis{}
+	}
+	o := &redis.UniversalOptions{
+		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
+		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
+		PoolSize: own.PoolSize, ConnMaxLifetime: c.MaxAge,
+		CredentialsProviderContext: func(context.Context) (string, string, error) {
+			password, err := r.dialer.secret()
+			return t.Username, password, err
+		},
+	}
+	if o.PoolSize == 0 {
+		o.PoolSize = c.Connections
+	}
+	if own.MaxRetries != nil {
+		o.MaxRetries = *own.MaxRetries
+	}
+	if r.portable {
+		o.Dialer = r.dialer.tcp
+	}
+	if t.TLS != nil {
+		config, err := goRedisTLS(t.TLS)
+		if err != nil {
+			return nil, err
+		}
+		o.TLSConfig = config
+	}
+	switch kind {
+	case plan.TopologyCluster:
+		cluster := o.Cluster()
+		if own.StateReloadInterval > 0 {
+			cluster.ClusterStateReloadInterval = own.StateReloadInterval
+		}
+		cluster.ReadOnly = c.ReadFrom == plan.ReadReplica || c.ReadFrom == plan.ReadAny
+		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
+		return redis.NewClusterClient(cluster), nil
+	case plan.TopologySentinel:
+		sentinel := t.Sentinel
+		if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
+			sentinel = &plan.Sentinel{Addresses: t.Addresses}
+		}
+		if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
+			o.MasterName = r.routes.current().Shards[0].ID
+		}
+		failover := o.Failover()
+		failover.SentinelUsername = sentinel.Username
+		if sentinel.PasswordFile != "" {
+			password, err := readPassword(sentinel.PasswordFile)
+			if err != nil {
+				return nil, err
+			}
+			failover.SentinelPassword = password
+		}
+		if c.ReadFrom == plan.ReadAny {
+			failover.RouteRandomly = true
+			return redis.NewFailoverClusterClient(failover), nil
+		}
+		failover.ReplicaOnly = c.ReadFrom == plan.ReadReplica
+		return redis.NewFailoverClient(failover), nil
+	}
+	simple := o.Simple()
+	simple.Addr = r.servers()[0] // of a plain replication the primary of the start: go-redis follows no other
+	return redis.NewClient(simple), nil
+}
+
+// goRedisTLS leaves the server's name to go-redis, which takes the address that it dials.
+func goRedisTLS(t *plan.TLS) (*tls.Config, error) {
+	config, err := tlsConfig(t, "any:0")
+	if err == nil && t.ServerName == "" {
+		config.ServerName = ""
+	}
+	return config, err
+}
+
+// goRedisCaller sends the requests of a workload through go-redis.
+type goRedisCaller struct {
+	client redis.UniversalClient
+	source workload.Source
+	out    []byte
+}
+
+func (g *goRedisCaller) Pick() int { return g.source.Pick() }
+
+// Call performs a request as an application does: go-redis's retries and redirections are part of it, and its own timeouts bound it.
+func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []uint64) workload.Result {
+	r := workload.Request{User: user}
+	g.source.Draw(op, &r)
+	var replies int
+	g.out, replies = g.source.Append(g.out[:0], &r)
+	follower, _ := g.source.(workload.Follower)
+	result := workload.Result{Slot: r.Slot}
+	for {
+		result.BytesOut += len(g.out)
+		values, err := g.exchange(ctx, g.out, replies)
+		if err != nil {
+			result.Outcome, result.Class = outcomeOfError(err)
+			return result
+		}
+		if follower == nil || !follower.Follows(op) {
+			return result
+		}
+		if g.out, replies = follower.Next(g.out[:0], &r, values, tally); replies == 0 {
+			return result
+		}
+	}
+}
+
+// exchange sends the encoded commands, as a pipeline where there are several.
+func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) ([]resp.Value, error) {
+	in := bufio.NewReader(bytes.NewReader(out))
+	commands := make([]*redis.Cmd, 0, replies)
+	for range replies {
+		v, err := resp.ReadValue(in)
+		if err != nil {
+			return nil, err
+		}
+		words := make([]any, len(v.Items))
+		for i := range v.Items {
+			words[i] = v.Items[i].Text
+		}
+		commands = append(commands, redis.NewCmd(ctx, words...))
+	}
+	if len(commands) == 1 {
+		if err := g.client.Process(ctx, commands[0]); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, err
+		}
+	} else {
+		pipe := g.client.Pipeline()
+		for _, c := range commands {
+			_ = pipe.Process(ctx, c)
+		}
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+			return nil, err
+		}
+	}
+	values := make([]resp.Value, len(commands))
+	for i, c := range commands {
+		values[i] = valueOf(c.Val())
+	}
+	return values, nil
+}
+
+// valueOf is go-redis's reply as the workloads read it.
+func valueOf(v any) resp.Value {
+	switch v := v.(type) {
+	case nil:
+		return resp.Value{Type: '_'}
+	case string:
+		return resp.Value{Type: '$', Text: v}
+	case int64:
+		return resp.Value{Type: ':', Text: fmt.Sprint(v)}
+	case float64:
+		return resp.Value{Type: ',', Text: fmt.Sprint(v)}
+	case []any:
+		items := make([]resp.Value, len(v))
+		for i := range v {
+			items[i] = valueOf(v[i])
+		}
+		return resp.Value{Type: '*', Items: items}
+	}
+	return resp.Value{Type: '$', Text: fmt.Sprint(v)}
+}
+
+// outcomeOfError is what an error of go-redis says of the request: an error reply and a dial that failed were surely not applied.
+func outcomeOfError(err error) (workload.Outcome, record.Class) {
+	var reply redis.Error
+	var network *net.OpError
+	switch {
+	case errors.As(err, &reply):
+		return workload.Fail, resp.Classify([]byte(err.Error()))
+	case errors.As(err, &network) && network.Op == "dial":
+		return workload.Fail, record.ClassRefused
+	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrClosed):
+		return workload.Fail, record.ClassTimeout
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return workload.Unknown, record.ClassTimeout
+	case errors.Is(err, io.EOF), isBroken(err):
+		return workload.Unknown, record.ClassReset
+	case strings.Contains(err.Error(), "all sentinels"), strings.Contains(err.Error(), "cluster has no nodes"):
+		return workload.Fail, record.ClassRefused
+	}
+	return workload.Unknown, record.ClassOther
+}

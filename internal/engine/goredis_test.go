@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/memredis"
+)
+
+// TestGoRedisUsersThinkAndErr: each user has a turn every 50 ms; an error reply is a failure, a null is none.
+func TestGoRedisUsersThinkAndErr(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		w.server.Answer("INCR", "-ERR value is not an integer or out of range")
+		p := bare()
+		p.Client.Driver, p.Client.Connections = plan.GoRedisDriver, 20
+		p.Shape = plan.Shape{Users: 20, ThinkTime: 50 * time.Millisecond, Duration: time.Second}
+		p.Workload.Commands = []plan.Command{{Name: "incr", Weight: 1, Words: []string{"INCR", "t:0"}}, {Name: "get", Weight: 1, Words: []string{"GET", "nothing"}}}
+		o := runPlan(t, p, w.dialled())
+		tried := uint64(1) // each command, before the start
+		incr, get := uint64(w.server.Calls("INCR"))-tried, uint64(w.server.Calls("GET"))-tried
+		if o.sum.Sent != 400 || o.sum.OK != get || o.sum.Fail != incr || incr == 0 || get == 0 {
+			t.Errorf("%d INCR, %d GET: %s", incr, get, describe(o))
+		}
+	})
+}
+
+// memCluster is three shards in memory, which answer for any slot.
+type memCluster struct {
+	servers []*memredis.Server
+	replica *memredis.Server // of the first shard
+}
+
+func newMemCluster(t *testing.T, w *world) *memCluster {
+	c := &memCluster{servers: []*memredis.Server{w.server}}
+	for i := range 3 {
+		c.servers = append(c.servers, memredis.Start(t, w.network, fmt.Sprintf("10.0.0.%d:6379", 2+i), memredis.Options{}))
+	}
+	c.replica, c.servers = c.servers[3], c.servers[:3]
+	c.publish()
+	return c
+}
+
+// commandsOfGoRedis is COMMAND's reply, as far as go-redis needs it: name, arity, flags, first and last key, step.
+const commandsOfGoRedis = "*2\r\n*6\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\r\n:1\r\n:1\r\n*6\r\n$3\r\nset\r\n:-3\r\n*1\r\n+write\r\n:1\r\n:1\r\n:1"
+
+// ranges are the slots of the shards.
+var ranges = []topology.SlotRange{{First: 0, Last: 5460, Shard: 0}, {First: 5461, Last: 10922, Shard: 1}, {First: 10923, Last: 16383, Shard: 2}}
+
+// publish fixes what every server says of the layout.
+func (c *memCluster) publish() {
+	var b strings.Builder
+	fmt.Fprintf(&b, "*%d", len(ranges))
+	for i, s := range c.servers {
+		host, port, _ := net.SplitHostPort(s.Address())
+		id := fmt.Sprintf("%040d", i)
+		fmt.Fprintf(&b, "\r\n*3\r\n:%d\r\n:%d\r\n*3\r\n$%d\r\n%s\r\n:%s\r\n$%d\r\n%s", ranges[i].First, ranges[i].Last, len(host), host, port, len(id), id)
+	}
+	for _, s := range append(c.servers[:3:3], c.replica) {
+		s.Answer("CLUSTER", b.String())
+		s.Answer("COMMAND", commandsOfGoRedis)
+	}
+}
+
+// failOver lets the replica take the first shard over.
+func (c *memCluster) failOver() {
+	c.servers[0] = c.replica
+	c.publish()
+}
+
+// layout is the cluster as a tracker knows it.
+func (c *memCluster) layout() *topology.Map {
+	var shards []topology.Shard
+	for _, s := range c.servers {
+		shards = append(shards, topology.Shard{Primary: s.Address()})
+	}
+	return topology.NewMap(topology.KindCluster, 0, shards, ranges...)
+}
+
+// TestGoRedisIsBackLater: with go-redis's defaults the outage of a killed shard is longer than the server's own, which the probe sees: go-redis reads the layout anew
+// after a minute.
+func TestGoRedisIsBackLater(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		const killed, back, length = 2 * time.Second, 6 * time.Second, 70 * time.Second
+		c := newMemCluster(t, w)
+		p := testPlan(virtualAddress)
+		p.Client.Driver, p.Info = plan.GoRedisDriver, 0
+		p.Shape = plan.Shape{Rate: 60, Duration: length}
+		r, err := New(p, 0, w.dialled())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tracker := &fixedMap{}
+		tracker.m.Store(c.layout())
+		r.run.routes.tracker, r.run.shards = tracker, newShardLog()
+		if err := r.Prepare(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		start, wait := inBackground(t, t.Context(), r)
+		time.Sleep(time.Until(start.Add(killed)))
+		w.server.Kill()
+		time.Sleep(time.Until(start.Add(back)))
+		c.failOver()
+		tracker.m.Store(c.layout())
+		o, err := wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(3 * time.Minute) // go-redis closes the pool of a node that is gone after a minute, and goes on dialling until then
+		addsUp(t, o)
+		wantGap(t, "probe", o.probeGaps, killed-5*time.Millisecond, back+5*time.Millisecond)
+		g := longest(shardGaps(o, 0))
+		if from, to := time.Duration(g.From), time.Duration(g.To); from > killed || to < time.Minute || to > time.Minute+time.Second {
+			t.Errorf("the shard's gap is %s to %s, want it until go-redis reads the layout after a minute", from, to)
+		}
+		// The other two shards go on.
+		if all := longestGap(o.gaps); all > time.Second {
+			t.Errorf("the load as a whole has a gap of %s", all)
+		}
+	})
+}

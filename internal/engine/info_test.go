@@ -1,0 +1,57 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+func list(items ...resp.Value) resp.Value   { return resp.Value{Type: '*', Items: items} }
+func bulk(text string) resp.Value           { return resp.Value{Type: '$', Text: text} }
+func integerReply(number string) resp.Value { return resp.Value{Type: ':', Text: number} }
+
+func TestParseInfoForTheBottleneck(t *testing.T) {
+	got := parseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
+		"total_writes_processed:20\r\nio_threaded_reads_processed:5\r\nio_threaded_writes_processed:6\r\nlatest_fork_usec:321\r\n" +
+		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\n")
+	want := record.Server{Name: "redis", MaxClients: 100, BlockedClients: 2, InstantaneousOps: 9, TotalReads: 10, TotalWrites: 20,
+		IOThreadedReads: 5, IOThreadedWrites: 6, LatestForkMicros: 321, OOMErrors: 77}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestSlowest(t *testing.T) {
+	entry := func(id, micros string, words ...resp.Value) resp.Value {
+		return list(integerReply(id), integerReply("1700000000"), integerReply(micros), list(words...), bulk("1.2.3.4:5"), bulk(""))
+	}
+	reply := list(entry("8", "12000", bulk("keys"), bulk("*")), entry("7", "90000", bulk("sort")), entry("6", "900000", bulk("old")), list(), entry("9", "3", bulk("x")))
+	got, next := slowest(reply, 7)
+	if want := (record.SlowLog{Total: 10, WorstMicros: 90000, Command: "SORT"}); got != want || next != 10 {
+		t.Errorf("%+v, next %d, want %+v", got, next, want)
+	}
+	if got, next := slowest(reply, 10); got != (record.SlowLog{Total: 10}) || next != 10 {
+		t.Errorf("told again: %+v, next %d", got, next)
+	}
+	if got, _ := slowest(resp.Value{}, 3); got != (record.SlowLog{Total: 3}) {
+		t.Errorf("of no answer: %+v", got)
+	}
+}
+
+func TestLatencyEvents(t *testing.T) {
+	event := list(bulk("aof-fsync-always"), integerReply("1700000000"), integerReply("25"), integerReply("310"))
+	want := []record.LatencyEvent{{Name: "aof-fsync-always", Unix: 1700000000, LatestMillis: 25, MaxMillis: 310}}
+	if diff := cmp.Diff(want, latencyEvents(list(event, list(bulk("cut"))))); diff != "" {
+		t.Error(diff)
+	}
+	var many []resp.Value
+	for range 100 {
+		many = append(many, event)
+	}
+	if got := latencyEvents(list(many...)); len(got) != record.MaxLatencyEvents {
+		t.Errorf("%d events", len(got))
+	}
+}

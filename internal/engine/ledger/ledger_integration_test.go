@@ -1,0 +1,201 @@
+//go:build integration
+
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+func TestCleanRunsLoseNothing(t *testing.T) {
+	t.Parallel()
+	d := redistest.SharedReplication(t, 1)
+	for range 20 {
+		w := newWorld(t, 2, of(d))
+		w.load()
+		w.writes(500)
+		w.settled()
+		r := w.verify()
+		if r.Lost != 0 || r.Acked == 0 || r.Unknown != 0 || r.Replicas != 1 {
+			t.Errorf("%+v", *r)
+		}
+	}
+	if left := d.Primary.Do("dbsize"); left != int64(0) {
+		t.Errorf("%v keys are left", left)
+	}
+}
+
+// plant undoes some acknowledged writes behind the ledger's back: every step-th of each writer, and returns how many.
+func plant(w *world, s *redistest.Server, step int) (planted uint64) {
+	for writer, shards := range w.acked {
+		b := w.books[writer]
+		for n := range shards[0] {
+			if n%uint64(step) != 0 {
+				continue
+			}
+			if b.unique {
+				s.Do("del", b.Key(0)+":"+strconv.FormatUint(n, 10))
+			} else {
+				s.Do("setbit", b.Key(0), n, 0)
+			}
+			planted++
+		}
+	}
+	return planted
+}
+
+func TestPlantedLossIsFoundExactly(t *testing.T) {
+	t.Parallel()
+	for name, policy := range map[string]string{"bits": "noeviction", "keys": "allkeys-lru"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			d := redistest.NewReplication(t, 1, redistest.Options{Config: []string{"maxmemory-policy " + policy}})
+			w := newWorld(t, 3, of(d))
+			w.load()
+			w.writes(1000)
+			w.settled()
+			planted := plant(w, d.Primary, 97)
+			r := w.verify()
+			if planted == 0 || r.Lost != planted || r.Unique != (name == "keys") {
+				t.Errorf("%d lost, %d were planted; unique %v", r.Lost, planted, r.Unique)
+			}
+			if r.FirstLost < 0 || r.LastLost <= r.FirstLost || r.LastLost > w.now() || r.Errors != 0 {
+				t.Errorf("window %d to %d, %d errors", r.FirstLost, r.LastLost, r.Errors)
+			}
+			if left := d.Primary.Do("dbsize"); left != int64(0) {
+				t.Errorf("%v keys are left", left)
+			}
+		})
+	}
+}
+
+// absentAt counts by itself which acknowledged writes a server lacks.
+func absentAt(w *world, s *redistest.Server) (absent uint64) {
+	for writer, shards := range w.acked {
+		bits := s.Do("get", w.books[writer].Key(0)).(string)
+		for n := range shards[0] {
+			if i := int(n / 8); i >= len(bits) || bits[i]&(0x80>>(n%8)) == 0 {
+				absent++
+			}
+		}
+	}
+	return absent
+}
+
+func TestStaleReplicaPromoted(t *testing.T) {
+	t.Parallel()
+	d := redistest.NewReplication(t, 1, redistest.Options{})
+	now, replica := d.Primary, d.Replicas[0]
+	w := newWorld(t, 2, func() (Layout, error) { return Layout{Nodes: []Node{{Address: now.Address(), Primary: true}}}, nil })
+	w.load()
+	w.writes(1000)
+	replica.Do("replicaof", "no", "one") // from here on it lacks everything
+	parted := w.now()
+	w.writes(1000)
+	w.settled()
+	d.Primary.Kill()
+	now = replica
+	absent := absentAt(w, replica)
+	r := w.verify()
+	if absent == 0 || r.Lost != absent || r.Lost == r.Acked {
+		t.Errorf("%d of %d lost, the replica lacks %d", r.Lost, r.Acked, absent)
+	}
+	// The link breaks some moments before the command is answered: the server was busy.
+	if r.FirstLost < parted-int64(5*time.Second) || r.LastLost < parted {
+		t.Errorf("first lost at %d, last at %d, parted at %d", r.FirstLost, r.LastLost, parted)
+	}
+	if !strings.Contains(r.Settings, "appendonly no") || !strings.Contains(r.Settings, "maxmemory-policy noeviction") {
+		t.Errorf("settings %q", r.Settings)
+	}
+}
+
+// TestReplicaIsAwaited reads a replica that hung when the load ended only once it is in step.
+func TestReplicaIsAwaited(t *testing.T) {
+	t.Parallel()
+	w, d := pair(t, 1)
+	w.load()
+	d.Replicas[0].Stop()
+	w.writes(1000)
+	w.settled()
+	time.AfterFunc(time.Second, d.Replicas[0].Cont)
+	if r := w.verify(); r.Lost != 0 || r.Replicas != 1 || len(r.Notes) != 0 {
+		t.Errorf("%+v", *r)
+	}
+}
+
+// TestReplicaThatNeverComes is told, and the primary is read all the same.
+func TestReplicaThatNeverComes(t *testing.T) {
+	t.Parallel()
+	d := redistest.NewReplication(t, 1, redistest.Options{})
+	w := newWorld(t, 1, of(d))
+	w.load()
+	w.writes(1000)
+	w.settled()
+	d.Replicas[0].Kill()
+	planted := plant(w, d.Primary, 13)
+	w.audit.ResyncLimit = time.Second
+	r := w.verify()
+	if r.Lost != planted || r.Replicas != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], d.Replicas[0].Address()) {
+		t.Errorf("%+v, planted %d", *r, planted)
+	}
+}
+
+// TestNodeThatIsGone is told: a replica that the topology has forgotten, as it does with a primary that was failed over, for some seconds.
+func TestNodeThatIsGone(t *testing.T) {
+	t.Parallel()
+	d := redistest.SharedReplication(t, 1)
+	nodes := []Node{{Address: d.Primary.Address(), Primary: true}, {Address: d.Replicas[0].Address()}}
+	known := nodes
+	w := newWorld(t, 1, func() (Layout, error) { return Layout{Nodes: known}, nil })
+	w.audit.Keep = true
+	known = nodes[:1]
+	asked := 0
+	w.audit.Discover = func(context.Context) (Layout, error) {
+		if asked++; asked > 3 {
+			known = nodes
+		}
+		return Layout{Nodes: known}, nil
+	}
+	if r := w.verifyABatch(); r.Replicas != 1 || len(r.Notes) != 0 {
+		t.Errorf("back after a moment: %+v", *r)
+	}
+	known, asked = nodes[:1], -1_000_000
+	w.audit.ResyncLimit = time.Second
+	if r := w.verifyABatch(); r.Replicas != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "1 of the 2 nodes") {
+		t.Errorf("never back: %+v", *r)
+	}
+}
+
+// verifyABatch writes a few numbers and reads them back.
+func (w *world) verifyABatch() *record.Ledger {
+	w.t.Helper()
+	c, err := dial(w.t.Context(), w.primary())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close()
+	if !w.batch(0, 0, newConn(c, "primary")) {
+		w.t.Fatal("nothing was written")
+	}
+	return w.verify()
+}
+
+func TestPrimaryThatNeverComes(t *testing.T) {
+	t.Parallel()
+	primary := redistest.Start(t)
+	w := newWorld(t, 1, static(Node{Address: primary.Address(), Primary: true}))
+	w.load()
+	w.writes(1000)
+	w.settled()
+	primary.Kill()
+	w.audit.ResyncLimit = time.Second
+	if r, err := w.audit.Verify(t.Context(), w.books, nil); err == nil || !strings.Contains(err.Error(), "cannot be read back") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}

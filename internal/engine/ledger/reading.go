@@ -1,0 +1,266 @@
+package ledger
+
+import (
+	"context"
+	"fmt"
+	"math/bits"
+	"strconv"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+const (
+	// chunkBytes of a bitmap are read with one command: it holds the server up for microseconds.
+	chunkBytes = 256 << 10
+	// keysAtOnce are asked for with one command.
+	keysAtOnce = 512
+	// readTries is how often a chunk is asked for: a connection breaks, a slot moves.
+	readTries = 3
+)
+
+// reading is one pass over all pages.
+type reading struct {
+	audit          *Audit
+	nodes          *connections
+	layout         Layout
+	late           map[string]string // replicas that are not read
+	result         *record.Ledger
+	replicaMissing map[string]uint64 // by address
+}
+
+// page reads one page at its primary and at each replica, and settles its account.
+func (r *reading) page(ctx context.Context, b *Book, shard int) {
+	p := &b.pages[shard]
+	if p.next == 0 {
+		return
+	}
+	for i := range p.acked {
+		r.result.Acked += uint64(bits.OnesCount8(p.acked[i]))
+		r.result.Failed += uint64(bits.OnesCount8(p.failed[i]))
+	}
+	primary, present, err := r.readPrimary(ctx, b, p)
+	if err != nil {
+		r.result.Unread = fmt.Sprintf("key %s could not be read back: %v", p.key, err)
+		return
+	}
+	r.account(p, present)
+	for _, n := range r.layout.Nodes {
+		if n.Shard != primary.Shard || n.Primary || r.late[n.Address] != "" {
+			continue
+		}
+		there, err := r.read(ctx, b, p, n)
+		if err != nil {
+			r.late[n.Address] = err.Error()
+			r.result.AddNote(fmt.Sprintf("Replica %s was not read: %v.", n.Address, err))
+			continue
+		}
+		missing := r.replicaMissing[n.Address]
+		for i, acked := range p.acked {
+			missing += uint64(bits.OnesCount8(acked & present[i] &^ there[i]))
+		}
+		r.replicaMissing[n.Address] = missing
+	}
+}
+
+// account compares what was acknowledged with what is there.
+func (r *reading) account(p *page, present []byte) {
+	for i, acked := range p.acked {
+		mask := byte(0xff)
+		if rest := p.next - uint64(i)*8; rest < 8 {
+			mask <<= 8 - rest // the last byte: numbers that were never given
+		}
+		failed := p.failed[i]
+		r.result.UnknownPresent += uint64(bits.OnesCount8(present[i] & mask &^ acked &^ failed))
+		r.result.FailedPresent += uint64(bits.OnesCount8(present[i] & failed))
+		r.result.Unknown += uint64(bits.OnesCount8(mask &^ acked &^ failed))
+		lost := uint64(bits.OnesCount8(acked &^ present[i]))
+		if lost == 0 {
+			continue
+		}
+		s := p.spans[i*8/blockWrites]
+		first, last := int64(s.first)*instantUnit, int64(s.last)*instantUnit
+		r.result.FirstLost, r.result.LastLost = record.JoinWindows(r.result.Lost, r.result.FirstLost, r.result.LastLost, lost, first, last)
+		r.result.Lost += lost
+		r.lost(record.Loss{First: first, Last: last, Count: lost})
+	}
+}
+
+// lost adds a stretch of lost writes to the last one, if that is near: within a page they come in the order of time.
+func (r *reading) lost(l record.Loss) {
+	losses := r.result.Losses
+	if n := len(losses); n > 0 && l.First >= losses[n-1].First && l.First-losses[n-1].Last < record.LossesApart {
+		losses[n-1].Last = max(losses[n-1].Last, l.Last)
+		losses[n-1].Count += l.Count
+		return
+	}
+	r.result.Losses = append(r.result.Losses, l)
+	if len(r.result.Losses) > 64*record.MaxLosses {
+		r.result.Losses = record.JoinLosses(r.result.Losses)
+	}
+}
+
+// readPrimary reads a page where its slot is served now; it looks for that anew when it is answered that it is elsewhere.
+func (r *reading) readPrimary(ctx context.Context, b *Book, p *page) (primary Node, present []byte, err error) {
+	for range readTries {
+		primary, err = r.layout.primary(r.layout.shardOf(p.slot))
+		if err == nil {
+			if present, err = r.read(ctx, b, p, primary); err == nil || ctx.Err() != nil {
+				return primary, present, err
+			}
+		}
+		if !r.audit.Wait(ctx, pollEvery) {
+			return primary, nil, context.Cause(ctx)
+		}
+		if layout, discoverErr := r.audit.Discover(ctx); discoverErr == nil {
+			r.layout = layout
+		}
+	}
+	return primary, nil, err
+}
+
+// read returns which numbers of a page a node has, in a byte for eight of them as in page.acked.
+func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, error) {
+	if b.unique {
+		return r.readKeys(ctx, p, n)
+	}
+	present := make([]byte, 0, len(p.acked))
+	for len(present) < len(p.acked) {
+		end := min(len(present)+chunkBytes, len(p.acked))
+		request := resp.AppendCommand(nil, "GETRANGE", p.key, strconv.Itoa(len(present)), strconv.Itoa(end-1))
+		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, request, 1)
+		switch {
+		case err != nil:
+			return nil, err
+		case values[0].IsError():
+			return nil, replyError(n, values[0])
+		case len(values[0].Text) > end-len(present):
+			return nil, fmt.Errorf("%s answered GETRANGE with %d bytes for %d", n.Address, len(values[0].Text), end-len(present))
+		}
+		present = append(present, values[0].Text...)
+		present = append(present, make([]byte, end-len(present))...) // beyond the string's end there are zeros
+	}
+	return present, nil
+}
+
+// readKeys is read for unique keys.
+func (r *reading) readKeys(ctx context.Context, p *page, n Node) ([]byte, error) {
+	present := make([]byte, len(p.acked))
+	for from := uint64(0); from < p.next; from += keysAtOnce {
+		to := min(from+keysAtOnce, p.next)
+		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, resp.AppendCommand(nil, keyWords("MGET", p.key, from, to)...), 1)
+		switch {
+		case err != nil:
+			return nil, err
+		case values[0].IsError():
+			return nil, replyError(n, values[0])
+		case uint64(len(values[0].Items)) != to-from:
+			return nil, fmt.Errorf("%s answered MGET of %d keys with %d", n.Address, to-from, len(values[0].Items))
+		}
+		for i, v := range values[0].Items {
+			if v.Type != '_' {
+				number := from + uint64(i)
+				present[number/8] |= 0x80 >> (number % 8)
+			}
+		}
+	}
+	return present, nil
+}
+
+func keyWords(command, key string, from, to uint64) []string {
+	words := []string{command}
+	for i := from; i < to; i++ {
+		words = append(words, key+":"+strconv.FormatUint(i, 10))
+	}
+	return words
+}
+
+// conclude adds what concerns all pages, and deletes the keys.
+func (r *reading) conclude(ctx context.Context, books []*Book) {
+	result := r.result
+	for _, missing := range r.replicaMissing {
+		result.ReplicaMissing = max(result.ReplicaMissing, missing)
+	}
+	result.Replicas = len(r.replicaMissing)
+	for _, n := range r.layout.Nodes {
+		fields, err := r.audit.infoOf(ctx, n.Address)
+		if err != nil {
+			continue
+		}
+		result.Evicted += uint64(max(0, integer(fields["evicted_keys"])-r.audit.begun[fields["run_id"]].evicted))
+		if n.Primary && result.Settings == "" {
+			result.Settings = r.settings(ctx, n, fields)
+		}
+	}
+	if taken := min(result.Lost, result.Evicted); taken > 0 {
+		result.Lost -= taken
+		result.AddNote(fmt.Sprintf("Redis evicted %d keys during the run, and what it evicts is not lost: of the absent ledger writes so many were left out.", result.Evicted))
+	}
+	if result.Lost == 0 {
+		result.FirstLost, result.LastLost, result.Losses = 0, 0, nil
+	}
+	result.Losses = record.JoinLosses(result.Losses)
+	for i := range result.Losses {
+		l := &result.Losses[i]
+		for _, b := range books {
+			l.Errors += b.errors.between(l.First, l.Last)
+		}
+		result.Errors += l.Errors
+	}
+	if !r.audit.Keep && result.Unread == "" {
+		r.remove(ctx, books)
+	}
+}
+
+// settings is what a primary says of its persistence and limits; what it refuses to say is left out.
+func (r *reading) settings(ctx context.Context, n Node, info map[string]string) string {
+	text := "appendonly no"
+	if info["aof_enabled"] == "1" {
+		text = "appendonly yes"
+	}
+	for _, name := range []string{"appendfsync", "save", "min-replicas-to-write"} {
+		values, err := r.nodes.exchange(ctx, n, r.layout.ShardOf != nil, resp.AppendCommand(nil, "CONFIG", "GET", name), 1)
+		if err == nil && len(values[0].Items) == 2 {
+			text += ", " + name + " " + strconv.Quote(values[0].Items[1].Text)
+		}
+	}
+	if policy := info["maxmemory_policy"]; policy != "" {
+		text += ", maxmemory-policy " + policy
+	}
+	return text
+}
+
+// remove deletes the ledger's keys. What fails stays: bitmaps go by themselves.
+func (r *reading) remove(ctx context.Context, books []*Book) {
+	for _, b := range books {
+		for shard := range b.pages {
+			p := &b.pages[shard]
+			primary, err := r.layout.primary(r.layout.shardOf(p.slot))
+			if err != nil {
+				continue
+			}
+			if err := r.removePage(ctx, b, p, primary); err != nil {
+				r.result.AddNote(fmt.Sprintf("The ledger's keys %s could not be deleted: %v.", p.key, err))
+			}
+		}
+	}
+}
+
+func (r *reading) removePage(ctx context.Context, b *Book, p *page, primary Node) error {
+	del := func(words []string) error {
+		values, err := r.nodes.exchange(ctx, primary, r.layout.ShardOf != nil, resp.AppendCommand(nil, words...), 1)
+		if err == nil && values[0].IsError() {
+			err = replyError(primary, values[0])
+		}
+		return err
+	}
+	if !b.unique {
+		return del([]string{"UNLINK", p.key})
+	}
+	for from := uint64(0); from < p.next; from += keysAtOnce {
+		if err := del(keyWords("UNLINK", p.key, from, min(from+keysAtOnce, p.next))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

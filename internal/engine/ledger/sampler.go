@@ -1,0 +1,269 @@
+package ledger
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// Limits of a Sampler.
+const (
+	// DefaultSampleEvery is the time between two rounds.
+	DefaultSampleEvery = 20 * time.Millisecond
+	// layoutEvery is the time between two looks at the topology.
+	layoutEvery = time.Second
+	// sampleWithin bounds what one node is given to answer.
+	sampleWithin = 250 * time.Millisecond
+	// avoidFor is how long a node that did not answer is left alone.
+	avoidFor = 500 * time.Millisecond
+	// registerLife is how long after its last write a register stays.
+	registerLife = 10 * time.Minute
+	// acksKept is how many acknowledgements a register remembers: staleness beyond it is told as a lower bound.
+	acksKept = 1 << 14
+)
+
+// Sampler works beside a load, on connections of its own. With StaleReads it writes growing numbers into a register per shard and reads them from
+// each replica; with DualPrimary it offers a write to every node, as two that take it in the same round are two primaries.
+// Audit, Options and Now must be set; Options.Writer must differ from every other's of the run, Options.Shards and ShardOf are those of the books.
+type Sampler struct {
+	Audit       *Audit
+	Options     Options
+	StaleReads  bool
+	DualPrimary bool
+	Every       time.Duration // default DefaultSampleEvery
+	Now         func() int64  // the instant, from the run's start
+
+	stale     record.Staleness
+	dual      record.DualPrimary
+	registers []*register // by shard
+	offers    []string    // keys for DualPrimary, by shard
+	nodes     map[string]*sampled
+	round     uint64
+}
+
+// register is one shard's key, and what is known of it.
+type register struct {
+	key   string
+	last  uint64               // number of the newest acknowledged write; 0 = none
+	next  uint64               // the next number to write
+	acks  [acksKept]ackedWrite // by number, modulo
+	lost  uint64               // up to this number the primary was seen to have rolled back
+	value map[string]uint64    // the newest answer of each node
+}
+
+type ackedWrite struct {
+	number uint64
+	at     int64
+}
+
+// sampled is a node's connection.
+type sampled struct {
+	conn       *conn
+	avoidUntil int64
+}
+
+// Run samples until ctx ends. It returns an error when it cannot begin: no key lies in some shard.
+func (s *Sampler) Run(ctx context.Context) error {
+	if err := s.begin(); err != nil {
+		return err
+	}
+	defer s.close()
+	every := s.Every
+	if every == 0 {
+		every = DefaultSampleEvery
+	}
+	var layout Layout
+	lookAt := int64(0)
+	for s.Audit.Wait(ctx, every) {
+		if now := s.Now(); now >= lookAt || len(layout.Nodes) == 0 {
+			lookAt = now + int64(layoutEvery)
+			if l, err := s.Audit.Discover(ctx); err == nil {
+				layout = l
+			}
+		}
+		s.round++
+		for shard := range s.registers {
+			if s.StaleReads {
+				s.sampleRegister(ctx, &layout, s.registers[shard])
+			}
+			if s.DualPrimary {
+				s.offer(ctx, &layout, s.offers[shard])
+			}
+		}
+	}
+	return nil
+}
+
+// Add puts what was found into a result, once Run has returned.
+func (s *Sampler) Add(r *record.Ledger) {
+	if s.StaleReads {
+		stale := s.stale
+		r.Stale = &stale
+	}
+	if s.DualPrimary {
+		dual := s.dual
+		r.Dual = &dual
+	}
+}
+
+func (s *Sampler) begin() error {
+	s.nodes = map[string]*sampled{}
+	shards := max(s.Options.Shards, 1)
+	base := s.Options.keyBase()
+	registers, err := shardKeys(base+":register", shards, s.Options.ShardOf)
+	if err != nil {
+		return err
+	}
+	for _, key := range registers {
+		s.registers = append(s.registers, &register{key: key, next: 1, value: map[string]uint64{}})
+	}
+	s.offers, err = shardKeys(base+":offer", shards, s.Options.ShardOf)
+	return err
+}
+
+func (s *Sampler) close() {
+	for _, n := range s.nodes {
+		if n.conn != nil {
+			n.conn.Close()
+		}
+	}
+}
+
+// ask sends one command to a node; false where it did not answer.
+func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
+	node := s.nodes[n.Address]
+	if node == nil {
+		node = &sampled{}
+		s.nodes[n.Address] = node
+	}
+	if node.conn == nil && s.Now() < node.avoidUntil {
+		return resp.Value{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
+	defer cancel()
+	values, err := node.exchange(ctx, s.Audit, layout, n, resp.AppendCommand(nil, words...))
+	if err != nil {
+		if node.conn != nil {
+			node.conn.Close()
+			node.conn = nil
+		}
+		node.avoidUntil = s.Now() + int64(avoidFor)
+		return resp.Value{}, false
+	}
+	return values[0], true
+}
+
+func (s *sampled) exchange(ctx context.Context, a *Audit, layout *Layout, n Node, request []byte) ([]resp.Value, error) {
+	if s.conn == nil {
+		raw, err := a.Dial(ctx, n.Address)
+		if err != nil {
+			return nil, err
+		}
+		s.conn = newConn(raw, n.Address)
+		if layout.ShardOf != nil { // for reads while it is a replica; a primary takes no notice
+			if _, err := s.conn.ask(ctx, "READONLY"); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s.conn.exchange(ctx, request, 1)
+}
+
+// set writes a number into a key of a node; true when it was acknowledged.
+func (s *Sampler) set(ctx context.Context, layout *Layout, n Node, key string, number uint64) bool {
+	v, ok := s.ask(ctx, layout, n, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
+	return ok && !v.IsError()
+}
+
+// get reads a number from a key of a node; 0 where there is none.
+func (s *Sampler) get(ctx context.Context, layout *Layout, n Node, key string) (number uint64, ok bool) {
+	v, ok := s.ask(ctx, layout, n, "GET", key)
+	if !ok || v.IsError() {
+		return 0, false
+	}
+	if v.Type == '_' {
+		return 0, true
+	}
+	number, err := strconv.ParseUint(v.Text, 10, 64)
+	return number, err == nil
+}
+
+// sampleRegister writes a shard's register and reads it everywhere. The primary is read before it is written: then it shows what it has lost.
+func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *register) {
+	shard := layout.shardOf(topology.SlotOf([]byte(r.key)))
+	primary, err := layout.primary(shard)
+	if err != nil {
+		return
+	}
+	if value, ok := s.get(ctx, layout, primary, r.key); ok && value < r.last && r.last > r.lost {
+		s.stale.RolledBack++
+		r.lost = r.last // once, not at every read from now on
+	}
+	number := r.next
+	r.next++
+	if s.set(ctx, layout, primary, r.key, number) {
+		r.last = number
+		r.acks[number%acksKept] = ackedWrite{number, s.Now()}
+	}
+	for _, n := range layout.Nodes {
+		if n.Shard != shard || n.Primary {
+			continue
+		}
+		sent := s.Now()
+		value, ok := s.get(ctx, layout, n, r.key)
+		if !ok {
+			continue
+		}
+		s.stale.Reads++
+		if value < r.value[n.Address] {
+			s.stale.NonMonotonic++
+		}
+		r.value[n.Address] = value
+		if writes, since := r.behind(value); writes > 0 {
+			s.stale.Stale++
+			s.stale.MaxWrites = max(s.stale.MaxWrites, writes)
+			s.stale.MaxBehind = max(s.stale.MaxBehind, sent-since)
+		}
+	}
+}
+
+// behind counts the acknowledged writes after a value, and says when the first of them was acknowledged.
+func (r *register) behind(value uint64) (writes uint64, since int64) {
+	from := value + 1
+	if r.last >= acksKept {
+		from = max(from, r.last-acksKept+1)
+	}
+	for number := from; number <= r.last; number++ {
+		if a := r.acks[number%acksKept]; a.number == number {
+			if writes == 0 {
+				since = a.at
+			}
+			writes++
+		}
+	}
+	return writes, since
+}
+
+// offer offers a write to every node of a shard. Where two take it, the first is asked again: a primary that has just handed over refuses by then.
+func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
+	shard := layout.shardOf(topology.SlotOf([]byte(key)))
+	var took []Node
+	for _, n := range layout.Nodes {
+		if n.Shard == shard && s.set(ctx, layout, n, key, s.round) {
+			took = append(took, n)
+		}
+	}
+	if len(took) < 2 || !s.set(ctx, layout, took[0], key, s.round) {
+		return
+	}
+	now := s.Now()
+	if s.dual.Writes == 0 {
+		s.dual.First = now
+	}
+	s.dual.Last = now
+	s.dual.Writes += uint64(len(took) - 1)
+}

@@ -1,0 +1,142 @@
+package ledger
+
+import (
+	"context"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/memnet"
+	"github.com/redquake/redquake/internal/testing/memredis"
+)
+
+// every is the time between two rounds of the sampler, of which each takes no time of its own.
+const every = 5 * time.Millisecond
+
+// sampledPair is a primary and its replica in memory, with a sampler at work.
+type sampledPair struct {
+	primary, replica *memredis.Server
+	sampler          *Sampler
+}
+
+// replicate copies the register half a millisecond after each round, and lets it arrive some time later.
+func (p *sampledPair) replicate(ctx context.Context, lag time.Duration) {
+	key := p.sampler.registers[0].key
+	time.Sleep(500 * time.Microsecond)
+	for wait(ctx, every) {
+		if value, ok := p.primary.Get(key); ok {
+			time.AfterFunc(lag, func() { p.replica.Put(key, value) })
+		}
+	}
+}
+
+// inVirtualTime samples for as long as during takes, and returns what was found.
+func inVirtualTime(t *testing.T, lag time.Duration, during func(p *sampledPair)) *record.Ledger {
+	t.Helper()
+	network, began := memnet.New(), time.Now()
+	p := &sampledPair{
+		primary: memredis.Start(t, network, "a:1", memredis.Options{}),
+		replica: memredis.Start(t, network, "b:1", memredis.Options{}),
+	}
+	p.replica.SetReadOnly(true)
+	p.sampler = &Sampler{
+		Audit: &Audit{
+			Discover: func(context.Context) (Layout, error) {
+				return Layout{Nodes: []Node{{Address: "a:1", Primary: true}, {Address: "b:1"}}}, nil
+			},
+			Dial: func(ctx context.Context, address string) (net.Conn, error) { return network.Dial(ctx, "tcp", address) },
+			Wait: wait,
+		},
+		Options: Options{Prefix: "rq:", Run: "r", Shards: 1}, StaleReads: true, DualPrimary: true,
+		Every: every, Now: func() int64 { return int64(time.Since(began)) },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- p.sampler.Run(ctx) }()
+	synctest.Wait()
+	go p.replicate(ctx, lag)
+	during(p)
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(time.Second) // what is still on its way
+	r := &record.Ledger{}
+	p.sampler.Add(r)
+	return r
+}
+
+// wait is an Audit.Wait.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+func TestSamplerIsExact(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	for name, tc := range map[string]struct {
+		lag    time.Duration
+		during func(p *sampledPair)
+		stale  record.Staleness
+		dual   record.DualPrimary
+	}{
+		// Each read finds that the write just made is not there yet.
+		"in step": {0, func(*sampledPair) { time.Sleep(time.Second + every/2) }, record.Staleness{Reads: 200, Stale: 200, MaxWrites: 1}, record.DualPrimary{}},
+		"30 ms late": {30 * time.Millisecond, func(*sampledPair) { time.Sleep(time.Second + every/2) },
+			record.Staleness{Reads: 200, Stale: 200, MaxWrites: 7, MaxBehind: 30 * ms}, record.DualPrimary{}},
+		"a second primary for 100 ms": {0, func(p *sampledPair) {
+			time.Sleep(102 * time.Millisecond)
+			p.replica.SetReadOnly(false)
+			time.Sleep(100 * time.Millisecond)
+			p.replica.SetReadOnly(true)
+			time.Sleep(100 * time.Millisecond)
+		}, record.Staleness{Reads: 60, Stale: 60, MaxWrites: 1}, record.DualPrimary{Writes: 20, First: 105 * ms, Last: 200 * ms}},
+		// The primary comes back empty. It is left alone from 105 to 605 ms, and the replica keeps what it had.
+		"rolled back": {time.Hour, func(p *sampledPair) {
+			p.replica.Put(p.sampler.registers[0].key, "20")
+			time.Sleep(102 * time.Millisecond)
+			p.primary.Restart()
+			time.Sleep(900 * time.Millisecond)
+		}, record.Staleness{Reads: 200, Stale: 80, MaxWrites: 80, MaxBehind: 395 * ms, RolledBack: 1}, record.DualPrimary{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := inVirtualTime(t, tc.lag, tc.during)
+				if diff := cmp.Diff(tc.stale, *r.Stale); diff != "" {
+					t.Errorf("stale reads (-want +got)\n%s", diff)
+				}
+				if diff := cmp.Diff(tc.dual, *r.Dual); diff != "" {
+					t.Errorf("second primary (-want +got)\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// A node that hangs costs the sampler 250 ms, and is then left alone for 500 ms: the others are sampled meanwhile.
+func TestSamplerLeavesAHangingNodeAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var writes int
+		inVirtualTime(t, 0, func(p *sampledPair) {
+			time.Sleep(102 * time.Millisecond)
+			p.replica.Stop()
+			time.Sleep(1900 * time.Millisecond)
+			writes = p.primary.Calls("SET")
+			p.replica.Continue()
+		})
+		// A round writes twice. 21 rounds until it hangs at 105 ms, 100 from 355 to 855 ms, 100 from 1105 to 1605 ms, and 29 after 1855 ms.
+		if want := 2 * 250; writes != want {
+			t.Errorf("%d writes at the primary, want %d", writes, want)
+		}
+	})
+}

@@ -1,0 +1,447 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// loop is one event loop: an equal part of the pod's connections and of its users or arrivals, on one goroutine. It takes no lock and
+// allocates nothing per request; what happens elsewhere (dials, pumps) reaches it as notes.
+type loop struct {
+	run    *run
+	poll   poller
+	source workload.Source
+	demand demand
+	shard  *shard
+
+	layout         *topology.Map // as this loop knows it
+	pools          []*pool
+	primaries      []*pool // by shard
+	replicas       []*pool // by shard; nil = none yet
+	conns          []*conn // of all pools
+	connsPerPool   int64
+	depth          func(i int64) int // requests in flight on connection i of the pod at most
+	first, stride  int64             // the loop's connections are number first, first+stride, ...
+	readsElsewhere bool              // reads may go to replicas
+	shares         bool              // several users' requests are in flight on one connection
+	maxAge         int64             // of a connection, nanoseconds; 0 = none
+	added          int64             // to each round trip, nanoseconds
+	held, retries  delays
+	ripe           []delayed
+	turns          uint64            // of what is dealt out in turn
+	follower       workload.Follower // nil where no operation has several round trips
+
+	// Of the present wake-up. The shard is locked while the loop is awake.
+	slot    *slot
+	slotEnd int64
+	at      int64    // the last instant that was read
+	read    bool     // no system call since then
+	alike   struct { // successes that are not recorded yet
+		success
+		count uint32
+		bytes uint64
+	}
+	firstOK  int64 // -1 = none
+	lastOK   int64
+	nextScan int64
+
+	flying, queued int
+	ending         int64 // after an abort: when what is in flight is given up; 0 = no abort
+	dialing        context.Context
+	in, out        []byte
+	values         []resp.Value
+	message        []byte // the last redirection
+	drawn          request
+	shardOK        []shardSuccess
+	book           *ledger.Book // nil = no ledger
+	unrecorded     uint64       // requests that ended with the recording off
+	issued         int64        // requests of a closed loop so far, to tell which is a ledger write
+
+	notes struct {
+		mu     sync.Mutex
+		list   []note
+		closed bool
+	}
+	heard []note
+}
+
+// readBuffer is how much one read takes, in bytes. One for all connections of a loop.
+const readBuffer = 64 << 10
+
+// note is what a loop hears from another goroutine: a connection stands, a dial failed, or a pump read a piece.
+type note struct {
+	conn *conn
+
+	stands line
+
+	refused    bool
+	class      record.Class
+	at, waited int64
+
+	generation int32
+	piece      *piece
+	err        error
+}
+
+// demand is what a loop has to send.
+type demand interface {
+	// issue queues what is due at the instant now, and returns when it wants to be asked again.
+	issue(now int64) (next int64)
+	// ended is told that a request has come to its end at the instant at.
+	ended(r *request, at int64)
+	// over says that nothing more will be queued, whatever ends.
+	over(now int64) bool
+}
+
+// open makes ready for connections.
+func (l *loop) open() (err error) {
+	l.notes.mu.Lock() // the tracker nudges from a goroutine of its own
+	defer l.notes.mu.Unlock()
+	if l.poll == nil {
+		l.poll, err = l.run.newPoller()
+	}
+	return err
+}
+
+// nudge wakes the loop. One that is not open yet looks for what is new when it begins.
+func (l *loop) nudge() {
+	l.notes.mu.Lock()
+	defer l.notes.mu.Unlock()
+	if l.poll != nil && !l.notes.closed {
+		l.poll.wake()
+	}
+}
+
+// forget lets what has not been sent be.
+func (l *loop) forget() {
+	for _, p := range l.pools {
+		for i := range p.waiting.count {
+			if r := p.waiting.at(i); r.ledger > 0 && r.sent == 0 {
+				l.account(r, ledger.Failed, l.at)
+			}
+		}
+		l.queued -= p.waiting.count
+		p.waiting.clear()
+	}
+	l.queued -= l.retries.count()
+	l.retries = delays{}
+}
+
+// tell hands the loop a note; false when the loop has ended.
+func (l *loop) tell(n note) bool {
+	l.notes.mu.Lock()
+	defer l.notes.mu.Unlock()
+	if l.notes.closed {
+		return false
+	}
+	l.notes.list = append(l.notes.list, n)
+	if len(l.notes.list) == 1 {
+		l.poll.wake()
+	}
+	return true
+}
+
+// scanEvery is how often a loop looks for requests that are too old: a twentieth of their timeout within these.
+const (
+	scanShortest = int64(time.Millisecond)
+	scanLongest  = int64(10 * time.Millisecond)
+)
+
+// serve runs the loop until its demand is over and nothing is in flight.
+func (l *loop) serve(ctx context.Context) {
+	var cancel context.CancelFunc
+	l.dialing, cancel = context.WithCancel(ctx)
+	defer cancel()
+	defer l.close()
+	defer l.confess()
+	l.nextScan = math.MaxInt64
+	l.stale()
+	for _, c := range l.conns {
+		if !c.up {
+			c.connect(l.dialing)
+		}
+		c.born = 0 // it was made before there was a start to count from
+	}
+	var ready []event
+	for {
+		l.wakeUp()
+		l.hear()
+		for _, e := range ready {
+			if c := l.conns[e.number]; c.up && c.generation == e.generation {
+				c.receive()
+				c.pool.pump()
+			}
+		}
+		if m := l.run.routes.current(); m != l.layout {
+			l.follow(m)
+		}
+		now := l.stamp()
+		l.ripen(now)
+		next := l.demand.issue(now)
+		l.pump()
+		l.expire(now)
+		over := l.demand.over(l.at)
+		done := l.flying == 0 && (l.closing() || over && l.queued == 0)
+		l.sleep()
+		if done {
+			return
+		}
+		ready = l.poll.wait(l.run.now(), min(next, l.nextWake(), l.held.next(), l.retries.next()))
+	}
+}
+
+// confess counts what went unrecorded, all at the end.
+func (l *loop) confess() {
+	if l.unrecorded > 0 {
+		s, _ := l.shard.lock(l.run.now())
+		s.ops[0].Sent, s.ops[0].OK = l.unrecorded, l.unrecorded
+		l.shard.unlock()
+	}
+}
+
+// wakeUp begins to record.
+func (l *loop) wakeUp() {
+	l.at, l.read = l.run.now(), true
+	l.slot, l.slotEnd = l.shard.lock(l.at)
+	l.firstOK = -1
+}
+
+// sleep ends recording, and tells the gap log when there was success.
+func (l *loop) sleep() {
+	l.recordAlike()
+	l.shard.unlock()
+	l.slot = nil
+	if l.firstOK >= 0 {
+		l.run.gaps.success(l.firstOK)
+		l.run.gaps.success(l.lastOK)
+		l.tellShards()
+	}
+}
+
+// stamp is the time now: read once after each system call, as nothing else takes long.
+func (l *loop) stamp() int64 {
+	if !l.read {
+		l.at, l.read = l.run.now(), true
+		if l.at >= l.slotEnd {
+			l.recordAlike()
+			l.shard.unlock()
+			l.slot, l.slotEnd = l.shard.lock(l.at)
+		}
+	}
+	return l.at
+}
+
+// stale says that time has passed.
+func (l *loop) stale() { l.read = false }
+
+// nextWake is when the loop has to wake up though nothing comes.
+func (l *loop) nextWake() int64 {
+	if l.ending > l.at {
+		return l.ending
+	}
+	if l.ending > 0 { // only delayed replies are left
+		return never
+	}
+	if l.flying == 0 && l.queued == 0 {
+		return math.MaxInt64
+	}
+	return l.nextScan
+}
+
+// expire gives up what is too old.
+func (l *loop) expire(now int64) {
+	if l.run.aborted.Load() {
+		l.abort(now)
+		return
+	}
+	if l.flying == 0 && l.queued == 0 {
+		l.nextScan = math.MaxInt64
+		return
+	}
+	if l.nextScan == math.MaxInt64 {
+		l.nextScan = now + l.run.scanEvery
+	}
+	if now < l.nextScan {
+		return
+	}
+	l.nextScan = now + l.run.scanEvery
+	for _, c := range l.conns {
+		c.expire(now - l.run.timeout)
+	}
+	for _, p := range l.pools {
+		l.dropLate(p, now)
+	}
+	l.pump()
+}
+
+func (l *loop) pump() {
+	for _, p := range l.pools {
+		p.pump()
+	}
+}
+
+// dropLate drops arrivals that nobody could send in time. They are recorded at the instant at which they became too late.
+func (l *loop) dropLate(p *pool, now int64) {
+	forgone := int64(0)
+	if pacer := l.run.pacer.Load(); pacer != nil {
+		forgone = pacer.forgone(now)
+	}
+	for p.waiting.count > 0 {
+		r := *p.waiting.at(0)
+		late := r.due + l.run.timeout
+		if r.due >= 0 && r.due < forgone {
+			late = min(late, now)
+		}
+		if r.due < 0 || late > now {
+			return
+		}
+		p.waiting.pop()
+		l.queued--
+		if r.sent == 0 {
+			l.shard.slotAt(late).dropped(r.Op)
+		} else { // it was redirected, and not sent again
+			l.shard.slotAt(late).fail(r.Op, late, record.ClassMoved, late-r.due, 0)
+		}
+		l.account(&r, ledger.Failed, late)
+	}
+}
+
+// closing says that the run was aborted: nothing is sent any more.
+func (l *loop) closing() bool { return l.ending > 0 }
+
+// abort stops sending, lets what is in flight finish for a moment, then gives it up.
+func (l *loop) abort(now int64) {
+	if l.ending == 0 {
+		l.ending = max(1, now+min(int64(abortGrace), l.run.timeout))
+		l.forget()
+	}
+	if now >= l.ending {
+		for _, c := range l.conns {
+			c.expire(math.MaxInt64)
+		}
+	}
+}
+
+const abortGrace = 100 * time.Millisecond
+
+// hear handles the notes.
+func (l *loop) hear() {
+	l.notes.mu.Lock()
+	l.heard, l.notes.list = l.notes.list, l.heard[:0]
+	l.notes.mu.Unlock()
+	for i := range l.heard {
+		n := &l.heard[i]
+		c := n.conn
+		switch {
+		case c.generation != n.generation:
+			if n.stands.Conn != nil {
+				_ = n.stands.Close()
+			}
+		case n.stands.Conn != nil:
+			c.adopt(n.stands)
+		case n.refused:
+			l.refuse(c.pool, n)
+		case n.err != nil:
+			c.lose(n.err)
+		default:
+			l.stale()
+			c.take(n.piece.bytes[:n.piece.length])
+		}
+		if n.piece != nil {
+			pieces.Put(n.piece)
+		}
+		*n = note{}
+	}
+	if len(l.heard) > 0 {
+		l.pump()
+	}
+}
+
+// refuse fails the request that would have been sent next over the connection that could not be made.
+func (l *loop) refuse(p *pool, n *note) {
+	if p.waiting.count == 0 || l.closing() {
+		return
+	}
+	r := *p.waiting.at(0)
+	p.waiting.pop()
+	l.queued--
+	waited := n.waited
+	if r.due >= 0 {
+		waited = n.at - r.due
+	}
+	if l.triesAgain(&r, l.stamp()) {
+		return
+	}
+	s := l.shard.slotAt(n.at)
+	s.fail(r.Op, n.at, n.class, waited, 0)
+	l.failed(s, p.place.shard)
+	l.account(&r, ledger.Failed, n.at)
+	l.ended(&r, l.stamp())
+}
+
+// encode appends the request's bytes.
+func (l *loop) encode(out []byte, r *request) []byte {
+	if r.asking {
+		out = append(out, asking...)
+	}
+	if r.ledger > 0 {
+		r.replies = 1
+		return l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+	}
+	out, replies := l.source.Append(out, &r.Request)
+	r.replies = int32(replies)
+	return out
+}
+
+var (
+	asking    = resp.AppendCommand(nil, "ASKING")
+	replyNone resp.Reply
+)
+
+// enqueue hands a new request to where it will be sent.
+func (l *loop) enqueue(op int, user, due int64, t *turn) {
+	l.queued++
+	if len(l.pools) == 1 {
+		l.draw(l.pools[0].waiting.push(), op, user, due, t)
+		return
+	}
+	l.draw(&l.drawn, op, user, due, t)
+	*l.route(&l.drawn).waiting.push() = l.drawn
+}
+
+func (l *loop) draw(r *request, op int, user, due int64, t *turn) {
+	*r = request{due: due, turn: t}
+	r.User = user
+	l.source.Draw(op, &r.Request)
+	r.follows = l.follower != nil && l.follower.Follows(op)
+}
+
+// close ends the loop's connections. Notes that come later are refused.
+func (l *loop) close() {
+	l.notes.mu.Lock()
+	closed, late := l.notes.closed, l.notes.list
+	l.notes.closed = true
+	l.notes.mu.Unlock()
+	if closed {
+		return
+	}
+	for i := range late {
+		if late[i].stands.Conn != nil {
+			_ = late[i].stands.Close()
+		}
+	}
+	for _, c := range l.conns {
+		c.disconnect()
+	}
+	if l.poll != nil {
+		l.poll.close()
+	}
+}

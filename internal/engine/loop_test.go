@@ -1,0 +1,275 @@
+package engine
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/testing/builders"
+)
+
+// echoing is the address of a server that answers every size bytes with reply.
+func echoing(t testing.TB, size int, reply string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { _ = c.Close() })
+			go func() {
+				in, out := make([]byte, 64<<10), []byte(strings.Repeat(reply, 64<<10/size))
+				for have := 0; ; {
+					n, err := c.Read(in)
+					if err != nil {
+						return
+					}
+					have += n
+					if _, err := c.Write(out[:have/size*len(reply)]); err != nil {
+						return
+					}
+					have %= size
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
+}
+
+// batches is a demand of one batch after the other.
+type batches struct {
+	loop              *loop
+	size, left, owing int
+	turn              turn
+}
+
+func (b *batches) issue(int64) int64 {
+	for b.owing == 0 && b.left > 0 {
+		b.left--
+		b.owing = b.size
+		for range b.size {
+			b.loop.enqueue(b.loop.source.Pick(), 0, -1, &b.turn)
+		}
+	}
+	return 1 << 62
+}
+
+func (b *batches) ended(*request, int64) { b.owing-- }
+func (b *batches) over(int64) bool       { return b.owing == 0 && b.left == 0 }
+
+// served is a loop with one connection to address, in a run that has begun, whose demand is count batches.
+func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
+	t.Helper()
+	p.Target.Addresses, p.Client.Connections = []string{address}, 1
+	r, err := New(p, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.run.start = time.Now()
+	r.run.rec.setLast(0)
+	l := r.run.loops[0]
+	if err := l.open(); err != nil {
+		t.Fatal(err)
+	}
+	c, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.demand = &batches{loop: l, size: p.Client.Pipeline, left: count}
+	l.conns[0].adopt(line{c, address})
+	return l
+}
+
+// fixedPlan sends requests that are all of one size.
+func fixedPlan(pipeline int) (*plan.Plan, int) {
+	p := builders.Plan()
+	p.Pods, p.Client.Pipeline, p.Workload.Keyspace.Keys = 1, pipeline, 1
+	return p, len(resp.AppendCommand(nil, "SET", "rq:0", strings.Repeat("x", 32)))
+}
+
+func TestEveryRequestIsSettled(t *testing.T) {
+	timeout := func(err error) bool { return lossClass(err) == record.ClassTimeout }
+	if !timeout(os.ErrDeadlineExceeded) || timeout(io.EOF) || lossClass(syscall.ECONNRESET) != record.ClassReset ||
+		lossClass(fmt.Errorf("%w: x", resp.ErrProtocol)) != record.ClassProtocol {
+		t.Error("losses are misnamed")
+	}
+	tests := []struct {
+		name, reply       string
+		ok, fail, unknown uint64
+		class             record.Class
+		linked            bool
+	}{
+		{name: "ok", reply: "+OK\r\n", ok: 4, linked: true},
+		{name: "null", reply: "$-1\r\n", ok: 4, linked: true},
+		{name: "errors", reply: "-READONLY no\r\n", fail: 4, class: record.ClassReadOnly, linked: true},
+		{name: "garbage", reply: "what?\r\n", unknown: 4, class: record.ClassProtocol},
+		{name: "two replies to each", reply: "+OK\r\n+OK\r\n", ok: 4},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p, size := fixedPlan(4)
+			l := served(t, p, echoing(t, size, tt.reply), 1)
+			l.serve(t.Context())
+			op := l.run.rec.close(0).Ops[0]
+			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown || op.Errors[tt.class] != tt.fail+tt.unknown {
+				t.Errorf("%+v", op.Counts)
+			}
+			if l.run.connections.Load() != 0 || l.flying != 0 || l.queued != 0 {
+				t.Errorf("%d connections, %d in flight, %d queued are left", l.run.connections.Load(), l.flying, l.queued)
+			}
+			if op.BytesOut != uint64(4*size) {
+				t.Errorf("%d bytes out, want %d", op.BytesOut, 4*size)
+			}
+		})
+	}
+}
+
+// TestRequestsExpire: the loop breaks a connection whose server is silent; the requests are unknown, with the time they waited.
+func TestRequestsExpire(t *testing.T) {
+	p, _ := fixedPlan(2)
+	p.Client.RequestTimeout = 30 * time.Millisecond
+	l := served(t, p, echoing(t, 1<<15, "+OK\r\n"), 1)
+	l.serve(t.Context())
+	op := l.run.rec.close(0).Ops[0]
+	if op.Unknown != 2 || op.Errors[record.ClassTimeout] != 2 {
+		t.Errorf("%+v", op.Counts)
+	}
+	if waited := op.Waited.Max(); waited < 30*time.Millisecond || waited > time.Second {
+		t.Errorf("they waited %s", waited)
+	}
+}
+
+// TestLateReplyIsUnknown: a reply after the request timeout is no success, also when it comes before the loop has looked.
+func TestLateReplyIsUnknown(t *testing.T) {
+	p, size := fixedPlan(1)
+	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
+	l.run.timeout, l.run.scanEvery = 1, int64(time.Hour)
+	l.serve(t.Context())
+	op := l.run.rec.close(0).Ops[0]
+	if op.OK != 0 || op.Unknown != 1 || op.Errors[record.ClassTimeout] != 1 {
+		t.Errorf("%+v", op.Counts)
+	}
+}
+
+// TestLoopAllocatesNothing: BenchmarkLoop, with its count.
+func TestLoopAllocatesNothing(t *testing.T) {
+	for _, pipeline := range []int{1, 16} {
+		p, size := fixedPlan(pipeline)
+		l := served(t, p, echoing(t, size, "+OK\r\n"), 0)
+		const rounds = 20_000
+		l.demand.(*batches).left = rounds
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		l.serve(t.Context())
+		runtime.ReadMemStats(&after)
+		// The queues and buffers grow once, and the dials allocate.
+		if allocated := after.Mallocs - before.Mallocs; allocated > rounds/20 {
+			t.Errorf("pipeline %d: %d allocations for %d batches", pipeline, allocated, rounds)
+		}
+	}
+}
+
+// BenchmarkLoop is a request's way through the loop, to a server in the same process and back.
+func BenchmarkLoop(b *testing.B) {
+	for _, pipeline := range []int{1, 16} {
+		b.Run(fmt.Sprintf("pipeline%d", pipeline), func(b *testing.B) {
+			p, size := fixedPlan(pipeline)
+			l := served(b, p, echoing(b, size, "+OK\r\n"), 0)
+			demand := l.demand.(*batches)
+			demand.left = b.N
+			b.ReportAllocs()
+			b.ResetTimer()
+			l.serve(b.Context())
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*pipeline), "ns/request")
+		})
+	}
+}
+
+// Sentinels or nodes may tell of another primary while the load is still being prepared.
+func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
+	for _, portable := range []bool{false, true} {
+		l := &loop{run: &run{portable: portable}}
+		l.nudge()
+		if err := l.open(); err != nil {
+			t.Fatal(err)
+		}
+		defer l.poll.close()
+		l.nudge()
+		began := time.Now()
+		l.poll.wait(0, int64(10*time.Second))
+		if took := time.Since(began); took > 5*time.Second {
+			t.Errorf("portable %v: an open loop slept for %s though it was woken", portable, took)
+		}
+	}
+}
+
+// An instant that rounding puts at "now" must not keep a loop from waiting at all: then no time passes in virtual time.
+func TestPortablePollerLetsTimePass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPortablePoller()
+		defer p.close()
+		for until, want := range map[int64]time.Duration{5: 1, 4: 1, 3: 1, 1005: 1000} {
+			began := time.Now()
+			if p.wait(5, until); time.Since(began) != want {
+				t.Errorf("at 5 ns a wait until %d ns took %s, want %s", until, time.Since(began), want)
+			}
+		}
+	})
+}
+
+func TestLayOut(t *testing.T) {
+	tests := []struct {
+		name        string
+		shape       plan.Shape
+		connections int
+		pipeline    int
+		depths      []int // of pod 0's connections, of 2 pods
+	}{
+		{"one connection per user", plan.Shape{Users: 5, Requests: 1}, 50, 1, []int{1, 1, 1}},
+		{"users share connections", plan.Shape{Users: 100, Requests: 1}, 2, 4, []int{4, 4}},
+		{"open loop uses all", plan.Shape{Rate: 1, Requests: 1}, 3, 4, []int{4, 4, 4}},
+		{"users bound what is in flight", plan.Shape{Rate: 1, Users: 14, Requests: 1}, 3, 4, []int{3, 2, 2}},
+		{"users bound the connections", plan.Shape{Rate: 1, Users: 3, Requests: 1}, 3, 4, []int{1, 1}},
+		{"one at least", plan.Shape{Rate: 1, Users: 1, Requests: 1}, 3, 4, []int{1}},
+	}
+	for _, tt := range tests {
+		p := builders.Plan()
+		p.Shape, p.Client.Connections, p.Client.Pipeline = tt.shape, tt.connections, tt.pipeline
+		r, err := New(p, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var depths []int
+		for _, c := range r.run.loops[0].conns {
+			depths = append(depths, c.depth)
+		}
+		if diff := cmp.Diff(tt.depths, depths); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+func TestNewRefusesAPodThatThereIsNot(t *testing.T) {
+	for _, pod := range []int{-1, 2} {
+		if _, err := New(builders.Plan(), pod); err == nil {
+			t.Errorf("pod %d of 2 was taken", pod)
+		}
+	}
+}

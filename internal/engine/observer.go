@@ -1,0 +1,221 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// observer asks every server of the deployment how it is, once per period.
+type observer struct {
+	run   *run
+	every time.Duration
+
+	mu        sync.Mutex
+	read      []record.Server
+	roundTrip int64 // nanoseconds, the smallest since it was taken; 0 = none
+}
+
+// observed is one server, asked on a connection of its own: a PING for the round trip, INFO, and where the user may, SLOWLOG, LATENCY and CONFIG
+// GET. It sets nothing. A failure is no reading, nothing more.
+type observed struct {
+	*observer
+	place place
+
+	conn    net.Conn
+	release func() bool     // of conn, from the end of the loop
+	process string          // run_id that answered last
+	slow    int64           // the number that SLOWLOG's next entry of this process will have
+	refused map[string]bool // questions that this connection's user may not ask
+}
+
+// mostObserved bounds how many servers are asked.
+const mostObserved = 64
+
+// slowEntries is how many entries of SLOWLOG are read per period; more are only counted.
+const slowEntries = "16"
+
+var (
+	pingRequest    = resp.AppendCommand(nil, "PING")
+	infoRequest    = resp.AppendCommand(nil, "INFO")
+	slowRequest    = resp.AppendCommand(nil, "SLOWLOG", "GET", slowEntries)
+	latencyRequest = resp.AppendCommand(nil, "LATENCY", "LATEST")
+	fsyncRequest   = resp.AppendCommand(nil, "CONFIG", "GET", "appendfsync")
+)
+
+// loop follows the deployment until ctx ends: a server that comes is asked from then on, one that is gone is not asked any more. It returns
+// once nothing asks any more.
+func (o *observer) loop(ctx context.Context) {
+	asked := map[string]context.CancelFunc{}
+	var loops sync.WaitGroup
+	defer loops.Wait()
+	tick := time.NewTicker(o.every)
+	defer tick.Stop()
+	for {
+		there := map[string]bool{}
+		for _, address := range o.addresses() {
+			there[address] = true
+			if asked[address] == nil && len(asked) < mostObserved {
+				within, cancel := context.WithCancel(ctx)
+				asked[address] = cancel
+				loops.Go(func() { (&observed{observer: o, place: place{address: address}}).loop(within) })
+			}
+		}
+		for address, stop := range asked {
+			if !there[address] {
+				stop()
+				delete(asked, address)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			for _, stop := range asked {
+				stop()
+			}
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// addresses are the servers to ask; "" is whichever the target's addresses lead to.
+func (o *observer) addresses() []string {
+	if o.run.routes.tracker == nil {
+		return []string{""}
+	}
+	return o.run.servers()
+}
+
+func (o *observed) loop(ctx context.Context) {
+	defer o.disconnect()
+	tick := time.NewTicker(o.every)
+	defer tick.Stop()
+	for {
+		o.observe(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+func (o *observed) observe(ctx context.Context) {
+	if o.conn == nil {
+		c, err := o.run.dialerTo(o.place, 0).dial(ctx, 0, nil)
+		if err != nil {
+			return
+		}
+		o.conn, o.refused = c.Conn, map[string]bool{}
+		o.release = context.AfterFunc(ctx, func() { _ = c.Close() }) // a question may wait for as long as RequestTimeout
+	}
+	sent := o.run.now()
+	v, err := ask(o.conn, o.run.plan.Client.RequestTimeout, pingRequest)
+	took := o.run.now() - sent
+	if err != nil {
+		o.disconnect()
+		return
+	}
+	s, err := readInfo(o.conn, o.run.plan.Client.RequestTimeout)
+	if err != nil {
+		o.disconnect()
+		return
+	}
+	s.At = o.run.now()
+	if err := o.inquire(&s); err != nil {
+		o.disconnect()
+		if ctx.Err() != nil {
+			return // cut off by the end of the run: a reading without the rest would be the last word about the server
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.read = append(o.read, s)
+	if !v.IsError() && (o.roundTrip == 0 || took < o.roundTrip) {
+		o.roundTrip = max(took, 1)
+	}
+}
+
+// inquire adds what INFO does not tell. What the user may not ask stays empty.
+func (o *observed) inquire(s *record.Server) error {
+	slowlog, err := o.question("SLOWLOG", slowRequest)
+	if err != nil {
+		return err
+	}
+	if o.process != s.RunID { // what happened before the first reading of a process is not new
+		o.process = s.RunID
+		_, o.slow = slowest(slowlog, 0)
+	}
+	s.SlowLog, o.slow = slowest(slowlog, o.slow)
+	latency, err := o.question("LATENCY", latencyRequest)
+	if err != nil {
+		return err
+	}
+	s.Latency = latencyEvents(latency)
+	if s.AOFEnabled {
+		fsync, err := o.question("CONFIG", fsyncRequest)
+		if err != nil {
+			return err
+		}
+		s.AOFFsync = configValue(fsync)
+	}
+	return nil
+}
+
+// question asks, unless it was refused before on this connection. A refusal is an empty answer.
+func (o *observed) question(name string, request []byte) (resp.Value, error) {
+	if o.refused[name] {
+		return resp.Value{}, nil
+	}
+	v, err := ask(o.conn, o.run.plan.Client.RequestTimeout, request)
+	if err == nil && v.IsError() {
+		o.refused[name] = true
+		return resp.Value{}, nil
+	}
+	return v, err
+}
+
+// readInfo asks for INFO on a connection that nobody else uses. At is left to the caller.
+func readInfo(c net.Conn, timeout time.Duration) (record.Server, error) {
+	v, err := ask(c, timeout, infoRequest)
+	if err != nil {
+		return record.Server{}, err
+	}
+	if v.IsError() {
+		return record.Server{}, errors.New(v.Text)
+	}
+	s := parseInfo(v.Text)
+	s.Address = c.RemoteAddr().String()
+	return s, nil
+}
+
+// take removes and returns the readings since the last call.
+func (o *observer) take() []record.Server {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	read := o.read
+	o.read = nil
+	return read
+}
+
+// takeRoundTrip removes and returns the smallest round trip since the last call, nanoseconds; 0 = none.
+func (o *observer) takeRoundTrip() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	took := o.roundTrip
+	o.roundTrip = 0
+	return took
+}
+
+func (o *observed) disconnect() {
+	if o.conn != nil {
+		o.release()
+		_ = o.conn.Close()
+		o.conn = nil
+	}
+}

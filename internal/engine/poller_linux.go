@@ -1,0 +1,144 @@
+package engine
+
+import (
+	"math"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// epoll is a poller that waits for all in one epoll_wait. Sockets are edge-triggered: one event means to
+// read until there is less than asked for.
+//
+// Go's own poller does the same for a goroutine per connection, at the price of a goroutine switch per reply, a futex whenever a
+// processor goes idle, and system calls that tell the scheduler; docs/decisions/0008-event-loops.md has what that costs.
+type epoll struct {
+	epoll, timer, waker int
+	events              [eventsMost]unix.EpollEvent
+	ready               [eventsMost]event
+	armed               int64 // when the timer fires; math.MaxInt64 = not set
+	woken               atomic.Bool
+}
+
+// eventsMost bounds a wake-up, so that one of thousands of ready connections does not take milliseconds.
+const eventsMost = 128
+
+// The numbers of the poller's own files, which no connection has.
+const (
+	timerNumber = -1 - iota
+	wakerNumber
+)
+
+func newPoller() (poller, error) {
+	p := &epoll{epoll: -1, timer: -1, waker: -1, armed: math.MaxInt64}
+	var err error
+	if p.epoll, err = unix.EpollCreate1(unix.EPOLL_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if p.timer, err = unix.TimerfdCreate(unix.CLOCK_MONOTONIC, unix.TFD_NONBLOCK|unix.TFD_CLOEXEC); err != nil {
+		p.close()
+		return nil, os.NewSyscallError("timerfd_create", err)
+	}
+	if p.waker, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err != nil {
+		p.close()
+		return nil, os.NewSyscallError("eventfd", err)
+	}
+	for fd, number := range map[int]int32{p.timer: timerNumber, p.waker: wakerNumber} {
+		if err := p.add(fd, event{number: number}); err != nil {
+			p.close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func (p *epoll) add(fd int, e event) error {
+	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(p.epoll, unix.EPOLL_CTL_ADD, fd,
+		&unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET, Fd: e.number, Pad: e.generation}))
+}
+
+func (p *epoll) wait(now, until int64) []event {
+	timeout := -1
+	switch {
+	case until <= now:
+		timeout = 0
+	case until < p.armed:
+		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until - now)}
+		if err := unix.TimerfdSettime(p.timer, 0, &spec, nil); err != nil {
+			timeout = int((until - now) / 1e6) // cannot be, and would only be early
+		}
+		p.armed = until
+	}
+	n, err := unix.EpollWait(p.epoll, p.events[:], timeout)
+	if err != nil { // EINTR
+		return nil
+	}
+	ready := p.ready[:0]
+	for i := range p.events[:n] {
+		switch e := &p.events[i]; e.Fd {
+		case timerNumber:
+			p.armed = math.MaxInt64
+		case wakerNumber:
+			var count [8]byte
+			_, _ = unix.Read(p.waker, count[:])
+			p.woken.Store(false)
+		default:
+			ready = append(ready, event{e.Fd, e.Pad})
+		}
+	}
+	return ready
+}
+
+func (p *epoll) wake() {
+	if p.woken.CompareAndSwap(false, true) {
+		_, _ = unix.Write(p.waker, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+	}
+}
+
+func (p *epoll) close() {
+	for _, fd := range []int{p.waker, p.timer, p.epoll} {
+		if fd >= 0 {
+			_ = unix.Close(fd)
+		}
+	}
+}
+
+// socket is a connection's own file descriptor, which never blocks. Reads and writes on it do not tell Go's scheduler: they return at once.
+type socket int
+
+// detach takes a TCP connection away from Go's poller; ok is false where c is something else, or the process has no file left.
+func detach(c syscall.Conn) (s socket, ok bool) {
+	raw, err := c.SyscallConn()
+	if err != nil {
+		return -1, false
+	}
+	fd := -1
+	err = raw.Control(func(old uintptr) { fd, _ = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
+	return socket(fd), err == nil && fd >= 0
+}
+
+// read is read(2): 0 at the end of the stream, errAgain when there is nothing now.
+func (s socket) read(p []byte) (int, error) { return s.call(unix.SYS_READ, p) }
+
+// write is write(2): it may write less than asked for, or nothing with errAgain.
+func (s socket) write(p []byte) (int, error) { return s.call(unix.SYS_WRITE, p) }
+
+const errAgain = unix.EAGAIN
+
+func (s socket) call(number uintptr, p []byte) (int, error) {
+	for {
+		n, _, errno := unix.RawSyscall(number, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		switch errno {
+		case 0:
+			return int(n), nil
+		case unix.EINTR:
+		default:
+			return 0, errno
+		}
+	}
+}
+
+func (s socket) close() { _ = unix.Close(int(s)) }

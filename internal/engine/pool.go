@@ -1,0 +1,59 @@
+package engine
+
+// pool is one loop's connections to one place, and the requests that wait for them.
+type pool struct {
+	place   place
+	conns   []*conn
+	free    connRing
+	waiting queue
+}
+
+// place is where a request goes: the primary of a shard or its replicas, or one server by its address.
+type place struct {
+	shard   int
+	replica bool
+	address string // "" = as the map says
+}
+
+// pump sends what waits over the connections that are free, the one that has been free for longest first: so all are used alike.
+func (p *pool) pump() {
+	for p.waiting.count > 0 {
+		c := p.free.pop()
+		if c == nil {
+			return
+		}
+		c.free = false
+		if c.up {
+			c.send()
+		}
+	}
+}
+
+// connRing is a first-in-first-out of connections.
+type connRing struct {
+	ring        []*conn
+	head, count int
+}
+
+func (r *connRing) push(c *conn) {
+	if r.count == len(r.ring) {
+		ring := make([]*conn, max(4, 2*len(r.ring)))
+		for i := range r.count {
+			ring[i] = r.ring[(r.head+i)&(len(r.ring)-1)]
+		}
+		r.ring, r.head = ring, 0
+	}
+	r.ring[(r.head+r.count)&(len(r.ring)-1)] = c
+	r.count++
+}
+
+// pop is nil when there is none.
+func (r *connRing) pop() *conn {
+	if r.count == 0 {
+		return nil
+	}
+	c := r.ring[r.head]
+	r.head = (r.head + 1) & (len(r.ring) - 1)
+	r.count--
+	return c
+}

@@ -1,0 +1,303 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
+func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
+
+// preparing is how many connections are dialled at a time before the start.
+const preparing = 64
+
+// Prepare makes ready for Run: it reaches Redis within a budget of max(3 x dialTimeout, 5 s), reads INFO, tries each command once, pre-fills this pod's
+// part of the keyspace, and establishes the load's connections. progress is called with sentences for people; it may be nil.
+// Errors are *Error, or ctx's.
+func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
+	if progress == nil {
+		progress = func(string) {}
+	}
+	c, err := r.arrive(ctx, progress)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = c.Close() }()
+	if s, err := readInfo(c, r.run.plan.Client.RequestTimeout); err == nil {
+		r.server.Store(&s)
+	}
+	if r.run.redis != nil {
+		if err := r.tryCommands(c); err != nil {
+			return err
+		}
+		if err := r.run.fill(ctx, progress); err != nil {
+			return err
+		}
+	}
+	if r.run.callers != nil {
+		if err := r.run.callers.open(ctx, r.run.kind()); err != nil {
+			return err
+		}
+	}
+	if err := r.openBooks(ctx, progress); err != nil {
+		return err
+	}
+	return r.establish(ctx, progress)
+}
+
+// arrive finds out how the deployment looks, and connects to the primary that answers, or the first of several. The given addresses are tried
+// first: what is wrong there is told best.
+func (r *Runner) arrive(ctx context.Context, progress func(string)) (net.Conn, error) {
+	var c net.Conn
+	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
+		progress("connecting to " + addresses[0])
+		var err error
+		if c, err = r.reach(ctx); err != nil {
+			return nil, err
+		}
+	}
+	err := r.findOut(ctx, progress)
+	if err == nil && r.run.routes.tracker == nil {
+		return c, nil
+	}
+	if c != nil {
+		_ = c.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	progress("connecting to " + r.run.someServer())
+	return r.reach(ctx)
+}
+
+// reach dials until the server answers a PING and has loaded its data, or the budget is used up.
+func (r *Runner) reach(ctx context.Context) (net.Conn, error) {
+	n := r.run
+	budget := dialBudget(n.plan.Client)
+	within, cancel := context.WithTimeout(ctx, budget)
+	defer cancel()
+	wait := backoffFirst
+	var last error
+	for number := 0; ; number++ {
+		c, err := n.dialNode(within, 0)
+		if err == nil {
+			if err = n.ping(c); err == nil {
+				return c, nil
+			}
+			_ = c.Close()
+		}
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		if number == 0 {
+			if wrong := n.dialer.wrongPort(within, err); wrong != nil {
+				err = wrong
+			}
+		}
+		if last == nil || within.Err() == nil || final(err) { // an attempt that the budget cut off says less than the one before
+			last = err
+		}
+		if final(err) || within.Err() != nil {
+			return nil, explain(last, budget)
+		}
+		select {
+		case <-within.Done():
+			if ctx.Err() != nil {
+				return nil, context.Cause(ctx)
+			}
+			return nil, explain(last, budget)
+		case <-time.After(jitter(wait)):
+			wait = min(2*wait, backoffLast)
+		}
+	}
+}
+
+// ping makes sure that a Redis answers which serves data. An ACL that forbids PING is no obstacle.
+func (r *run) ping(c net.Conn) error {
+	address := c.RemoteAddr().String()
+	v, err := ask(c, r.plan.Client.DialTimeout, resp.AppendCommand(nil, "PING"))
+	if err != nil {
+		return &dialError{stage: stageHello, address: address, command: "PING", secured: r.plan.Target.TLS != nil, err: err}
+	}
+	if !v.IsError() {
+		return nil
+	}
+	if mustWait(v.Text) || reasonOfReply(v.Text) == plan.AuthenticationFailed {
+		return &dialError{stage: stageAnswer, address: address, command: "PING", err: errors.New(v.Text)}
+	}
+	return nil
+}
+
+// tryCommands sends each command of the workload, and the probe's, once with its placeholders filled, so that what cannot work is known before
+// the start. Only what shows that a command can never work is an error; an answer such as WRONGTYPE may be what the test is about.
+func (r *Runner) tryCommands(c net.Conn) error {
+	n := r.run
+	source := n.redis.Source(int64(n.pod), int64(n.plan.Pods), false)
+	follower, follows := source.(workload.Follower)
+	for op, o := range n.workload.Operations() {
+		request := workload.Request{}
+		source.Draw(op, &request)
+		out, replies := source.Append(nil, &request)
+		for replies > 0 { // an operation of several round trips is gone through to its end: half of one may leave something behind
+			answers, err := n.try(c, out, replies, o.Name)
+			if err != nil {
+				return err
+			}
+			replies = 0
+			if follows && follower.Follows(op) && !slices.ContainsFunc(answers, resp.Value.IsError) {
+				out, replies = follower.Next(out[:0], &request, answers, make([]uint64, len(n.plan.Tallies())))
+			}
+		}
+	}
+	if len(r.probes) > 0 {
+		_, err := n.try(c, r.probes[0].request(), 1, "probe")
+		return err
+	}
+	return nil
+}
+
+func (r *run) try(c net.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
+	word := firstWord(request)
+	within := max(r.plan.Client.RequestTimeout, time.Second)
+	answers, err := askAll(c, within, request, replies)
+	if err != nil {
+		return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err,
+			Message: fmt.Sprintf("the command %q (%s) got no answer from %s: %v", name, word, c.RemoteAddr(), err)}
+	}
+	for _, v := range answers {
+		if !v.IsError() {
+			continue
+		}
+		if reason := reasonOfReply(v.Text); reason != "" {
+			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is refused by %s: %s", name, word, c.RemoteAddr(), v.Text)}
+		}
+	}
+	return answers, nil
+}
+
+// firstWord is the name of an encoded command.
+func firstWord(request []byte) string {
+	_, rest, _ := strings.Cut(string(request), "\r\n") // *n
+	_, rest, _ = strings.Cut(rest, "\r\n")             // $n
+	word, _, _ := strings.Cut(rest, "\r\n")
+	return word
+}
+
+// fill makes this pod's part of the workload's data.
+func (r *run) fill(ctx context.Context, progress func(string)) error {
+	f := &workload.Filler{
+		Pod: r.pod, Pods: r.plan.Pods, Dial: r.dialNode,
+		Progress: func(what string, done, total int64) {
+			progress(fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what))
+		},
+	}
+	if m := r.routes.current(); len(m.Shards) > 1 {
+		f.NodeOf = func(slot uint16) int {
+			shard, _ := m.ShardOf(slot)
+			return shard
+		}
+	}
+	err := r.redis.Fill(ctx, f)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	refused, ok := errors.AsType[*workload.FillError](err)
+	if !ok {
+		return explain(err, r.plan.Client.DialTimeout)
+	}
+	failed := &plan.Error{Reason: plan.PrefillFailed, Message: err.Error(), Err: err}
+	if reason := reasonOfReply(refused.Reply); reason != "" {
+		failed.Reason = reason
+	} else if refused.Err != nil {
+		failed.Message = fmt.Sprintf("prefilling at %s: %s", refused.Address, plainly(refused.Err))
+	}
+	return failed
+}
+
+// grouped writes n with a comma between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
+
+// establish makes every connection of the load.
+func (r *Runner) establish(ctx context.Context, progress func(string)) error {
+	n := r.run
+	var conns []*conn
+	for _, l := range n.loops {
+		if err := l.open(); err != nil {
+			return err
+		}
+		conns = append(conns, l.conns...)
+	}
+	if len(conns) > 0 {
+		progress(fmt.Sprintf("establishing %s connections", grouped(int64(len(conns)))))
+	}
+	budget := dialBudget(n.plan.Client)
+	within, cancel := context.WithTimeout(ctx, budget+time.Duration(len(conns))*time.Millisecond)
+	defer cancel()
+	tokens := make(chan struct{}, preparing)
+	var all sync.WaitGroup
+	var once sync.Once
+	var failure, last error
+	var mu sync.Mutex
+	for _, own := range conns {
+		tokens <- struct{}{}
+		all.Go(func() {
+			defer func() { <-tokens }()
+			c, err := n.dialerTo(own.pool.place, own.number).connect(within, func(err error, _ time.Time) {
+				mu.Lock()
+				last = err
+				mu.Unlock()
+				if final(err) {
+					cancel()
+				}
+			})
+			if err != nil {
+				once.Do(func() { failure = err })
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			own.adopt(c)
+		})
+	}
+	all.Wait()
+	if failure == nil {
+		return r.establishProbe(within)
+	}
+	r.close()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if last == nil {
+		last = &dialError{stage: stageTCP, address: n.someServer(), err: failure}
+	}
+	return explain(last, budget)
+}
+
+// establishProbe makes a connection for each probe's first arrival, so that it does not have to dial.
+func (r *Runner) establishProbe(ctx context.Context) error {
+	for _, p := range r.probes {
+		c, err := p.dialer().dial(ctx, 0, nil)
+		if err != nil {
+			return explain(err, r.run.plan.Client.DialTimeout)
+		}
+		p.putIdle(&probeConn{line: c})
+	}
+	return nil
+}

@@ -1,0 +1,196 @@
+//go:build integration
+
+package engine
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+func TestPasswords(t *testing.T) {
+	t.Parallel()
+	server := redistest.NewServer(t, redistest.Options{Password: "secret", Users: []string{"app on >hunter2 ~* +@all"}})
+	open := redistest.Start(t)
+	file := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(file, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, protocol := range []int{2, 3} {
+		planTo := func(address string) *plan.Plan {
+			p := realPlan(address)
+			p.Client.Protocol = protocol
+			p.Shape.Duration = 200 * time.Millisecond
+			return p
+		}
+		p := planTo(server.Address())
+		p.Target.PasswordFile = file
+		p.Target.Database = 3
+		if o := runPlan(t, p); o.sum.OK == 0 || o.sum.Fail+o.sum.Unknown > 0 {
+			t.Errorf("RESP%d with a password file: %s", protocol, describe(o))
+		}
+		p = planTo(server.Address())
+		p.Target.Username = "app"
+		if o := runPlan(t, p, WithPassword("hunter2")); o.sum.OK == 0 || o.sum.Fail+o.sum.Unknown > 0 {
+			t.Errorf("RESP%d with a user: %s", protocol, describe(o))
+		}
+		wantReason(t, planTo(server.Address()), plan.AuthenticationFailed, "asks for a password")
+		wantReason(t, planTo(server.Address()), plan.AuthenticationFailed, "WRONGPASS", WithPassword("wrong"))
+		wantReason(t, planTo(open.Address()), plan.AuthenticationFailed, "has none configured", WithPassword("secret"))
+		missing := planTo(server.Address())
+		missing.Target.PasswordFile = file + ".missing"
+		wantReason(t, missing, plan.AuthenticationFailed, "cannot be read")
+	}
+	server.Do("auth", "secret")
+}
+
+func TestCommandsThatCannotWork(t *testing.T) {
+	t.Parallel()
+	server := redistest.NewServer(t, redistest.Options{Users: []string{"reader on nopass ~* +@read +@connection +info"}})
+	p := testPlan(server.Address())
+	p.Target.Username = "reader"
+	wantReason(t, p, plan.PermissionDenied, `"set"`, WithPassword("any"))
+	for _, words := range [][]string{{"FLY", "{key}"}, {"GET"}, {"SET", "{key}", "x", "NONSENSE"}} {
+		p := testPlan(server.Address())
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "odd one", Weight: 1, Words: words})
+		wantReason(t, p, plan.CommandInvalid, `"odd one" (`+words[0]+`)`)
+	}
+	p = testPlan(server.Address())
+	p.Probe.Words = []string{"SET", "x"}
+	wantReason(t, p, plan.CommandInvalid, `"probe"`)
+	p = testPlan(server.Address())
+	p.Target.Database = 99
+	wantReason(t, p, plan.CommandInvalid, "SELECT")
+}
+
+// TestLoadingIsWaitedFor: Prepare returns once the data is loaded. The server loads longer than a dial may take.
+func TestLoadingIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.LoadSlowly(2000, time.Second)
+	server.Launch()
+	redistest.Wait(t, "the server listens", func() error {
+		c, err := net.Dial("tcp", server.Address())
+		if err == nil {
+			_ = c.Close()
+		}
+		return err
+	})
+	p := realPlan(server.Address())
+	p.Shape = plan.Shape{Users: 10, Requests: 100}
+	if o := runPlan(t, p); o.sum.OK == 0 || o.sum.Fail > 0 {
+		t.Errorf("%s", describe(o))
+	}
+	if n := server.Do("dbsize").(int64); n < 2000 {
+		t.Errorf("the load began with %d of 2000 keys", n)
+	}
+}
+
+// TestLoadingUnderLoad: a server that is back and loads answers LOADING, which is a failure; the gap lasts until it serves.
+func TestLoadingUnderLoad(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := realPlan(server.Address())
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	server.LoadSlowly(1000, time.Second)
+	server.Launch()
+	down := w.until("LOADING is a failure of load and probe, and nothing succeeds", func(iv *record.Interval) bool {
+		return sampleErrors(iv, record.ClassLoading) > 0 && iv.Probe.Errors[record.ClassLoading] > 0 && iv.FirstOK < 0
+	})
+	w.until("the server serves", serving)
+	o := w.end()
+	addsUp(t, o)
+	covers(t, "load", o.gaps, down, down+int64(p.Interval))
+}
+
+func TestErrorRepliesAreNoSuccesses(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	server.Do("rpush", "list", "x")
+	p := realPlan(server.Address())
+	p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "list"}}}
+	p.Shape = plan.Shape{Users: 16, Requests: 5000}
+	for _, pipeline := range []int{1, 16} {
+		p.Client.Pipeline = pipeline
+		o := runPlan(t, p)
+		if o.sum.OK != 0 || o.sum.Fail != o.sum.Sent || o.sum.Errors[record.ClassOther] != o.sum.Fail || o.sum.Fail == 0 {
+			t.Errorf("pipeline %d: %s", pipeline, describe(o))
+		}
+	}
+}
+
+func TestPrefillIsSplitOverPods(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := testPlan(server.Address())
+	p.Pods = 3
+	p.Workload.Keyspace = plan.Keyspace{Prefix: "fill:", Keys: 10_001, Distribution: plan.Uniform, Prefill: true, TTL: time.Hour}
+	p.Workload.Commands = p.Workload.Commands[1:]
+	p.Probe = plan.Probe{}
+	var said []string
+	for pod := range 3 {
+		r, err := New(p, pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Prepare(t.Context(), func(s string) { said = append(said, s) }); err != nil {
+			t.Fatal(err)
+		}
+		r.close()
+		if got, want := server.Do("dbsize").(int64), []int64{3334, 6668, 10_001}[pod]; got != want {
+			t.Errorf("after pod %d there are %d keys, want %d", pod, got, want)
+		}
+		if s := r.Server(); s == nil || s.Mode != "standalone" || s.Role != "master" {
+			t.Errorf("the first reading of INFO is %+v", s)
+		}
+	}
+	for _, key := range []string{"fill:0", "fill:3334", "fill:10000"} {
+		if size := server.Do("strlen", key).(int64); size != 32 {
+			t.Errorf("%s has %d bytes, want 32", key, size)
+		}
+		if ttl := server.Do("ttl", key).(int64); ttl < 3500 || ttl > 3600 {
+			t.Errorf("%s lives for %d s, want an hour", key, ttl)
+		}
+	}
+	if !strings.HasPrefix(said[1], "prefilling 0 of 3,334 keys") {
+		t.Errorf("it said %q", said)
+	}
+}
+
+func TestPrefillWithoutMemory(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, "maxmemory 2mb")
+	p := testPlan(server.Address())
+	p.Workload.Keyspace.Keys, p.Workload.Keyspace.Prefill = 100_000, true
+	wantReason(t, p, plan.PrefillFailed, "OOM")
+}
+
+// TestPushesAreNoReplies: with client tracking on, invalidations come between replies.
+func TestPushesAreNoReplies(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	p := realPlan(server.Address())
+	p.Workload.Keyspace.Keys = 10
+	p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "track", Weight: 1, Words: []string{"CLIENT", "TRACKING", "ON", "BCAST"}})
+	p.Client.Pipeline = 8
+	p.Shape = plan.Shape{Users: 10, Requests: 8000}
+	o := runPlan(t, p)
+	if o.sum.OK != o.sum.Sent || o.sum.OK == 0 {
+		t.Errorf("%s", describe(o))
+	}
+	if o.sum.BytesIn < 20*o.sum.OK {
+		t.Errorf("%d bytes for %d replies: no push came", o.sum.BytesIn, o.sum.OK)
+	}
+	if v := resp.AppendCommand(nil, "PING"); len(v) != 14 {
+		t.Errorf("PING is %q", v)
+	}
+}

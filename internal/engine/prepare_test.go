@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/memnet"
+)
+
+// TestWhatIsNoRedis: what is wrong at an address is found out within the dial budget, and said.
+func TestWhatIsNoRedis(t *testing.T) {
+	write := func(text string) func(net.Conn) {
+		return func(c net.Conn) { _, _ = c.Write([]byte(text)) }
+	}
+	const budget, dialTimeout = 5 * time.Second, 200 * time.Millisecond
+	for _, tt := range []struct {
+		name     string
+		serve    func(net.Conn) // nil = nobody listens
+		mode     memnet.Mode
+		address  string // "" = virtualAddress
+		protocol int
+		reason   plan.Reason
+		words    string
+		takes    time.Duration
+	}{
+		{name: "a web server", serve: write("HTTP/1.1 400 Bad Request\r\n"), protocol: 3, reason: plan.NotRedis, words: "HTTP/1.1 400"},
+		{name: "garbage", serve: func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() }, protocol: 3, reason: plan.NotRedis, words: "garbage"},
+		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: plan.NotRedis, words: virtualAddress + " accepts connections, but answers nothing",
+			takes: budget + dialTimeout}, // its PING is bounded by itself,
+		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: plan.NotRedis, words: virtualAddress + " accepts connections, but answers nothing", takes: budget},
+		{name: "a closed port", protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " does not serve within 5s", takes: budget},
+		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: plan.TargetUnreachable, words: "no answer in time", takes: budget},
+		{name: "no such name", address: "no-such-name.invalid:6379", protocol: 3, reason: plan.TargetUnreachable, words: "no-such-name.invalid", takes: budget},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				network := memnet.New()
+				network.Set(virtualAddress, tt.mode)
+				if tt.serve != nil {
+					answering(t, network, tt.serve)
+				}
+				names := newResolver()
+				names.dial = network.Dial
+				names.lookup = func(_ context.Context, host string) ([]netip.Addr, error) {
+					return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+				}
+				p := testPlan(virtualAddress)
+				if tt.address != "" {
+					p.Target.Addresses = []string{tt.address}
+				}
+				p.Client.Protocol, p.Client.DialTimeout = tt.protocol, dialTimeout
+				began := time.Now()
+				wantReason(t, p, tt.reason, tt.words, WithDialer(names.tcp))
+				if took := time.Since(began); took > tt.takes {
+					t.Errorf("it took %s, want at most %s", took, tt.takes)
+				}
+			})
+		})
+	}
+}
+
+// answering listens at virtualAddress, hands every connection to serve and leaves it open.
+func answering(t *testing.T, network *memnet.Network, serve func(net.Conn)) {
+	t.Helper()
+	l, err := network.Listen(virtualAddress)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			serve(c)
+		}
+	}()
+}

@@ -1,0 +1,283 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// idleProbes is how many of the probe's connections are kept for the next arrivals.
+const idleProbes = 4
+
+// mostGreetings is how many dials may wait for the answer of a server that has accepted them: one would show when it is back, and a hundred
+// per second would fill its backlog while it hangs.
+const mostGreetings = 8
+
+// prober is the thin open-loop stream beside the load. Each arrival uses an idle connection or, if there is none, dials afresh, also
+// while older dials hang: the first instant at which the server serves a new client is seen within one arrival's distance.
+type prober struct {
+	run    *run
+	shard  int
+	pacer  *pacer
+	source workload.Source
+	gaps   *gapLog
+	most   int64 // arrivals at a time
+	waiter waiter
+
+	flying   atomic.Int64
+	greeting *atomic.Int64 // dials that the server has accepted and not answered; the loop's alone: another server gets another count
+	greeted  string        // the primary that greeting counts, "" = the target is used as it is
+	mu       sync.Mutex
+	idle     []*probeConn
+	renewed  int64 // when a connection was last given up because its server refused writes
+}
+
+type probeConn struct {
+	line
+	scan resp.Scanner
+	in   [1024]byte
+}
+
+// newProber is the probe of a shard. tag goes behind the command's key, so that it lies in the shard.
+func newProber(n *run, shard int, tag string) (*prober, error) {
+	p := n.plan
+	words := slices.Clone(p.Probe.Words)
+	if len(words) > 1 {
+		words[1] += tag
+	}
+	commands, err := workload.New(&plan.Workload{
+		Commands: []plan.Command{{Name: "probe", Weight: 1, Words: words}}, Keyspace: p.Workload.Keyspace, Values: p.Workload.Values,
+	})
+	if err != nil {
+		return nil, err
+	}
+	q := *p // the probe's arrivals are those of a plan with the probe's rate per pod
+	q.Shape = plan.Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
+	threshold := int64(2e9 / p.Probe.Rate)
+	return &prober{
+		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),
+		most: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
+	}, nil
+}
+
+// request is the next arrival's.
+func (p *prober) request() []byte {
+	r := workload.Request{User: int64(p.run.pod)}
+	p.source.Draw(0, &r)
+	out, _ := p.source.Append(nil, &r)
+	return out
+}
+
+func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard}, 0) }
+
+func (p *prober) prepare() (err error) {
+	p.waiter, err = p.run.newWaiter()
+	return err
+}
+
+// loop sends the arrivals, each in a goroutine of its own, until none is left or probing ends. It returns once none is in flight; the end of ctx gives those up.
+func (p *prober) loop(ctx, probing context.Context) {
+	stop := context.AfterFunc(probing, p.waiter.interrupt)
+	defer stop()
+	var flying sync.WaitGroup
+	defer flying.Wait()
+	for i := int64(0); i < p.pacer.total; i++ {
+		due := p.pacer.due(i)
+		if !p.waiter.wait(time.Duration(due-p.run.now())) || probing.Err() != nil {
+			return
+		}
+		if primary := p.primary(); primary != p.greeted { // dials to a server that hangs are no reason not to dial another one
+			p.greeted, p.greeting = primary, new(atomic.Int64)
+		}
+		if p.flying.Load() >= p.most || p.greeting.Load() >= mostGreetings || p.run.now()-due > p.run.timeout {
+			p.settle(p.run.now(), func(s *slot) { s.dropped(0) })
+			continue
+		}
+		request, greeting := p.request(), p.greeting
+		p.flying.Add(1)
+		flying.Go(func() {
+			defer p.flying.Add(-1)
+			p.send(ctx, due, request, greeting)
+		})
+	}
+}
+
+func (p *prober) settle(at int64, write func(*slot)) {
+	s, _ := p.run.rec.probe.lock(at)
+	write(s)
+	p.run.rec.probe.unlock()
+}
+
+// send settles one arrival.
+func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
+	c := p.takeIdle()
+	if c == nil {
+		var err error
+		if c, err = p.dial(ctx, due, greeting); err != nil {
+			at := p.run.now()
+			p.settle(at, func(s *slot) {
+				if ctx.Err() != nil {
+					s.dropped(0) // the run was aborted
+				} else {
+					s.fail(0, at, classOf(err), at-due, 0)
+				}
+			})
+			return
+		}
+	}
+	sent := p.run.now()
+	p.settle(sent, func(s *slot) { s.sent(0, len(request)) })
+	reply, err := p.exchange(ctx, c, request)
+	at := p.run.now()
+	switch {
+	case err != nil:
+		p.discard(c)
+		p.settle(at, func(s *slot) { s.unknown(0, at, lossClass(err), at-due, 0) })
+		return
+	case at-sent > p.run.timeout:
+		p.settle(at, func(s *slot) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
+	case reply.Kind == resp.Error:
+		p.settle(at, func(s *slot) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
+		if p.misled(c, reply.Class, at) {
+			p.discard(c)
+			return
+		}
+	default:
+		p.settle(at, func(s *slot) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
+		p.gaps.success(at)
+	}
+	p.putIdle(c)
+}
+
+// dial makes a connection before the arrival is too late.
+func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*probeConn, error) {
+	ctx, cancel := context.WithDeadline(ctx, p.run.start.Add(time.Duration(due+p.run.timeout)))
+	defer cancel()
+	c, err := p.dialer().dial(ctx, 0, greeting)
+	if err != nil {
+		return nil, err
+	}
+	return &probeConn{line: c}, nil
+}
+
+// misled handles an error reply, and says whether its connection leads to where it should not: to a server that was demoted, and keeps its clients. The deployment is looked at again.
+func (p *prober) misled(c *probeConn, class record.Class, at int64) bool {
+	routes := &p.run.routes
+	switch class {
+	case record.ClassMoved:
+		if slot, to, ok := movedTo(c.scan.Redirection(), c.address); ok && routes.tracker != nil {
+			routes.tracker.Moved(slot, to)
+		}
+	case record.ClassReadOnly:
+		routes.refresh("the probe was answered READONLY")
+	default:
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if at-p.renewed < renewEvery && !p.elsewhere(c) {
+		return false
+	}
+	p.renewed = at
+	return true
+}
+
+// elsewhere says whether a connection leads to another server than the shard's primary of now.
+func (p *prober) elsewhere(c *probeConn) bool {
+	primary := p.primary()
+	return primary != "" && primary != c.address
+}
+
+// primary is the shard's of now, "" where it has none, or where the target is used as it is.
+func (p *prober) primary() string {
+	m := p.run.routes.current()
+	if p.shard >= len(m.Shards) {
+		return ""
+	}
+	return m.Shards[p.shard].Primary
+}
+
+func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
+	if err := c.SetDeadline(time.Now().Add(time.Duration(p.run.timeout))); err != nil {
+		return resp.Reply{}, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := c.Write(request); err != nil {
+		return resp.Reply{}, err
+	}
+	for {
+		n, err := c.Read(c.in[:])
+		if err != nil {
+			return resp.Reply{}, err
+		}
+		used, r, done, err := c.scan.Next(c.in[:n])
+		switch {
+		case err != nil:
+			return resp.Reply{}, err
+		case done && used < n:
+			return resp.Reply{}, errUnasked
+		case done:
+			return r, nil
+		}
+	}
+}
+
+func (p *prober) takeIdle() *probeConn {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		c := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		if !p.elsewhere(c) {
+			return c
+		}
+		_ = c.Close()
+	}
+	return nil
+}
+
+func (p *prober) putIdle(c *probeConn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.idle) >= idleProbes {
+		_ = c.Close()
+		return
+	}
+	p.idle = append(p.idle, c)
+}
+
+// discard closes a connection that broke, and the idle ones with it: they go to the same place. The next arrival dials afresh.
+func (p *prober) discard(c *probeConn) {
+	_ = c.Close()
+	p.close()
+}
+
+func (p *prober) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.idle {
+		_ = c.Close()
+	}
+	p.idle = nil
+}
+
+// complete fills in what the probe knows of the interval [from, to).
+func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
+	iv.Probe.Due += uint64(p.pacer.arrivals(to) - p.pacer.arrivals(from))
+	if !last {
+		iv.ProbeGaps = append(iv.ProbeGaps, p.gaps.take(to)...)
+		return
+	}
+	iv.ProbeGaps = append(iv.ProbeGaps, p.gaps.take(1<<63-1)...)
+	if gap, open := p.gaps.open(to); open {
+		iv.ProbeGaps = append(iv.ProbeGaps, gap)
+	}
+}

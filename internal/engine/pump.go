@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"net"
+	"sync"
+)
+
+// pump carries the bytes of a connection that the event loop cannot read itself, because TLS lies between: one goroutine reads, one writes.
+type pump struct {
+	conn net.Conn
+	mu   sync.Mutex
+	some *sync.Cond
+	out  []byte
+	over bool
+}
+
+// newPump starts the goroutines. got is told of every piece that was read, and last of the error that ended it; it puts the piece back.
+func newPump(c net.Conn, got func(p *piece, err error)) *pump {
+	p := &pump{conn: c}
+	p.some = sync.NewCond(&p.mu)
+	go func() {
+		for {
+			some := pieces.Get().(*piece)
+			n, err := c.Read(some.bytes[:])
+			if some.length = n; n > 0 {
+				got(some, nil)
+			} else {
+				pieces.Put(some)
+			}
+			if err != nil {
+				got(nil, err)
+				return
+			}
+		}
+	}()
+	go p.writing()
+	return p
+}
+
+// piece is what one read of a pump took.
+type piece struct {
+	bytes  [4 << 10]byte
+	length int
+}
+
+var pieces = sync.Pool{New: func() any { return new(piece) }}
+
+func (p *pump) writing() {
+	var buffer []byte
+	for {
+		p.mu.Lock()
+		for len(p.out) == 0 && !p.over {
+			p.some.Wait()
+		}
+		if p.over {
+			p.mu.Unlock()
+			return
+		}
+		buffer, p.out = p.out, buffer[:0]
+		p.mu.Unlock()
+		if _, err := p.conn.Write(buffer); err != nil {
+			return // the reader meets it too
+		}
+	}
+}
+
+// write takes all of b; it does not wait for it to be written.
+func (p *pump) write(b []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.out = append(p.out, b...)
+	p.some.Signal()
+}
+
+func (p *pump) close() {
+	p.mu.Lock()
+	p.over = true
+	p.some.Signal()
+	p.mu.Unlock()
+	_ = p.conn.Close()
+}

@@ -1,0 +1,145 @@
+package engine
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// closeAfter is how long after its end an interval is closed: long enough for what was measured before the end to be recorded.
+const closeAfter = 20 * time.Millisecond
+
+// record closes one interval after the other and hands them over, until done is closed.
+func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
+	n := r.run
+	step := n.rec.step
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for i := int64(0); ; i++ {
+		r.shorten(i)
+		var ripe <-chan time.Time
+		if i < n.rec.last { // the last interval ends with the load
+			timer.Reset(time.Duration((i+1)*step-n.now()) + closeAfter)
+			ripe = timer.C
+		}
+		select {
+		case <-ripe:
+			sink(r.interval(i, (i+1)*step, false))
+			continue
+		case <-done:
+		}
+		end := n.now()
+		if n.length > 0 && end >= n.length {
+			end = n.length
+		}
+		if at := r.shorten(i); at > i*step {
+			end = min(end, at)
+		}
+		last := min(end/step, n.rec.last)
+		if last >= i {
+			n.rec.setLast(last)
+		}
+		for ; i <= last; i++ {
+			sink(r.interval(i, min((i+1)*step, end), i == last))
+		}
+		return
+	}
+}
+
+// shorten makes the record end where a step ended the load, and returns when that is, 0 = nowhere. i is the open interval.
+func (r *Runner) shorten(i int64) int64 {
+	n := r.run
+	if !n.ended.Load() {
+		return 0
+	}
+	at := int64(n.pacer.Load().stepped)
+	if last := max(i, (at-1)/n.rec.step); last < n.rec.last {
+		n.rec.setLast(last)
+	}
+	return at
+}
+
+// interval closes interval i, which ends at end, and completes it.
+func (r *Runner) interval(i, end int64, last bool) *record.Interval {
+	n := r.run
+	iv := n.rec.close(i)
+	iv.Connections = int(n.connections.Load())
+	n.countDue(iv, i*n.rec.step, end)
+	until := end
+	if last {
+		until = math.MaxInt64
+	}
+	iv.Gaps = n.gaps.take(until)
+	if last {
+		if gap, open := n.gaps.open(end); open {
+			iv.Gaps = append(iv.Gaps, gap)
+		}
+	}
+	r.sampling.follow(n, iv, end)
+	for _, p := range r.probes {
+		p.complete(iv, i*n.rec.step, end, last)
+	}
+	slices.SortFunc(iv.ProbeGaps, func(a, b record.Gap) int { return cmp.Compare(a.From, b.From) })
+	if n.shards != nil {
+		n.shards.take(iv, until, end, last)
+	}
+	if r.observer != nil {
+		iv.Servers = r.observer.take()
+	}
+	return iv
+}
+
+// countDue fills in what was due in [from, to): the pacer knows; in a closed loop a request is due when it is sent.
+func (r *run) countDue(iv *record.Interval, from, to int64) {
+	pacer := r.pacer.Load()
+	if pacer == nil {
+		for i := range iv.Ops {
+			iv.Ops[i].Due = iv.Ops[i].Sent
+		}
+		return
+	}
+	first, end := pacer.arrivals(from), pacer.arrivals(to)
+	if len(iv.Ops) == 1 {
+		iv.Ops[0].Due = uint64(end - first)
+		return
+	}
+	for i := first; i < end; i++ {
+		iv.Ops[r.opOf(i)].Due++
+	}
+}
+
+// unknownPace stands for the time between successes before there was one, nanoseconds.
+const unknownPace = int64(50 * time.Millisecond)
+
+// follow keeps the gap log's threshold at twice the usual time between successes: as measured, and no shorter than the plan lets expect.
+func (s *sampling) follow(n *run, iv *record.Interval, at int64) {
+	var ok uint64
+	for i := range iv.Ops {
+		ok += iv.Ops[i].OK
+	}
+	s.pace.add(ok)
+	mean := s.pace.mean()
+	if mean == 0 {
+		mean = unknownPace
+	}
+	pace := max(mean, n.plannedPace(at))
+	n.gaps.threshold.Store(max(2*pace, gapFloor))
+	if n.shards != nil {
+		n.shards.setThresholds(len(iv.Shards), pace)
+	}
+}
+
+// plannedPace is the time between this pod's requests that the plan asks for at the instant at, in nanoseconds: with a rate its inverse, with users
+// the think time over their number.
+func (r *run) plannedPace(at int64) int64 {
+	if p := r.pacer.Load(); p != nil {
+		return p.meanGap(at)
+	}
+	if mine := r.users.Level(at) / float64(r.plan.Pods); mine > 0 {
+		return int64(float64(r.plan.Shape.ThinkTime) / mine)
+	}
+	return 0
+}

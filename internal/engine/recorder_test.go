@@ -1,0 +1,149 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+const ms = int64(time.Millisecond)
+
+func put(s *shard, at int64, write func(*slot)) {
+	sl, _ := s.lock(at)
+	write(sl)
+	s.unlock()
+}
+
+func TestRecordsLandInTheirInterval(t *testing.T) {
+	r := newRecorder(100*ms, 1, 0, 1)
+	s := r.shards[0]
+	ok := func(at int64) { put(s, at, func(sl *slot) { sl.ok(0, at, ms, -1, 5, 1) }) }
+	ok(0)
+	ok(99 * ms)
+	ok(100 * ms) // the next interval begins before this one is closed
+	ok(98 * ms)  // and what was measured before its end still comes
+	first := r.close(0)
+	if first.Ops[0].OK != 3 || first.FirstOK != 0 || first.LastOK != 99*ms || first.FirstError != -1 || first.LastError != -1 {
+		t.Errorf("interval 0 has %d ok from %d to %d", first.Ops[0].OK, first.FirstOK, first.LastOK)
+	}
+	ok(50 * ms)  // too late for its interval: it goes to the open one
+	ok(950 * ms) // too early for the slots: to the next one
+	second, third, fourth := r.close(1), r.close(2), r.close(3)
+	if second.Ops[0].OK != 2 || third.Ops[0].OK != 1 || fourth.Ops[0].OK != 0 {
+		t.Errorf("intervals 1 to 3 have %d, %d, %d ok, want 2, 1, 0", second.Ops[0].OK, third.Ops[0].OK, fourth.Ops[0].OK)
+	}
+	if fourth.Index != 3 || fourth.Pods != 1 || fourth.FirstOK != -1 || len(fourth.Ops[0].Latency) != 0 {
+		t.Errorf("an empty interval is %+v", fourth)
+	}
+}
+
+func TestLateRecordsGoToTheLastInterval(t *testing.T) {
+	r := newRecorder(100*ms, 1, 0, 1)
+	r.setLast(1)
+	put(r.shards[0], 570*ms, func(sl *slot) { sl.sent(0, 10) })
+	if n := r.close(0).Ops[0].Sent; n != 0 {
+		t.Errorf("%d records in interval 0", n)
+	}
+	put(r.shards[0], 580*ms, func(sl *slot) { sl.sent(0, 10) })
+	if op := r.close(1).Ops[0]; op.Sent != 2 || op.BytesOut != 20 {
+		t.Errorf("the last interval has %d sent of %d bytes, want 2 of 20", op.Sent, op.BytesOut)
+	}
+}
+
+func TestShardsAddUp(t *testing.T) {
+	r := newRecorder(100*ms, 2, 0, 2)
+	for i, s := range r.shards {
+		at := int64(10+i) * ms
+		put(s, at, func(sl *slot) {
+			sl.sent(1, 7)
+			sl.lag(int64(i) * ms)
+			sl.ok(1, at, 2*ms, ms, 3, 1)
+			sl.fail(1, at+ms, record.ClassReadOnly, 3*ms, 4)
+			sl.unknown(1, at+2*ms, record.ClassReset, 4*ms, 0)
+			sl.dropped(1)
+		})
+	}
+	put(r.probe, 5*ms, func(sl *slot) { sl.ok(0, 5*ms, ms, ms, 1, 1) })
+	iv := r.close(0)
+	op := iv.Ops[1]
+	want := record.Counts{Sent: 2, OK: 2, Fail: 2, Unknown: 2, Dropped: 2, BytesOut: 14, BytesIn: 14}
+	want.Errors[record.ClassReadOnly], want.Errors[record.ClassReset] = 2, 2
+	if op.Counts != want {
+		t.Errorf("counts are %+v, want %+v", op.Counts, want)
+	}
+	if op.Latency.Count() != 2 || op.Service.Count() != 2 || op.Waited.Count() != 4 || op.Waited.Max().Round(10*time.Microsecond) != 4*time.Millisecond {
+		t.Errorf("histograms: %v, %v, %v", op.Latency, op.Service, op.Waited)
+	}
+	if iv.FirstOK != 10*ms || iv.LastOK != 11*ms || iv.FirstError != 11*ms || iv.LastError != 13*ms || iv.MaxLag != ms {
+		t.Errorf("ok from %d to %d, errors from %d to %d, lag %d", iv.FirstOK, iv.LastOK, iv.FirstError, iv.LastError, iv.MaxLag)
+	}
+	if iv.Ops[0].Counts != (record.Counts{}) || iv.Probe.OK != 1 {
+		t.Errorf("the other operation has %+v, the probe %+v", iv.Ops[0].Counts, iv.Probe.Counts)
+	}
+}
+
+// TestNothingIsLost records from several goroutines with jittered instants while intervals are closed, and compares the sums.
+func TestNothingIsLost(t *testing.T) {
+	const workers, each = 8, 20_000
+	r := newRecorder(ms, 3, 0, 4)
+	start := time.Now()
+	var all sync.WaitGroup
+	var totals [workers][3]uint64
+	for w := range workers {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(uint64(w), 1))
+			for range each {
+				op := rng.IntN(3)
+				at := max(0, int64(time.Since(start))+rng.Int64N(4*ms)-2*ms)
+				put(r.shards[w%4], at, func(sl *slot) { sl.ok(op, at, ms, -1, 1, 1) })
+				totals[w][op]++
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	var got [3]uint64
+	add := func(iv *record.Interval) {
+		for op := range got {
+			got[op] += iv.Ops[op].OK
+			if iv.Ops[op].Latency.Count() != iv.Ops[op].OK {
+				t.Errorf("interval %d: %d latencies for %d ok", iv.Index, iv.Ops[op].Latency.Count(), iv.Ops[op].OK)
+			}
+		}
+	}
+	i := int64(0)
+	for running := true; running; i++ {
+		select {
+		case <-done:
+			running = false
+		case <-time.After(500 * time.Microsecond):
+		}
+		add(r.close(i))
+	}
+	add(r.close(i))
+	add(r.close(i + 1))
+	var want [3]uint64
+	for _, w := range totals {
+		for op, n := range w {
+			want[op] += n
+		}
+	}
+	if got != want {
+		t.Errorf("recorded %v, the workers counted %v", got, want)
+	}
+}
+
+func BenchmarkRecord(b *testing.B) {
+	r := newRecorder(100*ms, 1, 0, 4)
+	var n int64
+	b.ReportAllocs()
+	for b.Loop() {
+		n++
+		s, _ := r.shards[0].lock(n)
+		s.ok(0, n, 200_000+n%1000, -1, 5, 1)
+		r.shards[0].unlock()
+	}
+}

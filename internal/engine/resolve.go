@@ -1,0 +1,119 @@
+package engine
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// resolver looks names up for all dials of a run together: while Redis is down hundreds of dials per second ask for the same name, which in a
+// cluster is up to ten queries each, and the cluster's DNS would be the next thing to be down. One lookup per name is under way at a time, and
+// its answer serves the dials of the next answerLife: an address that changes is still seen at once.
+type resolver struct {
+	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+
+	mu      sync.Mutex
+	answers map[string]*answer
+}
+
+// answerLife is how old an answer may be. A lookup that hangs is joined by another after hedgeAfter.
+const answerLife = 20 * time.Millisecond
+
+// lookupPatience bounds a lookup, whoever waits for it.
+const lookupPatience = 10 * time.Second
+
+// answer is a lookup, under way until done is closed.
+type answer struct {
+	began time.Time
+	done  chan struct{}
+	at    time.Time
+	addrs []netip.Addr
+	err   error
+}
+
+// stale says that a new lookup is due: the answer is too old, or is so late that the query may be lost.
+func (a *answer) stale(now time.Time) bool {
+	if a.at.IsZero() {
+		return now.Sub(a.began) > hedgeAfter
+	}
+	return now.Sub(a.at) > answerLife
+}
+
+func newResolver() *resolver {
+	return &resolver{
+		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		},
+		dial: new(net.Dialer).DialContext, answers: map[string]*answer{},
+	}
+}
+
+// tcp connects to host:port: to the addresses of the host one after the other, each within its part of ctx's time.
+func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	if _, err := netip.ParseAddr(host); err == nil || host == "" {
+		return r.dial(ctx, network, address)
+	}
+	addrs, err := r.find(ctx, host)
+	if err != nil {
+		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+	}
+	var first error
+	for i, addr := range addrs {
+		c, err := r.dialPart(ctx, len(addrs)-i, network, net.JoinHostPort(addr.Unmap().String(), port))
+		if err == nil {
+			return c, nil
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return nil, first
+}
+
+// dialPart dials within one of so many equal parts of the time that is left.
+func (r *resolver) dialPart(ctx context.Context, parts int, network, address string) (net.Conn, error) {
+	if deadline, ok := ctx.Deadline(); ok && parts > 1 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, time.Until(deadline)/time.Duration(parts))
+		defer cancel()
+	}
+	return r.dial(ctx, network, address)
+}
+
+// find is the host's addresses, at least one.
+func (r *resolver) find(ctx context.Context, host string) ([]netip.Addr, error) {
+	r.mu.Lock()
+	a := r.answers[host]
+	if a == nil || a.stale(time.Now()) {
+		a = &answer{began: time.Now(), done: make(chan struct{})}
+		r.answers[host] = a
+		go r.ask(host, a)
+	}
+	r.mu.Unlock()
+	select {
+	case <-a.done:
+		return a.addrs, a.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (r *resolver) ask(host string, a *answer) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+	defer cancel()
+	addrs, err := r.lookup(ctx, host)
+	if err == nil && len(addrs) == 0 {
+		err = &net.DNSError{Err: "no address", Name: host, IsNotFound: true}
+	}
+	r.mu.Lock()
+	a.addrs, a.err, a.at = addrs, err, time.Now()
+	r.mu.Unlock()
+	close(a.done)
+}

@@ -1,0 +1,135 @@
+package engine
+
+import "github.com/redquake/redquake/internal/record"
+
+// slot is what one shard recorded in one interval. It is written under the shard's lock.
+type slot struct {
+	ops                                      []opSlot
+	firstOK, lastOK, firstError, lastFailure int64 // -1 = none
+	maxLag                                   int64
+	tallies                                  []uint64
+	shards                                   []record.ShardCounts
+}
+
+// opSlot is one operation in a slot. The histograms are made when they are first needed: 68 KiB each.
+type opSlot struct {
+	record.Counts
+	latency, service, waited *record.Histogram
+}
+
+func newSlot(ops, tallies int) *slot {
+	s := &slot{ops: make([]opSlot, ops), tallies: make([]uint64, tallies)}
+	s.reset()
+	return s
+}
+
+func (s *slot) reset() {
+	for i := range s.ops {
+		o := &s.ops[i]
+		o.Counts = record.Counts{}
+		for _, h := range []*record.Histogram{o.latency, o.service, o.waited} {
+			if h != nil {
+				h.Reset()
+			}
+		}
+	}
+	clear(s.tallies)
+	s.shards = s.shards[:0]
+	s.firstOK, s.lastOK, s.firstError, s.lastFailure, s.maxLag = -1, -1, -1, -1, 0
+}
+
+// shard is what is counted of a shard.
+func (s *slot) shard(shard int) *record.ShardCounts {
+	for len(s.shards) <= shard {
+		s.shards = append(s.shards, record.ShardCounts{})
+	}
+	return &s.shards[shard]
+}
+
+func count(h **record.Histogram, ns int64, n uint32) {
+	if *h == nil {
+		*h = new(record.Histogram)
+	}
+	(*h).RecordN(ns, n)
+}
+
+// sent counts a request that was written.
+func (s *slot) sent(op, bytes int) {
+	s.ops[op].Sent++
+	s.ops[op].BytesOut += uint64(bytes)
+}
+
+// lag notes how long after its due time an arrival was sent.
+func (s *slot) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
+
+// ok counts n successes at instant at, whose replies have so many bytes together. service is -1 in a closed loop.
+func (s *slot) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
+	o := &s.ops[op]
+	o.OK += uint64(n)
+	o.BytesIn += bytes
+	count(&o.latency, latency, n)
+	if service >= 0 {
+		count(&o.service, service, n)
+	}
+	s.firstOK, s.lastOK = widen(s.firstOK, s.lastOK, at)
+}
+
+// fail counts a request that was surely not applied.
+func (s *slot) fail(op int, at int64, class record.Class, waited int64, bytes int) {
+	s.ops[op].Fail++
+	s.failure(op, at, class, waited, bytes)
+}
+
+// unknown counts a request that may have been applied.
+func (s *slot) unknown(op int, at int64, class record.Class, waited int64, bytes int) {
+	s.ops[op].Unknown++
+	s.failure(op, at, class, waited, bytes)
+}
+
+func (s *slot) failure(op int, at int64, class record.Class, waited int64, bytes int) {
+	o := &s.ops[op]
+	o.Errors[class]++
+	o.BytesIn += uint64(bytes)
+	count(&o.waited, waited, 1)
+	s.firstError, s.lastFailure = widen(s.firstError, s.lastFailure, at)
+}
+
+// dropped counts an arrival that was never sent.
+func (s *slot) dropped(op int) { s.ops[op].Dropped++ }
+
+// widen grows the span [first, last], -1 = empty, so that it holds at.
+func widen(first, last, at int64) (int64, int64) {
+	if first < 0 || at < first {
+		first = at
+	}
+	return first, max(last, at)
+}
+
+// addTo adds the slot's operation i to op.
+func (s *slot) addTo(op *record.Op, i int) {
+	o := &s.ops[i]
+	op.Due += o.Due
+	op.Sent += o.Sent
+	op.OK += o.OK
+	op.Fail += o.Fail
+	op.Unknown += o.Unknown
+	op.Dropped += o.Dropped
+	op.BytesOut += o.BytesOut
+	op.BytesIn += o.BytesIn
+	for c, n := range o.Errors {
+		op.Errors[c] += n
+	}
+	op.Latency = mergeCells(op.Latency, o.latency)
+	op.Service = mergeCells(op.Service, o.service)
+	op.Waited = mergeCells(op.Waited, o.waited)
+}
+
+func mergeCells(into record.Buckets, h *record.Histogram) record.Buckets {
+	if h == nil {
+		return into
+	}
+	if len(into) == 0 {
+		return h.AppendTo(into)
+	}
+	return record.Merge(into, h.AppendTo(nil))
+}

@@ -1,0 +1,247 @@
+//go:build integration
+
+package engine
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// followPlan is a load of a whole deployment, for so long.
+func followPlan(topology plan.Topology, addresses []string, rate float64, length time.Duration) *plan.Plan {
+	p := realPlan("")
+	p.Run = "follow"
+	p.Target.Topology, p.Target.Addresses = topology, addresses
+	p.Shape = plan.Shape{Rate: rate, Duration: length}
+	p.Workload.Keyspace.Prefill = true
+	p.Info = 0
+	return p
+}
+
+func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *plan.Plan {
+	p := followPlan(plan.TopologySentinel, nil, rate, length)
+	p.Target.Sentinel = &plan.Sentinel{Addresses: s.SentinelAddresses(), MasterName: redistest.MasterName}
+	return p
+}
+
+// primary is the shard's of now, as the load knows it.
+func (w *watched) primary(shard int) string {
+	return w.runner.run.routes.current().Shards[shard].Primary
+}
+
+// follows waits until the load knows another primary of the shard than before, and all is well from then on.
+func (w *watched) follows(shard int, before string) {
+	w.t.Helper()
+	w.until("another primary is known", func(*record.Interval) bool { p := w.primary(shard); return p != "" && p != before })
+	w.until("all is well with the new primary", serving)
+}
+
+// TestHealthyCluster has what needs a cluster to which nothing happens: all on one.
+func TestHealthyCluster(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
+	for name, what := range map[string]func(*testing.T, *redistest.Cluster){
+		"ledger of a clean run": ledgerOfACleanRun, "every server is observed": everyServerIsObserved, "go-redis": goRedisOnACluster, "reads go to replicas": readsGoToReplicasOfACluster,
+		"clean runs": func(t *testing.T, c *redistest.Cluster) { cleanRuns(t, plan.TopologyCluster, c.Addresses(), 3) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			what(t, c)
+		})
+	}
+}
+
+func TestSentinelFailoverUnderLoad(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
+	w := watch(t, sentinelPlan(s, 500, 0))
+	w.until("the load runs", serving)
+	s.Failover()
+	w.follows(0, s.Primary.Address())
+	w.end()
+}
+
+func TestKilledPrimaryUnderSentinels(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
+	p := sentinelPlan(s, 500, 0)
+	p.Client.RequestTimeout = 2 * time.Second // what queues meanwhile is dropped
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	s.Primary.Kill()
+	down := w.until("nothing is served before somebody was elected", func(iv *record.Interval) bool { return iv.FirstOK < 0 })
+	w.follows(0, s.Primary.Address())
+	covers(t, "load", w.end().gaps, down, down+int64(p.Interval))
+}
+
+// TestClusterFailoverUnderLoad: a graceful failover is followed without an error.
+func TestClusterFailoverUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
+	w := watch(t, followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0))
+	w.until("the load runs", serving)
+	before := c.Shards[0][0].Address()
+	shard := w.shardOf(before)
+	c.Failover(c.Shards[0][1])
+	w.follows(shard, before)
+	w.until("three shards are recorded", func(iv *record.Interval) bool { return len(iv.Shards) == 3 })
+	if o := w.end(); o.sum.Fail > 0 || o.sum.Errors[record.ClassReset] > 0 {
+		t.Errorf("%s", describe(o))
+	}
+}
+
+// TestDeadShardIsSeenByItself: the aggregate goes on, one shard has an outage.
+func TestDeadShardIsSeenByItself(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
+	p.Client.RequestTimeout = 2 * time.Second // what queues meanwhile is dropped
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	dead := c.Shards[1][0].Address()
+	shard := w.shardOf(dead)
+	c.Shards[1][0].Kill()
+	down := w.until("the others serve while one is down", func(iv *record.Interval) bool {
+		for i := range iv.Shards {
+			if up := iv.Shards[i].OK > 0; up == (i == shard) {
+				return false
+			}
+		}
+		return len(iv.Shards) == 3
+	})
+	w.follows(shard, dead)
+	o := w.end()
+	covers(t, "the dead shard", shardGaps(o, shard), down, down+int64(p.Interval))
+	for i := range 3 {
+		if g := longest(shardGaps(o, i)); i != shard && g.From <= down && g.To >= down+int64(p.Interval) {
+			t.Errorf("shard %d has a gap %+v, though only shard %d was down", i, g, shard)
+		}
+	}
+}
+
+// shardOf is the number of the shard whose primary has the address.
+func (w *watched) shardOf(primary string) int {
+	return slices.IndexFunc(w.runner.run.routes.current().Shards, func(s topology.Shard) bool { return s.Primary == primary })
+}
+
+// TestSlotMovesUnderLoad: no error is counted for a followed MOVED or ASK.
+func TestSlotMovesUnderLoad(t *testing.T) {
+	t.Parallel()
+	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
+	p.Workload.Keyspace.Prefix, p.Workload.Keyspace.Keys = "{moves}:", 500 // all in one slot
+	slot := int(topology.SlotOf([]byte("moves")))
+	from := c.Owner(slot)
+	var to *redistest.Server
+	for _, s := range c.Servers() {
+		if s != from {
+			to = s
+		}
+	}
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	finish := c.BeginMigration(slot, to)
+	for range 5 { // a part of the keys is here, a part there
+		c.MigrateKeys(slot, from, to, 50)
+		w.until("both serve", serving)
+	}
+	for c.MigrateKeys(slot, from, to, 500) > 0 {
+	}
+	finish()
+	w.until("the new owner serves", serving)
+	if o := w.end(); o.sum.Fail > 0 || o.sum.Dropped > 0 {
+		t.Errorf("%s", describe(o))
+	}
+}
+
+// TestReplicaComesAndGoes: reads go to whatever replicas there are.
+func TestReplicaComesAndGoes(t *testing.T) {
+	t.Parallel()
+	s := redistest.NewReplication(t, 1, redistest.Options{})
+	p := followPlan(plan.TopologyReplication, s.Addresses(), 500, 0)
+	p.Workload.Commands = []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}
+	p.Client.ReadFrom = plan.ReadAny
+	w := watch(t, p)
+	w.until("the load runs", serving)
+	added := s.AddReplica(s.Primary)
+	reads := func(s *redistest.Server) int {
+		n, _ := strconv.Atoi(s.Info("keyspace_hits")) // "" before it answers
+		return n
+	}
+	redistest.Wait(t, "the replica that was added is read from", func() error {
+		if reads(added) == 0 {
+			return errNoAddress
+		}
+		return nil
+	})
+	s.RemoveReplica(added)
+	w.until("the others serve", serving)
+	w.end()
+	if reads(s.Replicas[0]) == 0 || reads(s.Primary) == 0 {
+		t.Errorf("%d reads at the primary, %d at the replica", reads(s.Primary), reads(s.Replicas[0]))
+	}
+}
+
+// ledgerOfACleanRun finds nothing lost; every ledger write is one that the record counts.
+func ledgerOfACleanRun(t *testing.T, c *redistest.Cluster) {
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 2000, time.Second)
+	p.Verify = &plan.Verify{Share: 0.25}
+	_, r := duringRun(t, p, 0, func() {})
+	result := verified(t, r)
+	if result.Acked != 500 || result.Lost != 0 || result.Failed+result.Unknown != 0 {
+		t.Errorf("%+v", result)
+	}
+}
+
+// TestLedgerFindsAPlantedLoss: bits that are cleared behind its back.
+func TestLedgerFindsAPlantedLoss(t *testing.T) {
+	t.Parallel()
+	server := redistest.NewServer(t, redistest.Options{})
+	p := realPlan(server.Address())
+	p.Shape = plan.Shape{Users: 10, Requests: 20_000}
+	p.Verify = &plan.Verify{Share: 0.5}
+	r := prepared(t, p)
+	o, sink := collect(t)
+	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
+		t.Fatal(err)
+	}
+	key := r.run.loops[0].book.Key(0)
+	for n := 100; n < 137; n++ {
+		server.Do("setbit", key, n, 0)
+	}
+	result := verified(t, r)
+	if result.Acked != 10_000 || result.Lost != 37 {
+		t.Errorf("%+v; %s", result, describe(o))
+	}
+}
+
+func verified(t *testing.T, r *Runner) *record.Ledger {
+	t.Helper()
+	result, err := r.Verify(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// everyServerIsObserved: INFO comes from all nodes of a cluster.
+func everyServerIsObserved(t *testing.T, c *redistest.Cluster) {
+	p := followPlan(plan.TopologyCluster, c.Addresses(), 100, 0)
+	p.Info = 100 * time.Millisecond
+	w := watch(t, p)
+	seen := map[string]bool{}
+	w.until("all six servers were read", func(iv *record.Interval) bool {
+		for _, s := range iv.Servers {
+			seen[s.Address] = true
+		}
+		return len(seen) == 6
+	})
+	w.end()
+}

@@ -1,0 +1,171 @@
+package workload
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+)
+
+type httpLoad struct {
+	mix
+	spec      *plan.HTTP
+	keyspace  plan.Keyspace
+	url, body text
+	headers   []text // their values
+	transport *http.Transport
+	timeout   time.Duration
+}
+
+func newHTTP(s *plan.Workload, o RemoteOptions) *httpLoad {
+	h := &httpLoad{mix: mixOf(s), spec: s.HTTP, keyspace: s.Keyspace, url: cutText(s.HTTP.URL), body: cutText(s.HTTP.Body), timeout: o.Timeout}
+	for _, header := range s.HTTP.Headers {
+		h.headers = append(h.headers, cutText(header.Value))
+	}
+	h.transport = &http.Transport{
+		Proxy:               nil, // what is measured is the way to the API
+		DialContext:         (&net.Dialer{Timeout: o.Timeout}).DialContext,
+		TLSHandshakeTimeout: o.Timeout,
+		DisableKeepAlives:   !s.HTTP.KeepAlive,
+		DisableCompression:  true, // the answer's size is the server's
+		MaxIdleConns:        o.Connections,
+		MaxIdleConnsPerHost: o.Connections,
+	}
+	return h
+}
+
+// Prepare connects once. Nothing is asked yet: a POST may not be without effect.
+func (h *httpLoad) Prepare(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	u, err := url.Parse(h.url.with(&textArgs{prefix: h.keyspace.Prefix}))
+	if err != nil {
+		return err
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	c, err := h.transport.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
+	if err != nil {
+		return fmt.Errorf("the API at %s cannot be reached: %w", u.Host, err)
+	}
+	return c.Close()
+}
+
+// Close ends the connections that are kept.
+func (h *httpLoad) Close() error {
+	h.transport.CloseIdleConnections()
+	return nil
+}
+
+// Caller makes one goroutine's requests.
+func (h *httpLoad) Caller(number, of int64) Caller {
+	chance := newChance(&h.mix, number)
+	return &httpCaller{chance: chance, load: h, draws: newKeyDraw(h.keyspace, number, of, chance), args: textArgs{prefix: h.keyspace.Prefix}}
+}
+
+type httpCaller struct {
+	chance
+	load  *httpLoad
+	draws *keyDraw
+	args  textArgs
+}
+
+// parts are the instants of one request. The first byte is noted by the connection's own goroutine, perhaps after Call has returned.
+type parts struct {
+	begin, connected time.Time
+	fresh            bool         // the connection was made for this request
+	firstByte        atomic.Int64 // nanoseconds after begin; 0 = none came
+}
+
+// Call sends a request and reads its answer.
+func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64) Result {
+	p := &parts{}
+	request, size, err := c.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { p.connected, p.fresh = time.Now(), !info.Reused },
+		GotFirstResponseByte: func() {
+			p.firstByte.Store(int64(time.Since(p.begin)))
+		},
+	}), user)
+	if err != nil {
+		return Result{Outcome: Fail, Class: record.ClassOther}
+	}
+	p.begin = time.Now()
+	answer, err := c.load.transport.RoundTrip(request)
+	if p.fresh {
+		tally[plan.TallyConnects]++
+		tally[plan.TallyConnectMicros] += uint64(p.connected.Sub(p.begin).Microseconds())
+	}
+	if err != nil {
+		if p.connected.IsZero() {
+			return Result{Outcome: Fail, Class: record.ClassRefused}
+		}
+		return Result{Outcome: Unknown, Class: brokenClass(err), BytesOut: size}
+	}
+	n, err := io.Copy(io.Discard, answer.Body)
+	_ = answer.Body.Close()
+	if err != nil {
+		return Result{Outcome: Unknown, Class: brokenClass(err), BytesIn: int(n), BytesOut: size}
+	}
+	first := time.Duration(p.firstByte.Load())
+	tally[plan.TallyFirstByteMicros] += uint64((first - p.connected.Sub(p.begin)).Microseconds())
+	tally[plan.TallyBodyMicros] += uint64((time.Since(p.begin) - first).Microseconds())
+	if class := answer.StatusCode/100 - 1; class >= 0 && class < 5 {
+		tally[plan.TallyStatus1xx+class]++
+	}
+	result := Result{BytesIn: int(n), BytesOut: size}
+	if answer.StatusCode >= 400 {
+		result.Outcome, result.Class = Fail, record.ClassOther
+	}
+	return result
+}
+
+// request is the next request, and its body's size.
+func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, int, error) {
+	c.args.key, c.args.number, c.args.user = c.draws.draw(), c.below(c.load.keyspace.Keys), user
+	text := c.load.body.with(&c.args)
+	var body io.Reader
+	if text != "" {
+		body = strings.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(ctx, c.load.spec.MethodOrDefault(), c.load.url.with(&c.args), body)
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, header := range c.load.spec.Headers {
+		value := c.load.headers[i].with(&c.args)
+		if strings.EqualFold(header.Name, "Host") {
+			request.Host = value
+			continue
+		}
+		request.Header.Set(header.Name, value)
+	}
+	c.args.seq++
+	return request, len(text), nil
+}
+
+// brokenClass is what broke a request that may have reached the other side.
+func brokenClass(err error) record.Class {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) { // the latter at the end of an aborted run
+		return record.ClassTimeout
+	}
+	var network net.Error
+	switch {
+	case errors.As(err, &network) && network.Timeout():
+		return record.ClassTimeout
+	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "connection"):
+		return record.ClassReset
+	}
+	return record.ClassProtocol
+}

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package load
-
-func newWaiter() (waiter, error) { return newPortableWaiter(), nil }

@@ -1,0 +1,39 @@
+package record
+
+// minAgentSize is the length of an empty AgentUse: 5 numbers, 4 floats.
+const minAgentSize = 5 + 4*8
+
+func appendAgents(dst []byte, agents []AgentUse) []byte {
+	dst = appendUint(dst, uint64(len(agents)))
+	for i := range agents {
+		a := &agents[i]
+		for _, v := range [...]int64{a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip, a.Memory} {
+			dst = appendInt(dst, v)
+		}
+		for _, p := range a.floats() {
+			dst = appendFloat(dst, *p)
+		}
+	}
+	return dst
+}
+
+func (r *reader) agents() []AgentUse {
+	n := r.count(minAgentSize)
+	if n == 0 {
+		return nil
+	}
+	agents := make([]AgentUse, n)
+	for i := range agents {
+		a := &agents[i]
+		a.At, a.Pod, a.BusyThreads, a.RoundTrip, a.Memory = r.int(), int(r.int()), int(r.int()), r.int(), r.int()
+		for _, p := range a.floats() {
+			*p = r.float()
+		}
+	}
+	return agents
+}
+
+// floats lists the fields in the order of the encoding.
+func (a *AgentUse) floats() [4]*float64 {
+	return [...]*float64{&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds}
+}

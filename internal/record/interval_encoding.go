@@ -1,0 +1,212 @@
+package record
+
+import (
+	"math"
+	"slices"
+)
+
+// intervalVersion is the first byte of an encoded interval.
+const intervalVersion = 2
+
+// AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
+// It does not say where it ends: the transport frames it.
+func AppendInterval(dst []byte, iv *Interval) []byte {
+	dst = append(dst, intervalVersion)
+	dst = appendInt(dst, iv.Index)
+	dst = appendUint(dst, uint64(iv.Pods))
+	dst = appendUint(dst, uint64(len(iv.Ops)))
+	for i := range iv.Ops {
+		dst = appendOp(dst, &iv.Ops[i])
+	}
+	dst = appendOp(dst, &iv.Probe)
+	for _, at := range [...]int64{iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag, int64(iv.Connections)} {
+		dst = appendInt(dst, at)
+	}
+	dst = appendGaps(dst, iv.Gaps)
+	dst = appendGaps(dst, iv.ProbeGaps)
+	dst = appendUint(dst, uint64(len(iv.Tallies)))
+	for _, n := range iv.Tallies {
+		dst = appendUint(dst, n)
+	}
+	dst = appendShards(dst, iv.Shards, nil)
+	dst = appendShardGaps(dst, iv.ShardGaps)
+	dst = appendServers(dst, iv.Servers)
+	return appendAgents(dst, iv.Agents)
+}
+
+// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps ErrCorrupt; what is allocated is
+// in proportion to the input's length. Empty lists come back as nil.
+func DecodeInterval(b []byte) (Interval, error) {
+	var iv Interval
+	if err := iv.Decode(b); err != nil {
+		return Interval{}, err
+	}
+	return iv, nil
+}
+
+// Decode is DecodeInterval into an interval whose operations and histograms' memory is used again: whoever decodes many in turn allocates
+// next to nothing. After an error the interval means nothing, but can be decoded into again.
+func (iv *Interval) Decode(b []byte) error {
+	if len(b) == 0 || b[0] != intervalVersion {
+		r := reader{}
+		r.fail("not an interval of version %d", intervalVersion)
+		return r.err
+	}
+	r := reader{rest: b[1:]}
+	iv.Index = r.int()
+	iv.Pods = r.small()
+	n := r.count(minOpSize)
+	if n > cap(iv.Ops) {
+		iv.Ops = append(iv.Ops[:cap(iv.Ops)], make([]Op, n-cap(iv.Ops))...)
+	}
+	iv.Ops = iv.Ops[:n]
+	for i := range iv.Ops {
+		r.op(&iv.Ops[i])
+	}
+	r.op(&iv.Probe)
+	iv.FirstError, iv.LastError, iv.FirstOK, iv.LastOK, iv.MaxLag = r.int(), r.int(), r.int(), r.int(), r.int()
+	iv.Connections = int(r.int())
+	iv.Gaps = r.gaps()
+	iv.ProbeGaps = r.gaps()
+	iv.Tallies = nil
+	if n := r.count(1); n > 0 {
+		iv.Tallies = make([]uint64, n)
+		for i := range iv.Tallies {
+			iv.Tallies[i] = r.uint()
+		}
+	}
+	iv.Shards = r.shards(nil)
+	iv.ShardGaps = r.shardGaps()
+	iv.Servers = r.servers()
+	iv.Agents = r.agents()
+	if len(r.rest) > 0 {
+		r.fail("%d bytes too many", len(r.rest))
+	}
+	return r.err
+}
+
+// small reads a number that fits an int of 32 bits.
+func (r *reader) small() int {
+	v := r.uint()
+	if v > math.MaxInt32 {
+		r.fail("number %d too large", v)
+		return 0
+	}
+	return int(v)
+}
+
+// minOpSize is the length of an empty Op: eight counts, no class, three empty histograms.
+const minOpSize = 8 + 1 + 3
+
+func appendOp(dst []byte, op *Op) []byte {
+	for _, p := range op.figures() {
+		dst = appendUint(dst, *p)
+	}
+	dst = appendClasses(dst, &op.Errors)
+	for _, h := range op.histograms() {
+		dst = appendUint(dst, uint64(len(*h)))
+		next := 0
+		for _, c := range *h {
+			dst = appendUint(dst, uint64(int(c.Index)-next))
+			dst = appendUint(dst, uint64(c.Count))
+			next = int(c.Index) + 1
+		}
+	}
+	return dst
+}
+
+func (r *reader) op(op *Op) {
+	for _, p := range op.figures() {
+		*p = r.uint()
+	}
+	op.Errors = [NumClasses]uint64{}
+	r.classes(&op.Errors)
+	for _, h := range op.histograms() {
+		n := r.count(2)
+		*h = slices.Grow((*h)[:0], n)[:n]
+		next := uint64(0)
+		for i := range *h {
+			(*h)[i], next = r.bucket(next)
+		}
+	}
+}
+
+// bucket reads one cell, whose index is at least next, and returns the index that the one after it has at least.
+func (r *reader) bucket(next uint64) (Bucket, uint64) {
+	step, count := r.uint(), r.uint()
+	index := next + step
+	if step >= numCells || index >= numCells {
+		r.fail("cell %d outside the layout", index)
+		return Bucket{}, 0
+	}
+	if count == 0 || count > math.MaxUint32 {
+		r.fail("cell with count %d", count)
+		return Bucket{}, 0
+	}
+	return Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
+}
+
+// figures lists the counts in the order of the encoding.
+func (c *Counts) figures() [8]*uint64 {
+	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped}
+}
+
+// histograms lists the histograms in the order of the encoding.
+func (o *Op) histograms() [3]*Buckets { return [...]*Buckets{&o.Latency, &o.Service, &o.Waited} }
+
+// appendClasses writes which classes are not zero as a bit set, then these.
+func appendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
+	var set uint64
+	for c, n := range errs {
+		if n > 0 {
+			set |= 1 << c
+		}
+	}
+	dst = appendUint(dst, set)
+	for _, n := range errs {
+		if n > 0 {
+			dst = appendUint(dst, n)
+		}
+	}
+	return dst
+}
+
+func (r *reader) classes(errs *[NumClasses]uint64) {
+	set := r.uint()
+	if set >= 1<<NumClasses {
+		r.fail("unknown class of error")
+		return
+	}
+	for c := range errs {
+		if set&(1<<c) != 0 {
+			errs[c] = r.uint()
+		}
+	}
+}
+
+func appendGaps(dst []byte, gaps []Gap) []byte {
+	dst = appendUint(dst, uint64(len(gaps)))
+	var last int64
+	for _, g := range gaps {
+		dst = appendInt(dst, g.From-last)
+		dst = appendInt(dst, g.To-g.From)
+		dst = appendBool(dst, g.Open)
+		last = g.To
+	}
+	return dst
+}
+
+func (r *reader) gaps() []Gap {
+	n := r.count(3)
+	if n == 0 {
+		return nil
+	}
+	gaps := make([]Gap, n)
+	var last int64
+	for i := range gaps {
+		from := last + r.int()
+		last = from + r.int()
+		gaps[i] = Gap{From: from, To: last, Open: r.bool()}
+	}
+	return gaps
+}

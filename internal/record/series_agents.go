@@ -1,0 +1,67 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+const (
+	// agentStep is the finest grid on which a series keeps the load generators' readings.
+	agentStep = time.Second
+	// maxAgentReadings bounds how many it keeps over all pods, as long as that leaves each pod one.
+	maxAgentReadings = 4096
+)
+
+// Agents are the load generators' readings by time, then by pod. Each pod has at most one per second: the last of the second, with the second's
+// smallest round trip and its largest memory. Of many pods, or of a long run, the series keeps one per 2 s, 4 s and so on.
+func (s *Series) Agents() []AgentUse {
+	var all []AgentUse
+	for i := range s.pods {
+		all = append(all, s.pods[i].agents...)
+	}
+	slices.SortStableFunc(all, func(a, b AgentUse) int { return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Pod, b.Pod)) })
+	return all
+}
+
+func (s *Series) addAgents(pod int, agents []AgentUse) {
+	p := &s.pods[pod]
+	for i := range agents {
+		before := len(p.agents)
+		a := agents[i]
+		a.Pod = pod
+		p.agents = keepAgent(p.agents, a, s.agentStep)
+		s.agentReadings += len(p.agents) - before
+	}
+	s.thinAgents()
+}
+
+// keepAgent appends a reading, or replaces the last one that lies in the same cell of the grid.
+func keepAgent(list []AgentUse, a AgentUse, step time.Duration) []AgentUse {
+	last := len(list) - 1
+	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
+		return append(list, a)
+	}
+	if before := &list[last]; a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
+		a.RoundTrip = before.RoundTrip
+	}
+	a.Memory = max(a.Memory, list[last].Memory)
+	list[last] = a
+	return list
+}
+
+// thinAgents doubles the grid's step until the readings are few enough, which does not depend on the order in which they came.
+func (s *Series) thinAgents() {
+	for s.agentReadings > maxAgentReadings && s.agentStep < 1<<20*agentStep {
+		s.agentStep *= 2
+		s.agentReadings = 0
+		for i := range s.pods {
+			var kept []AgentUse
+			for _, a := range s.pods[i].agents {
+				kept = keepAgent(kept, a, s.agentStep)
+			}
+			s.pods[i].agents = kept
+			s.agentReadings += len(kept)
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package record
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// coarseNote begins the note that says what was coarsened.
+const coarseNote = "Kept more coarsely than measured: "
+
+// Coarsen makes the record smaller without making it wrong: first the histograms are merged onto a grid of 1 s, then, whichever holds more
+// memory, the histograms (2 s, 10 s, 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles over stretches that begin and end
+// on the new grid stay what they were, and intervals can still be added. A note says what was done; reason completes "so that ...".
+func (s *Series) Coarsen(reason string) {
+	histograms, rest := s.memory()
+	s.coarsenLarger(histograms, rest)
+	s.noteCoarse(reason)
+}
+
+// Memory is about how many bytes the intervals hold. It walks all of them: not for every Add.
+func (s *Series) Memory() int {
+	histograms, rest := s.memory()
+	return histograms + rest
+}
+
+func (s *Series) memory() (histograms, rest int) {
+	for i := range s.intervals {
+		iv := &s.intervals[i]
+		rest += 200 + 350*(len(iv.Ops)+1) + 8*len(iv.Tallies) + 16*cap(iv.Shards)
+		for _, h := range iv.allHistograms() {
+			histograms += 8 * cap(*h)
+		}
+	}
+	return histograms, rest
+}
+
+// allHistograms lists those of every operation and of the probe.
+func (iv *Interval) allHistograms() []*Buckets {
+	list := make([]*Buckets, 0, 3*(len(iv.Ops)+1))
+	for k := range iv.Ops {
+		h := iv.Ops[k].histograms()
+		list = append(list, h[:]...)
+	}
+	h := iv.Probe.histograms()
+	return append(list, h[:]...)
+}
+
+// coarsenLarger takes one step down on the part that is larger. Histograms finer than 1 s go first: few figures need them.
+// They stay at 20 s at most until the counts are at 1 s, since latency after a fault is wanted by the ten seconds.
+func (s *Series) coarsenLarger(histograms, rest int) {
+	step := nextStep(s.LatencyStep)
+	if s.LatencyStep < time.Second {
+		for step < time.Second {
+			step = nextStep(step)
+		}
+		s.coarsenHistograms(step)
+		return
+	}
+	apart := s.LatencyStep < time.Duration(len(s.intervals))*s.Step // else all histograms are one already
+	if histograms > rest && apart && (step <= 20*time.Second || s.Step >= time.Second) {
+		s.coarsenHistograms(step)
+		return
+	}
+	s.coarsenCounts(nextStep(s.Step))
+}
+
+// nextStep is the next coarser grid: the smallest multiple that divides 1 s, where there is one; from 1 s on alternately twice and five times
+// as much: 1 s, 2 s, 10 s, 20 s, ...
+func nextStep(step time.Duration) time.Duration {
+	for m := 2 * step; m <= time.Second; m += step {
+		if time.Second%m == 0 {
+			return m
+		}
+	}
+	for ten := 2 * time.Second; ten <= step; ten *= 10 {
+		if step == ten {
+			return 5 * step
+		}
+	}
+	return 2 * step
+}
+
+func (s *Series) coarsenHistograms(step time.Duration) {
+	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
+	for first := 0; first < len(s.intervals); first += to {
+		sums := s.intervals[first].allHistograms()
+		for k, sum := range sums {
+			whole := slices.Clone(*sum) // encoding coarsens a copy that shares its cells with the original
+			for i := first + from; i < min(first+to, len(s.intervals)); i += from {
+				part := s.intervals[i].allHistograms()[k]
+				whole = Merge(whole, *part)
+				*part = nil
+			}
+			*sum = whole
+		}
+	}
+	s.LatencyStep = step
+}
+
+func (s *Series) coarsenCounts(step time.Duration) {
+	if s.LatencyStep%step != 0 {
+		s.coarsenHistograms(leastCommonMultiple(s.LatencyStep, step))
+	}
+	group, share := int(step/s.Step), s.share()
+	coarse := make([]Interval, 0, len(s.intervals)/group+1)
+	for first := 0; first < len(s.intervals); first += group {
+		parts := s.intervals[first:min(first+group, len(s.intervals))]
+		sum := s.newInterval(int64(len(coarse)))
+		for k := range sum.Ops {
+			sum.Ops[k] = parts[0].Ops[k] // its histograms are those of the whole group
+		}
+		sum.Probe = parts[0].Probe
+		for i := range parts {
+			sum.mergeInstants(&parts[i])
+			sum.mergeTallies(&parts[i])
+			if i == 0 {
+				continue
+			}
+			for k := range sum.Ops {
+				sum.Ops[k].Counts.add(&parts[i].Ops[k].Counts)
+			}
+			sum.Probe.Counts.add(&parts[i].Probe.Counts)
+		}
+		last := &parts[len(parts)-1]
+		sum.Pods, sum.Connections = parts[0].Pods, last.Connections
+		for p := range s.pods {
+			// A pod that has not come as far as the last part still has the connections of its own last interval.
+			if next := s.pods[p].next; next > int64(first)*share && next <= last.Index*share {
+				sum.Connections += s.pods[p].connections
+			}
+		}
+		coarse = append(coarse, sum)
+	}
+	s.intervals, s.Step = coarse, step
+	s.thinServers()
+}
+
+func leastCommonMultiple(a, b time.Duration) time.Duration {
+	x, y := a, b
+	for y != 0 {
+		x, y = y, x%y
+	}
+	return a / x * b
+}
+
+// thinServers keeps, once the record is coarsened, the first reading of each server process and the last of each interval.
+func (s *Series) thinServers() {
+	if s.Step == s.PodStep {
+		return
+	}
+	type process struct{ address, runID string }
+	seen := map[process]int64{} // the interval of the newest kept reading
+	first := map[process]int{}
+	for i := range s.servers {
+		p := process{s.servers[i].Address, s.servers[i].RunID}
+		if _, ok := first[p]; !ok {
+			first[p] = i
+		}
+	}
+	kept := make([]Server, 0, len(s.servers))
+	for i := len(s.servers) - 1; i >= 0; i-- {
+		p := process{s.servers[i].Address, s.servers[i].RunID}
+		at := s.servers[i].At / int64(s.Step)
+		if newest, ok := seen[p]; !ok || newest != at || first[p] == i {
+			kept = append(kept, s.servers[i])
+			seen[p] = at
+		}
+	}
+	slices.Reverse(kept)
+	s.servers = kept
+}
+
+// gapNote begins the note that says which gaps were left out.
+const gapNote = "Short gaps left out: "
+
+// streams lists all that have a gap log.
+func (s *Series) streams() []*stream {
+	list := make([]*stream, 0, 2*len(s.pods))
+	for i := range s.pods {
+		p := &s.pods[i]
+		list = append(list, &p.load, &p.probe)
+		for k := range p.shards {
+			list = append(list, &p.shards[k].stream)
+		}
+	}
+	return list
+}
+
+// dropShortGaps leaves out the shorter half of the logged gaps: the last resort where a run has so many that they alone are too much.
+func (s *Series) dropShortGaps(reason string) {
+	var lengths []int64
+	streams := s.streams()
+	for _, t := range streams {
+		for _, g := range t.gaps {
+			lengths = append(lengths, g.To-g.From)
+		}
+	}
+	if len(lengths) == 0 {
+		return
+	}
+	slices.Sort(lengths)
+	limit := lengths[len(lengths)/2]
+	for _, t := range streams {
+		t.gaps = slices.DeleteFunc(slices.Clone(t.gaps), func(g Gap) bool { return g.To-g.From <= limit })
+	}
+	s.note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
+}
+
+func (s *Series) noteCoarse(reason string) {
+	s.note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, so that %s.",
+		s.Step, s.LatencyStep, s.PodStep, reason))
+}
+
+// note replaces the note that begins in the same way.
+func (s *Series) note(begin, rest string) {
+	s.Notes = slices.DeleteFunc(s.Notes, func(n string) bool { return strings.HasPrefix(n, begin) })
+	s.Notes = append(s.Notes, begin+rest)
+}

@@ -1,0 +1,193 @@
+package record
+
+import (
+	"math"
+	"math/bits"
+)
+
+// ops lists an interval's operations and its probe.
+func (iv *Interval) op(k int) *Op {
+	if k < len(iv.Ops) {
+		return &iv.Ops[k]
+	}
+	return &iv.Probe
+}
+
+// predict guesses a figure from those before it in the interval and from the interval before: what is written is the difference.
+// col counts in the order of Counts.figures.
+func predict(col int, now, before *Counts) uint64 {
+	switch col {
+	case 1:
+		return now.OK // sent
+	case 2:
+		return now.Sent // due
+	case 3:
+		return scaled(before.BytesOut, now.Sent, before.Sent)
+	case 4:
+		return scaled(before.BytesIn, now.OK, before.OK)
+	}
+	return *before.figures()[col]
+}
+
+// scaled is v*by/of, or v where that is no number.
+func scaled(v, by, of uint64) uint64 {
+	high, low := bits.Mul64(v, by)
+	if of == 0 || high >= of {
+		return v
+	}
+	q, _ := bits.Div64(high, low, of)
+	return q
+}
+
+// instants lists an interval's instants, each with the end of the interval near which it usually lies.
+func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
+	begin := iv.Index * step
+	end := begin + step
+	return [...]struct{ at, near *int64 }{
+		{&iv.FirstError, &begin}, {&iv.LastError, &end}, {&iv.FirstOK, &begin}, {&iv.LastOK, &end},
+	}
+}
+
+func appendColumns(b []byte, s *Series) []byte {
+	for k := range len(s.Ops) + 1 {
+		for col := range 8 {
+			before := &Counts{}
+			for i := range s.intervals {
+				now := &s.intervals[i].op(k).Counts
+				b = appendInt(b, int64(*now.figures()[col]-predict(col, now, before)))
+				before = now
+			}
+		}
+		for i := range s.intervals {
+			b = appendClasses(b, &s.intervals[i].op(k).Errors)
+		}
+	}
+	for col := range 4 {
+		for i := range s.intervals {
+			in := s.intervals[i].instants(int64(s.Step))[col]
+			if b = appendBool(b, *in.at != -1); *in.at != -1 {
+				b = appendInt(b, *in.at-*in.near)
+			}
+		}
+	}
+	connections := 0
+	for i := range s.intervals {
+		b = appendInt(b, s.intervals[i].MaxLag)
+		b = appendInt(b, int64(s.intervals[i].Connections-connections))
+		connections = s.intervals[i].Connections
+	}
+	for k := range s.Tallies {
+		before := uint64(0)
+		for i := range s.intervals {
+			now := s.intervals[i].Tallies[k]
+			b = appendInt(b, int64(now-before))
+			before = now
+		}
+	}
+	var before []ShardCounts
+	for i := range s.intervals {
+		b = appendShards(b, s.intervals[i].Shards, before)
+		before = s.intervals[i].Shards
+	}
+	return b
+}
+
+func (r *reader) columns(s *Series) {
+	for k := range len(s.Ops) + 1 {
+		for col := range 8 {
+			before := &Counts{}
+			for i := range s.intervals {
+				now := &s.intervals[i].op(k).Counts
+				*now.figures()[col] = predict(col, now, before) + uint64(r.int())
+				before = now
+			}
+		}
+		for i := range s.intervals {
+			r.classes(&s.intervals[i].op(k).Errors)
+		}
+	}
+	for col := range 4 {
+		for i := range s.intervals {
+			in := s.intervals[i].instants(int64(s.Step))[col]
+			if r.bool() {
+				*in.at = *in.near + r.int()
+			}
+		}
+	}
+	connections := 0
+	for i := range s.intervals {
+		s.intervals[i].MaxLag = r.int()
+		connections += int(r.int())
+		s.intervals[i].Connections = connections
+	}
+	for k := range s.Tallies {
+		before := uint64(0)
+		for i := range s.intervals {
+			before += uint64(r.int())
+			s.intervals[i].Tallies[k] = before
+		}
+	}
+	var before []ShardCounts
+	for i := range s.intervals {
+		s.intervals[i].Shards = r.shards(before)
+		before = s.intervals[i].Shards
+	}
+}
+
+// appendHistograms writes first which cells are used, then their counts: both are more alike among themselves.
+func appendHistograms(b []byte, s *Series) []byte {
+	every := int(s.LatencyStep / s.Step)
+	for i := 0; i < len(s.intervals); i += every {
+		for _, h := range s.intervals[i].allHistograms() {
+			b = appendUint(b, uint64(len(*h)))
+			next := 0
+			for _, c := range *h {
+				b = appendUint(b, uint64(int(c.Index)-next))
+				next = int(c.Index) + 1
+			}
+		}
+	}
+	for i := 0; i < len(s.intervals); i += every {
+		for _, h := range s.intervals[i].allHistograms() {
+			for _, c := range *h {
+				b = appendUint(b, uint64(c.Count))
+			}
+		}
+	}
+	return b
+}
+
+func (r *reader) histograms(s *Series) {
+	every := int(s.LatencyStep / s.Step)
+	for i := 0; i < len(s.intervals); i += every {
+		for _, h := range s.intervals[i].allHistograms() {
+			n := r.count(2) // the index here, the count below
+			if n == 0 {
+				continue
+			}
+			*h = make(Buckets, n)
+			next := uint64(0)
+			for c := range *h {
+				step := r.uint()
+				if step >= numCells || next+step >= numCells {
+					r.fail("cell outside the layout")
+					return
+				}
+				(*h)[c].Index = uint16(next + step)
+				next += step + 1
+			}
+		}
+	}
+	for i := 0; i < len(s.intervals); i += every {
+		for _, h := range s.intervals[i].allHistograms() {
+			for c := range *h {
+				n := r.uint()
+				if n == 0 || n > math.MaxUint32 {
+					r.fail("cell with count %d", n)
+					return
+				}
+				(*h)[c].Count = uint32(n)
+			}
+		}
+	}
+}

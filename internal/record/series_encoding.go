@@ -1,0 +1,251 @@
+package record
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"time"
+)
+
+const (
+	seriesVersion = 2
+	// maxRawSeries bounds a record before compression: what decoding accepts, and so what encoding makes.
+	maxRawSeries = 128 << 20
+	// packLevel is gzip's: its default, 6, takes two to seven times as long and saves one to eight percent.
+	packLevel = 4
+)
+
+// Encode returns the record and everything needed to go on adding to it, compressed, in at most limit bytes; limit <= 0 means no limit.
+// A record that is too large is coarsened first, on a copy and as Coarsen does, until it fits; a note in the copy says so. The error says
+// that it does not fit however coarse it is.
+//
+// The form is gzip (its checksum finds damage) around columns of differences: the same figure of all intervals stands together.
+func (s *Series) Encode(limit int) ([]byte, error) {
+	packed, _, err := s.encode(limit)
+	return packed, err
+}
+
+// EncodeCompact is Encode that also returns, if the record had to be coarsened, what was encoded as a series of its own. Whoever encodes a
+// growing record again and again adds to both, and encodes that one from then on: its size, and so the cost, is bounded by the limit, while
+// coarsening the whole record each time costs ever more. It is nil where nothing was coarsened.
+func (s *Series) EncodeCompact(limit int) (packed []byte, compact *Series, err error) {
+	packed, coarse, err := s.encode(limit)
+	if err != nil || coarse == s {
+		return packed, nil, err
+	}
+	compact, err = DecodeSeries(packed) // coarse shares memory with s
+	return packed, compact, err
+}
+
+// encode returns also the series that was encoded: s, or a coarser one that shares its memory.
+func (s *Series) encode(limit int) ([]byte, *Series, error) {
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	c := s
+	for {
+		raw, gaps, histograms := c.appendRaw()
+		if len(raw) <= maxRawSeries {
+			packed := pack(raw)
+			if len(packed) <= limit {
+				return packed, c, nil
+			}
+			if len(c.intervals) <= 1 && gaps == 0 {
+				return nil, nil, fmt.Errorf("record takes %d bytes at its coarsest, allowed are %d", len(packed), limit)
+			}
+		}
+		if c == s {
+			c = s.shallow()
+		}
+		reason := fmt.Sprintf("the record fits %d KiB", limit>>10)
+		if gaps > len(raw)/3 || len(c.intervals) <= 1 {
+			c.dropShortGaps(reason)
+			continue
+		}
+		c.coarsenLarger(histograms, len(raw)-histograms)
+		c.noteCoarse(reason)
+	}
+}
+
+// shallow copies what coarsening writes to.
+func (s *Series) shallow() *Series {
+	c := *s
+	c.Notes = slices.Clone(s.Notes)
+	c.pods = slices.Clone(s.pods)
+	for i := range c.pods {
+		c.pods[i].shards = slices.Clone(c.pods[i].shards)
+	}
+	c.intervals = slices.Clone(s.intervals)
+	for i := range c.intervals {
+		c.intervals[i].Ops = slices.Clone(c.intervals[i].Ops)
+	}
+	return &c
+}
+
+func pack(raw []byte) []byte {
+	var b bytes.Buffer
+	b.WriteByte(seriesVersion)
+	w, err := gzip.NewWriterLevel(&b, packLevel)
+	if err == nil {
+		_, err = w.Write(raw)
+	}
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		panic(err) // a bytes.Buffer takes everything
+	}
+	return b.Bytes()
+}
+
+// DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt.
+func DecodeSeries(b []byte) (*Series, error) {
+	var r reader
+	if len(b) == 0 || b[0] != seriesVersion {
+		r.fail("not a series of version %d", seriesVersion)
+		return nil, r.err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(b[1:]))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	raw, err := io.ReadAll(io.LimitReader(z, maxRawSeries+1))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if len(raw) > maxRawSeries {
+		r.fail("longer than %d bytes", maxRawSeries)
+		return nil, r.err
+	}
+	r.rest = raw
+	s := r.series()
+	if len(r.rest) > 0 {
+		r.fail("%d bytes too many", len(r.rest))
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	return s, nil
+}
+
+// appendRaw returns the record before compression, and how many bytes of it are gap lists and histograms.
+func (s *Series) appendRaw() (raw []byte, gaps, histograms int) {
+	for _, t := range s.streams() {
+		gaps += len(appendGaps(nil, t.gaps)) - 1
+	}
+	raw = s.appendState(nil)
+	raw = appendColumns(raw, s)
+	n := len(raw)
+	raw = appendHistograms(raw, s)
+	return raw, gaps, len(raw) - n
+}
+
+func (r *reader) series() *Series {
+	s := r.state()
+	if r.err != nil {
+		return nil
+	}
+	r.columns(s)
+	r.histograms(s)
+	return s
+}
+
+func appendStream(b []byte, t *stream) []byte {
+	b = appendUint(b, t.ok)
+	b = appendInt(b, t.first)
+	b = appendInt(b, t.last)
+	return appendGaps(b, t.gaps)
+}
+
+func (r *reader) stream(t *stream) {
+	t.ok, t.first, t.last, t.gaps = r.uint(), r.int(), r.int(), r.gaps()
+}
+
+func (s *Series) appendState(b []byte) []byte {
+	b = appendText(b, s.Run)
+	b = appendInt(b, s.Start.UnixNano())
+	b = appendInt(b, int64(s.PodStep))
+	b = appendInt(b, int64(s.Step))
+	b = appendInt(b, int64(s.LatencyStep))
+	for _, list := range [][]string{s.Ops, s.Tallies, s.Notes} {
+		b = appendUint(b, uint64(len(list)))
+		for _, t := range list {
+			b = appendText(b, t)
+		}
+	}
+	b = appendUint(b, uint64(len(s.pods)))
+	for i := range s.pods {
+		p := &s.pods[i]
+		b = appendInt(b, p.next)
+		b = appendBool(b, p.lost)
+		b = appendBool(b, p.finished)
+		b = appendInt(b, int64(p.connections))
+		b = appendStream(b, &p.load)
+		b = appendStream(b, &p.probe)
+		b = appendShardStreams(b, p.shards)
+		b = appendAgents(b, p.agents)
+	}
+	b = appendUint(b, uint64(s.agentStep/agentStep))
+	b = appendServers(b, s.servers)
+	return appendUint(b, uint64(len(s.intervals)))
+}
+
+func (r *reader) state() *Series {
+	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
+	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
+	for _, list := range []*[]string{&s.Ops, &s.Tallies, &s.Notes} {
+		if n := r.count(1); n > 0 {
+			*list = make([]string, n)
+			for i := range *list {
+				(*list)[i] = r.text()
+			}
+		}
+	}
+	s.Pods = r.count(4 + 2*4 + 2)
+	s.pods = make([]podRecord, s.Pods)
+	most := int64(0)
+	for i := range s.pods {
+		p := &s.pods[i]
+		p.next, p.lost, p.finished, p.connections = r.int(), r.bool(), r.bool(), int(r.int())
+		r.stream(&p.load)
+		r.stream(&p.probe)
+		p.shards, p.agents = r.shardStreams(), r.agents()
+		s.agentReadings += len(p.agents)
+		if p.next < 0 {
+			r.fail("pod %d at interval %d", i, p.next)
+		}
+		most = max(most, p.next)
+	}
+	steps := r.uint()
+	if steps == 0 || steps > 1<<20 {
+		r.fail("the generators' readings every %d s", steps)
+		return nil
+	}
+	s.agentStep = time.Duration(steps) * agentStep
+	s.servers = r.servers()
+	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
+	n := r.count((len(s.Ops)+1)*9 + len(s.Tallies) + 1)
+	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {
+		r.fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
+		return nil
+	}
+	if share := s.share(); most/share > int64(n) || (most+share-1)/share != int64(n) {
+		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, most, s.PodStep)
+		return nil
+	}
+	s.intervals = make([]Interval, n)
+	until := make([]int, n+1) // pods whose record ends before this interval
+	for i := range s.pods {
+		until[(s.pods[i].next+s.share()-1)/s.share()]++
+	}
+	pods := s.Pods
+	for i := range s.intervals {
+		s.intervals[i] = s.newInterval(int64(i))
+		pods -= until[i]
+		s.intervals[i].Pods = pods
+	}
+	return s
+}

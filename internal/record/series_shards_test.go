@@ -1,0 +1,80 @@
+package record
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+// shardOf builds a pod's intervals, over n steps, from the instants in milliseconds of the successes and errors at one of two shards; what the pod
+// would log is logged.
+func shardOf(n, shard int, successes, errors []int64) []*Interval {
+	list := silentFor(n)
+	at := func(ms int64) (*Interval, *ShardCounts) {
+		iv := list[ms*int64(time.Millisecond)/int64(testStep)]
+		if iv.Shards == nil {
+			iv.Shards = make([]ShardCounts, 2)
+		}
+		return iv, &iv.Shards[shard]
+	}
+	last := int64(0)
+	for _, ms := range successes {
+		iv, c := at(ms)
+		c.OK++
+		now := ms * int64(time.Millisecond)
+		if now-last > minGap {
+			iv.ShardGaps = append(iv.ShardGaps, ShardGap{Shard: shard, Gap: Gap{From: last, To: now}})
+		}
+		last = now
+	}
+	for _, ms := range errors {
+		_, c := at(ms)
+		c.Errors++
+	}
+	return list
+}
+
+func TestSeriesShardGaps(t *testing.T) {
+	gap := func(from, to int64, open bool) Gap {
+		return Gap{From: from * int64(time.Millisecond), To: to * int64(time.Millisecond), Open: open}
+	}
+	for _, c := range []struct {
+		name string
+		pods [][]*Interval
+		want []Gap // of shard 1
+	}{
+		{name: "never reached", pods: [][]*Interval{shardOf(10, 0, every(0, 998), nil)}},
+		{name: "no gap", pods: [][]*Interval{shardOf(10, 1, every(0, 998), nil)}},
+		{name: "one gap", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil)}, want: []Gap{gap(300, 450, false)}},
+		{name: "only errors", pods: [][]*Interval{shardOf(10, 1, nil, every(0, 998))}, want: []Gap{gap(0, 1000, true)}},
+		{name: "errors at first", pods: [][]*Interval{shardOf(10, 1, every(350, 998), every(0, 348))}, want: []Gap{gap(0, 350, false)}},
+		{name: "added during the run", pods: [][]*Interval{shardOf(10, 1, every(450, 998), nil)}},
+		{name: "added, and at first in error", pods: [][]*Interval{shardOf(10, 1, every(650, 998), every(420, 648))}, want: []Gap{gap(400, 650, false)}},
+		{name: "dead at the end", pods: [][]*Interval{shardOf(10, 1, every(0, 550), every(560, 998))}, want: []Gap{gap(600, 1000, true)}},
+		{name: "no more requests go there", pods: [][]*Interval{shardOf(10, 1, every(0, 550), nil)}},
+		{name: "the other pod reached it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 1, every(0, 998), nil)}},
+		{name: "the other pod never asked it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 0, every(0, 998), nil)},
+			want: []Gap{gap(300, 450, false)}},
+		{name: "the other pod came later", pods: [][]*Interval{shardOf(20, 1, join(every(0, 300), every(450, 1998)), nil), shardOf(20, 1, every(1250, 1998), nil)},
+			want: []Gap{gap(300, 450, false)}},
+		{name: "overlap", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 1, join(every(0, 350), every(600, 998)), nil)},
+			want: []Gap{gap(350, 450, false)}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newTestSeries(len(c.pods))
+			for p := range c.pods {
+				addAll(t, s, p, c.pods[p])
+			}
+			if diff := difference(c.want, s.ShardGaps(1), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if s.Shards() != 2 || s.ShardGaps(2) != nil || s.ShardGaps(-1) != nil {
+				t.Errorf("%d shards, gaps of shards that are none: %v %v", s.Shards(), s.ShardGaps(2), s.ShardGaps(-1))
+			}
+		})
+	}
+	if one := newTestSeries(1); one.Shards() != 0 || one.ShardGaps(0) != nil {
+		t.Error("a record without shards has one")
+	}
+}

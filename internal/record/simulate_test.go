@@ -1,0 +1,148 @@
+package record
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+const testStep = 100 * time.Millisecond
+
+var (
+	testOps     = []string{"get", "set"}
+	testTallies = []string{"allowed", "denied"}
+)
+
+// sameSeries compares everything a Series holds.
+var sameSeries = cmp.Options{cmp.AllowUnexported(Series{}, podRecord{}, stream{}, shardStream{}), cmpopts.EquateEmpty()}
+
+// difference is cmp.Diff's. What is equal to the bit, as it mostly is, is found equal by reflect in a twentieth of the time.
+func difference(want, got any, options ...cmp.Option) string {
+	if reflect.DeepEqual(want, got) {
+		return ""
+	}
+	return cmp.Diff(want, got, options...)
+}
+
+// podIntervals simulates what a pod records in n steps: successes at a random rate with stretches without any, all fields in use.
+func podIntervals(r *rand.Rand, n int) []*Interval {
+	list := make([]*Interval, n)
+	var lastOK int64
+	shardOK := make([]int64, 3)
+	silent := int64(0) // until then there is no success
+	for i := range list {
+		iv := newInterval(int64(i), len(testOps))
+		iv.Pods = 1
+		begin := int64(i) * int64(testStep)
+		if r.IntN(10) == 0 {
+			silent = begin + r.Int64N(int64(time.Second))
+		}
+		for k := range iv.Ops {
+			op := &iv.Ops[k]
+			h, service, waited := new(Histogram), new(Histogram), new(Histogram)
+			for range r.IntN(6) {
+				at := begin + r.Int64N(int64(testStep))
+				if at < silent {
+					op.Fail++
+					op.Errors[r.IntN(NumClasses)]++
+					waited.Record(r.Int64N(int64(time.Second)))
+					iv.FirstError, iv.LastError = earlier(iv.FirstError, at), max(iv.LastError, at)
+					continue
+				}
+				op.OK++
+				h.Record(r.Int64N(int64(time.Millisecond)))
+				service.Record(r.Int64N(int64(time.Millisecond)))
+				iv.FirstOK, iv.LastOK = earlier(iv.FirstOK, at), max(iv.LastOK, at)
+			}
+			op.Latency, op.Service, op.Waited = h.AppendTo(nil), service.AppendTo(nil), waited.AppendTo(nil)
+			op.Sent = op.OK + op.Fail
+			op.Due = op.Sent + uint64(r.IntN(3))
+			op.BytesOut, op.BytesIn = 40*op.Sent+r.Uint64N(5), 5*op.OK
+		}
+		iv.Probe.OK = r.Uint64N(4)
+		iv.Probe.Latency = iv.Ops[0].Latency
+		if iv.FirstOK >= 0 {
+			if iv.FirstOK-lastOK > minGap {
+				iv.Gaps = []Gap{{From: lastOK, To: iv.FirstOK}}
+				if r.IntN(2) == 0 {
+					iv.ProbeGaps = []Gap{{From: lastOK, To: iv.FirstOK - r.Int64N(minGap)}}
+				}
+			}
+			lastOK = iv.LastOK
+		}
+		iv.MaxLag, iv.Connections = r.Int64N(1000), r.IntN(9)
+		if r.IntN(4) == 0 {
+			iv.Servers = []Server{{At: begin + r.Int64N(int64(testStep)), Address: "a:1", RunID: "r", Version: "7.0.15", CPUSeconds: r.Float64(), Loading: i == 3}}
+		}
+		iv.Tallies = []uint64{r.Uint64N(50), r.Uint64N(5)}
+		iv.Agents = []AgentUse{{At: begin + int64(testStep), CPUSeconds: r.Float64(), CPULimit: 0.5, BusyThreads: 2, RoundTrip: r.Int64N(3) * 1000, Memory: r.Int64N(1e9)}}
+		if r.IntN(3) == 0 {
+			iv.Servers = append(iv.Servers, Server{At: begin + r.Int64N(int64(testStep)), Address: "b:1", AOFFsync: "always", TotalReads: r.Int64N(99),
+				SlowLog: SlowLog{Total: 3, WorstMicros: r.Int64N(1e6), Command: "KEYS"}, Latency: []LatencyEvent{{Name: "fork", Unix: 1, LatestMillis: 2, MaxMillis: r.Int64N(9)}}})
+		}
+		iv.simulateShards(r, shardOK)
+		list[i] = &iv
+	}
+	return list
+}
+
+// simulateShards has a few requests at two shards, and after 5 s at a third; lastOK holds the shards' last successes and is updated.
+func (iv *Interval) simulateShards(r *rand.Rand, lastOK []int64) {
+	begin := iv.Index * int64(testStep)
+	iv.Shards = make([]ShardCounts, 2)
+	if iv.Index >= 50 {
+		iv.Shards = make([]ShardCounts, 3)
+	}
+	for k := range iv.Shards {
+		iv.Shards[k].Errors = r.Uint64N(2)
+		if r.IntN(4) == 0 {
+			continue
+		}
+		at := begin + r.Int64N(int64(testStep))
+		iv.Shards[k].OK++
+		if at-lastOK[k] > minGap {
+			iv.ShardGaps = append(iv.ShardGaps, ShardGap{Shard: k, Gap: Gap{From: lastOK[k], To: at}})
+		}
+		lastOK[k] = at
+	}
+}
+
+// world is what several pods recorded, of different lengths.
+func world(r *rand.Rand, pods, n int) [][]*Interval {
+	w := make([][]*Interval, pods)
+	for p := range w {
+		w[p] = podIntervals(r, n+r.IntN(5))
+	}
+	return w
+}
+
+func newTestSeries(pods int) *Series {
+	s := NewSeries("run-1", time.Date(2026, 5, 4, 3, 2, 1, 7, time.UTC), testStep, testOps, pods)
+	s.SetTallies(testTallies)
+	return s
+}
+
+// deliver adds everything that is left of w in a random order between the pods, and calls between now and then.
+func deliver(r *rand.Rand, s *Series, w [][]*Interval, then func()) {
+	for {
+		var left []int
+		for p := range w {
+			if s.Next(p) < int64(len(w[p])) {
+				left = append(left, p)
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		p := left[r.IntN(len(left))]
+		if err := s.Add(p, w[p][s.Next(p)]); err != nil {
+			panic(err)
+		}
+		if then != nil {
+			then()
+		}
+	}
+}

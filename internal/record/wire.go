@@ -1,0 +1,106 @@
+package record
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrCorrupt is wrapped by every error of decoding.
+var ErrCorrupt = errors.New("corrupt record")
+
+func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
+
+// appendInt writes zigzag: small numbers of either sign are short.
+func appendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) }
+
+func appendFloat(dst []byte, v float64) []byte {
+	return binary.LittleEndian.AppendUint64(dst, math.Float64bits(v))
+}
+
+func appendText(dst []byte, s string) []byte { return append(appendUint(dst, uint64(len(s))), s...) }
+
+func appendBool(dst []byte, v bool) []byte {
+	if v {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+// reader reads what the append functions wrote. After the first error it returns zeros; err tells.
+type reader struct {
+	rest []byte
+	err  error
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+		r.rest = nil
+	}
+}
+
+func (r *reader) uint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail("number cut short or too long")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) int() int64 {
+	v, n := binary.Varint(r.rest)
+	if n <= 0 {
+		r.fail("number cut short or too long")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) float() float64 {
+	if len(r.rest) < 8 {
+		r.fail("number cut short")
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(r.rest))
+	r.rest = r.rest[8:]
+	return v
+}
+
+func (r *reader) text() string {
+	n := r.count(1)
+	s := string(r.rest[:n])
+	r.rest = r.rest[n:]
+	return s
+}
+
+func (r *reader) bool() bool {
+	switch r.uint() {
+	case 0:
+		return false
+	case 1:
+		return true
+	}
+	r.fail("neither true nor false")
+	return false
+}
+
+// count reads how many items follow, each at least size bytes long. More than the rest can hold is an error, so that
+// what is allocated for them stays in proportion to the input.
+func (r *reader) count(size int) int {
+	n := r.uint()
+	if n > uint64(len(r.rest)/size) {
+		r.fail("%d items in %d bytes", n, len(r.rest))
+		return 0
+	}
+	return int(n)
+}
