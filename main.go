@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/version"
 )
 
@@ -63,11 +64,11 @@ func run(s settings) error {
 	if err != nil {
 		return fmt.Errorf("create manager: %w", err)
 	}
-	sessions := controllers.NewSessions()
+	sessions := runs.NewRegistry()
 	defer sessions.Close()
 	servers := topology.NewReal()
 	defer servers.Close()
-	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, Home: s.home, Sessions: sessions, Servers: servers}); err != nil {
+	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, Home: s.home, Runs: sessions, Servers: servers}); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {

@@ -5,6 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 )
 
 // standing is where an object stands, as its conditions tell it.
@@ -41,4 +42,13 @@ func truth(b bool) metav1.ConditionStatus {
 		return metav1.ConditionTrue
 	}
 	return metav1.ConditionFalse
+}
+
+// setObjectivesMet sets the verdict as a condition.
+func setObjectivesMet(conditions *[]metav1.Condition, generation int64, j verdict.Judgement) {
+	state := metav1.ConditionUnknown
+	if j.Verdict != v1alpha1.VerdictInconclusive {
+		state = truth(j.Verdict == v1alpha1.VerdictPass)
+	}
+	setCondition(conditions, generation, v1alpha1.ConditionObjectivesMet, state, j.Reason, j.Message)
 }

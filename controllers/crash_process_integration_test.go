@@ -22,6 +22,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // asOperator is set in the environment of a test binary that is to be an operator instead.
@@ -51,7 +52,7 @@ func beOperator() int {
 	real := topology.NewReal()
 	wired := wiring{
 		config:    &rest.Config{Host: order.Host, TLSClientConfig: order.TLS, QPS: 500, Burst: 1000},
-		namespace: order.Namespace, home: order.Home, sessions: NewSessions(),
+		namespace: order.Namespace, home: order.Home, sessions: runs.NewRegistry(),
 		servers: failingServers{real, points}, faults: points.intercept(),
 	}
 	manager, err := wired.manager()

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // RedisFaultReconciler injects faults, undoes them, and measures what they did.
@@ -24,7 +25,7 @@ type RedisFaultReconciler struct {
 	Live     client.Reader // reads past the cache
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	Sessions *Sessions
+	Runs     *runs.Registry
 	Servers  topology.Servers
 	Home     string // the operator's own namespace; its annotation stops all faults. "" = none does
 
@@ -81,7 +82,7 @@ func (r *RedisFaultReconciler) SetupWithManager(mgr ctrl.Manager) error {
 
 func (r *RedisFaultReconciler) faultsOfLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
 	return r.some(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
-		return loadTestName(f) == test.GetName() && (!isFinished(f.Status.Conditions) || lossesUnknown(f))
+		return loadTestName(f) == test.GetName() && !isFinished(f.Status.Conditions)
 	})
 }
 

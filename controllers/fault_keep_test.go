@@ -14,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // stepwise is an injection of several calls, each with its answer.
@@ -46,7 +47,7 @@ func TestInjectedAtIsWhenItBreaks(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &RedisFaultReconciler{Live: live, Clock: clock, Sessions: NewSessions()}
+	r := &RedisFaultReconciler{Live: live, Clock: clock, Runs: runs.NewRegistry()}
 	recorded := metav1.NewMicroTime(start)
 	s := &faultScope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []error{
 		&fault.Preparing{Message: "the holder starts"}, &fault.Preparing{Message: "the node is closed"}, &fault.InProgress{Message: "killed"}, nil,

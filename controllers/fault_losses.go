@@ -1,46 +1,60 @@
 package controllers
 
 import (
-	"context"
-
-	"k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
 )
 
-// lossesUnknown says whether the load that measured a finished fault may still tell what the fault lost: the ledger is read back when the
-// load has ended, and that may be long after.
-func lossesUnknown(f *v1alpha1.RedisFault) bool {
-	i := f.Status.Impact
-	return f.Spec.LoadTestRef != nil && f.Status.LoadTest != "" && f.DeletionTimestamp == nil && i != nil && i.LostWrites == nil
-}
-
-// observeLosses takes from a finished load test what a finished fault lost.
-func (r *RedisFaultReconciler) observeLosses(ctx context.Context, s *faultScope) error {
-	status := &s.fault.Status
-	if !lossesUnknown(s.fault) {
-		return nil
+// observeLosses finds what the fault lost, once its load test has read back what was acknowledged: that may be long after recovery. all are the
+// faults of the namespace: a loss is that of the last one injected before its end.
+func (s *faultScope) observeLosses(all []v1alpha1.RedisFault) {
+	if s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
+		return
 	}
-	test := &v1alpha1.RedisLoadTest{}
-	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: status.LoadTest}, test); err != nil {
-		return client.IgnoreNotFound(err)
+	v := s.test.Status.Verification
+	if v == nil {
+		s.seen.LossesPending = !isFinished(s.test.Status.Conditions)
+		return
 	}
-	if !isFinished(test.Status.Conditions) || !status.LoadStartTime.Equal(test.Status.StartTime) {
-		return nil
+	if v.LostWrites == nil { // the ledger could not be read: nothing can be said
+		return
 	}
-	for _, i := range test.Status.Impacts {
-		if i.Fault == s.fault.Name && i.Impact != nil && i.InjectedAt.Equal(status.InjectedAt) {
-			copyLoss(status.Impact, i.Impact)
+	faults := slices.SortedFunc(slices.Values(all), func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
+	own, injected := -1, make([]time.Duration, len(faults))
+	for i := range faults {
+		status := &faults[i].Status
+		injected[i] = -1
+		if status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
+			injected[i] = status.InjectedAt.Sub(s.test.Status.StartTime.Time)
+		}
+		if faults[i].UID == s.fault.UID {
+			own = i
 		}
 	}
-	return nil
+	var losses []record.Loss
+	for _, l := range v.Losses {
+		losses = append(losses, record.Loss{First: int64(l.First.Duration()), Last: int64(l.Last.Duration()), Count: uint64(l.Count), Errors: uint64(l.Errors)})
+	}
+	s.losses = result.LossesOf(own, injected, losses)
 }
 
-// reportLosses writes them into the status: the one thing that changes there once a fault is over.
-func (r *RedisFaultReconciler) reportLosses(ctx context.Context, s *faultScope) error {
-	if equality.Semantic.DeepEqual(s.before.Status, s.fault.Status) {
-		return nil
+// setLosses puts into the status what the fault lost, if it is known.
+func (s *faultScope) setLosses() {
+	status := &s.fault.Status
+	if s.losses == nil || status.Impact == nil || status.InjectedAt == nil {
+		return
 	}
-	return r.Client.Status().Patch(ctx, s.fault.DeepCopy(), onto(s.before))
+	out := status.Impact
+	out.LostWrites = new(int64(s.losses.Count))
+	if s.losses.Count == 0 {
+		return
+	}
+	t0 := status.InjectedAt.Sub(status.LoadStartTime.Time)
+	out.FirstLost, out.LastLost = new(v1alpha1.MicrosecondsOf(s.losses.First-t0)), new(v1alpha1.MicrosecondsOf(s.losses.Last-t0))
+	out.SawErrors = new(s.losses.Errors > 0)
 }

@@ -23,6 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // defaultSteadyFor is how long the throughput must have been steady where a trigger says nothing.
@@ -33,14 +35,15 @@ type faultScope struct {
 	fault     *v1alpha1.RedisFault    // as read; its status is what will be written
 	before    *v1alpha1.RedisFault    // as read, untouched
 	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
-	run       *run                    // of test; nil when this process does not collect it
+	run       *runs.Run               // of test; nil when this process does not collect it
 	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
 	around    fault.Surroundings      // filled when target is known
 	injector  fault.Injector          // fault.Unknown where this version does not know the type
 	traits    fault.Traits            // of injector
 	underWay  string                  // another fault that is recorded on the same load and not over
 	quietFrom time.Duration           // from here on, counted from the load's start, the record can be a baseline; 0 before the start
-	measured  *impact.Impact          // nil before the injection, or when the record is out of reach
+	measured  *result.Fault           // nil before the injection, or when the record is out of reach
+	losses    *result.Losses          // nil while they are not known
 	recordEnd time.Duration           // end of the record, from the load's start
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
 	podsRead  bool                    // pods is what there is; never in the reconcile that injects
@@ -68,9 +71,12 @@ func (r *RedisFaultReconciler) observe(ctx context.Context, key client.ObjectKey
 		s.seen.Trouble = &lifecycle.Problem{Reason: c.Reason, Message: c.Message}
 		s.seen.TroubleSince = c.LastTransitionTime.Time
 	}
+	if f.Status.SettledTime != nil {
+		s.seen.SettledAt = f.Status.SettledTime.Time
+	}
 	observeRecords(s)
 	if s.seen.Finished {
-		return s, r.observeLosses(ctx, s)
+		return s, nil
 	}
 	if err := r.observeStop(ctx, s); err != nil {
 		return nil, err
@@ -140,7 +146,7 @@ func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) e
 		s.seen.Load = lifecycle.LoadMissing // the run that measured is over: this is another of the same name
 		return nil
 	}
-	s.test, s.run = test, r.Sessions.find(test.UID)
+	s.test, s.run = test, r.Runs.Find(test.UID)
 	complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete)
 	if complete != nil {
 		s.seen.LoadMessage = complete.Reason
@@ -158,7 +164,7 @@ func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) e
 	case complete != nil && complete.Status == metav1.ConditionTrue:
 		s.seen.Load = lifecycle.LoadEnded
 		return nil
-	case test.Status.StartTime == nil || s.run == nil || !s.run.begun.Load():
+	case test.Status.StartTime == nil || s.run == nil || !s.run.Begun():
 		s.seen.Load = lifecycle.LoadPending
 		return nil
 	}
@@ -166,7 +172,7 @@ func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) e
 	s.seen.LoadStart = test.Status.StartTime.Time
 	s.seen.WarmUntil = s.seen.LoadStart.Add(measuredFrom)
 	s.seen.Load = lifecycle.LoadRunning
-	if s.run.session.Status().Finished {
+	if s.run.Finished() {
 		s.seen.Load = lifecycle.LoadEnded
 	} else if r.Clock.Now().Before(s.seen.WarmUntil) {
 		s.seen.Load = lifecycle.LoadPending
@@ -236,20 +242,22 @@ func (r *RedisFaultReconciler) observeQuiet(ctx context.Context, s *faultScope) 
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
 		return err
 	}
+	s.observeLosses(all.Items)
 	injected := s.fault.Status.InjectedAt
 	for i := range all.Items {
 		other := &all.Items[i].Status
 		if all.Items[i].UID == s.fault.UID || other.LoadTest != s.test.Name || !other.LoadStartTime.Equal(s.test.Status.StartTime) {
 			continue
 		}
-		if other.StartTime != nil && other.CompletionTime == nil && all.Items[i].DeletionTimestamp == nil {
+		over := overSince(other)
+		if other.StartTime != nil && over == nil && all.Items[i].DeletionTimestamp == nil {
 			s.underWay = all.Items[i].Name
 		}
-		if other.InjectedAt == nil || other.CompletionTime == nil {
+		if other.InjectedAt == nil || over == nil {
 			continue
 		}
-		if injected == nil || other.CompletionTime.Before(injected) {
-			s.quietFrom = max(s.quietFrom, other.CompletionTime.Sub(s.test.Status.StartTime.Time))
+		if injected == nil || over.Before(injected) {
+			s.quietFrom = max(s.quietFrom, over.Sub(s.test.Status.StartTime.Time))
 		}
 	}
 	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steadiness begins there, too
@@ -277,14 +285,14 @@ func (r *RedisFaultReconciler) observeTrigger(s *faultScope) {
 		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is under way on the same load", s.underWay)
 		return
 	}
-	s.run.read(func(series *record.Series) {
+	s.run.Read(func(series *record.Series) {
 		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom)
 	})
 }
 
 // observeImpact measures what clients have lived through so far, and finds the pods that the timeline speaks of.
 func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope) {
-	if s.fault.Status.InjectedAt == nil {
+	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
 		return
 	}
 	deadline := s.fault.Spec.RecoveryDeadline.Duration
@@ -295,7 +303,7 @@ func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope)
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
-	read := s.test != nil && s.run.read(func(series *record.Series) {
+	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
 		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
 		seen := effectSeen(&s.fault.Status, s.traits)
@@ -304,7 +312,7 @@ func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope)
 		}
 		options := impact.Options{MeasuredFrom: s.quietFrom}
 		measured := impact.Analyze(series, f, options)
-		s.measured, s.recordEnd = &measured, series.End()
+		s.measured, s.recordEnd = &result.Fault{Name: s.fault.Name, Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
 	})
 	if read {
@@ -340,8 +348,8 @@ func (s *faultScope) stay(now time.Time) time.Duration {
 
 // doubtClocks adds a doubt where the operator's clock is another than the one that t0 was noted by.
 func (s *faultScope) doubtClocks() {
-	if shift := s.run.session.Status().ClockShift; shift.Abs() > maxSkew {
-		s.measured.Doubts = append(s.measured.Doubts, impact.Doubt{Reason: "ClockShift",
+	if shift := s.run.ClockShift(); shift.Abs() > maxSkew {
+		s.measured.Doubt(impact.Doubt{Reason: "ClockShift",
 			Message: fmt.Sprintf("the operator's clock moved by %s against the load pods' during the run", format.Duration(shift))})
 	}
 }

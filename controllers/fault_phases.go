@@ -8,7 +8,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/format"
 )
 
 // Who shows the events of a timeline. Those that are not named here come from Redis.
@@ -41,7 +40,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = eventActive // the fault itself was there
 		}
-		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: format.Duration(p.Duration)})
+		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: v1alpha1.MicrosecondsOf(p.Duration)})
 	}
 	return phases
 }

@@ -14,8 +14,10 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // sustainFor is how long recovery must hold.
@@ -24,7 +26,7 @@ const sustainFor = 10 * time.Second // impact.Options' default
 // report writes what was observed and decided into the status, once, and then tells it as events.
 func (r *RedisFaultReconciler) report(ctx context.Context, s *faultScope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) error {
 	if s.seen.Finished {
-		return r.reportLosses(ctx, s)
+		return nil
 	}
 	if s.seen.Deleting && (!s.seen.Recorded || !s.seen.Finalizer) {
 		return nil
@@ -35,14 +37,23 @@ func (r *RedisFaultReconciler) report(ctx context.Context, s *faultScope, d life
 	if s.podsRead {
 		followPods(status, s.staying(), s.podsAt)
 	}
-	if status.InjectedAt != nil {
-		setImpact(s, o.ended)
+	now := metav1.NewMicroTime(r.Clock.Now())
+	if status.InjectedAt != nil && status.SettledTime == nil {
+		s.setImpact(o.settled || o.ended)
+		if o.settled || o.ended {
+			s.judgeSettled()
+			status.SettledTime = &now
+		}
 	}
-	setFaultConditions(s, d, o)
 	if o.ended {
-		now := metav1.NewMicroTime(r.Clock.Now())
+		s.setLosses()
 		status.CompletionTime = &now
+		if !o.failed {
+			s.judge(d.Reason)
+		}
 	}
+	status.Display = s.display()
+	setFaultConditions(s, d, o)
 	if !r.due(s) {
 		return nil
 	}
@@ -59,7 +70,7 @@ func (r *RedisFaultReconciler) due(s *faultScope) bool {
 		return false
 	}
 	calm := s.fault.Status.DeepCopy()
-	calm.Impact = s.before.Status.Impact
+	calm.Impact, calm.Display = s.before.Status.Impact, s.before.Status.Display
 	if calm.Effect == s.before.Status.Effect {
 		calm.EffectEvidence = s.before.Status.EffectEvidence
 	}
@@ -71,11 +82,11 @@ func (r *RedisFaultReconciler) due(s *faultScope) bool {
 	if !equality.Semantic.DeepEqual(s.before.Status, *calm) {
 		return true
 	}
-	return r.Sessions.due(s.run, s.fault.UID, r.Clock.Now())
+	return r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
 }
 
 // setImpact puts the figures so far into the status; the clients' part of the timeline only when they are final.
-func setImpact(s *faultScope, final bool) {
+func (s *faultScope) setImpact(final bool) {
 	status := &s.fault.Status
 	if s.measured == nil {
 		if final && status.Impact != nil && !status.Impact.Recovered {
@@ -84,15 +95,15 @@ func setImpact(s *faultScope, final bool) {
 		return
 	}
 	if final && !s.measured.Recovered && s.seen.Load != lifecycle.LoadRunning && s.recordEnd < status.InjectedAt.Sub(s.test.Status.StartTime.Time)+s.seen.SettleWithin {
-		s.measured.Doubts = append(s.measured.Doubts, impact.Doubt{Reason: "LoadEnded",
+		s.measured.Doubt(impact.Doubt{Reason: "LoadEnded",
 			Message: fmt.Sprintf("the load ended %s after its start, too early to see whether recovery holds", format.Duration(s.recordEnd))})
 	}
-	status.Impact = impactStatus(s.measured)
+	status.Impact = impactOf(s.measured)
 	if !final {
 		return
 	}
-	followClients(status, s.measured)
-	status.Impact.Phases = phasesOf(status, s.measured)
+	followClients(status, &s.measured.Impact)
+	status.Impact.Phases = phasesOf(status, &s.measured.Impact)
 	if s.measured.Recovered {
 		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime))
 		status.RecoveredAt = &at
@@ -100,101 +111,129 @@ func setImpact(s *faultScope, final bool) {
 }
 
 func setFaultConditions(s *faultScope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
-	status, generation := &s.fault.Status, s.fault.Generation
 	reason, message := d.Reason, d.Message
 	if o.problem != nil {
 		reason, message = o.problem.Reason, o.problem.Message
 	}
-	recovered := status.Impact != nil && status.Impact.Recovered
 	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
-		message = plain(s.fault)
-		switch {
-		case status.Impact == nil: // the record was never in reach
+		message = s.sentence()
+		switch i := s.fault.Status.Impact; {
+		case i == nil: // the record was never in reach
 			reason = v1alpha1.ReasonInconclusive
-		case !recovered:
+		case !i.Recovered:
 			reason = v1alpha1.ReasonNotRecovered
 		}
 	}
 	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold {
-		message = plain(s.fault)
+		message = s.sentence()
 	}
-	setStanding(&status.Conditions, generation, standing{
+	setStanding(&s.fault.Status.Conditions, s.fault.Generation, standing{
 		complete: o.ended && !o.failed, failed: o.ended && o.failed,
 		suspended: !o.ended && s.seen.Suspend && !s.seen.Recorded, reason: reason, message: message,
 	})
-	names := make([]string, len(status.Targets))
-	for i, t := range status.Targets {
-		names[i] = t.Pod
+	s.setSelected(o, reason, message)
+	s.setInjected(reason)
+	s.setReverted(reason)
+	s.setRecovered(d, o, reason)
+}
+
+func (s *faultScope) set(kind string, state metav1.ConditionStatus, reason, message string) {
+	setCondition(&s.fault.Status.Conditions, s.fault.Generation, kind, state, reason, message)
+}
+
+// all says whether something is done at every target.
+func (s *faultScope) all(done func(t v1alpha1.FaultTarget) bool) metav1.ConditionStatus {
+	targets := s.fault.Status.Targets
+	return truth(len(targets) > 0 && !slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return !done(t) }))
+}
+
+func (s *faultScope) setSelected(o outcome, reason, message string) {
+	var names []string
+	for _, t := range s.fault.Status.Targets {
+		names = append(names, t.Pod)
 	}
-	all := func(done func(t v1alpha1.FaultTarget) bool) metav1.ConditionStatus {
-		return truth(len(status.Targets) > 0 && !slices.ContainsFunc(status.Targets, func(t v1alpha1.FaultTarget) bool { return !done(t) }))
-	}
-	injected := all(func(t v1alpha1.FaultTarget) bool { return t.InjectedAt != nil })
-	reverted := all(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
 	switch {
 	case len(names) > 0:
-		setCondition(&status.Conditions, generation, v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
+		s.set(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
 	case o.problem != nil:
-		setCondition(&status.Conditions, generation, v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
+		s.set(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
 	case s.seen.Trouble == nil:
-		setCondition(&status.Conditions, generation, v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
+		s.set(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
 	}
-	setCondition(&status.Conditions, generation, v1alpha1.ConditionInjected, injected, reason, fmt.Sprintf("effect: %s", orNone(string(status.Effect))))
-	undone, undoing := "a fault of type "+string(s.fault.Spec.Type)+" leaves nothing to undo", reason
-	if s.traits.Lasts > 0 {
-		undone = fmt.Sprintf("it stays for %s", format.Duration(s.traits.Lasts))
-		if reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil {
-			undone = fmt.Sprintf("undone %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
-		}
+}
+
+func (s *faultScope) setInjected(reason string) {
+	injected := s.all(func(t v1alpha1.FaultTarget) bool { return t.InjectedAt != nil })
+	s.set(v1alpha1.ConditionInjected, injected, reason, "effect: "+orNone(string(s.fault.Status.Effect)))
+}
+
+func (s *faultScope) setReverted(reason string) {
+	status := &s.fault.Status
+	reverted := s.all(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
+	message := "a fault of type " + string(s.fault.Spec.Type) + " leaves nothing to revert"
+	switch {
+	case s.seen.RevertFailed != "":
+		reason, message = v1alpha1.ReasonRevertFailed, limited(s.seen.RevertFailed, 32000)
+	case s.traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil:
+		message = fmt.Sprintf("reverted %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+	case s.traits.Lasts > 0:
+		message = "it lasts for " + format.Duration(s.traits.Lasts)
 	}
-	if s.seen.RevertFailed != "" {
-		undone, undoing = limited(s.seen.RevertFailed, 32000), v1alpha1.ReasonRevertFailed
-	}
-	setCondition(&status.Conditions, generation, v1alpha1.ConditionReverted, reverted, undoing, undone)
+	s.set(v1alpha1.ConditionReverted, reverted, reason, message)
+}
+
+func (s *faultScope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outcome, reason string) {
+	status := &s.fault.Status
+	recovered := status.Impact != nil && status.Impact.Recovered
 	state := truth(recovered)
-	if !recovered && (!o.ended || o.failed || d.Reason == v1alpha1.ReasonAborted) {
+	judged := o.ended || status.SettledTime != nil
+	if !recovered && (!judged || o.failed || d.Reason == v1alpha1.ReasonAborted) {
 		state = metav1.ConditionUnknown
 	}
-	setCondition(&status.Conditions, generation, v1alpha1.ConditionRecovered, state, reason, recovery(status))
+	s.set(v1alpha1.ConditionRecovered, state, reason, recovery(status))
 }
 
 // recovery says when it came.
 func recovery(status *v1alpha1.RedisFaultStatus) string {
-	if status.Impact == nil || !status.Impact.Recovered {
+	if status.Impact == nil || !status.Impact.Recovered || status.RecoveredAt == nil {
 		return "the throughput has not been back at 90% of the baseline for 10s"
 	}
-	return fmt.Sprintf("%s after the injection the throughput was back for good, at %s of the baseline", status.Impact.RecoveryTime, status.Impact.Degraded)
+	return fmt.Sprintf("the throughput recovered after %s", format.Duration(status.Impact.RecoveryTime.Value.Duration()))
 }
 
-// plain says in one sentence what clients lived through.
-func plain(f *v1alpha1.RedisFault) string {
-	i := f.Status.Impact
-	if i == nil {
+// sentence says in one sentence what clients experienced.
+func (s *faultScope) sentence() string {
+	i, display := s.fault.Status.Impact, s.fault.Status.Display
+	if i == nil || display == nil {
 		return "no figures yet"
 	}
-	text := fmt.Sprintf("throughput fell by %s (from %s/s to %s/s), no success for %s, %d errors, %d requests lost", i.TPSDip, i.BaselineTPS, i.MinTPS, orNone(i.Outage), i.Errors, i.LostRequests)
-	if i.Recovered {
-		return text + ", recovered after " + i.RecoveryTime
+	text := fmt.Sprintf("throughput fell by %s, no success for %s, %d errors, %d requests lost", orNone(display.Dip), orNone(display.Outage), i.Errors, i.LostRequests)
+	if i.LostWrites != nil {
+		text += fmt.Sprintf(", %d acknowledged writes lost", *i.LostWrites)
 	}
-	if f.Status.CompletionTime == nil {
+	switch {
+	case i.Recovered:
+		return text + ", recovered after " + display.Recovery
+	case s.fault.Status.SettledTime == nil:
 		return text + ", not recovered yet"
 	}
-	return text + ", not recovered within " + format.Duration(f.Spec.RecoveryDeadline.Duration)
+	return text + ", not recovered within " + format.Duration(s.fault.Spec.RecoveryDeadline.Duration)
 }
 
-func impactStatus(i *impact.Impact) *v1alpha1.Impact {
+func impactOf(f *result.Fault) *v1alpha1.Impact {
+	i := &f.Impact
 	out := &v1alpha1.Impact{
-		BaselineTPS: format.Rate(i.BaselineRate), MinTPS: format.Rate(i.MinRate), TPSDip: format.Share(i.Dip),
-		TimeToImpact: durationOrNone(i.TimeToImpact), Outage: format.Duration(i.Outage), TotalOutage: format.Duration(i.TotalOutage),
-		ServerOutage: durationOrNone(i.ServerOutage), ErrorWindow: format.Duration(i.ErrorWindow), Recovered: i.Recovered,
-		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: errorCounts(i.ErrorsByClass),
-		LatencyP99: &v1alpha1.LatencyAround{Before: quantile(i.Before, i.Before.P99), During: quantile(i.During, i.During.P99), After: quantile(i.After, i.After.P99)},
+		BaselineTPS: v1alpha1.DecimalOf(i.BaselineRate), MinTPS: v1alpha1.DecimalOf(i.MinRate), TPSDip: v1alpha1.DecimalOf(i.Dip),
+		TimeToImpact: boundedIf(i.TimeToImpact >= 0, result.Exactly(i.TimeToImpact)), Outage: bounded(result.Exactly(i.Outage)), TotalOutage: v1alpha1.MicrosecondsOf(i.TotalOutage),
+		ServerOutage: boundedIf(i.ServerOutage >= 0, result.Exactly(i.ServerOutage)), ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
+		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: errorCounts(result.ErrorCounts(&i.ErrorsByClass)),
+		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
 	}
 	if i.ShardOutage > 0 {
-		out.ShardOutage, out.Shard = format.Duration(i.ShardOutage), new(int32(i.ShardDown))
+		out.ShardOutage, out.Shard = bounded(result.Exactly(i.ShardOutage)), new(int32(i.ShardDown))
 	}
-	if i.Recovered {
-		out.RecoveryTime, out.Degraded = format.Duration(i.RecoveryTime), format.Share(i.Degraded)
+	if took, recovered := f.Recovery(); recovered {
+		out.RecoveryTime, out.RecoveredThroughput = bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
 	}
 	for _, d := range i.Doubts {
 		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
@@ -204,19 +243,81 @@ func impactStatus(i *impact.Impact) *v1alpha1.Impact {
 	return out
 }
 
-// quantile is empty where nothing was measured.
-func quantile(of impact.Latency, d time.Duration) string {
-	if of.Count == 0 {
-		return ""
-	}
-	return format.Duration(d)
+func bounded(b result.Bounded) *v1alpha1.BoundedDuration {
+	return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(b.Value), AtLeast: v1alpha1.MicrosecondsOf(b.AtLeast), AtMost: v1alpha1.MicrosecondsOf(b.AtMost)}
 }
 
-func durationOrNone(d time.Duration) string {
-	if d < 0 {
-		return ""
+func boundedIf(known bool, b result.Bounded) *v1alpha1.BoundedDuration {
+	if !known {
+		return nil
 	}
-	return format.Duration(d)
+	return bounded(b)
+}
+
+// p99 is absent where nothing was measured.
+func p99(of impact.Latency) *v1alpha1.Microseconds {
+	if of.Count == 0 {
+		return nil
+	}
+	return new(v1alpha1.MicrosecondsOf(of.P99))
+}
+
+// display is the main figures as text.
+func (s *faultScope) display() *v1alpha1.FaultDisplay {
+	status := &s.fault.Status
+	d := &v1alpha1.FaultDisplay{}
+	if n := len(status.Targets); n > 0 {
+		d.Target = status.Targets[0].Pod
+		if n > 1 {
+			d.Target += fmt.Sprintf(" and %d more", n-1)
+		}
+	}
+	if s.measured != nil && status.Impact != nil && status.InjectedAt != nil {
+		d.Dip, d.Outage = format.Share(s.measured.Dip), format.Duration(s.measured.WorstOutage().Value)
+		if took, recovered := s.measured.Recovery(); recovered {
+			d.Recovery = format.Duration(took.Value)
+		} else if status.SettledTime != nil {
+			d.Recovery = v1alpha1.ReasonNotRecovered
+		}
+	} else if old := status.Display; old != nil {
+		d.Dip, d.Outage, d.Recovery = old.Dip, old.Outage, old.Recovery
+	}
+	if *d == (v1alpha1.FaultDisplay{}) {
+		return nil
+	}
+	return d
+}
+
+// judgeSettled judges the objectives that do not wait for the losses. The verdict follows when the fault is complete.
+func (s *faultScope) judgeSettled() {
+	if s.measured != nil {
+		s.fault.Status.Objectives = verdict.Fault(s.fault.Spec.Objectives, s.measured)
+	}
+}
+
+// judge sets the verdict.
+func (s *faultScope) judge(reason string) {
+	status := &s.fault.Status
+	var doubts []impact.Doubt
+	switch {
+	case status.InjectedAt == nil:
+		doubts = append(doubts, impact.Doubt{Reason: "NotInjected", Message: "nothing was broken"})
+	case status.Impact == nil:
+		doubts = append(doubts, impact.Doubt{Reason: "RecordOutOfReach", Message: "the load's record could not be read: there are no figures"})
+	default:
+		for _, d := range status.Impact.Doubts {
+			doubts = append(doubts, impact.Doubt{Reason: d.Reason, Message: d.Message})
+		}
+	}
+	if reason == v1alpha1.ReasonAborted || reason == v1alpha1.ReasonStopped {
+		doubts = append(doubts, impact.Doubt{Reason: reason, Message: "the fault was ended early"})
+	}
+	if status.InjectedAt != nil && status.Effect != v1alpha1.EffectConfirmed {
+		doubts = append(doubts, impact.Doubt{Reason: "EffectUnconfirmed", Message: "the effect of the fault is not confirmed"})
+	}
+	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts)
+	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
+	setObjectivesMet(&status.Conditions, s.fault.Generation, judgement)
 }
 
 func orNone(text string) string {

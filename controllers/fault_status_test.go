@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // The reconcile that injects has read no pods: it must not take their absence for a deletion.
@@ -37,7 +38,7 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 			fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
 			r := &RedisFaultReconciler{
 				Client:   fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(fault).WithObjects(fault.DeepCopy()).Build(),
-				Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(t0.Add(time.Second)), Sessions: NewSessions(),
+				Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(t0.Add(time.Second)), Runs: runs.NewRegistry(),
 			}
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(fault), fault); err != nil {
 				t.Fatal(err)

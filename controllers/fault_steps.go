@@ -46,6 +46,9 @@ func (r *RedisFaultReconciler) perform(ctx context.Context, s *faultScope, d lif
 		return outcome{}
 	case lifecycle.FaultRevert:
 		return r.revert(ctx, s)
+	case lifecycle.FaultSettle:
+		r.settle(ctx, s)
+		return outcome{settled: true}
 	case lifecycle.FaultFinish:
 		return r.finish(ctx, s, false)
 	case lifecycle.FaultFail:
@@ -87,7 +90,7 @@ func (r *RedisFaultReconciler) record(ctx context.Context, s *faultScope) outcom
 		}
 		return outcome{problem: problem, ended: problem.Lasting, failed: problem.Lasting}
 	}
-	if !r.Sessions.claim(s.run, s.fault.UID, r.Clock.Now()) {
+	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load got there first
 	}
 	r.unwatch(s.fault.UID) // an earlier record's: who was what then is not what the fault meets
@@ -175,7 +178,7 @@ func (s *faultScope) noteInjected(t *v1alpha1.FaultTarget, at metav1.MicroTime, 
 	if status.InjectedAt == nil || at.Before(status.InjectedAt) {
 		status.InjectedAt = &at
 		if status.LoadStartTime != nil {
-			status.InjectedOffset = format.Duration(at.Sub(status.LoadStartTime.Time))
+			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(at.Sub(status.LoadStartTime.Time)))
 		}
 	}
 	once(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Type, format.Duration(took)))
@@ -207,7 +210,7 @@ func (r *RedisFaultReconciler) injectOne(ctx context.Context, injector fault.Inj
 	if err == nil {
 		err = injector.Inject(ctx, t)
 		took = r.Clock.Now().Sub(before.Time)
-		t.InjectionTook = format.Duration(took)
+		t.InjectionTook = new(v1alpha1.MicrosecondsOf(took))
 	}
 	if t.Progress == "" { // a step of an injection that is under way is no further attempt
 		t.Attempts++
@@ -321,13 +324,20 @@ func (r *RedisFaultReconciler) finish(ctx context.Context, s *faultScope, failed
 			return outcome{err: err}
 		}
 	}
+	if s.seen.SettledAt.IsZero() {
+		r.settle(ctx, s)
+	}
+	return outcome{ended: true, failed: failed}
+}
+
+// settle takes the last look at Redis and the cluster: everything is undone, and recovery was judged.
+func (r *RedisFaultReconciler) settle(ctx context.Context, s *faultScope) {
 	if s.seen.InjectedAny && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
 	r.sightings(ctx, s)
 	r.unwatch(s.fault.UID)
 	s.tellRoles(ctx, r.Clock.Now())
-	return outcome{ended: true, failed: failed}
 }
 
 // lastLook is the last chance to see the effect. That it is not there proves nothing now: an operator that died may have begun to undo it.

@@ -61,3 +61,11 @@ func namespaceMetadata() *metav1.PartialObjectMetadata {
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return namespace
 }
+
+// overSince is when a fault was over, so that what follows is quiet: everything was undone and recovery was judged; nil before that.
+func overSince(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
+	if status.SettledTime != nil {
+		return status.SettledTime
+	}
+	return status.CompletionTime
+}

@@ -131,7 +131,7 @@ func followClients(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 		once(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage)))
 	}
 	if measured.Recovered {
-		once(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", format.Share(measured.Degraded)))
+		once(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", format.Share(measured.RecoveredThroughput)))
 	}
 }
 
@@ -158,7 +158,7 @@ func roomFor(event string) int {
 }
 
 func event(t0 *metav1.MicroTime, at time.Time, name, object, message string) v1alpha1.TimelineEvent {
-	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: format.Duration(at.Sub(t0.Time)), Event: name, Object: object, Message: limited(message, 512)}
+	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: limited(message, 512)}
 }
 
 // within turns Kubernetes' timestamp of whole seconds, cut off, and the instant at which the state was seen into the best instant that is known:

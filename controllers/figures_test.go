@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // statusSchema is the status of a CRD, as the API server holds objects to it.
@@ -118,7 +119,7 @@ func TestFiguresFitTheCRD(t *testing.T) {
 				}
 				reasons[d.Reason] = true
 			}
-			if !m.Recovered && (status.RecoveryTime != "" || status.Degraded != "") {
+			if !m.Recovered && (status.RecoveryTime != "" || status.RecoveredThroughput != "") {
 				t.Errorf("not recovered, but %+v", status)
 			}
 		})
@@ -142,8 +143,8 @@ func TestFiguresFitTheCRD(t *testing.T) {
 // Moving figures are written every two seconds for each object, and a change of standing at once.
 func TestDue(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(t0)
-	sessions := NewSessions()
-	r := &RedisLoadTestReconciler{Clock: clock, Sessions: sessions}
+	sessions := runs.NewRegistry()
+	r := &RedisLoadTestReconciler{Clock: clock, Runs: runs.NewRegistry()}
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
 	setStanding(&test.Status.Conditions, 1, standing{reason: v1alpha1.ReasonRunning})
 	s := &loadTestScope{test: test, before: test.DeepCopy(), run: newRun()}

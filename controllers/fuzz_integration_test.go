@@ -26,6 +26,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -258,11 +259,11 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 		p.mustChange(memory.Create(t.Context(), created))
 	}
 	clock := testingclock.NewFakePassiveClock(time.Now())
-	sessions := NewSessions()
+	sessions := runs.NewRegistry()
 	sessions.dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
 	t.Cleanup(sessions.Close)
-	tests := &RedisLoadTestReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Sessions: sessions, Image: "x"}
-	faults := &RedisFaultReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Sessions: sessions, Servers: silentServers{}}
+	tests := &RedisLoadTestReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Image: "x"}
+	faults := &RedisFaultReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Servers: silentServers{}}
 	for round := range 4 {
 		if round == 2 { // from here on with any status
 			for _, accepted := range objects {

@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // struck is a fault of a test that began at t0, so long after it.
@@ -101,7 +102,7 @@ func TestUnreadLedgerLosesNoNumber(t *testing.T) {
 // What is new about acknowledged writes is written at once: the pods wait for it.
 func TestVerificationIsDue(t *testing.T) {
 	s := verified(&record.Ledger{Acked: 100})
-	r := &RedisLoadTestReconciler{Clock: testingclock.NewFakePassiveClock(t0), Sessions: NewSessions()}
+	r := &RedisLoadTestReconciler{Clock: testingclock.NewFakePassiveClock(t0), Runs: runs.NewRegistry()}
 	s.run = newRun()
 	for range 2 {
 		if !r.due(s) {
@@ -130,7 +131,7 @@ func TestFinishedFaultLearnsItsLoss(t *testing.T) {
 	test.Namespace, test.Name = "ns", "shop"
 	test.Status.StartTime = &metav1.MicroTime{Time: t0}
 	c := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()
-	r := &RedisFaultReconciler{Client: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Sessions: NewSessions()}
+	r := &RedisFaultReconciler{Client: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Runs: runs.NewRegistry()}
 	look := func() *int64 {
 		t.Helper()
 		s, err := r.observe(t.Context(), client.ObjectKeyFromObject(&f))

@@ -4,11 +4,8 @@ import (
 	"context"
 	"errors"
 
-	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/record"
 )
 
 // observeLimit asks for the CPU limit of Redis' containers once the record is complete. No client of Redis can see it. Without it the bottleneck CPULimit
@@ -23,15 +20,4 @@ func (r *RedisLoadTestReconciler) observeLimit(ctx context.Context, s *loadTestS
 	}
 	s.serverCPULimit = limit
 	return err
-}
-
-// setBottleneck names what limited the complete record; of a search, what kept the next rate from meeting the objectives.
-func (s *loadTestScope) setBottleneck(series *record.Series) {
-	in := bottleneck.Of(s.plan, series)
-	in.Without, in.ServerCPULimit = s.faultWindows(), s.serverCPULimit
-	if s.searching != nil {
-		in.Without = s.plan.Shape.Search.Elsewhere(s.searching.trials)
-	}
-	s.bottleneck = bottleneck.Find(in)
-	s.test.Status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(s.bottleneck.Component), Evidence: limited(s.bottleneck.Evidence, 512)}
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // RedisLoadTestReconciler runs load tests.
@@ -27,7 +28,7 @@ type RedisLoadTestReconciler struct {
 	Live     client.Reader // reads past the cache
 	Recorder events.EventRecorder
 	Clock    clock.PassiveClock
-	Sessions *Sessions
+	Runs     *runs.Registry
 	Image    string // of the load pods, unless the test names one
 }
 
@@ -119,6 +120,6 @@ func (r *RedisLoadTestReconciler) gone(ctx context.Context) error {
 			keep[tests.Items[i].UID] = true
 		}
 	}
-	r.Sessions.dropAllBut(keep)
+	r.Runs.Retain(keep)
 	return nil
 }

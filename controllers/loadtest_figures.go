@@ -1,6 +1,9 @@
 package controllers
 
 import (
+	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -9,88 +12,167 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 )
 
-func summaryStatus(sum *impact.Summary) *v1alpha1.LoadSummary {
+// trendWidth is how many characters the throughput is drawn with.
+const trendWidth = 20
+
+// setFigures fills everything that comes from the record.
+func (s *loadTestScope) setFigures(now time.Time, final bool) {
+	status := &s.test.Status
+	if s.plan == nil || s.seen.StartedAt.IsZero() {
+		return
+	}
+	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(), ServerCPULimit: s.serverCPULimit, Search: s.searched()}
+	if final && s.session.Finished {
+		in.Outcome = result.Finished
+	}
+	trend := ""
+	read := s.run.Read(func(series *record.Series) {
+		if final {
+			s.result = result.NewLoad(s.plan, series, in)
+		} else {
+			s.result = result.LoadSoFar(s.plan, series, in)
+		}
+		status.Progress = s.progress(series, now, final)
+		trend = impact.Trend(series, trendWidth)
+		s.holes = slices.DeleteFunc(slices.Clone(series.Notes), func(note string) bool { return !strings.Contains(note, collect.HoleMark) })
+	})
+	s.setFaults()
+	if !read {
+		return
+	}
+	status.Summary, status.Redis = summaryOf(s.result), redisOf(s.result.Redis)
+	status.Display = s.display(trend)
+	if final {
+		status.Anomalies = s.anomalies()
+	}
+	if b := s.result.Bottleneck; b != nil {
+		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Evidence: limited(b.Evidence, 512)}
+	}
+}
+
+// searched is what a search has come to; nil for a load that does not search.
+func (s *loadTestScope) searched() *result.Search {
+	if s.searching == nil {
+		return nil
+	}
+	return &result.Search{Rate: s.searching.next.Found, Done: s.searching.next.Done, Message: s.searching.message(), Tried: s.searching.trials}
+}
+
+// progress is the part of the run that has passed, in percent.
+func (s *loadTestScope) progress(series *record.Series, now time.Time, final bool) int32 {
+	if final && s.session.Finished && !s.seen.Abort {
+		return 100
+	}
+	share := 0.0
+	if length := s.plan.Shape.Length() - s.seen.Extension; length > 0 {
+		share = float64(now.Sub(s.seen.StartedAt)) / float64(length)
+	}
+	if n := s.plan.Shape.Requests; n > 0 {
+		total := impact.Summarize(series, 0)
+		share = max(share, float64(total.Requests)/float64(n))
+	}
+	return int32(100 * min(max(share, 0), 1))
+}
+
+// display is the main figures as text.
+func (s *loadTestScope) display(trend string) *v1alpha1.LoadTestDisplay {
+	r := s.result
+	d := &v1alpha1.LoadTestDisplay{
+		Progress: fmt.Sprintf("%d%%", s.test.Status.Progress), TPS: format.Rate(r.Total.Throughput), Errors: format.Share(r.Total.ErrorRate), Trend: trend,
+	}
+	if r.Total.Latency != nil {
+		d.P99 = format.Duration(time.Duration(r.Total.Latency.P99))
+	}
+	var faults []string
+	for _, f := range s.test.Status.Faults {
+		faults = append(faults, strings.TrimSpace(f.Name+" "+string(f.Verdict)))
+	}
+	d.Faults = limited(strings.Join(faults, ", "), 256)
+	return d
+}
+
+func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
-		Requests: int64(sum.Requests), Errors: int64(errorsOf(&sum.Figures)), Failed: int64(sum.Fail), Unknown: int64(sum.Unknown), Dropped: int64(sum.Dropped),
-		ErrorRate: format.Share(sum.ErrorRate), ErrorsByClass: errorCounts(sum.ByClass), Throughput: format.Rate(sum.Throughput),
-		Latency: latencyStatus(sum.Latency), Shards: shardSummaries(sum.Shards),
+		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
+		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: errorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput),
+		Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
 	}
-	if sum.MaxLag > 0 {
-		out.MaxLag = format.Duration(sum.MaxLag)
+	if r.MaxLag > 0 {
+		out.MaxLag = new(micros(r.MaxLag))
 	}
-	for i := range sum.Operations {
-		o := &sum.Operations[i]
+	for i := range r.Operations {
+		o := &r.Operations[i]
 		out.Operations = append(out.Operations, v1alpha1.OperationSummary{
-			Name: o.Name, Requests: int64(o.Requests), Errors: int64(errorsOf(&o.Figures)), Throughput: format.Rate(o.Throughput), Latency: latencyStatus(o.Latency),
+			Name: o.Name, Requests: int64(o.Requests), Errors: int64(o.Errors()), Throughput: v1alpha1.DecimalOf(o.Throughput), Latency: latencyOf(o.Latency),
 		})
 	}
 	return out
 }
 
+func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }
+
 // mostShards is how many shards a status lists.
 const mostShards = 64
 
-func shardSummaries(shards []impact.Shard) []v1alpha1.ShardSummary {
-	if len(shards) < 2 {
-		return nil
-	}
+func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
 	var out []v1alpha1.ShardSummary
 	for i, s := range shards[:min(len(shards), mostShards)] {
-		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: format.Rate(s.Throughput), Errors: int64(s.Errors)}
-		if s.Gap > 0 {
-			one.LongestGap = format.Duration(s.Gap)
+		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: v1alpha1.DecimalOf(s.Throughput), Errors: int64(s.Errors)}
+		if s.LongestGap > 0 {
+			one.LongestGap = new(micros(s.LongestGap))
 		}
 		out = append(out, one)
 	}
 	return out
 }
 
-func workloadFigures(readings []plan.Reading) []v1alpha1.WorkloadFigure {
+func workloadOf(figures []result.Figure) []v1alpha1.WorkloadFigure {
 	var out []v1alpha1.WorkloadFigure
-	for _, r := range readings {
-		out = append(out, v1alpha1.WorkloadFigure{Name: r.Name, Value: report.Reading(r)})
+	for _, f := range figures {
+		w := v1alpha1.WorkloadFigure{Name: f.Name}
+		switch {
+		case f.Share != nil:
+			w.Unit, w.Value = v1alpha1.UnitShare, v1alpha1.DecimalOf(*f.Share)
+		case f.Seconds != nil:
+			w.Unit, w.Value = v1alpha1.UnitMicroseconds, v1alpha1.Decimal(strconv.FormatInt(int64(micros(*f.Seconds)), 10))
+		case f.Count != nil:
+			w.Unit, w.Value = v1alpha1.UnitCount, v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
+		}
+		out = append(out, w)
 	}
 	return out
 }
 
-func errorsOf(f *impact.Figures) uint64 { return f.Fail + f.Unknown + f.Dropped }
-
-func latencyStatus(l impact.Latency) *v1alpha1.LatencySummary {
-	if l.Count == 0 {
+func latencyOf(q *result.Quantiles) *v1alpha1.LatencySummary {
+	if q == nil {
 		return nil
 	}
-	return &v1alpha1.LatencySummary{
-		P50: format.Duration(l.P50), P90: format.Duration(l.P90), P99: format.Duration(l.P99), P999: format.Duration(l.P999), Max: format.Duration(l.Max),
-	}
+	return &v1alpha1.LatencySummary{P50: micros(q.P50), P90: micros(q.P90), P99: micros(q.P99), P999: micros(q.P999), Max: micros(q.Max)}
 }
 
-func errorCounts(byClass [record.NumClasses]uint64) []v1alpha1.ErrorCount {
-	var counts []v1alpha1.ErrorCount
-	for class, n := range byClass {
-		if n > 0 {
-			counts = append(counts, v1alpha1.ErrorCount{Class: record.Class(class).String(), Count: int64(n)})
-		}
+func errorCounts(counts []result.ErrorCount) []v1alpha1.ErrorCount {
+	var out []v1alpha1.ErrorCount
+	for _, c := range counts {
+		out = append(out, v1alpha1.ErrorCount{Class: c.Class, Count: int64(min(c.Count, math.MaxInt64))})
 	}
-	return counts
+	return out
 }
 
-func redisFacts(f impact.ServerFacts) *v1alpha1.RedisFacts {
-	if f.Readings == 0 {
+func redisOf(r *result.Redis) *v1alpha1.RedisFacts {
+	if r == nil {
 		return nil
 	}
 	out := &v1alpha1.RedisFacts{
-		MaxCPU: format.Millicores(float64(f.MaxCPU) / 1000), MaxMemory: format.Bytes(f.MaxUsedMemory),
-		EvictedKeys: f.Evicted, RejectedConnections: f.Rejected, Restarts: int32(f.Restarts),
+		MaxCPU: r.MaxCPU, MaxMemory: r.MaxMemory, EvictedKeys: r.EvictedKeys, RejectedConnections: r.RejectedConnections, Restarts: int32(r.Restarts),
 	}
-	if f.MaxMainThread > 0 {
-		out.MaxMainThreadCPU = format.Millicores(float64(f.MaxMainThread) / 1000)
+	if r.MaxMainThreadCPU > 0 {
+		out.MaxMainThreadCPU = &r.MaxMainThreadCPU
 	}
 	return out
 }
@@ -105,8 +187,8 @@ func (s *loadTestScope) faultWindows() []impact.Window {
 		}
 		from := f.Status.InjectedAt.Sub(s.seen.StartedAt)
 		length := f.Spec.RecoveryDeadline.Duration
-		if figures := faultFigures(f); figures.Impact.Recovered {
-			length = figures.Impact.RecoveryTime
+		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
+			length = i.RecoveryTime.Value.Duration()
 		}
 		// The grid's step before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
 		windows = append(windows, impact.Window{From: from - s.plan.Interval, To: from + length + time.Second})
@@ -114,41 +196,39 @@ func (s *loadTestScope) faultWindows() []impact.Window {
 	return windows
 }
 
-func (s *loadTestScope) anomalies(found []impact.Anomaly) []v1alpha1.Anomaly {
+// mostAnomalies is how many anomalies a status lists.
+const mostAnomalies = 32
+
+func (s *loadTestScope) anomalies() []v1alpha1.Anomaly {
 	var out []v1alpha1.Anomaly
-	for _, a := range found[:min(len(found), 32)] {
-		at := metav1.NewMicroTime(s.seen.StartedAt.Add(a.At))
-		out = append(out, v1alpha1.Anomaly{At: &at, Length: format.Duration(a.Length), Dip: format.Share(a.Depth)})
+	found := s.result.Anomalies
+	for _, a := range found[:min(len(found), mostAnomalies)] {
+		at := metav1.NewMicroTime(s.seen.StartedAt.Add(time.Duration(a.At)))
+		out = append(out, v1alpha1.Anomaly{At: &at, Length: micros(a.Length), Dip: v1alpha1.DecimalOf(a.Dip)})
 	}
 	return out
 }
 
-// faultFigures reads back what a fault's status says, to three significant figures.
-func faultFigures(f *v1alpha1.RedisFault) verdict.Fault {
-	out := verdict.Fault{Name: f.Name, Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed}
-	i := f.Status.Impact
-	if i == nil {
-		return out
-	}
-	out.Impact = impact.Impact{Recovered: i.Recovered, Dip: parseShare(i.TPSDip), Outage: parseDuration(i.Outage), ShardOutage: parseDuration(i.ShardOutage), RecoveryTime: parseDuration(i.RecoveryTime)}
-	for _, d := range i.Doubts {
-		out.Impact.Doubts = append(out.Impact.Doubts, impact.Doubt{Reason: d.Reason, Message: d.Message})
-	}
-	return out
-}
+// mostFaults is how many faults a status lists.
+const mostFaults = 64
 
-func parseShare(text string) float64 {
-	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	if err != nil {
-		return 0
+// setFaults refers to the faults that hit the load.
+func (s *loadTestScope) setFaults() {
+	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
+	var out []v1alpha1.FaultSummary
+	for i := range s.faults {
+		f := &s.faults[i]
+		if f.Status.InjectedAt == nil || len(out) == mostFaults {
+			continue
+		}
+		one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Type, Verdict: f.Status.Verdict}
+		if i := f.Status.Impact; i != nil && i.Outage != nil {
+			one.Outage = &i.Outage.Value
+		}
+		if i := f.Status.Impact; i != nil && i.RecoveryTime != nil {
+			one.RecoveryTime = &i.RecoveryTime.Value
+		}
+		out = append(out, one)
 	}
-	return n / 100
-}
-
-func parseDuration(text string) time.Duration {
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		return 0
-	}
-	return d
+	s.test.Status.Faults = out
 }

@@ -9,12 +9,9 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
 )
-
-// lossSlack is how much after the end of a loss the fault that caused it may have been injected: servers break a moment before clients hear of it.
-const lossSlack = time.Second
 
 // verifyingSays is what the first load pod says that reads its ledger back, "" where none does.
 func verifyingSays(pods []collect.PodStatus) string {
@@ -26,88 +23,30 @@ func verifyingSays(pods []collect.PodStatus) string {
 	return ""
 }
 
-// setVerification fills in what the load pods' ledgers say. The status is where it is kept: pods that were let go have forgotten it, and
-// a session that is opened after a restart never heard it.
+// setVerification fills in what the load pods' ledgers say. The status is where it is kept: load pods that were released have forgotten it, and
+// a session that is opened after a restart never received it.
 func (s *loadTestScope) setVerification() {
 	status := &s.test.Status
-	if l := s.session.Ledger; l != nil && !s.seen.StartedAt.IsZero() {
-		status.Verification = verificationStatus(l, s.seen.StartedAt)
-	}
-	if status.Verification == nil {
+	switch l := s.session.Ledger; {
+	case s.seen.StartedAt.IsZero() || s.plan == nil || s.plan.Verify == nil:
 		return
+	case l != nil:
+		status.Verification = verificationStatus(l, s.seen.StartedAt)
+	case status.Verification == nil && s.session.Finished:
+		status.Verification = &v1alpha1.Verification{Unread: "no load pod reported what it read back"}
 	}
-	if status.Summary != nil {
+	if status.Summary != nil && status.Verification != nil {
 		status.Summary.LostWrites = status.Verification.LostWrites
 	}
-	s.setImpactLosses()
 }
 
-// setImpactLosses tells each fault's share of what was lost.
-func (s *loadTestScope) setImpactLosses() {
-	status := &s.test.Status
-	if status.Verification.LostWrites == nil {
-		return
+// verificationOf is what a load test is judged by of its verification.
+func verificationOf(v *v1alpha1.Verification) *result.Verification {
+	out := &result.Verification{Unread: v.Unread}
+	if v.LostWrites != nil {
+		out.Lost = new(uint64(*v.LostWrites))
 	}
-	before := map[string]*v1alpha1.Impact{}
-	for _, i := range s.before.Status.Impacts {
-		before[i.Fault] = i.Impact
-	}
-	injected := make([]time.Time, len(status.Impacts))
-	for i := range status.Impacts {
-		if at := status.Impacts[i].InjectedAt; at != nil {
-			injected[i] = at.Time
-		}
-	}
-	for i := range status.Impacts {
-		at := &status.Impacts[i]
-		if at.Impact == nil {
-			continue
-		}
-		at.Impact = at.Impact.DeepCopy() // it is the fault's own
-		if l := s.session.Ledger; l != nil {
-			setLoss(at.Impact, lossOf(i, injected, l.Losses, s.seen.StartedAt), injected[i].Sub(s.seen.StartedAt))
-		} else if old := before[at.Fault]; old != nil {
-			copyLoss(at.Impact, old)
-		}
-	}
-}
-
-// lossOf adds up the losses that are fault i's doing: those for which it was the last one injected until lossSlack after their end.
-func lossOf(i int, injected []time.Time, losses []record.Loss, start time.Time) record.Loss {
-	var sum record.Loss
-	for _, l := range losses {
-		end := start.Add(time.Duration(l.Last) + lossSlack)
-		culprit := -1
-		for k, at := range injected {
-			if !at.IsZero() && !at.After(end) && (culprit < 0 || at.After(injected[culprit])) {
-				culprit = k
-			}
-		}
-		if culprit != i {
-			continue
-		}
-		if sum.Count == 0 {
-			sum.First = l.First
-		}
-		sum.First, sum.Last = min(sum.First, l.First), max(sum.Last, l.Last)
-		sum.Count += l.Count
-		sum.Errors += l.Errors
-	}
-	return sum
-}
-
-func setLoss(impact *v1alpha1.Impact, loss record.Loss, injected time.Duration) {
-	impact.LostWrites = new(int64(loss.Count))
-	impact.FirstLost, impact.LastLost, impact.SawErrors = "", "", nil
-	if loss.Count > 0 {
-		impact.FirstLost = format.Duration(time.Duration(loss.First) - injected)
-		impact.LastLost = format.Duration(time.Duration(loss.Last) - injected)
-		impact.SawErrors = new(loss.Errors > 0)
-	}
-}
-
-func copyLoss(to, from *v1alpha1.Impact) {
-	to.LostWrites, to.FirstLost, to.LastLost, to.SawErrors = from.LostWrites, from.FirstLost, from.LastLost, from.SawErrors
+	return out
 }
 
 func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verification {
@@ -123,11 +62,17 @@ func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verificatio
 		v.FirstLost = &metav1.MicroTime{Time: start.Add(time.Duration(l.FirstLost)).UTC().Truncate(time.Microsecond)}
 		v.LastLost = &metav1.MicroTime{Time: start.Add(time.Duration(l.LastLost)).UTC().Truncate(time.Microsecond)}
 		v.SawErrors = new(l.Errors > 0)
+		for _, loss := range l.Losses {
+			v.Losses = append(v.Losses, v1alpha1.LossWindow{
+				First: v1alpha1.MicrosecondsOf(time.Duration(loss.First)), Last: v1alpha1.MicrosecondsOf(time.Duration(loss.Last)),
+				Count: int64(loss.Count), Errors: int64(loss.Errors),
+			})
+		}
 	}
 	if l.Stale != nil {
 		v.StaleReads = &v1alpha1.StaleReads{
 			Reads: int64(l.Stale.Reads), Stale: int64(l.Stale.Stale), MaxWrites: int64(l.Stale.MaxWrites),
-			MaxBehind: format.Duration(time.Duration(l.Stale.MaxBehind)), Backwards: int64(l.Stale.NonMonotonic + l.Stale.RolledBack),
+			MaxBehind: v1alpha1.MicrosecondsOf(time.Duration(l.Stale.MaxBehind)), Backwards: int64(l.Stale.NonMonotonic + l.Stale.RolledBack),
 		}
 	}
 	if l.Dual != nil {

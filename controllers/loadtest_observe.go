@@ -20,31 +20,30 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/analysis/bottleneck"
-	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // loadTestScope is everything that one reconcile knows of a load test. It is filled once, before anything is decided.
 type loadTestScope struct {
-	test       *v1alpha1.RedisLoadTest // as read; its status is what will be written
-	before     *v1alpha1.RedisLoadTest // as read, untouched
-	plan       *plan.Plan              // nil when the spec cannot be planned (seen.Problem says why) or the test is over
-	job        *batchv1.Job            // nil when there is none, or an old one is still going
-	stale      bool                    // job was made for another generation of the spec, and the load has not begun
-	pods       []corev1.Pod            // of job
-	faults     []v1alpha1.RedisFault   // that say this test measures them
-	run        *run                    // nil before the load pods are made
-	session    collect.Status          // of run
-	lost       map[int]string          // load pods lost since the start: index to why
-	summary    *impact.Summary         // of the record so far
-	searching  *searching              // nil without spec.load.search, and before the load begins
-	bottleneck bottleneck.Finding      // of the complete record
-	holes      []string                // what is missing in it, for people
+	test      *v1alpha1.RedisLoadTest // as read; its status is what will be written
+	before    *v1alpha1.RedisLoadTest // as read, untouched
+	plan      *plan.Plan              // nil when the spec cannot be planned (seen.Problem says why) or the test is over
+	job       *batchv1.Job            // nil when there is none, or an old one is still going
+	stale     bool                    // job was made for another generation of the spec, and the load has not begun
+	pods      []corev1.Pod            // of job
+	faults    []v1alpha1.RedisFault   // that say this test measures them
+	run       *runs.Run               // nil before the load pods are made
+	session   collect.Status          // of run
+	lost      map[int]string          // load pods lost since the start: index to why
+	result    *result.Load            // of the record so far
+	searching *searching              // nil without spec.load.search, and before the load begins
+	holes     []string                // what is missing in it, for people
 	// serverCPULimit is that of Redis' containers, in cores, once the record is complete; 0 = none, or not known.
 	serverCPULimit float64
 	seen           lifecycle.LoadTest
@@ -93,6 +92,9 @@ func (r *RedisLoadTestReconciler) observeRun(ctx context.Context, s *loadTestSco
 		return err
 	}
 	s.seen.RampUp, s.seen.WarmUp, s.seen.Length = s.plan.Shape.RampUp, s.plan.Shape.WarmUp, s.plan.Shape.Length()
+	if extension := s.test.Spec.Load.UntilFaultsSettle; extension != nil {
+		s.seen.Extension = extension.Duration
+	}
 	if err := r.observeChildren(ctx, s); err != nil {
 		return err
 	}
@@ -261,7 +263,7 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 	if s.seen.StartedAt.IsZero() && (s.job == nil || s.stale) {
 		return nil
 	}
-	if !s.seen.StartedAt.IsZero() && r.Sessions.find(s.test.UID) == nil {
+	if !s.seen.StartedAt.IsZero() && r.Runs.Find(s.test.UID) == nil {
 		// The test may be over: a session that is opened again would lose the pods that went with the Job, and store that.
 		old, err := isOld(ctx, r.Live, "RedisLoadTest", s.before)
 		if client.IgnoreNotFound(err) != nil {
@@ -271,7 +273,7 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 			return errOld
 		}
 	}
-	run, err := r.Sessions.get(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) { return r.open(ctx, s) })
+	run, err := r.Runs.Open(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) { return r.open(ctx, s) })
 	switch {
 	case apierrors.IsNotFound(err) && s.seen.StartedAt.IsZero():
 		s.seen.Children = false // the Secret is made again
@@ -283,16 +285,16 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 	case err != nil:
 		return err
 	}
-	s.run, s.seen.CollectedSince = run, run.openedAt
+	s.run, s.seen.CollectedSince = run, run.OpenedAt
 	addresses := make([]collect.Pod, 0, len(s.pods))
 	for i := range s.pods {
 		if index, ok := completionIndex(&s.pods[i]); ok && s.pods[i].Status.PodIP != "" {
 			addresses = append(addresses, collect.Pod{Index: index, Name: s.pods[i].Name, Address: net.JoinHostPort(s.pods[i].Status.PodIP, strconv.Itoa(agent.Port))})
 		}
 	}
-	run.session.SetPods(addresses)
-	if !s.seen.StartedAt.IsZero() && !run.begun.Load() {
-		err := run.session.Resume(ctx, s.seen.StartedAt)
+	run.Session.SetPods(addresses)
+	if !s.seen.StartedAt.IsZero() && !run.Begun() {
+		err := run.Session.Resume(ctx, s.seen.StartedAt)
 		if errors.Is(err, collect.ErrCheckpoint) {
 			s.seen.AgentProblem = &lifecycle.Problem{Reason: v1alpha1.ReasonResultsNotStorable,
 				Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err)}
@@ -301,18 +303,18 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 		if err != nil {
 			return err
 		}
-		run.begun.Store(true)
+		run.Begin()
 	}
-	s.session = run.session.Status()
+	s.session = run.Session.Status()
 	r.observePods(s)
 	if s.seen.StartedAt.IsZero() && s.seen.PodsReady < s.seen.PodsWanted {
 		s.seen.PodsExplain = r.explainPods(ctx, s)
 	}
-	if s.session.Finished && run.endedAt.IsZero() {
-		run.endedAt = r.Clock.Now()
+	if s.session.Finished && run.EndedAt.IsZero() {
+		run.EndedAt = r.Clock.Now()
 	}
-	s.seen.Stopped = run.stopped
-	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, run.endedAt
+	s.seen.Stopped = run.Stopped
+	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, run.EndedAt
 	s.seen.Verifying, s.seen.VerifyingSays = s.session.Verifying, verifyingSays(s.session.Pods)
 	s.seen.LedgerUnstored = s.session.Ledger != nil && s.test.Status.Verification == nil
 	s.seen.StartReceived = s.session.AllStarted
@@ -332,25 +334,35 @@ func (r *RedisLoadTestReconciler) open(ctx context.Context, s *loadTestScope) (*
 		},
 		Store:  resultsStore{client: r.Client, test: owner},
 		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
-		Dial:   r.Sessions.dial,
+		Dial:   r.Runs.Dial,
 	})
 }
 
+// observeFaults finds the faults on this load: those that will hit it, and those that did.
 func (r *RedisLoadTestReconciler) observeFaults(ctx context.Context, s *loadTestScope) error {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace)); err != nil {
 		return err
 	}
 	for _, f := range all.Items {
+		if awaited(&f, s.test) {
+			s.seen.FaultsUnsettled = append(s.seen.FaultsUnsettled, f.Name)
+		}
 		if f.Status.LoadTest != s.test.Name || f.Status.StartTime == nil || !f.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			continue
 		}
 		s.faults = append(s.faults, f)
 		if !isFinished(f.Status.Conditions) {
-			s.seen.FaultsUnsettled = append(s.seen.FaultsUnsettled, f.Name)
+			s.seen.FaultsUnfinished = append(s.seen.FaultsUnfinished, f.Name)
 		}
 	}
 	return nil
+}
+
+// awaited says whether a load that goes on until its faults settle waits for this one: not for one that is held or being deleted.
+func awaited(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) bool {
+	return f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name && f.Status.SettledTime == nil && !isFinished(f.Status.Conditions) &&
+		f.DeletionTimestamp == nil && (!f.Spec.Suspend || f.Status.StartTime != nil)
 }
 
 // pendingSince is when the waiting for the start began: the creation, or the end of a suspension.

@@ -13,7 +13,6 @@ import (
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -68,7 +67,7 @@ func (s *loadTestScope) judgeTrial() {
 	if !s.told() {
 		return
 	}
-	s.run.read(func(series *record.Series) {
+	s.run.Read(func(series *record.Series) {
 		known := time.Duration(series.Complete()) * series.Step
 		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 			summary := impact.SummarizeWindow(series, from, to)
@@ -77,12 +76,12 @@ func (s *loadTestScope) judgeTrial() {
 				return judgement
 			}
 			judged := &status.Trials[len(status.Trials)-1]
-			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, format.Rate(summary.Throughput), format.Share(summary.ErrorRate)
+			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, v1alpha1.DecimalOf(summary.Throughput), v1alpha1.DecimalOf(summary.ErrorRate)
 			if !judgement.Met {
 				judged.Message = limited(judgement.Why, 512)
 			}
 			if summary.Latency.Count > 0 {
-				judged.LatencyP99 = format.Duration(summary.Latency.P99)
+				judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(summary.Latency.P99))
 			}
 			return judgement
 		})
@@ -97,14 +96,14 @@ func (s *loadTestScope) told() bool {
 		return true
 	}
 	at := s.searching.trials[last].At
-	return at == s.plan.Shape.MeasuredFrom() || at == s.run.toldTrial
+	return at == s.plan.Shape.MeasuredFrom() || at == s.run.TrialSent
 }
 
 // stepDue says whether the pods are to be told something: a trial that is decided, one that is stored and perhaps not told, or the end.
 func (s *loadTestScope) stepDue() bool {
 	switch f := s.searching; {
 	case f.ends():
-		return !s.run.toldEnd
+		return !s.run.EndSent
 	case f.next.Rate > 0:
 		return true
 	}
@@ -152,7 +151,7 @@ func (r *RedisLoadTestReconciler) step(ctx context.Context, s *loadTestScope) ou
 	err := r.tellStep(ctx, s, f.trials[last].At, f.trials[last].Rate)
 	switch {
 	case err == nil:
-		s.run.toldTrial = f.trials[last].At
+		s.run.TrialSent = f.trials[last].At
 		return outcome{again: true}
 	case collect.Refused(err) && s.sinceStart(r.Clock.Now()) >= f.trials[last].At:
 		// It began before every pod knew: it is none, and is decided anew.
@@ -173,14 +172,14 @@ func (r *RedisLoadTestReconciler) endSearch(ctx context.Context, s *loadTestScop
 			return outcome{err: err}
 		}
 	}
-	s.run.toldEnd = true
+	s.run.EndSent = true
 	return outcome{again: true}
 }
 
 func (r *RedisLoadTestReconciler) tellStep(ctx context.Context, s *loadTestScope, at time.Duration, rate float64) error {
 	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
-	return s.run.session.Step(ctx, at, rate)
+	return s.run.Session.Step(ctx, at, rate)
 }
 
 // storeStatus writes the status as it stands, before something is done that it must know of.
@@ -192,18 +191,6 @@ func (r *RedisLoadTestReconciler) storeStatus(ctx context.Context, s *loadTestSc
 	s.test.Status.DeepCopyInto(&s.before.Status)
 	s.before.ResourceVersion = stored.ResourceVersion
 	return nil
-}
-
-// summarize sums what the test is judged by: the measured time, or of a search the trial of the rate that it found.
-func (s *loadTestScope) summarize(series *record.Series, final bool) impact.Summary {
-	if s.searching != nil {
-		if best, ok := search.Best(s.searching.trials); ok {
-			from, to := s.plan.Shape.Search.Window(best)
-			return impact.SummarizeWindow(series, from, to)
-		}
-	}
-	end := series.LoadEnd(s.plan.Shape.Length(), final && s.session.Finished && s.plan.Shape.Requests > 0)
-	return impact.SummarizeTo(series, s.plan.Shape.MeasuredFrom(), end)
 }
 
 // judgedTrials counts what a search has settled.

@@ -18,15 +18,12 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
 )
-
-// trendWidth is how many characters the throughput is drawn with.
-const trendWidth = 20
 
 // maxSkew is how far the pods' starts may lie apart, or a clock be off, before their records are no longer one.
 const maxSkew = 50 * time.Millisecond
@@ -34,13 +31,13 @@ const maxSkew = 50 * time.Millisecond
 // report writes what was observed and decided into the status, once, and then tells it as events.
 func (r *RedisLoadTestReconciler) report(ctx context.Context, s *loadTestScope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
 	if s.seen.Finished {
-		r.Sessions.drop(s.test.UID)
+		r.Runs.Drop(s.test.UID)
 		return nil
 	}
 	status := &s.test.Status
 	status.ObservedGeneration = s.test.Generation
 	if s.plan != nil && d.Action != lifecycle.LoadTestSuspend {
-		r.setAgents(s)
+		r.setLoadPods(s)
 	}
 	s.setFigures(r.Clock.Now(), o.ended)
 	s.setVerification()
@@ -63,7 +60,7 @@ func (r *RedisLoadTestReconciler) report(ctx context.Context, s *loadTestScope, 
 	}
 	r.tell(s)
 	if o.ended {
-		r.Sessions.drop(s.test.UID)
+		r.Runs.Drop(s.test.UID)
 	}
 	return nil
 }
@@ -74,7 +71,7 @@ func (r *RedisLoadTestReconciler) due(s *loadTestScope) bool {
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
 	}
-	if len(before.Conditions) != len(after.Conditions) || before.Verdict != after.Verdict || len(before.Impacts) != len(after.Impacts) ||
+	if len(before.Conditions) != len(after.Conditions) || before.Verdict != after.Verdict || len(before.Faults) != len(after.Faults) ||
 		(before.Verification == nil) != (after.Verification == nil) || judgedTrials(before.Search) != judgedTrials(after.Search) {
 		return true
 	}
@@ -83,20 +80,20 @@ func (r *RedisLoadTestReconciler) due(s *loadTestScope) bool {
 			return true
 		}
 	}
-	return r.Sessions.due(s.run, s.test.UID, r.Clock.Now())
+	return r.Runs.Due(s.run, s.test.UID, r.Clock.Now())
 }
 
-func (r *RedisLoadTestReconciler) setAgents(s *loadTestScope) {
+func (r *RedisLoadTestReconciler) setLoadPods(s *loadTestScope) {
 	status := &s.test.Status
-	status.Agents = &v1alpha1.AgentsStatus{Desired: int32(s.seen.PodsWanted), Lost: int32(len(s.lost))}
+	status.LoadPods = &v1alpha1.LoadPodsStatus{Desired: int32(s.seen.PodsWanted), Lost: int32(len(s.lost))}
 	for _, p := range s.session.Pods {
 		if p.Reachable && !p.Gone && p.State != "" && p.State != "Preparing" {
-			status.Agents.Ready++
+			status.LoadPods.Ready++
 		}
 	}
 	if s.session.Begun == len(s.session.Pods) && s.session.Skew >= 0 && s.session.Begun > 0 {
-		status.StartSkew = format.Duration(s.session.Skew)
-		status.ClockUncertainty = format.Duration(s.session.SkewUncertainty)
+		status.StartSkew = new(v1alpha1.MicrosecondsOf(s.session.Skew))
+		status.ClockUncertainty = new(v1alpha1.MicrosecondsOf(s.session.SkewUncertainty))
 	}
 }
 
@@ -136,80 +133,6 @@ func (s *loadTestScope) forget() {
 	s.test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions, ObservedGeneration: s.test.Generation}
 }
 
-// setFigures fills everything that comes from the record.
-func (s *loadTestScope) setFigures(now time.Time, final bool) {
-	status := &s.test.Status
-	if s.plan == nil || s.seen.StartedAt.IsZero() {
-		return
-	}
-	from := s.plan.Shape.MeasuredFrom()
-	s.run.read(func(series *record.Series) {
-		status.Progress = s.progress(series, now, final)
-		status.Trend = impact.Trend(series, trendWidth)
-		summary := s.summarize(series, final)
-		s.summary = &summary
-		status.Summary = summaryStatus(&summary)
-		status.Summary.Workload = workloadFigures(s.plan.Workload.Readings(summary.Tallies))
-		status.Redis = redisFacts(impact.Servers(series))
-		s.holes = slices.DeleteFunc(slices.Clone(series.Notes), func(note string) bool { return !strings.Contains(note, collect.HoleMark) })
-		if final {
-			if s.searching == nil { // a search falls and rises by itself
-				status.Anomalies = s.anomalies(impact.Anomalies(series, from, s.faultWindows()))
-			}
-			s.setBottleneck(series)
-		}
-	})
-	s.setImpacts()
-}
-
-func (s *loadTestScope) progress(series *record.Series, now time.Time, final bool) string {
-	if final && s.session.Finished && !s.seen.Abort {
-		return "100%"
-	}
-	share := 0.0
-	if length := s.plan.Shape.Length(); length > 0 {
-		share = float64(now.Sub(s.seen.StartedAt)) / float64(length)
-	}
-	if n := s.plan.Shape.Requests; n > 0 {
-		total := impact.Summarize(series, 0)
-		share = max(share, float64(total.Requests)/float64(n))
-	}
-	return fmt.Sprintf("%d%%", int(100*min(max(share, 0), 1)))
-}
-
-// setImpacts copies what the faults measured, and the worst of it into the summary.
-func (s *loadTestScope) setImpacts() {
-	status := &s.test.Status
-	status.Impacts = nil
-	if status.Summary != nil {
-		status.Summary.TPSDip, status.Summary.RecoveryTime = "", ""
-	}
-	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
-	worst, slowest := -1.0, time.Duration(-1)
-	for i := range s.faults {
-		f := &s.faults[i]
-		if f.Status.InjectedAt == nil || len(status.Impacts) == 64 {
-			continue
-		}
-		status.Impacts = append(status.Impacts, v1alpha1.FaultImpact{
-			Fault: f.Name, Type: f.Spec.Type, InjectedAt: f.Status.InjectedAt, Effect: f.Status.Effect, Impact: f.Status.Impact,
-		})
-		if f.Status.Impact == nil || status.Summary == nil {
-			continue
-		}
-		figures := faultFigures(f)
-		if figures.Impact.Dip > worst {
-			worst, status.Summary.TPSDip = figures.Impact.Dip, f.Status.Impact.TPSDip
-		}
-		switch {
-		case !figures.Impact.Recovered && isFinished(f.Status.Conditions):
-			slowest, status.Summary.RecoveryTime = 1<<62, v1alpha1.ReasonNotRecovered
-		case figures.Impact.Recovered && figures.Impact.RecoveryTime > slowest:
-			slowest, status.Summary.RecoveryTime = figures.Impact.RecoveryTime, f.Status.Impact.RecoveryTime
-		}
-	}
-}
-
 // setResults says where the record lies, as it was stored.
 func (s *loadTestScope) setResults(ctx context.Context, store resultsStore) error {
 	data, err := store.Load(ctx)
@@ -221,7 +144,7 @@ func (s *loadTestScope) setResults(ctx context.Context, store resultsStore) erro
 		return nil //nolint:nilerr // what is there cannot be read, now or later: then there are no results to name
 	}
 	s.test.Status.Results = &v1alpha1.ResultsReference{
-		ConfigMap: children.ResultsName(s.test.Name), Interval: format.Duration(series.Step), Note: limited(strings.Join(series.Notes, " "), 1024),
+		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: limited(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil
 }
@@ -229,28 +152,21 @@ func (s *loadTestScope) setResults(ctx context.Context, store resultsStore) erro
 // judge sets the verdict.
 func (s *loadTestScope) judge(reason string) {
 	status := &s.test.Status
-	figures := verdict.Figures{Doubts: s.doubts(reason)}
+	missed := ""
 	if f := status.Search; f != nil && f.Done && f.Rate == 0 {
-		figures.Missed = f.Message
+		missed = f.Message
 	}
-	if s.summary != nil {
-		figures.Summary = *s.summary
+	r := s.result
+	if r == nil {
+		r = &result.Load{}
 	}
-	for i := range s.faults {
-		if s.faults[i].Status.InjectedAt != nil && s.faults[i].Status.Impact != nil {
-			figures.Faults = append(figures.Faults, faultFigures(&s.faults[i]))
-		}
-	}
+	r.Doubts = s.doubts(reason)
 	if v := status.Verification; v != nil {
-		figures.Lost = v.LostWrites
+		r.Verification = verificationOf(v)
 	}
-	judgement := verdict.Judge(s.test.Spec.Objectives, figures)
+	judgement := verdict.Load(s.test.Spec.Objectives, r, missed)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
-	state := metav1.ConditionUnknown
-	if judgement.Verdict != v1alpha1.VerdictInconclusive {
-		state = truth(judgement.Verdict == v1alpha1.VerdictPass)
-	}
-	setCondition(&status.Conditions, s.test.Generation, v1alpha1.ConditionObjectivesMet, state, judgement.Reason, judgement.Message)
+	setObjectivesMet(&status.Conditions, s.test.Generation, judgement)
 }
 
 // measuredFrom is the end of ramp-up and warm-up; 0 where there is no plan.
@@ -283,8 +199,8 @@ func (s *loadTestScope) doubts(reason string) []impact.Doubt {
 	if shift := s.session.ClockShift; shift > maxSkew || shift < -maxSkew {
 		add("ClockShift", "the operator's clock moved by %s against the load pods' during the run", format.Duration(shift))
 	}
-	if s.bottleneck.Component == bottleneck.LoadGenerator {
-		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.bottleneck.Evidence)
+	if s.result != nil && s.result.Bottleneck != nil && s.result.Bottleneck.Component == string(bottleneck.LoadGenerator) {
+		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.result.Bottleneck.Evidence)
 	}
 	if f := s.searching; f != nil && !f.next.Done {
 		add("SearchUnfinished", "the search did not come to its end: %s", f.message())
@@ -334,12 +250,12 @@ func (s *loadTestScope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAct
 // plain says in one sentence how the test went.
 func (s *loadTestScope) plain(why string) string {
 	status := &s.test.Status
-	if status.Summary == nil {
+	if status.Summary == nil || status.Display == nil {
 		return why
 	}
-	text := fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Summary.Throughput, status.Summary.Errors)
-	if status.Summary.Latency != nil {
-		text += ", p99 " + status.Summary.Latency.P99
+	text := fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Display.TPS, status.Summary.Errors)
+	if status.Display.P99 != "" {
+		text += ", p99 " + status.Display.P99
 	}
 	if status.Search != nil && status.Search.Message != "" {
 		text = status.Search.Message + "; " + text

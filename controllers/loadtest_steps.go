@@ -29,6 +29,7 @@ type outcome struct {
 	again   bool               // look again at once
 	deleted bool               // the object is no more
 	problem *lifecycle.Problem // found by the step: shown, and tried again
+	settled bool               // a fault is undone, and its recovery was judged
 	ended   bool               // the object is over: figures and conditions are final
 	failed  bool               // with ended: it failed
 	err     error              // try again later
@@ -114,8 +115,8 @@ func (r *RedisLoadTestReconciler) start(ctx context.Context, s *loadTestScope) o
 	if err := r.storeStatus(ctx, s); err != nil {
 		return outcome{err: err}
 	}
-	if s.run.begun.Load() { // the session holds an instant that passed unsent: another one takes up the new instant
-		r.Sessions.drop(s.test.UID)
+	if s.run.Begun() { // the session holds an instant that passed unsent: another one takes up the new instant
+		r.Runs.Drop(s.test.UID)
 		s.run = nil
 		return outcome{again: true}
 	}
@@ -125,10 +126,10 @@ func (r *RedisLoadTestReconciler) start(ctx context.Context, s *loadTestScope) o
 func (r *RedisLoadTestReconciler) resend(ctx context.Context, s *loadTestScope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
-	if err := s.run.session.Start(ctx, s.seen.StartedAt); err != nil {
+	if err := s.run.Session.Start(ctx, s.seen.StartedAt); err != nil {
 		return outcome{err: err}
 	}
-	s.run.begun.Store(true)
+	s.run.Begin()
 	return outcome{again: true}
 }
 
@@ -136,21 +137,21 @@ func (r *RedisLoadTestReconciler) resend(ctx context.Context, s *loadTestScope) 
 func (r *RedisLoadTestReconciler) stop(ctx context.Context, s *loadTestScope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
-	err := s.run.session.Stop(ctx)
-	s.run.stopped = err == nil
+	err := s.run.Session.Stop(ctx)
+	s.run.Stopped = err == nil
 	return outcome{again: err == nil, err: err}
 }
 
 // loseForGood tells the session which pods will not come back, so that the record of the others can be completed.
 func (r *RedisLoadTestReconciler) loseForGood(s *loadTestScope) {
 	for index := range s.lost {
-		s.run.session.Lose(index)
+		s.run.Session.Lose(index)
 	}
 }
 
 // finish stores the record and lets the pods go; the figures follow in the status.
 func (r *RedisLoadTestReconciler) finish(ctx context.Context, s *loadTestScope) outcome {
-	if s.run == nil || !s.run.begun.Load() {
+	if s.run == nil || !s.run.Begun() {
 		if err := r.deleteJob(ctx, s); err != nil {
 			return outcome{err: err}
 		}
@@ -158,9 +159,9 @@ func (r *RedisLoadTestReconciler) finish(ctx context.Context, s *loadTestScope) 
 	}
 	talk, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
-	err := s.run.session.Release(talk)
-	if why := s.run.session.Status().StoreError; err != nil && why != "" {
-		if r.Clock.Since(s.run.endedAt) < storePatience {
+	err := s.run.Session.Release(talk)
+	if why := s.run.Session.Status().StoreError; err != nil && why != "" {
+		if r.Clock.Since(s.run.EndedAt) < storePatience {
 			return outcome{err: err} // without the record there is no result: try again
 		}
 		return r.giveUp(ctx, s, &lifecycle.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
@@ -178,8 +179,8 @@ func (r *RedisLoadTestReconciler) finish(ctx context.Context, s *loadTestScope) 
 
 // fail ends the load and stores what there is. What cannot be done any more is let be: the Job's deletion ends the pods in any case.
 func (r *RedisLoadTestReconciler) fail(ctx context.Context, s *loadTestScope) outcome {
-	if s.run != nil && s.run.begun.Load() {
-		for _, tell := range []func(context.Context) error{s.run.session.Stop, s.run.session.Release} {
+	if s.run != nil && s.run.Begun() {
+		for _, tell := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
 			talk, cancel := context.WithTimeout(ctx, talkTimeout)
 			if err := tell(talk); err != nil {
 				ctrl.LoggerFrom(ctx).Info("a load pod did not hear that the test has failed", "error", err.Error())
@@ -208,7 +209,7 @@ func (r *RedisLoadTestReconciler) suspend(ctx context.Context, s *loadTestScope)
 
 // discard deletes the load pods with their plan and their record. The credentials stay: they belong to the test, not to a run of it.
 func (r *RedisLoadTestReconciler) discard(ctx context.Context, s *loadTestScope) error {
-	r.Sessions.drop(s.test.UID) // first: it would store the record again
+	r.Runs.Drop(s.test.UID) // first: it would store the record again
 	s.run = nil
 	if err := r.deleteJob(ctx, s); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -50,7 +51,7 @@ func (w *wiring) manager() (ctrl.Manager, error) {
 // startManager starts an operator process: both reconcilers in a manager, as main wires them, for one namespace.
 func (p *place) startManager(s spy) *operator {
 	p.t.Helper()
-	o := &operator{Life: sim.NewLife(), sessions: NewSessions()}
+	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	servers := topology.NewReal()
 	wired := wiring{
 		config: p.config, namespace: p.namespace, home: p.home(), sessions: o.sessions, servers: servers,

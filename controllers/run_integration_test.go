@@ -87,7 +87,7 @@ func TestCompleteRun(t *testing.T) {
 	}
 	checkRecord(t, p, test, rate*(seconds+1))
 	p.until("the load pods have ended", time.Minute, func() bool { return p.podsIn(corev1.PodSucceeded) == 2 }, func() string { return "" })
-	if o.sessions.find(test.UID) != nil {
+	if o.sessions.Find(test.UID) != nil {
 		t.Error("the session of a finished test is kept")
 	}
 	t.Logf("skew %s ± %s", st.StartSkew, st.ClockUncertainty)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // NewScheme returns a scheme with every kind that the operator reads and writes.
@@ -50,11 +51,11 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 
 // Settings are what the operator's reconcilers are made with.
 type Settings struct {
-	Image    string           // of the load pods, unless a load test names one
-	Home     string           // the operator's own namespace; "" = unknown
-	Clock    clock.Clock      // nil = the real one
-	Sessions *Sessions        // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers  topology.Servers // how faults reach Redis; the caller closes them after the manager has stopped
+	Image   string           // of the load pods, unless a load test names one
+	Home    string           // the operator's own namespace; "" = unknown
+	Clock   clock.Clock      // nil = the real one
+	Runs    *runs.Registry   // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers topology.Servers // how faults reach Redis; the caller closes them after the manager has stopped
 
 	// TestClient and FaultClient come between a reconciler and the API server; nil = nothing does.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -73,14 +74,14 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	}
 	tests := &RedisLoadTestReconciler{
 		Client: through(s.TestClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisloadtest"),
-		Clock: s.Clock, Sessions: s.Sessions, Image: s.Image,
+		Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 	}
 	if err := tests.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
 	faults := &RedisFaultReconciler{
 		Client: through(s.FaultClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisfault"),
-		Clock: s.Clock, Sessions: s.Sessions, Servers: s.Servers, Home: s.Home,
+		Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, Home: s.Home,
 	}
 	if err := faults.SetupWithManager(mgr); err != nil {
 		return fmt.Errorf("set up the controller of RedisFault: %w", err)

@@ -25,6 +25,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
@@ -82,7 +83,7 @@ func (w *world) startRedis(password string) *redisSet {
 // startReconcilers starts an operator process: both reconcilers, with what Setup and SetupWithManager give them.
 func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
-	o := &operator{Life: sim.NewLife(), sessions: NewSessions()}
+	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	o.sessions.dial = w.network.Dial
 	through := interceptor.NewClient(w.client, o.Intercept(s))
 	tests := &RedisLoadTestReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Sessions: o.sessions, Image: "redquake:test"}

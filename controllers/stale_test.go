@@ -20,6 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // A reconcile that read an old copy must not overwrite the record of what was injected since.
@@ -27,7 +28,7 @@ func TestStaleRecordIsRefused(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
 	cluster := fake.NewClientBuilder().WithScheme(scheme(t)).WithStatusSubresource(fault).WithObjects(fault).Build()
-	r := &RedisFaultReconciler{Client: cluster, Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(now), Sessions: NewSessions()}
+	r := &RedisFaultReconciler{Client: cluster, Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(now), Runs: runs.NewRegistry()}
 	read := func() *faultScope {
 		f := &v1alpha1.RedisFault{}
 		if err := cluster.Get(t.Context(), client.ObjectKeyFromObject(fault), f); err != nil {
@@ -113,14 +114,14 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 		}
 		return c.Get(ctx, key, into, o...)
 	}})
-	r := &RedisLoadTestReconciler{Client: cached, Live: cluster, Recorder: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Sessions: NewSessions()}
-	t.Cleanup(r.Sessions.Close)
+	r := &RedisLoadTestReconciler{Client: cached, Live: cluster, Recorder: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Runs: runs.NewRegistry()}
+	t.Cleanup(r.Runs.Close)
 
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 	if err != nil || result.RequeueAfter != staleRetry {
 		t.Errorf("%+v, %v; want to look again after %s", result, err, staleRetry)
 	}
-	if r.Sessions.find(test.UID) != nil {
+	if r.Runs.Find(test.UID) != nil {
 		t.Error("another session was opened")
 	}
 	stored, err := (resultsStore{client: cluster, test: test}).Load(t.Context())

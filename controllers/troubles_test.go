@@ -218,7 +218,7 @@ func TestAbortAndTTL(t *testing.T) {
 		p.until("the TTL deletes it, and all that it owned", 10*time.Second, func() bool {
 			var maps corev1.ConfigMapList
 			_ = p.client.List(t.Context(), &maps, client.InNamespace(p.namespace))
-			return !p.read(namedTest("run")) && o.sessions.find(uid) == nil && len(maps.Items) == 0
+			return !p.read(namedTest("run")) && o.sessions.Find(uid) == nil && len(maps.Items) == 0
 		}, func() string { return where(p.loadTest("run").Status.Conditions) })
 	})
 }
@@ -294,7 +294,7 @@ func TestDeleteInAnyState(t *testing.T) {
 				p.until("all is gone", 10*time.Second, func() bool {
 					var jobs batchv1.JobList
 					_ = p.client.List(t.Context(), &jobs, client.InNamespace(p.namespace))
-					return !p.read(namedTest("run")) && len(jobs.Items) == 0 && p.podsIn(corev1.PodRunning, corev1.PodPending) == 0 && o.sessions.find(test.UID) == nil
+					return !p.read(namedTest("run")) && len(jobs.Items) == 0 && p.podsIn(corev1.PodRunning, corev1.PodPending) == 0 && o.sessions.Find(test.UID) == nil
 				}, func() string { return "" })
 			})
 		})

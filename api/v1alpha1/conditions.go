@@ -35,7 +35,7 @@ const (
 	ReasonRunning          = "Running"          // the measured time
 	ReasonSearching        = "Searching"        // the measured time of a search: rates are tried
 	ReasonVerifying        = "Verifying"        // the load has ended; its ledger of acknowledged writes is read back
-	ReasonWaitingForFaults = "WaitingForFaults" // the load has ended; a fault that hit it is not settled yet
+	ReasonWaitingForFaults = "WaitingForFaults" // the load has ended, or goes on after its duration; a fault on it is not settled yet
 	ReasonWaitingForLoad   = "WaitingForLoad"   // the load test does not run yet
 	ReasonWaitingForSteady = "WaitingForSteady" // the throughput is not steady yet
 	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after lies ahead
@@ -43,6 +43,7 @@ const (
 	ReasonActive           = "Active"           // injected, and to stay for its duration
 	ReasonObserving        = "Observing"        // injected; recovery is watched
 	ReasonReverting        = "Reverting"        // what was done is undone
+	ReasonWaitingForLosses = "WaitingForLosses" // settled; which acknowledged writes were lost shows when the load has ended and was read back
 	ReasonSuspended        = "Suspended"        //
 	ReasonSucceeded        = "Succeeded"        // ran to its end
 	ReasonAborted          = "Aborted"          // ended by spec.abort

@@ -13,7 +13,8 @@ const (
 	EffectInconclusive Effect = "Inconclusive"
 )
 
-// RedisFaultStatus is what a fault did. Durations are text such as 4.12s or 0.41ms, shares text such as 99.2%.
+// RedisFaultStatus is what a fault did. Every figure is a number: lengths of time are integers in microseconds, rates and shares are decimals
+// whose unit the field says. Text for people stands in display alone.
 type RedisFaultStatus struct {
 	// conditions say where the fault stands: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled.
 	// +optional
@@ -25,6 +26,10 @@ type RedisFaultStatus struct {
 	// observedGeneration is the generation that the conditions speak of; -1 before the operator saw the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// display is the main figures as text, with units and few digits, as the columns of kubectl get show them. Programs read the fields below.
+	// +optional
+	Display *FaultDisplay `json:"display,omitempty"`
 
 	// startTime is when the fault's targets were chosen and the way back recorded. The spec is frozen from here on.
 	// +optional
@@ -74,10 +79,9 @@ type RedisFaultStatus struct {
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
 
-	// injectedOffset is t0 counted from the load's start, on the common clock.
+	// injectedOffset is t0 counted from the load's start, on the common clock, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	InjectedOffset string `json:"injectedOffset,omitempty"`
+	InjectedOffset *Microseconds `json:"injectedOffset,omitempty"`
 
 	// revertingSince is when undoing began. Where it errs ten times in a row it is given up, not before 40s, and then told how to do it by hand.
 	// +optional
@@ -91,15 +95,50 @@ type RedisFaultStatus struct {
 	// +optional
 	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
 
+	// settledTime is when everything was undone and recovery had been judged: from here on only lost writes may still become known.
+	// +optional
+	SettledTime *metav1.MicroTime `json:"settledTime,omitempty"`
+
 	// timeline is what happened, in order.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Timeline []TimelineEvent `json:"timeline,omitempty"`
 
-	// impact is what clients lived through.
+	// impact is what clients experienced.
 	// +optional
 	Impact *Impact `json:"impact,omitempty"`
+
+	// objectives, each with what was measured.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=16
+	Objectives []ObjectiveResult `json:"objectives,omitempty"`
+
+	// verdict of the complete fault.
+	// +optional
+	Verdict Verdict `json:"verdict,omitempty"`
+}
+
+// FaultDisplay is the main figures of a fault as text.
+type FaultDisplay struct {
+	// target is the pod that was hit, and how many others were.
+	// +optional
+	// +kubebuilder:validation:MaxLength=280
+	Target string `json:"target,omitempty"`
+	// dip is the deepest fall of the throughput, such as 94%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Dip string `json:"dip,omitempty"`
+	// outage is the longest stretch without a success, such as 1.01s.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Outage string `json:"outage,omitempty"`
+	// recovery is the time from the injection to sustained recovery, such as 4.12s.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	Recovery string `json:"recovery,omitempty"`
 }
 
 // FaultTarget is one server that is hit, and the record of it.
@@ -141,10 +180,10 @@ type FaultTarget struct {
 	// injectedAt is just before the breaking call was sent.
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
-	// injectionTook is how long the breaking call took.
+	// injectionTook is how long the breaking call took, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	InjectionTook string `json:"injectionTook,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	InjectionTook *Microseconds `json:"injectionTook,omitempty"`
 	// activeAt is when the fault was complete on this target: the duration of a lasting one counts from here.
 	// +optional
 	ActiveAt *metav1.MicroTime `json:"activeAt,omitempty"`
@@ -200,10 +239,9 @@ type TimelineEvent struct {
 	// at is when, on the operator's clock.
 	// +required
 	At metav1.MicroTime `json:"at,omitzero"`
-	// offset from the injection; negative before it.
+	// offset from the injection, in microseconds; negative before it.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Offset string `json:"offset,omitempty"`
+	Offset Microseconds `json:"offset"`
 	// event in one word.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
@@ -218,59 +256,50 @@ type TimelineEvent struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Impact is what clients lived through because of a fault. docs/measuring.md defines every figure.
+// Impact is what clients experienced because of a fault. docs/measuring.md defines every figure.
 type Impact struct {
-	// baselineTPS is the median of the 1 s success rates before the injection.
+	// baselineTPS is the median of the 1 s success rates before the injection, per second.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	BaselineTPS string `json:"baselineTPS,omitempty"`
-	// minTPS is the lowest success rate over any 1 s window until recovery.
+	BaselineTPS Decimal `json:"baselineTPS,omitempty"`
+	// minTPS is the lowest success rate over any 1 s window until recovery, per second.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	MinTPS string `json:"minTPS,omitempty"`
-	// tpsDip is 1 - minTPS/baselineTPS.
+	MinTPS Decimal `json:"minTPS,omitempty"`
+	// tpsDip is 1 - minTPS/baselineTPS, from 0 to 1.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	TPSDip string `json:"tpsDip,omitempty"`
+	TPSDip Decimal `json:"tpsDip,omitempty"`
 	// timeToImpact is from the injection to the first error or the start of the first gap.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	TimeToImpact string `json:"timeToImpact,omitempty"`
+	TimeToImpact *BoundedDuration `json:"timeToImpact,omitempty"`
 	// outage is the longest stretch without a success, as the load lived it.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Outage string `json:"outage,omitempty"`
-	// totalOutage is the sum of all stretches without a success until recovery.
+	Outage *BoundedDuration `json:"outage,omitempty"`
+	// totalOutage is the sum of all stretches without a success until recovery, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	TotalOutage string `json:"totalOutage,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	TotalOutage Microseconds `json:"totalOutage"`
 	// shardOutage is the longest stretch without a success at one shard of a cluster: the aggregate hides a shard that is down. Empty where there is one shard.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	ShardOutage string `json:"shardOutage,omitempty"`
+	ShardOutage *BoundedDuration `json:"shardOutage,omitempty"`
 	// shard is the one that had it, by its number in the load test's status.summary.shards.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Shard *int32 `json:"shard,omitempty"`
 	// serverOutage is the outage as the probe saw it, which dials afresh.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	ServerOutage string `json:"serverOutage,omitempty"`
-	// errorWindow is from the first to the last error until recovery.
+	ServerOutage *BoundedDuration `json:"serverOutage,omitempty"`
+	// errorWindow is from the first to the last error until recovery, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	ErrorWindow string `json:"errorWindow,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	ErrorWindow Microseconds `json:"errorWindow"`
 	// recoveryTime is from the injection to sustained recovery; empty if there was none.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	RecoveryTime string `json:"recoveryTime,omitempty"`
+	RecoveryTime *BoundedDuration `json:"recoveryTime,omitempty"`
 	// recovered says whether there was one by the deadline.
 	// +optional
 	Recovered bool `json:"recovered"`
-	// degraded is the throughput after recovery as a share of the baseline.
+	// recoveredThroughput is the throughput after recovery as a share of the baseline: 1 is all of it.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	Degraded string `json:"degraded,omitempty"`
+	RecoveredThroughput Decimal `json:"recoveredThroughput,omitempty"`
 	// lostRequests is the area of the dip: the successes that the baseline would have had.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -280,14 +309,12 @@ type Impact struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
-	// firstLost is when the first of them was acknowledged, at the earliest, counted from the injection; negative before it.
+	// firstLost is when the first of them was acknowledged, at the earliest, in microseconds from the injection; negative before it.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	FirstLost string `json:"firstLost,omitempty"`
-	// lastLost is when the last of them was acknowledged, at the latest, counted from the injection.
+	FirstLost *Microseconds `json:"firstLost,omitempty"`
+	// lastLost is when the last of them was acknowledged, at the latest, in microseconds from the injection.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	LastLost string `json:"lastLost,omitempty"`
+	LastLost *Microseconds `json:"lastLost,omitempty"`
 	// sawErrors says whether any client saw an error between the two; absent where nothing was lost.
 	// +optional
 	SawErrors *bool `json:"sawErrors,omitempty"`
@@ -341,26 +368,26 @@ type Phase struct {
 	// at is when it ended, on the common clock.
 	// +optional
 	At metav1.MicroTime `json:"at,omitzero"`
-	// duration of it.
+	// duration of it, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Duration string `json:"duration,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	Duration Microseconds `json:"duration"`
 }
 
 // LatencyAround is one quantile around a fault.
 type LatencyAround struct {
-	// before the injection: over the baseline.
+	// before the injection: over the baseline, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Before string `json:"before,omitempty"`
-	// during: from the injection to recovery.
+	// +kubebuilder:validation:Minimum=0
+	Before *Microseconds `json:"before,omitempty"`
+	// during: from the injection to recovery, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	During string `json:"during,omitempty"`
-	// after recovery.
+	// +kubebuilder:validation:Minimum=0
+	During *Microseconds `json:"during,omitempty"`
+	// after recovery, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	After string `json:"after,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	After *Microseconds `json:"after,omitempty"`
 }
 
 // Doubt is a reason not to trust figures.

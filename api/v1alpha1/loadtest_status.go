@@ -13,7 +13,8 @@ const (
 	VerdictInconclusive Verdict = "Inconclusive" // the figures cannot be trusted, or an objective had nothing to be judged by
 )
 
-// RedisLoadTestStatus is what a load test did. Durations are text such as 4.12s or 0.41ms, shares text such as 99.2%.
+// RedisLoadTestStatus is what a load test did. Every figure is a number: lengths of time are integers in microseconds, rates and shares are
+// decimals whose unit the field says. Text for people stands in display alone.
 type RedisLoadTestStatus struct {
 	// conditions say where the test stands: Accepted, LoadReady, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
 	// +optional
@@ -34,29 +35,29 @@ type RedisLoadTestStatus struct {
 	// +optional
 	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
 
-	// startSkew is how far the pods' first instants lay apart.
+	// startSkew is how far the pods' first instants lay apart, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	StartSkew string `json:"startSkew,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	StartSkew *Microseconds `json:"startSkew,omitempty"`
 
-	// clockUncertainty is by how much, at most, startSkew may be wrong: the sum of what two pods' clocks may be off the operator's after alignment.
+	// clockUncertainty is by how much, at most, startSkew may be wrong: the sum of what two pods' clocks may be off the operator's after alignment, all in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	ClockUncertainty string `json:"clockUncertainty,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	ClockUncertainty *Microseconds `json:"clockUncertainty,omitempty"`
 
-	// progress is the share of the run that has passed.
+	// display is the main figures as text, with units and few digits, as the columns of kubectl get show them. Programs read the fields below.
 	// +optional
-	// +kubebuilder:validation:MaxLength=8
-	Progress string `json:"progress,omitempty"`
+	Display *LoadTestDisplay `json:"display,omitempty"`
 
-	// trend draws the throughput so far.
+	// progress is the part of the run that has passed, in percent.
 	// +optional
-	// +kubebuilder:validation:MaxLength=64
-	Trend string `json:"trend,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=100
+	Progress int32 `json:"progress,omitempty"`
 
-	// agents are the load pods.
+	// loadPods count the pods that make the load.
 	// +optional
-	Agents *AgentsStatus `json:"agents,omitempty"`
+	LoadPods *LoadPodsStatus `json:"loadPods,omitempty"`
 
 	// target is the Redis that was found.
 	// +optional
@@ -82,12 +83,12 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 
-	// impacts are what the faults did that hit this test, one each.
+	// faults are the faults that hit this load. Each RedisFault holds its own figures, objectives and verdict.
 	// +optional
 	// +listType=map
-	// +listMapKey=fault
+	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
-	Impacts []FaultImpact `json:"impacts,omitempty"`
+	Faults []FaultSummary `json:"faults,omitempty"`
 
 	// anomalies are falls of the throughput outside any fault's window.
 	// +optional
@@ -111,8 +112,36 @@ type RedisLoadTestStatus struct {
 	Results *ResultsReference `json:"results,omitempty"`
 }
 
-// AgentsStatus counts the load pods.
-type AgentsStatus struct {
+// LoadTestDisplay is the main figures of a load test as text.
+type LoadTestDisplay struct {
+	// progress is the part of the run that has passed, such as 42%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=8
+	Progress string `json:"progress,omitempty"`
+	// tps is the mean of successes per second.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	TPS string `json:"tps,omitempty"`
+	// p99 is the 99th percentile of latency, such as 1.2ms.
+	// +optional
+	// +kubebuilder:validation:MaxLength=32
+	P99 string `json:"p99,omitempty"`
+	// errors is the share of requests that were not answered well, such as 0.1%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	Errors string `json:"errors,omitempty"`
+	// trend draws the throughput so far.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	Trend string `json:"trend,omitempty"`
+	// faults are the faults on this load with their verdicts, such as kill-primary Pass.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Faults string `json:"faults,omitempty"`
+}
+
+// LoadPodsStatus counts the load pods.
+type LoadPodsStatus struct {
 	// desired is how many there shall be.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -169,26 +198,26 @@ type TargetStatus struct {
 
 // LatencySummary is a few quantiles. With rate they count from the intended arrival, with users from the send.
 type LatencySummary struct {
-	// p50 is the median.
+	// p50 is the median, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	P50 string `json:"p50,omitempty"`
-	// p90 is the 90th percentile.
+	// +kubebuilder:validation:Minimum=0
+	P50 Microseconds `json:"p50"`
+	// p90 is the 90th percentile, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	P90 string `json:"p90,omitempty"`
-	// p99 is the 99th percentile.
+	// +kubebuilder:validation:Minimum=0
+	P90 Microseconds `json:"p90"`
+	// p99 is the 99th percentile, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	P99 string `json:"p99,omitempty"`
-	// p999 is the 99.9th percentile.
+	// +kubebuilder:validation:Minimum=0
+	P99 Microseconds `json:"p99"`
+	// p999 is the 99.9th percentile, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	P999 string `json:"p999,omitempty"`
-	// max is the highest.
+	// +kubebuilder:validation:Minimum=0
+	P999 Microseconds `json:"p999"`
+	// max is the highest, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Max string `json:"max,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	Max Microseconds `json:"max"`
 }
 
 // LoadSummary is the figures over the measured time: without ramp-up and warm-up.
@@ -218,10 +247,9 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Dropped int64 `json:"dropped"`
 
-	// errorRate is errors as a share of requests.
+	// errorRate is errors as a share of requests, from 0 to 1.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	ErrorRate string `json:"errorRate,omitempty"`
+	ErrorRate Decimal `json:"errorRate,omitempty"`
 
 	// errorsByClass counts failed and unknown requests by what the client saw.
 	// +optional
@@ -232,27 +260,16 @@ type LoadSummary struct {
 
 	// throughput is the mean of successes per second.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Throughput string `json:"throughput,omitempty"`
+	Throughput Decimal `json:"throughput,omitempty"`
 
 	// latency of successes.
 	// +optional
 	Latency *LatencySummary `json:"latency,omitempty"`
 
-	// maxLag is the longest time by which a request was sent after its intended arrival (open loop).
+	// maxLag is the longest time by which a request was sent after its intended arrival (open loop), in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	MaxLag string `json:"maxLag,omitempty"`
-
-	// tpsDip is the deepest of the impacts.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	TPSDip string `json:"tpsDip,omitempty"`
-
-	// recoveryTime is the longest of the impacts; NotRecovered if one did not recover.
-	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	RecoveryTime string `json:"recoveryTime,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
 	// lostWrites are the acknowledged ledger writes that the read after the load did not find: a lower bound of what was lost. Absent where nothing was verified.
 	// +optional
@@ -290,19 +307,30 @@ type ShardSummary struct {
 
 	// throughput is the mean of successes per second.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Throughput string `json:"throughput,omitempty"`
+	Throughput Decimal `json:"throughput,omitempty"`
 
 	// errors are failed and unknown requests.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
 
-	// longestGap is the longest stretch without a success, of those that were logged.
+	// longestGap is the longest stretch without a success, of those that were logged, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	LongestGap string `json:"longestGap,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	LongestGap *Microseconds `json:"longestGap,omitempty"`
 }
+
+// Unit is the unit of a figure: Count (of whatever its name says), Share (from 0 to 1), Microseconds, or PerSecond.
+// +kubebuilder:validation:Enum=Count;Share;Microseconds;PerSecond
+type Unit string
+
+// The units.
+const (
+	UnitCount        Unit = "Count"
+	UnitShare        Unit = "Share"
+	UnitMicroseconds Unit = "Microseconds"
+	UnitPerSecond    Unit = "PerSecond"
+)
 
 // WorkloadFigure is one of a workload's own figures.
 type WorkloadFigure struct {
@@ -311,10 +339,13 @@ type WorkloadFigure struct {
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
 
-	// value is a count, a share such as 99.2%, or a mean duration such as 0.41ms.
+	// value in the unit.
 	// +required
-	// +kubebuilder:validation:MaxLength=32
-	Value string `json:"value,omitempty"`
+	Value Decimal `json:"value,omitempty"`
+
+	// unit of the value.
+	// +required
+	Unit Unit `json:"unit,omitempty"`
 }
 
 // ErrorCount is how often one class of error was seen.
@@ -345,8 +376,7 @@ type OperationSummary struct {
 	Errors int64 `json:"errors"`
 	// throughput is the mean of successes per second.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Throughput string `json:"throughput,omitempty"`
+	Throughput Decimal `json:"throughput,omitempty"`
 	// latency of successes.
 	// +optional
 	Latency *LatencySummary `json:"latency,omitempty"`
@@ -356,16 +386,16 @@ type OperationSummary struct {
 type RedisFacts struct {
 	// maxCPU of the server process, in millicores, from deltas of INFO cpu.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	MaxCPU string `json:"maxCPU,omitempty"`
-	// maxMainThreadCPU is the same for the main thread, where the server tells.
+	// +kubebuilder:validation:Minimum=0
+	MaxCPU int64 `json:"maxCPU"`
+	// maxMainThreadCPU is the same for the main thread, in millicores; absent where the server does not report it.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	MaxMainThreadCPU string `json:"maxMainThreadCPU,omitempty"`
-	// maxMemory is the highest used_memory.
+	// +kubebuilder:validation:Minimum=0
+	MaxMainThreadCPU *int64 `json:"maxMainThreadCPU,omitempty"`
+	// maxMemory is the highest used_memory, in bytes.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	MaxMemory string `json:"maxMemory,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	MaxMemory int64 `json:"maxMemory"`
 	// evictedKeys during the run.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -395,24 +425,26 @@ type Bottleneck struct {
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// FaultImpact is the impact of one RedisFault.
-type FaultImpact struct {
-	// fault is the RedisFault's name.
+// FaultSummary refers to a RedisFault that hit the load, with the figures that a reader wants at a glance.
+type FaultSummary struct {
+	// name of the RedisFault.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
-	Fault string `json:"fault,omitempty"`
+	Name string `json:"name,omitempty"`
 	// type of the fault.
 	// +optional
 	Type FaultType `json:"type,omitempty"`
-	// injectedAt is t0.
+	// verdict of the fault; absent until it is complete.
 	// +optional
-	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
-	// effect of the fault.
+	Verdict Verdict `json:"verdict,omitempty"`
+	// outage is the longest stretch without a success, in microseconds.
 	// +optional
-	Effect Effect `json:"effect,omitempty"`
-	// impact is what clients lived through.
+	// +kubebuilder:validation:Minimum=0
+	Outage *Microseconds `json:"outage,omitempty"`
+	// recoveryTime is from the injection to sustained recovery, in microseconds; absent if there was none.
 	// +optional
-	Impact *Impact `json:"impact,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	RecoveryTime *Microseconds `json:"recoveryTime,omitempty"`
 }
 
 // Anomaly is a fall of the throughput that no fault explains.
@@ -420,14 +452,13 @@ type Anomaly struct {
 	// at is when it began.
 	// +optional
 	At *metav1.MicroTime `json:"at,omitempty"`
-	// length of it.
+	// length of it, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Length string `json:"length,omitempty"`
-	// dip is its depth as a share of the running median.
+	// +kubebuilder:validation:Minimum=0
+	Length Microseconds `json:"length"`
+	// dip is its depth as a share of the running median, from 0 to 1.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	Dip string `json:"dip,omitempty"`
+	Dip Decimal `json:"dip,omitempty"`
 }
 
 // ObjectiveResult is one objective and what was measured.
@@ -436,17 +467,28 @@ type ObjectiveResult struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name,omitempty"`
+	// unit of limit, actual, atLeast and atMost.
+	// +required
+	Unit Unit `json:"unit,omitempty"`
 	// limit that was set.
+	// +required
+	Limit Decimal `json:"limit,omitempty"`
+	// actual value; absent where there was nothing to judge by.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Limit string `json:"limit,omitempty"`
-	// actual value; empty where there was nothing to judge by.
+	Actual Decimal `json:"actual,omitempty"`
+	// atLeast is the lower bound of actual, where it has one.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Actual string `json:"actual,omitempty"`
-	// met says whether the limit was kept; absent where there was nothing to judge by.
+	AtLeast Decimal `json:"atLeast,omitempty"`
+	// atMost is the upper bound of actual, where it has one.
+	// +optional
+	AtMost Decimal `json:"atMost,omitempty"`
+	// met says whether the limit was kept; absent where that cannot be told: message says why.
 	// +optional
 	Met *bool `json:"met,omitempty"`
+	// message says why the objective was missed, or could not be judged.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // ResultsReference says where the full record lies.
@@ -455,10 +497,10 @@ type ResultsReference struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap,omitempty"`
-	// interval of the stored record.
+	// interval of the stored record, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	Interval string `json:"interval,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	Interval Microseconds `json:"interval"`
 	// note says what was coarsened so that the record fits, and what is missing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

@@ -7,7 +7,6 @@ import (
 
 // RedisLoadTestSpec is one load, from start to end.
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || (has(self.objectives) && (has(self.objectives.maxLatencyP50) || has(self.objectives.maxLatencyP99) || has(self.objectives.maxLatencyP999) || has(self.objectives.maxErrorRate)))",message="load.search needs one of objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate: it looks for the highest rate that meets them"
-// +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.objectives) || !(has(self.objectives.maxTPSDip) || has(self.objectives.maxOutage) || has(self.objectives.maxRecoveryTime))",message="load.search excludes objectives.maxTPSDip, maxOutage and maxRecoveryTime: no fault can be measured by a search"
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.pods) || !has(self.pods.lost) || self.pods.lost == 'Fail'",message="load.search needs pods.lost: Fail: the load of a lost pod would be missing from every rate"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 type RedisLoadTestSpec struct {
@@ -77,6 +76,7 @@ type RedisLoadTestSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.search) || !(has(self.rate) || has(self.stages) || has(self.requests))",message="search decides the rates itself: rate, stages and requests must be absent"
 // +kubebuilder:validation:XValidation:rule="!has(self.search) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); search is an open loop"
 // +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.duration) || has(self.requests)))",message="with stages the length is their sum: duration and requests must be absent"
+// +kubebuilder:validation:XValidation:rule="!has(self.untilFaultsSettle) || (has(self.duration) && !has(self.requests) && !has(self.search))",message="untilFaultsSettle extends duration: set duration, and neither stages, requests nor search"
 // +kubebuilder:validation:XValidation:rule="has(self.stages) || has(self.duration) || has(self.requests)",message="set duration or requests: the load must end"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || (!has(self.rampUp) && !has(self.warmUp))",message="stages are the whole course of the load: rampUp and warmUp must be absent"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rates the arrival times are fixed"
@@ -137,6 +137,15 @@ type LoadShape struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="must be between 1s and 168h"
 	// +kubebuilder:validation:Type=string
 	Duration *metav1.Duration `json:"duration,omitempty"`
+
+	// untilFaultsSettle lets the load go on after duration, at most so much longer, until every RedisFault on it is undone and its recovery was
+	// judged. Between 1s and 24h.
+	// +optional
+	// +kubebuilder:validation:MaxLength=16
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
+	// +kubebuilder:validation:Type=string
+	UntilFaultsSettle *metav1.Duration `json:"untilFaultsSettle,omitempty"`
 
 	// requests ends the load after so many requests over all pods, ramp-up and warm-up included.
 	// +optional
@@ -283,9 +292,27 @@ type LoadVerify struct {
 	DualPrimary bool `json:"dualPrimary,omitempty"`
 }
 
-// Objectives decide the verdict: all that are set must be met.
-// +kubebuilder:validation:MinProperties=1
+// ObjectivesOver says which part of the measured time throughput, latency and errors are judged by.
+//   - OutsideFaults: without the stretches from each fault's injection to its recovery: what a fault does is judged by its own objectives.
+//   - Everything: the whole measured time.
+//
+// +kubebuilder:validation:Enum=OutsideFaults;Everything
+type ObjectivesOver string
+
+// What objectives are judged by.
+const (
+	OverOutsideFaults ObjectivesOver = "OutsideFaults"
+	OverEverything    ObjectivesOver = "Everything"
+)
+
+// Objectives decide the verdict: all that are set must be met. What faults do to the load is judged by the objectives of each RedisFault.
+// +kubebuilder:validation:XValidation:rule="has(self.minThroughput) || has(self.maxLatencyP50) || has(self.maxLatencyP99) || has(self.maxLatencyP999) || has(self.maxErrorRate) || has(self.maxLostWrites)",message="set at least one of minThroughput, maxLatencyP50, maxLatencyP99, maxLatencyP999, maxErrorRate, maxLostWrites"
 type Objectives struct {
+	// over is the part of the measured time that throughput, latency and errors are judged by. maxLostWrites is always over everything.
+	// +optional
+	// +kubebuilder:default=OutsideFaults
+	Over ObjectivesOver `json:"over,omitempty"`
+
 	// minThroughput is the lowest mean of successes per second over the measured time, above 0.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
@@ -323,28 +350,6 @@ type Objectives struct {
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
 	MaxErrorRate *string `json:"maxErrorRate,omitempty"`
 
-	// maxTPSDip is the deepest fall of the throughput that any fault may cause, from 0% to 100%.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
-	MaxTPSDip *string `json:"maxTPSDip,omitempty"`
-
-	// maxOutage is the longest stretch without a success that any fault may cause, to the load as a whole or to one shard of a cluster.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s"
-	// +kubebuilder:validation:Type=string
-	MaxOutage *metav1.Duration `json:"maxOutage,omitempty"`
-
-	// maxRecoveryTime is the longest time from an injection to sustained recovery.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s"
-	// +kubebuilder:validation:Type=string
-	MaxRecoveryTime *metav1.Duration `json:"maxRecoveryTime,omitempty"`
-
 	// maxLostWrites is the most acknowledged ledger writes that may be lost; it needs verify.acknowledgedWrites.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -359,15 +364,15 @@ type Objectives struct {
 // +kubebuilder:resource:shortName=rlt,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.status.verdict`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="Where the test stands"
-// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.progress`,description="Share of the run that has passed"
-// +kubebuilder:printcolumn:name="TPS",type=string,JSONPath=`.status.summary.throughput`,description="Mean successes per second over the measured time"
-// +kubebuilder:printcolumn:name="P99",type=string,JSONPath=`.status.summary.latency.p99`,description="99th percentile of latency over the measured time"
-// +kubebuilder:printcolumn:name="Errors",type=integer,JSONPath=`.status.summary.errors`,description="Requests that were not answered well"
-// +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.summary.tpsDip`,description="Deepest fall of the throughput that a fault caused"
-// +kubebuilder:printcolumn:name="Recovery",type=string,JSONPath=`.status.summary.recoveryTime`,description="Longest time from an injection to sustained recovery"
-// +kubebuilder:printcolumn:name="Trend",type=string,JSONPath=`.status.trend`,description="Throughput so far"
+// +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.display.progress`,description="Part of the run that has passed"
+// +kubebuilder:printcolumn:name="TPS",type=string,JSONPath=`.status.display.tps`,description="Mean successes per second over the measured time"
+// +kubebuilder:printcolumn:name="P99",type=string,JSONPath=`.status.display.p99`,description="99th percentile of latency over the measured time"
+// +kubebuilder:printcolumn:name="Errors",type=string,JSONPath=`.status.display.errors`,description="Share of requests that were not answered well"
+// +kubebuilder:printcolumn:name="Trend",type=string,JSONPath=`.status.display.trend`,description="Throughput so far"
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`,description="Pass, Fail or Inconclusive"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Bottleneck",type=string,priority=1,JSONPath=`.status.bottleneck.component`,description="What limited the load"
+// +kubebuilder:printcolumn:name="Faults",type=string,priority=1,JSONPath=`.status.display.faults`,description="Faults on this load, with their verdicts"
 // +kubebuilder:printcolumn:name="LostWrites",type=integer,priority=1,JSONPath=`.status.summary.lostWrites`,description="Acknowledged ledger writes that were lost"
 // +kubebuilder:printcolumn:name="Redis",type=string,priority=1,JSONPath=`.status.target.version`,description="Version of the server"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`

@@ -86,18 +86,16 @@ type SearchTrial struct {
 
 	// throughput is the successes per second in the judged part.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	Throughput string `json:"throughput,omitempty"`
+	Throughput Decimal `json:"throughput,omitempty"`
 
-	// latencyP99 in the judged part.
+	// latencyP99 in the judged part, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	LatencyP99 string `json:"latencyP99,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	LatencyP99 *Microseconds `json:"latencyP99,omitempty"`
 
-	// errorRate in the judged part.
+	// errorRate in the judged part, from 0 to 1.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	ErrorRate string `json:"errorRate,omitempty"`
+	ErrorRate Decimal `json:"errorRate,omitempty"`
 
 	// message says what was missed.
 	// +optional

@@ -37,6 +37,12 @@ type Verification struct {
 	// +optional
 	LastLost *metav1.MicroTime `json:"lastLost,omitempty"`
 
+	// losses are the lost writes by when they were acknowledged, ascending: each stretch is apart from the next by a second or more.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
+	Losses []LossWindow `json:"losses,omitempty"`
+
 	// sawErrors says whether any client saw an error between the two; absent where nothing was lost.
 	// +optional
 	SawErrors *bool `json:"sawErrors,omitempty"`
@@ -93,13 +99,36 @@ type StaleReads struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxWrites int64 `json:"maxWrites"`
 
-	// maxBehind is the longest time since the oldest of these was acknowledged.
+	// maxBehind is the longest time since the oldest of these was acknowledged, in microseconds.
 	// +optional
-	// +kubebuilder:validation:MaxLength=32
-	MaxBehind string `json:"maxBehind,omitempty"`
+	// +kubebuilder:validation:Minimum=0
+	MaxBehind Microseconds `json:"maxBehind"`
 
 	// backwards are answers older than one that the same node had given, and answers of the primary older than an acknowledged write.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Backwards int64 `json:"backwards"`
+}
+
+// LossWindow is a stretch of the run in which acknowledged writes were lost.
+type LossWindow struct {
+	// first is when the first of them was acknowledged, at the earliest, in microseconds from the start of the load.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	First Microseconds `json:"first"`
+
+	// last is when the last of them was acknowledged, at the latest, in microseconds from the start of the load.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Last Microseconds `json:"last"`
+
+	// count of lost writes.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Count int64 `json:"count"`
+
+	// errors are about how many requests were not answered well meanwhile.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Errors int64 `json:"errors,omitempty"`
 }

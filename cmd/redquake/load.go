@@ -11,10 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/cmd/redquake/output"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 )
 
 func newLoad(name string, io streams) *cobra.Command {
@@ -87,14 +88,14 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		return failed(fmt.Errorf("the record cannot be trusted: %w", broken))
 	}
 
-	outcome, message := report.Finished, ""
+	outcome, message := result.Finished, ""
 	switch {
 	case runErr != nil && ctx.Err() != nil:
-		outcome, message = report.Interrupted, "what was measured until then stands"
+		outcome, message = result.Interrupted, "what was measured until then stands"
 	case runErr != nil:
-		outcome, message = report.Failed, runErr.Error()
+		outcome, message = result.Failed, runErr.Error()
 	}
-	run := report.NewLoadRun(plan, series, searching.outcome(), outcome, message)
+	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome()})
 	run.Notes = append(notes, run.Notes...)
 	if plan.Verify != nil {
 		run.Verified(verify(ctx, runner, shown.say, runErr))
@@ -121,21 +122,21 @@ func verify(ctx context.Context, runner *engine.Runner, say func(string), runErr
 	return result
 }
 
-func writeLoadRun(run *report.LoadRun, format string, out io.Writer) error {
+func writeLoadRun(run *result.Load, format string, out io.Writer) error {
 	if format == "json" {
-		return report.WriteJSON(out, run)
+		return output.WriteJSON(out, run)
 	}
-	return run.WriteText(out)
+	return output.WriteText(out, run)
 }
 
 // exitOf is nil for a run that is worth its figures. The result tells why it is not, so nothing more is said.
-func exitOf(run *report.LoadRun) error {
+func exitOf(run *result.Load) error {
 	switch run.Outcome {
-	case report.Interrupted:
+	case result.Interrupted:
 		return &failure{code: exitInterrupted}
-	case report.Failed:
+	case result.Failed:
 		return &failure{code: exitFailed}
-	case report.Finished:
+	case result.Finished:
 	}
 	return nil
 }

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -45,7 +45,7 @@ func TestLoadJSON(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
 	r := decoded(t, out)
-	if r.Outcome != report.Finished || r.Latency != report.ResponseTime || r.Total.OK == 0 || r.Total.OK > r.Total.Requests || len(r.Operations) != 2 {
+	if r.Outcome != result.Finished || r.Latency != result.ResponseTime || r.Total.OK == 0 || r.Total.OK > r.Total.Requests || len(r.Operations) != 2 {
 		t.Errorf("the run is %+v", r)
 	}
 	if seconds := time.Duration(r.Elapsed).Seconds(); seconds != 3 || time.Duration(r.Measured).Seconds() != 2 {
@@ -104,7 +104,7 @@ func TestLoadInterrupted(t *testing.T) {
 				return
 			}
 			r := decoded(t, out)
-			if r.Outcome != report.Interrupted || r.Planned != report.Seconds(time.Hour) || r.Total.OK == 0 {
+			if r.Outcome != result.Interrupted || r.Planned != result.Seconds(time.Hour) || r.Total.OK == 0 {
 				t.Errorf("outcome %s after %v of %v, %d requests", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 			}
 			if v := r.Verification; tt.verified != (v != nil) || v != nil && (v.Unread == "" || v.Lost != nil) {
@@ -148,7 +148,7 @@ func TestLoadRateOfRequests(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
 	r := decoded(t, out)
-	if r.Total.OK != 22 || r.Measured != r.Elapsed || r.Elapsed < report.Seconds(1050*time.Millisecond) || time.Duration(r.Elapsed)%(100*time.Millisecond) == 0 {
+	if r.Total.OK != 22 || r.Measured != r.Elapsed || r.Elapsed < result.Seconds(1050*time.Millisecond) || time.Duration(r.Elapsed)%(100*time.Millisecond) == 0 {
 		t.Errorf("%d requests in %v of %v", r.Total.OK, r.Measured, r.Elapsed)
 	}
 	if want := 22 / time.Duration(r.Elapsed).Seconds(); r.Total.Throughput < 0.999*want || r.Total.Throughput > 1.001*want {

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // conductor conducts a search in this process: it judges each trial by the record and tells the runner the next rate.
@@ -98,11 +98,11 @@ func (c *conductor) tell(at time.Duration, rate float64) bool {
 }
 
 // outcome is what the search came to; nil where there was none.
-func (c *conductor) outcome() *report.Search {
+func (c *conductor) outcome() *result.Search {
 	if c == nil {
 		return nil
 	}
-	return &report.Search{Rate: c.next.Found, Done: c.next.Done, Message: c.message, Tried: c.trials}
+	return &result.Search{Rate: c.next.Found, Done: c.next.Done, Message: c.message, Tried: c.trials}
 }
 
 // parseSearch reads FROM:TO.

@@ -13,17 +13,17 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/redquake/redquake/internal/engine"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // decoded reads a result in JSON.
-func decoded(t *testing.T, text string) *report.LoadRun {
+func decoded(t *testing.T, text string) *result.Load {
 	t.Helper()
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
-	r := &report.LoadRun{}
+	r := &result.Load{}
 	if err := decoder.Decode(r); err != nil {
 		t.Fatalf("%v in\n%s", err, text)
 	}
@@ -95,7 +95,7 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 }
 
 // checkTrials compares the rates that were tried, and that just those up to the answer met the objectives.
-func checkTrials(t *testing.T, trials []report.Trial, want ...float64) {
+func checkTrials(t *testing.T, trials []result.Trial, want ...float64) {
 	t.Helper()
 	var rates []float64
 	for _, trial := range trials {
@@ -139,13 +139,13 @@ func TestOpenLoopByTheClock(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := decoded(t, out)
-		if r.Outcome != report.Finished || r.Total.Requests != 400 || r.Total.OK != 400 || r.Total.Throughput != 200 {
+		if r.Outcome != result.Finished || r.Total.Requests != 400 || r.Total.OK != 400 || r.Total.Throughput != 200 {
 			t.Errorf("the run is %+v, want 400 good requests in 2 s, and the warm-up's 200 left out", r.Total)
 		}
-		if r.Elapsed != report.Seconds(3*time.Second) || r.Measured != report.Seconds(2*time.Second) {
+		if r.Elapsed != result.Seconds(3*time.Second) || r.Measured != result.Seconds(2*time.Second) {
 			t.Errorf("elapsed %v, measured %v; want 3 s and 2 s", r.Elapsed, r.Measured)
 		}
-		if l := r.Total.Latency; l == nil || l.P50 != report.Seconds(time.Millisecond) || l.P99 != l.P50 || r.Total.Service == nil || r.Total.Service.P50 != l.P50 {
+		if l := r.Total.Latency; l == nil || l.P50 != result.Seconds(time.Millisecond) || l.P99 != l.P50 || r.Total.Service == nil || r.Total.Service.P50 != l.P50 {
 			t.Errorf("latency %+v, service %+v, want 1 ms", l, r.Total.Service)
 		}
 	})
@@ -168,7 +168,7 @@ func TestInterruptByTheClock(t *testing.T) {
 			t.Errorf("it took %v to end", took-after)
 		}
 		r := decoded(t, out)
-		if r.Outcome != report.Interrupted || time.Duration(r.Elapsed) != 2945*time.Millisecond || r.Planned != report.Seconds(time.Hour) || r.Total.OK != 295 {
+		if r.Outcome != result.Interrupted || time.Duration(r.Elapsed) != 2945*time.Millisecond || r.Planned != result.Seconds(time.Hour) || r.Total.OK != 295 {
 			t.Errorf("outcome %s after %v of %v, %d requests; want 295, the last at 2.945 s", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 		}
 		if v := r.Verification; v == nil || v.Unread == "" || v.Lost != nil {

@@ -49,7 +49,7 @@ func planShape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 		ThinkTime: length(shape.ThinkTime),
 		RampUp:    length(shape.RampUp),
 		WarmUp:    length(shape.WarmUp),
-		Duration:  length(shape.Duration),
+		Duration:  length(shape.Duration) + length(shape.UntilFaultsSettle), // the operator ends it before
 		Requests:  uint64(value(shape.Requests)),
 	}
 	if l := shape.Search; l != nil {

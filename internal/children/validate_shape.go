@@ -98,9 +98,6 @@ func (p *problems) searched(path *field.Path, spec *v1alpha1.RedisLoadTestSpec) 
 				fmt.Sprintf("the first trial alone takes %s: more duration, or a higher search.from", end-shape.MeasuredFrom()))
 		}
 	}
-	if o := spec.Objectives; o != nil && (o.MaxTPSDip != nil || o.MaxOutage != nil || o.MaxRecoveryTime != nil) {
-		p.conflict(at, "excludes objectives.maxTPSDip, maxOutage and maxRecoveryTime: no fault can be measured by a search")
-	}
 	if spec.Pods.Lost == v1alpha1.LostPodContinue {
 		p.conflict(at, "needs pods.lost: Fail: the load of a lost pod would be missing from every rate")
 	}

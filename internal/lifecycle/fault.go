@@ -22,7 +22,8 @@ const (
 	FaultHold         FaultAction = "Hold"         // it is active and to stay; look again at Until
 	FaultObserve      FaultAction = "Observe"      // follow recovery; look again at Until
 	FaultRevert       FaultAction = "Revert"       // undo every target
-	FaultFinish       FaultAction = "Finish"       // final figures, condition Complete
+	FaultSettle       FaultAction = "Settle"       // everything is undone and recovery was judged: final figures but for the losses
+	FaultFinish       FaultAction = "Finish"       // verdict, condition Complete
 	FaultFail         FaultAction = "Fail"         // condition Failed
 	FaultRelease      FaultAction = "Release"      // take the finalizer away: everything is undone
 	FaultExpire       FaultAction = "Expire"       // delete the object: its TTL has passed
@@ -102,6 +103,9 @@ type Fault struct {
 	TroubleSince time.Time     // of Trouble
 	Settled      bool          // the impact cannot change any more, and the effect was seen
 	SettleWithin time.Duration // recovery deadline and the time that recovery must hold
+	SettledAt    time.Time     // when that was stored; zero = it is not yet
+	// LossesPending says that the load test will say which acknowledged writes were lost, and has not yet.
+	LossesPending bool
 }
 
 // NextForFault decides what to do next with a RedisFault. Nothing is broken before the finalizer and the records are stored,
@@ -205,6 +209,9 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
 
 func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
+	if !o.SettledAt.IsZero() {
+		return afterSettled(o, now)
+	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {
 		switch {
 		case !o.RevertedAll:
@@ -237,8 +244,25 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "undone before it was complete"))
 	case !o.Settled && o.Load != LoadMissing && now.Sub(o.InjectedAt) < o.SettleWithin+10*time.Second:
 		return look(FaultObserve, v1alpha1.ReasonObserving, "", now.Add(FaultPoll))
+	case o.LossesPending:
+		return look(FaultSettle, v1alpha1.ReasonWaitingForLosses, waitingForLosses(o), now.Add(lossesPoll))
 	}
 	return act(FaultFinish, v1alpha1.ReasonSucceeded, "")
+}
+
+// afterSettled waits for the losses alone: an abort or a stop ends that.
+func afterSettled(o Fault, now time.Time) Decision[FaultAction] {
+	if o.LossesPending && !o.Abort && o.Stopped == "" {
+		return look(FaultWait, v1alpha1.ReasonWaitingForLosses, waitingForLosses(o), now.Add(lossesPoll))
+	}
+	return act(FaultFinish, v1alpha1.ReasonSucceeded, "")
+}
+
+// lossesPoll is how often a fault looks whether its losses are known; a change of the load test wakes it before.
+const lossesPoll = 10 * time.Second
+
+func waitingForLosses(o Fault) string {
+	return fmt.Sprintf("RedisLoadTest %s reads back what was acknowledged when the load has ended: until then lost writes are not known", o.LoadName)
 }
 
 // RunsOut says whether nobody wants the fault to end before its time.

@@ -67,6 +67,7 @@ type LoadTest struct {
 	RampUp        time.Duration //
 	WarmUp        time.Duration //
 	Length        time.Duration // whole run; 0 = ends by number of requests
+	Extension     time.Duration // the last part of Length, which ends early when every fault on the load has settled
 
 	Search *Search // nil = the load does not search, or has not begun
 
@@ -77,7 +78,9 @@ type LoadTest struct {
 	LedgerUnstored  bool      // the pods have told what their ledgers say, and the status does not hold it yet
 	RecordEnded     bool      // every live pod has finished and everything is pulled
 	RecordEndedAt   time.Time // since when
-	FaultsUnsettled []string  // names of faults that refer to this test and have no settled impact
+	// FaultsUnsettled are the faults on this load that are not undone and judged, or did not hit it yet; FaultsUnfinished are those that hit it
+	// and are not complete.
+	FaultsUnsettled, FaultsUnfinished []string
 }
 
 // Search is what was observed of a load test's search.
@@ -179,8 +182,8 @@ func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	if o.LedgerUnstored { // a pod that was let go forgets it
 		return wait(v1alpha1.ReasonVerifying, "what was read back is stored", now.Add(100*time.Millisecond))
 	}
-	if end := o.RecordEndedAt.Add(FaultsGrace); len(o.FaultsUnsettled) > 0 && now.Before(end) {
-		return wait(v1alpha1.ReasonWaitingForFaults, "the load has ended; waiting for "+join(o.FaultsUnsettled), earlier(end, now.Add(time.Second)))
+	if end := o.RecordEndedAt.Add(FaultsGrace); len(o.FaultsUnfinished) > 0 && now.Before(end) {
+		return wait(v1alpha1.ReasonWaitingForFaults, "the load has ended; waiting for "+join(o.FaultsUnfinished), earlier(end, now.Add(time.Second)))
 	}
 	if o.Abort {
 		return do(LoadTestFinish, v1alpha1.ReasonAborted, "ended by spec.abort")
@@ -207,7 +210,18 @@ func running(o LoadTest, elapsed time.Duration, now time.Time) Decision[LoadTest
 	if f := o.Search; f != nil && !o.Abort {
 		return searching(f, now, next)
 	}
+	if o.Extension > 0 && elapsed >= o.Length-o.Extension && !o.Stopped {
+		return extended(o, next)
+	}
 	return wait(v1alpha1.ReasonRunning, fmt.Sprintf("%d load pods run", o.PodsLive), next)
+}
+
+// extended decides in the time after spec.load.duration.
+func extended(o LoadTest, next time.Time) Decision[LoadTestAction] {
+	if len(o.FaultsUnsettled) == 0 {
+		return do(LoadTestStop, v1alpha1.ReasonRunning, "every fault on the load has settled: the load ends")
+	}
+	return wait(v1alpha1.ReasonWaitingForFaults, "spec.load.untilFaultsSettle: the load goes on for "+join(o.FaultsUnsettled), next)
 }
 
 // searchAgain is how soon a trial that is not yet in the record is looked at again.

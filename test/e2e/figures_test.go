@@ -68,7 +68,7 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 	}
 	// These are absent where there is nothing to measure: no error, no shards, no recovery.
 	for name, value := range map[string]string{
-		"timeToImpact": i.TimeToImpact, "serverOutage": i.ServerOutage, "shardOutage": i.ShardOutage, "errorWindow": i.ErrorWindow, "degraded": i.Degraded,
+		"timeToImpact": i.TimeToImpact, "serverOutage": i.ServerOutage, "shardOutage": i.ShardOutage, "errorWindow": i.ErrorWindow, "degraded": i.RecoveredThroughput,
 	} {
 		if value != "" {
 			values[name] = value

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // machine is where it was measured.
@@ -151,7 +151,7 @@ func (r row) errorsByKind() string {
 }
 
 // clientGap is the longest stretch without a success at any shard.
-func (r row) clientGap() *report.Gap {
+func (r row) clientGap() *result.Gap {
 	if g := r.run.LongestShardGap; g != nil {
 		return &g.Gap
 	}
@@ -205,7 +205,7 @@ func (r row) comparedClients() string {
 	return fmt.Sprintf("its users had no answer for %s, %.1f times as long as the server needed.", gap(client), float64(client.Length)/float64(server.Length))
 }
 
-func since(at report.Seconds, from time.Duration) string {
+func since(at result.Seconds, from time.Duration) string {
 	d := (time.Duration(at) - from).Round(10 * time.Millisecond)
 	if d < 0 {
 		return format.Duration(-d) + " before"
@@ -213,7 +213,7 @@ func since(at report.Seconds, from time.Duration) string {
 	return format.Duration(d) + " after"
 }
 
-func gap(g *report.Gap) string {
+func gap(g *result.Gap) string {
 	switch {
 	case g == nil:
 		return "none"
@@ -223,7 +223,7 @@ func gap(g *report.Gap) string {
 	return rounded(g.Length)
 }
 
-func rounded(s report.Seconds) string {
+func rounded(s result.Seconds) string {
 	return format.Duration(time.Duration(s).Round(time.Millisecond))
 }
 

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -25,7 +25,7 @@ const (
 // row is what came out of a case.
 type row struct {
 	failover
-	run *report.LoadRun
+	run *result.Load
 	at  time.Duration // when the failover was begun, from the load's start
 }
 

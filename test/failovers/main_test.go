@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/report"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -83,16 +83,16 @@ func served(t *testing.T, s *redistest.Server) int64 {
 }
 
 // wait waits for the load's end and reads its result.
-func (l *loading) wait() *report.LoadRun {
+func (l *loading) wait() *result.Load {
 	l.t.Helper()
 	if err := l.cmd.Wait(); err != nil {
 		l.t.Fatalf("redquake load: %v\n%s\n%s", err, l.err.String(), l.out.String())
 	}
-	r := &report.LoadRun{}
+	r := &result.Load{}
 	if err := json.Unmarshal(l.out.Bytes(), r); err != nil {
 		l.t.Fatalf("%v in\n%s", err, l.out.String())
 	}
-	if r.Outcome != report.Finished {
+	if r.Outcome != result.Finished {
 		l.t.Fatalf("outcome %s: %s", r.Outcome, r.Message)
 	}
 	return r

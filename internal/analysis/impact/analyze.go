@@ -82,7 +82,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 		after := min(end+a.sustain, a.curve.n)
 		m.After = a.curve.latency(end, after)
 		if a.baseline > 0 {
-			m.Degraded = a.curve.rate(end, after) / a.baseline
+			m.RecoveredThroughput = a.curve.rate(end, after) / a.baseline
 		}
 	}
 	m.Doubts = a.doubts(ok)

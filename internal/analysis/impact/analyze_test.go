@@ -177,8 +177,8 @@ var approx = cmp.Comparer(func(a, b float64) bool { return near(a, b, 1e-6) })
 func TestAnalyzeLatencyAndBaseline(t *testing.T) {
 	s := load{rate: 1000, length: 70 * time.Second, down: []Window{seconds(40, 43)}}.record(t)
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{MeasuredFrom: 20 * time.Second})
-	if m.BaselineRate != 1000 || m.BaselineNoise != 0 || !near(m.Degraded, 1, 1e-3) {
-		t.Errorf("baseline %v, noise %v, degraded %v", m.BaselineRate, m.BaselineNoise, m.Degraded)
+	if m.BaselineRate != 1000 || m.BaselineNoise != 0 || !near(m.RecoveredThroughput, 1, 1e-3) {
+		t.Errorf("baseline %v, noise %v, degraded %v", m.BaselineRate, m.BaselineNoise, m.RecoveredThroughput)
 	}
 	// 43.0005 s is the recovery: the interval from 43.0 s to 43.1 s is the last of the fault.
 	if m.Before.Count != 20_000 || m.During.Count != 100 || m.After.Count != 10_000 || m.Before.P50 != 300*time.Microsecond {
@@ -238,8 +238,8 @@ func TestAnalyzeDegraded(t *testing.T) {
 		t.Error("half the throughput is not recovered by default")
 	}
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{RecoveredShare: 0.4})
-	if !m.Recovered || !near(m.Degraded, 0.5, 0.001) || m.RecoveryTime < 990*ms || m.RecoveryTime > 1010*ms {
-		t.Errorf("recovered %v after %v at %v", m.Recovered, m.RecoveryTime, m.Degraded)
+	if !m.Recovered || !near(m.RecoveredThroughput, 0.5, 0.001) || m.RecoveryTime < 990*ms || m.RecoveryTime > 1010*ms {
+		t.Errorf("recovered %v after %v at %v", m.Recovered, m.RecoveryTime, m.RecoveredThroughput)
 	}
 }
 

@@ -46,30 +46,33 @@ type Latency struct {
 
 // Impact is what clients lived through because of one fault.
 type Impact struct {
-	BaselineRate    float64       // successes/s: median of the 1 s success rates of the baseline
-	BaselineNoise   float64       // successes/s: median absolute deviation of the same
-	MinRate         float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery
-	Dip             float64       // 1 - MinRate/BaselineRate, in [0, 1]
-	TimeToImpact    time.Duration // t0 to the first error or the start of the first gap; -1 = neither came
-	Outage          time.Duration // longest gap of the load that begins after t0 - 1 interval
-	TotalOutage     time.Duration // sum of the load's gaps until recovery
-	ShardOutage     time.Duration // the longest gap of any shard; 0 where there are not several, or none had a gap
-	ShardDown       int           // the shard that had it
-	ServerOutage    time.Duration // Outage as the probe saw it; -1 = there is no probe
-	ServerOutageEnd time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it never ended
-	OutageEnd       time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it never ended
-	ErrorWindow     time.Duration // first error after t0 to last error before recovery
-	Recovered       bool
-	RecoveryTime    time.Duration // t0 to sustained recovery; -1 = not recovered
-	Degraded        float64       // rate after recovery / BaselineRate; 0 = not recovered
-	LostRequests    float64       // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
-	Errors          uint64        // fail + unknown + dropped from t0 to recovery
-	ErrorsByClass   [record.NumClasses]uint64
-	Before          Latency // of the baseline window
-	During          Latency // from t0 to recovery
-	After           Latency // from recovery to recovery + SustainFor
-	Doubts          []Doubt // why the figures should not be trusted; empty = conclusive
+	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline
+	BaselineNoise       float64       // successes/s: median absolute deviation of the same
+	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery
+	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
+	TimeToImpact        time.Duration // t0 to the first error or the start of the first gap; -1 = neither came
+	Outage              time.Duration // longest gap of the load that begins after t0 - 1 interval
+	TotalOutage         time.Duration // sum of the load's gaps until recovery
+	ShardOutage         time.Duration // the longest gap of any shard; 0 where there are not several, or none had a gap
+	ShardDown           int           // the shard that had it
+	ServerOutage        time.Duration // Outage as the probe saw it; -1 = there is no probe
+	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it never ended
+	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it never ended
+	ErrorWindow         time.Duration // first error after t0 to last error before recovery
+	Recovered           bool
+	RecoveryTime        time.Duration // t0 to sustained recovery; -1 = not recovered
+	RecoveredThroughput float64       // rate after recovery / BaselineRate; 0 = not recovered
+	LostRequests        float64       // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
+	Errors              uint64        // fail + unknown + dropped from t0 to recovery
+	ErrorsByClass       [record.NumClasses]uint64
+	Before              Latency // of the baseline window
+	During              Latency // from t0 to recovery
+	After               Latency // from recovery to recovery + SustainFor
+	Doubts              []Doubt // why the figures should not be trusted; empty = conclusive
 }
 
 // Doubt is a reason to call an impact Inconclusive: a CamelCase word for conditions and a sentence with its figures.
-type Doubt struct{ Reason, Message string }
+type Doubt struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -53,8 +54,13 @@ func Summarize(s *record.Series, measuredFrom time.Duration) Summary {
 
 // SummarizeTo is Summarize for a load that ended at an instant within the record's last interval (Series.LoadEnd): a rate counts the time until then.
 func SummarizeTo(s *record.Series, measuredFrom, loadEnd time.Duration) Summary {
+	return SummarizeWithout(s, measuredFrom, loadEnd, nil)
+}
+
+// SummarizeWithout is SummarizeTo without the intervals, and the histograms, that a window reaches into.
+func SummarizeWithout(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Summary {
 	first, end := s.Window(measuredFrom, s.End())
-	return summarize(s, first, end, end, loadEnd-time.Duration(first)*s.Step)
+	return summarize(s, part{first: first, end: end, latencyEnd: end, took: loadEnd - time.Duration(first)*s.Step, without: without})
 }
 
 // SummarizeWindow sums what lies wholly within [from, to): intervals, and histograms, which may span several of them. Of a record that was coarsened there may be
@@ -64,18 +70,24 @@ func SummarizeWindow(s *record.Series, from, to time.Duration) Summary {
 	if time.Duration(end)*s.Step > to {
 		end = max(first, end-1)
 	}
-	return summarize(s, first, end, int((to-s.LatencyStep)/s.Step)+1, time.Duration(end-first)*s.Step)
+	return summarize(s, part{first: first, end: end, latencyEnd: int((to-s.LatencyStep)/s.Step) + 1, took: time.Duration(end-first) * s.Step})
 }
 
-// summarize sums the intervals from first up to end, which took so long, and the histograms from first up to latencyEnd.
-func summarize(s *record.Series, first, end, latencyEnd int, took time.Duration) Summary {
+// part is the intervals of a record from first up to end, which took so long, and the histograms from first up to latencyEnd, but those that a
+// window reaches into.
+type part struct {
+	first, end, latencyEnd int
+	took                   time.Duration
+	without                []Window
+}
+
+// left says whether a stretch of the record is left out.
+func (p *part) left(from, to time.Duration) bool {
+	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
+}
+
+func newSummary(s *record.Series) Summary {
 	var sum Summary
-	if first < end {
-		sum.Measured = max(0, took)
-	}
-	type latencies struct{ latency, service record.Distribution }
-	var all latencies
-	each := make([]latencies, len(s.Ops))
 	sum.Operations = make([]Operation, len(s.Ops))
 	for k, name := range s.Ops {
 		sum.Operations[k].Name = name
@@ -86,7 +98,21 @@ func summarize(s *record.Series, first, end, latencyEnd int, took time.Duration)
 	if n := s.Shards(); n > 0 {
 		sum.Shards = make([]Shard, n)
 	}
-	for i := first; i < end; i++ {
+	return sum
+}
+
+func summarize(s *record.Series, p part) Summary {
+	type latencies struct{ latency, service record.Distribution }
+	var all latencies
+	each := make([]latencies, len(s.Ops))
+	sum := newSummary(s)
+	took := p.took
+	for i := p.first; i < p.end; i++ {
+		from := time.Duration(i) * s.Step
+		if p.left(from, from+s.Step) {
+			took -= min(s.Step, p.took-(from-time.Duration(p.first)*s.Step))
+			continue
+		}
 		iv := s.At(i)
 		for k, n := range iv.Tallies {
 			sum.Tallies[k] += n
@@ -100,7 +126,7 @@ func summarize(s *record.Series, first, end, latencyEnd int, took time.Duration)
 			op := &iv.Ops[k]
 			sum.add(&op.Counts)
 			sum.Operations[k].add(&op.Counts)
-			if i >= latencyEnd {
+			if i >= p.latencyEnd || p.left(from, from+s.LatencyStep) {
 				continue
 			}
 			for _, l := range []*latencies{&all, &each[k]} {
@@ -109,8 +135,11 @@ func summarize(s *record.Series, first, end, latencyEnd int, took time.Duration)
 			}
 		}
 	}
+	if p.first < p.end {
+		sum.Measured = max(0, took)
+	}
 	for k := range sum.Shards {
-		sum.Shards[k].finish(s.ShardGaps(k), time.Duration(first)*s.Step, time.Duration(end)*s.Step, sum.Measured)
+		sum.Shards[k].finish(s.ShardGaps(k), time.Duration(p.first)*s.Step, time.Duration(p.end)*s.Step, sum.Measured)
 	}
 	sum.finish(sum.Measured, &all.latency, &all.service)
 	for k := range sum.Operations {

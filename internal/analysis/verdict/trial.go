@@ -7,6 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // keepsUp is the least share of a trial's requests that must succeed within its window, those apart that may fail: the arrivals are evenly
@@ -19,15 +20,20 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 	if summary.Measured == 0 || summary.OK > 0 && summary.Latency.Count == 0 {
 		return search.Judgement{Void: true}
 	}
+	figures := result.OperationOf("all", &summary.Figures)
 	least := keepsUp * rate
-	if objectives != nil && objectives.MaxErrorRate != nil {
-		if share, err := percent(*objectives.MaxErrorRate); err == nil {
-			least *= 1 - share
+	var judged []v1alpha1.ObjectiveResult
+	if objectives != nil {
+		judged = ofRate(objectives, &figures)
+		if objectives.MaxErrorRate != nil {
+			if share, err := percent(*objectives.MaxErrorRate); err == nil {
+				least *= 1 - share
+			}
 		}
 	}
-	judgement := Judge(OfRate(objectives), Figures{Summary: summary})
-	if judgement.Verdict == v1alpha1.VerdictPass && summary.Throughput < least {
-		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(summary.Throughput), format.Rate(rate))}
+	judgement := judge(judged, noRequests(&figures), "")
+	if judgement.Verdict == v1alpha1.VerdictPass && figures.Throughput < least {
+		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput), format.Rate(rate))}
 	}
 	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
 }

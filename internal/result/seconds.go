@@ -1,24 +1,14 @@
-// Package report is a run as text and as JSON, for the command line.
-package report
+package result
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math"
 	"strconv"
 	"time"
 )
 
-// WriteJSON writes v for programs: indented, one object, a newline at its end.
-func WriteJSON(w io.Writer, v any) error {
-	text, err := json.MarshalIndent(v, "", "  ")
-	if err != nil {
-		return fmt.Errorf("encode the report: %w", err)
-	}
-	_, err = w.Write(append(text, '\n'))
-	return err
-}
+// Seconds is a length of time, in JSON a number of seconds.
+type Seconds time.Duration
 
 // MarshalJSON writes a decimal number of seconds, exact to the nanosecond.
 func (s Seconds) MarshalJSON() ([]byte, error) {

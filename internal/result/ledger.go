@@ -1,11 +1,6 @@
-package report
+package result
 
-import (
-	"fmt"
-	"strings"
-
-	"github.com/redquake/redquake/internal/record"
-)
+import "github.com/redquake/redquake/internal/record"
 
 // Verification is what became of a run's ledger writes: exact for them, a lower bound for everything that the load wrote.
 type Verification struct {
@@ -46,7 +41,7 @@ type DualPrimary struct {
 }
 
 // Verified adds what the ledger's read found; nil adds nothing.
-func (r *LoadRun) Verified(l *record.Ledger) {
+func (r *Load) Verified(l *record.Ledger) {
 	if l == nil {
 		return
 	}
@@ -66,41 +61,4 @@ func (r *LoadRun) Verified(l *record.Ledger) {
 	}
 	r.Verification = v
 	r.Notes = append(r.Notes, l.Notes...)
-}
-
-// write writes its lines.
-func (v *Verification) write(b *strings.Builder) {
-	switch {
-	case v.Unread != "":
-		line(b, "Lost writes", "not known: %s", v.Unread)
-	case *v.Lost == 0:
-		line(b, "Lost writes", "none of %d acknowledged ledger writes (%s)", v.Acknowledged, v.aside())
-	default:
-		seen := "no client saw an error then"
-		if v.Errors > 0 {
-			seen = fmt.Sprintf("about %d requests erred then", v.Errors)
-		}
-		line(b, "Lost writes", "%d of %d acknowledged ledger writes, at least, acknowledged from %s to %s; %s (%s)",
-			*v.Lost, v.Acknowledged, seconds(v.FirstLost), seconds(v.LastLost), seen, v.aside())
-	}
-	if s := v.Stale; s != nil {
-		line(b, "Stale reads", "%d of %d answers of replicas, at most %d writes and %s behind; %d went backwards", s.Stale, s.Reads, s.MaxWrites, seconds(s.MaxBehind), s.Backwards)
-	}
-	if d := v.Dual; d != nil && d.Writes == 0 {
-		line(b, "Primaries", "never two at the same time")
-	} else if d != nil {
-		line(b, "Primaries", "two at the same time: %d writes taken by a second one, from %s to %s", d.Writes, seconds(d.First), seconds(d.Last))
-	}
-}
-
-// aside is what has to stand beside any claim about loss.
-func (v *Verification) aside() string {
-	text := fmt.Sprintf("%d unknown, %d of them present; read at the primary and %d replicas", v.Unknown, v.UnknownPresent, v.Replicas)
-	if v.ReplicaMissing > 0 {
-		text += fmt.Sprintf(", one of which lacks %d", v.ReplicaMissing)
-	}
-	if v.Settings != "" {
-		text += "; " + v.Settings
-	}
-	return text
 }

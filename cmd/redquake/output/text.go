@@ -1,4 +1,5 @@
-package report
+// Package output is the result of a run as text and as JSON, for the command line.
+package output
 
 import (
 	"cmp"
@@ -10,19 +11,20 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
 )
 
-// WriteText writes the run for people.
-func (r *LoadRun) WriteText(w io.Writer) error {
+// WriteText writes the result of a load for people.
+func WriteText(w io.Writer, r *result.Load) error {
 	var b strings.Builder
-	r.head(&b)
+	head(&b, r)
 	b.WriteByte('\n')
 	if r.Search != nil {
-		r.Search.write(&b)
+		trials(&b, r.Search)
 		b.WriteByte('\n')
 	}
-	b.WriteString(r.operations())
-	if tail := r.tail(); tail != "" {
+	b.WriteString(operations(r))
+	if tail := tail(r); tail != "" {
 		b.WriteByte('\n')
 		b.WriteString(tail)
 	}
@@ -36,14 +38,14 @@ func line(b *strings.Builder, name, format string, args ...any) {
 }
 
 // head says what was run.
-func (r *LoadRun) head(b *strings.Builder) {
+func head(b *strings.Builder, r *result.Load) {
 	outcome := string(r.Outcome)
 	if r.Message != "" {
 		outcome += ": " + r.Message
 	}
 	line(b, "Outcome", "%s", outcome)
-	line(b, "Target", "%s", r.Target)
-	line(b, "Load", "%s", r.Load)
+	line(b, "Target", "%s", target(r.Target))
+	line(b, "Load", "%s", r.Shape)
 	if r.Search != nil {
 		line(b, "Search", "%s", r.Search.Message)
 	}
@@ -58,18 +60,18 @@ func (r *LoadRun) head(b *strings.Builder) {
 	line(b, "Throughput", "%s/s", format.Rate(r.Total.Throughput))
 	bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped
 	if r.Total.Requests > 0 {
-		line(b, "Errors", "%d of %d requests (%s)%s", bad, r.Total.Requests, format.Share(float64(bad)/float64(r.Total.Requests)), r.classes())
+		line(b, "Errors", "%d of %d requests (%s)%s", bad, r.Total.Requests, format.Share(float64(bad)/float64(r.Total.Requests)), classes(r))
 	}
 	switch r.Latency {
-	case ResponseTime:
+	case result.ResponseTime:
 		line(b, "Latency", "response time, counted from the intended arrival (open loop); service time counts from the send")
-	case ServiceTime:
+	case result.ServiceTime:
 		line(b, "Latency", "service time, counted from the send (closed loop)")
 	}
 }
 
 // classes lists the errors by class.
-func (r *LoadRun) classes() string {
+func classes(r *result.Load) string {
 	var parts []string
 	for _, e := range r.Errors {
 		parts = append(parts, fmt.Sprintf("%s %d", e.Class, e.Count))
@@ -81,10 +83,10 @@ func (r *LoadRun) classes() string {
 }
 
 // operations is the table of figures, all operations together first.
-func (r *LoadRun) operations() string {
+func operations(r *result.Load) string {
 	var t table
 	t.row("OPERATION", "REQUESTS", "OK", "FAILED", "UNKNOWN", "DROPPED", "OK/S", "P50", "P90", "P99", "P99.9", "MAX")
-	rows := []Operation{r.Total}
+	rows := []result.Operation{r.Total}
 	if len(r.Operations) > 1 {
 		rows = append(rows, r.Operations...)
 	} else if len(r.Operations) == 1 {
@@ -102,14 +104,14 @@ func (r *LoadRun) operations() string {
 	return t.String()
 }
 
-func (t *table) operation(name string, o Operation, latency *Quantiles) {
+func (t *table) operation(name string, o result.Operation, latency *result.Quantiles) {
 	count := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	t.row(append([]string{
 		name, count(o.Requests), count(o.OK), count(o.Failed), count(o.Unknown), count(o.Dropped), format.Rate(o.Throughput),
 	}, quantiles(latency)...)...)
 }
 
-func quantiles(q *Quantiles) []string {
+func quantiles(q *result.Quantiles) []string {
 	if q == nil {
 		return []string{"-", "-", "-", "-", "-"}
 	}
@@ -117,17 +119,17 @@ func quantiles(q *Quantiles) []string {
 }
 
 // tail says what else was seen.
-func (r *LoadRun) tail() string {
+func tail(r *result.Load) string {
 	var b strings.Builder
 	if len(r.Workload) > 0 {
 		var parts []string
 		for _, f := range r.Workload {
-			parts = append(parts, f.Name+" "+f.Text)
+			parts = append(parts, f.Name+" "+figure(f))
 		}
 		line(&b, "Workload", "%s", strings.Join(parts, ", "))
 	}
 	if len(r.Shards) > 0 {
-		r.shards(&b)
+		shards(&b, r)
 	}
 	if r.Trend != "" {
 		line(&b, "Trend", "%s", r.Trend)
@@ -136,22 +138,22 @@ func (r *LoadRun) tail() string {
 		line(&b, "Lag", "at most %s from an intended arrival to its send", seconds(r.MaxLag))
 	}
 	if r.LongestGap != nil {
-		line(&b, "Gap", "%s", r.LongestGap.text("longest stretch without a success"))
+		line(&b, "Gap", "%s", gap(r.LongestGap, "longest stretch without a success"))
 	}
 	if g := r.LongestShardGap; g != nil {
-		line(&b, "Shard gap", "%s", g.text(fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
+		line(&b, "Shard gap", "%s", gap(&g.Gap, fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
 	}
 	if r.ProbeGap != nil {
-		line(&b, "Probe gap", "%s", r.ProbeGap.text("the same for the probe, which dials afresh"))
+		line(&b, "Probe gap", "%s", gap(r.ProbeGap, "the same for the probe, which dials afresh"))
 	}
 	for _, a := range r.Anomalies {
 		line(&b, "Anomaly", "throughput %s down for %s at %s", format.Share(a.Dip), seconds(a.Length), seconds(a.At))
 	}
 	if r.Verification != nil {
-		r.Verification.write(&b)
+		verification(&b, r.Verification)
 	}
 	if r.Redis != nil {
-		line(&b, "Redis", "%s", r.Redis)
+		line(&b, "Redis", "%s", server(r.Redis))
 	}
 	if r.Bottleneck != nil {
 		line(&b, "Bottleneck", "%s: %s", r.Bottleneck.Component, r.Bottleneck.Evidence)
@@ -165,21 +167,21 @@ func (r *LoadRun) tail() string {
 // shardsShown is how many shards the text lists, those that did worst first; JSON has all.
 const shardsShown = 16
 
-func (r *LoadRun) shards(b *strings.Builder) {
-	worst := slices.SortedStableFunc(slices.Values(r.Shards), func(a, b Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
+func shards(b *strings.Builder, r *result.Load) {
+	worst := slices.SortedStableFunc(slices.Values(r.Shards), func(a, b result.Shard) int { return cmp.Compare(b.LongestGap, a.LongestGap) })
 	for _, s := range worst[:min(len(worst), shardsShown)] {
-		gap := "no gap"
+		longest := "no gap"
 		if s.LongestGap > 0 {
-			gap = "longest gap " + seconds(s.LongestGap)
+			longest = "longest gap " + seconds(s.LongestGap)
 		}
-		line(b, fmt.Sprintf("Shard %d", s.Shard), "%s/s, errors %d, %s", format.Rate(s.Throughput), s.Errors, gap)
+		line(b, fmt.Sprintf("Shard %d", s.Shard), "%s/s, errors %d, %s", format.Rate(s.Throughput), s.Errors, longest)
 	}
 	if more := len(worst) - shardsShown; more > 0 {
 		line(b, "Shards", "%d more, with shorter gaps", more)
 	}
 }
 
-func (g *Gap) text(what string) string {
+func gap(g *result.Gap, what string) string {
 	end := ""
 	if g.Open {
 		end = ", not over when the run ended"
@@ -187,8 +189,8 @@ func (g *Gap) text(what string) string {
 	return fmt.Sprintf("%s at %s: %s%s", seconds(g.Length), seconds(g.At), what, end)
 }
 
-// String names the target as far as it is known.
-func (t Target) String() string {
+// target names the Redis as far as it is known.
+func target(t result.Target) string {
 	parts := []string{strings.Join(t.Addresses, ",")}
 	if t.Server != "" || t.Version != "" {
 		parts = append(parts, strings.TrimSpace(t.Server+" "+t.Version))
@@ -201,8 +203,8 @@ func (t Target) String() string {
 	return strings.Join(parts, ", ")
 }
 
-// String tells the server's figures in one line.
-func (r *Redis) String() string {
+// server is the server's figures in one line.
+func server(r *result.Redis) string {
 	var parts []string
 	parts = append(parts, "CPU at most "+format.Millicores(float64(r.MaxCPU)/1000))
 	if r.MaxMainThreadCPU > 0 {
@@ -220,4 +222,4 @@ func (r *Redis) String() string {
 	return strings.Join(parts, ", ")
 }
 
-func seconds(s Seconds) string { return format.Duration(time.Duration(s)) }
+func seconds(s result.Seconds) string { return format.Duration(time.Duration(s)) }

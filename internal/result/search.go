@@ -1,13 +1,10 @@
-package report
+package result
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
-	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -19,7 +16,7 @@ type Search struct {
 	Message string  `json:"message"`
 	Trials  []Trial `json:"trials"`
 
-	Tried []search.Trial `json:"-"` // what was tried; NewLoadRun makes Trials of it
+	Tried []search.Trial `json:"-"` // what was tried; NewLoad makes Trials of it
 }
 
 // Trial is one rate that was tried, by the judged part of its time.
@@ -54,22 +51,4 @@ func (s *Search) searched(plan *plan.Plan, series *record.Series) (from, to time
 	best, ok := search.Best(s.Tried)
 	from, to = spec.Window(best)
 	return from, to, ok
-}
-
-// write writes the table of trials, and what it came to.
-func (s *Search) write(b *strings.Builder) {
-	var t table
-	t.row("TRIAL", "RATE", "OK/S", "P50", "P99", "ERRORS", "OBJECTIVES")
-	for i, one := range s.Trials {
-		p50, p99 := "-", "-"
-		if one.Latency != nil {
-			p50, p99 = seconds(one.Latency.P50), seconds(one.Latency.P99)
-		}
-		result := "met"
-		if !one.Met {
-			result = "missed: " + one.Missed
-		}
-		t.row(fmt.Sprint(i+1), format.Rate(one.Rate), format.Rate(one.Throughput), p50, p99, format.Share(one.ErrorRate), result)
-	}
-	b.WriteString(t.String())
 }

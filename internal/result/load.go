@@ -1,10 +1,14 @@
-package report
+package result
 
-import "time"
+import (
+	"time"
 
-// LoadRun is what one load measured, as a report shows it. Its JSON is a contract for programs: names are only ever added, every
+	"github.com/redquake/redquake/internal/analysis/impact"
+)
+
+// Load is what one load measured. Its JSON is a contract for programs: names are only ever added, every
 // number says its unit, and a figure that was not measured is absent.
-type LoadRun struct {
+type Load struct {
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"` // why a run was interrupted or failed
 
@@ -14,15 +18,17 @@ type LoadRun struct {
 	Measured Seconds   `json:"measuredSeconds"` // the part that the figures are of: without ramp-up and warm-up
 
 	Target  Target  `json:"target"`
-	Load    string  `json:"load"`        // how much was meant to be sent, in words
+	Shape   string  `json:"load"`        // how much was meant to be sent, in words
 	Latency Latency `json:"latencyFrom"` // what every latency counts from
 
-	Total      Operation    `json:"total"`      // all operations together
-	Operations []Operation  `json:"operations"` // in the order of the workload
-	Errors     []ErrorCount `json:"errorsByClass"`
-	Workload   []Figure     `json:"workload,omitempty"`      // the workload's own figures, such as its hit ratio
-	Shards     []Shard      `json:"shards,omitempty"`        // where there are several
-	MaxLag     Seconds      `json:"maxLagSeconds,omitempty"` // open loop: the latest that a request was sent after its intended arrival
+	Total Operation `json:"total"` // all operations together
+	// OutsideFaults is Total without the stretches from each fault's injection to its recovery. Absent where no fault hit the load.
+	OutsideFaults *Operation   `json:"outsideFaults,omitempty"`
+	Operations    []Operation  `json:"operations"` // in the order of the workload
+	Errors        []ErrorCount `json:"errorsByClass"`
+	Workload      []Figure     `json:"workload,omitempty"`      // the workload's own figures, such as its hit ratio
+	Shards        []Shard      `json:"shards,omitempty"`        // where there are several
+	MaxLag        Seconds      `json:"maxLagSeconds,omitempty"` // open loop: the latest that a request was sent after its intended arrival
 
 	Search *Search `json:"search,omitempty"` // how the rate was found, where the run searched
 
@@ -37,7 +43,9 @@ type LoadRun struct {
 	// Bottleneck is what limited the load in the measured time.
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	Trend      string      `json:"trend,omitempty"` // the throughput from the start to the end, drawn
-	Notes      []string    `json:"notes,omitempty"` // what to know before trusting the figures
+
+	Doubts []impact.Doubt `json:"doubts,omitempty"` // why the figures should not be trusted; empty = conclusive
+	Notes  []string       `json:"notes,omitempty"`  // what to know before trusting the figures
 }
 
 // Outcome says how a run ended.
@@ -59,9 +67,6 @@ const (
 	ResponseTime Latency = "intendedArrival" // open loop: waiting for a free connection counts
 )
 
-// Seconds is a time span, in JSON a number of seconds.
-type Seconds time.Duration
-
 // Target is the Redis that was loaded, as it described itself.
 type Target struct {
 	Addresses []string `json:"addresses"`
@@ -80,6 +85,7 @@ type Operation struct {
 	Unknown    uint64     `json:"unknown"` // with or without effect
 	Dropped    uint64     `json:"dropped"` // never sent, as their time had passed
 	Throughput float64    `json:"throughputPerSecond"`
+	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
 	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent where there were none
 	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
 }
@@ -143,3 +149,6 @@ type Redis struct {
 	RejectedConnections int64 `json:"rejectedConnections"`
 	Restarts            int   `json:"restarts"`
 }
+
+// Errors are the requests that were not answered well.
+func (o *Operation) Errors() uint64 { return o.Failed + o.Unknown + o.Dropped }

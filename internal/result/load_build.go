@@ -1,4 +1,4 @@
-package report
+package result
 
 import (
 	"cmp"
@@ -13,68 +13,87 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// NewLoadRun makes the report of a run from its record. Every figure is over the measured time, after ramp-up and warm-up; of a search, which is nil for
-// any other run, throughput, errors and latencies are those of the trial of the rate that it found, and the bottleneck is what kept the next from meeting the objectives.
-func NewLoadRun(plan *plan.Plan, series *record.Series, found *Search, outcome Outcome, message string) *LoadRun {
+// LoadInput is what a result is made of beside the plan and the record.
+type LoadInput struct {
+	Outcome Outcome
+	Message string  // why it was interrupted or failed
+	Search  *Search // nil for a run that does not search
+	// Faults are the stretches that faults explain: the outcome outside of them is figured apart, and no anomaly is looked for within.
+	Faults         []impact.Window
+	ServerCPULimit float64 // of Redis' containers, in cores; 0 = none, or not known
+}
+
+// NewLoad makes the result of a run from its record. Every figure is over the measured time, after ramp-up and warm-up; of a search throughput,
+// errors and latencies are those of the trial of the rate that it found, and the bottleneck is what kept the next from meeting the objectives.
+func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
+	r := LoadSoFar(plan, series, in)
 	from := plan.Shape.MeasuredFrom()
-	end := series.LoadEnd(plan.Shape.Length(), outcome == Finished && plan.Shape.Requests > 0)
-	summary := impact.SummarizeTo(series, from, end)
-	if found != nil {
-		if first, last, ok := found.searched(plan, series); ok {
-			summary = impact.SummarizeWindow(series, first, last)
-		}
-	}
-	r := &LoadRun{
-		Outcome: outcome, Message: message,
-		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
-		Target: target(plan, series), Load: inWords(plan.Shape), Latency: ServiceTime,
-		Total: operation("all", &summary.Figures), Errors: errorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
-		LongestGap: longest(series.Gaps(), from), LongestShardGap: longestOfShards(series, from),
-		Redis:      redis(impact.Servers(series)),
-		Bottleneck: limitedBy(plan, series, found),
-		Trend:      impact.Trend(series, trendWidth),
-		Notes:      series.Notes,
-		Search:     found,
-	}
-	if plan.Shape.OpenLoop() {
-		r.Latency = ResponseTime
-	}
-	for i := range summary.Operations {
-		r.Operations = append(r.Operations, operation(summary.Operations[i].Name, &summary.Operations[i].Figures))
-	}
-	r.Workload = figures(plan.Workload.Readings(summary.Tallies))
-	if len(summary.Shards) > 1 {
-		for i, s := range summary.Shards {
-			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput, LongestGap: Seconds(s.Gap)})
-		}
-	}
+	r.Trend = impact.Trend(series, trendWidth)
+	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from), longestOfShards(series, from)
 	if series.HasProbe() {
 		r.ProbeGap = longest(series.ProbeGaps(), from)
 	}
-	for _, a := range impact.Anomalies(series, from, nil) {
-		if found != nil {
-			break // a search falls and rises by itself
+	if in.Search == nil { // a search falls and rises by itself
+		for _, a := range impact.Anomalies(series, from, in.Faults) {
+			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
-		r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 	}
+	r.Bottleneck = limitedBy(plan, series, in)
 	switch {
-	case outcome != Finished:
-	case summary.Requests == 0:
+	case in.Outcome != Finished:
+	case r.Total.Requests == 0:
 		r.Outcome, r.Message = Failed, "no request was made in the measured time"
-	case summary.OK == 0:
+	case r.Total.OK == 0:
 		r.Outcome, r.Message = Failed, "no request succeeded"
 	}
 	return r
 }
 
+// LoadSoFar is the part of NewLoad that is cheap enough to be made again and again while the load runs: it lacks gaps, anomalies, bottleneck and trend.
+func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
+	from := plan.Shape.MeasuredFrom()
+	end := series.LoadEnd(plan.Shape.Length(), in.Outcome == Finished && plan.Shape.Requests > 0)
+	summary := impact.SummarizeTo(series, from, end)
+	if in.Search != nil {
+		if first, last, ok := in.Search.searched(plan, series); ok {
+			summary = impact.SummarizeWindow(series, first, last)
+		}
+	}
+	r := &Load{
+		Outcome: in.Outcome, Message: in.Message,
+		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
+		Target: target(plan, series), Shape: inWords(plan.Shape), Latency: ServiceTime,
+		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
+		Redis: redis(impact.Servers(series)), Workload: figures(plan.Workload.Readings(summary.Tallies)),
+		Notes: series.Notes, Search: in.Search,
+	}
+	if plan.Shape.OpenLoop() {
+		r.Latency = ResponseTime
+	}
+	if len(in.Faults) > 0 {
+		outside := impact.SummarizeWithout(series, from, end, in.Faults)
+		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
+	}
+	for i := range summary.Operations {
+		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
+	}
+	if len(summary.Shards) > 1 {
+		for i, s := range summary.Shards {
+			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput, LongestGap: Seconds(s.Gap)})
+		}
+	}
+	return r
+}
+
 // limitedBy names the bottleneck; nil of a run that was never measured.
-func limitedBy(plan *plan.Plan, series *record.Series, searched *Search) *Bottleneck {
+func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottleneck {
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
 	}
 	in := bottleneck.Of(plan, series)
-	if searched != nil {
-		in.Without = plan.Shape.Search.Elsewhere(searched.Tried)
+	in.Without, in.ServerCPULimit = given.Faults, given.ServerCPULimit
+	if given.Search != nil {
+		in.Without = plan.Shape.Search.Elsewhere(given.Search.Tried)
 	}
 	found := bottleneck.Find(in)
 	return &Bottleneck{Component: string(found.Component), Evidence: found.Evidence}
@@ -145,10 +164,10 @@ func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
 	return found
 }
 
-// operation writes figures of package impact as the report has them.
-func operation(name string, f *impact.Figures) Operation {
+// OperationOf turns figures of package impact into a result.
+func OperationOf(name string, f *impact.Figures) Operation {
 	return Operation{
-		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput,
+		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
 		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
 	}
 }
@@ -160,8 +179,8 @@ func quantilesOf(l impact.Latency) *Quantiles {
 	return &Quantiles{P50: Seconds(l.P50), P90: Seconds(l.P90), P99: Seconds(l.P99), P999: Seconds(l.P999), Max: Seconds(l.Max)}
 }
 
-// errorCounts lists the classes that were seen, the most frequent first.
-func errorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
+// ErrorCounts lists the classes that were seen, the most frequent first.
+func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	counts := []ErrorCount{} // an empty list in JSON, not null
 	for class, n := range byClass {
 		if n > 0 {

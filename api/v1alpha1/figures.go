@@ -1,0 +1,61 @@
+package v1alpha1
+
+import (
+	"math"
+	"strconv"
+	"time"
+)
+
+// Microseconds is a length of time in microseconds.
+type Microseconds int64
+
+// MicrosecondsOf rounds a duration to microseconds.
+func MicrosecondsOf(d time.Duration) Microseconds {
+	return Microseconds(d.Round(time.Microsecond) / time.Microsecond)
+}
+
+// Duration is the same length as a duration.
+func (m Microseconds) Duration() time.Duration { return time.Duration(m) * time.Microsecond }
+
+// Decimal is a decimal number as text, such as 1996.812: custom resources have no portable floating-point numbers. Each field says its unit.
+// +kubebuilder:validation:MaxLength=32
+// +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?$`
+type Decimal string
+
+// decimalDigits is how many significant digits a Decimal has after the point at least.
+const decimalDigits = 6
+
+// DecimalOf writes a number with three decimals, and below 1 with six significant digits. It is empty for what is no number.
+func DecimalOf(x float64) Decimal {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return ""
+	}
+	decimals := 3
+	if a := math.Abs(x); a > 0 && a < 1 {
+		decimals = min(15, decimalDigits-1-int(math.Floor(math.Log10(a))))
+	}
+	scale := math.Pow10(decimals)
+	text := strconv.FormatFloat(math.Round(x*scale)/scale, 'f', -1, 64)
+	if text == "-0" {
+		return "0"
+	}
+	return Decimal(text)
+}
+
+// BoundedDuration is a length of time, and the bounds within which it surely lies. All three are in microseconds.
+type BoundedDuration struct {
+	// value is the best estimate, in microseconds.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	Value Microseconds `json:"value"`
+
+	// atLeast is the lower bound, in microseconds.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	AtLeast Microseconds `json:"atLeast"`
+
+	// atMost is the upper bound, in microseconds.
+	// +required
+	// +kubebuilder:validation:Minimum=0
+	AtMost Microseconds `json:"atMost"`
+}

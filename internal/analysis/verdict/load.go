@@ -1,0 +1,58 @@
+package verdict
+
+import (
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Load judges the result of a load test by its objectives. missed is what was missed beside them, "" = nothing.
+func Load(objectives *v1alpha1.Objectives, r *result.Load, missed string) Judgement {
+	doubts := append(slices.Clone(r.Doubts), noRequests(&r.Total)...)
+	if objectives == nil {
+		return judge(nil, doubts, missed)
+	}
+	judged := &r.Total
+	if r.OutsideFaults != nil && objectives.Over != v1alpha1.OverEverything {
+		judged = r.OutsideFaults
+	}
+	return judge(append(ofRate(objectives, judged), set(
+		throughput("minThroughput", objectives.MinThroughput, judged.Throughput, judged.Requests > 0),
+		lostWrites(objectives.MaxLostWrites, r.Verification),
+	)...), doubts, missed)
+}
+
+// ofRate judges the objectives that a rate can miss by itself.
+func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []v1alpha1.ObjectiveResult {
+	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *v1alpha1.ObjectiveResult {
+		if judged.Latency == nil {
+			return atMost(name, limit, result.Bounded{}, false)
+		}
+		return atMost(name, limit, result.Exactly(time.Duration(of(judged.Latency))), true)
+	}
+	return set(
+		latency("maxLatencyP50", o.MaxLatencyP50, func(q *result.Quantiles) result.Seconds { return q.P50 }),
+		latency("maxLatencyP99", o.MaxLatencyP99, func(q *result.Quantiles) result.Seconds { return q.P99 }),
+		latency("maxLatencyP999", o.MaxLatencyP999, func(q *result.Quantiles) result.Seconds { return q.P999 }),
+		share("maxErrorRate", o.MaxErrorRate, judged.ErrorRate, judged.Requests > 0),
+	)
+}
+
+func noRequests(o *result.Operation) []impact.Doubt {
+	if o.Requests > 0 {
+		return nil
+	}
+	return []impact.Doubt{{Reason: "NoRequests", Message: "no request was made in the measured time"}}
+}
+
+func lostWrites(limit *int64, v *result.Verification) *v1alpha1.ObjectiveResult {
+	if v == nil || v.Lost == nil {
+		return count("maxLostWrites", limit, 0, false)
+	}
+	return count("maxLostWrites", limit, *v.Lost, true)
+}

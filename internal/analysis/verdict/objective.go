@@ -1,0 +1,113 @@
+package verdict
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// atMost judges a length of time that must not exceed a limit: met if its upper bound is within it, missed if its lower bound is beyond it, else
+// it cannot be told. known says whether there is a figure. It returns nil where no limit is set.
+func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bool) *v1alpha1.ObjectiveResult {
+	if limit == nil {
+		return nil
+	}
+	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitMicroseconds, Limit: micros(limit.Duration)}
+	if !known {
+		return unjudged(r)
+	}
+	r.Actual = micros(actual.Value)
+	if actual.AtLeast != actual.AtMost {
+		r.AtLeast, r.AtMost = micros(actual.AtLeast), micros(actual.AtMost)
+	}
+	switch {
+	case actual.AtMost <= limit.Duration:
+		r.Met = new(true)
+	case actual.AtLeast > limit.Duration:
+		return missed(r, format.Duration(actual.Value), format.Duration(limit.Duration))
+	default:
+		r.Message = fmt.Sprintf("%s is between %s and %s, which does not tell on which side of the limit %s it lies", name,
+			format.Duration(actual.AtLeast), format.Duration(actual.AtMost), format.Duration(limit.Duration))
+	}
+	return r
+}
+
+func micros(d time.Duration) v1alpha1.Decimal {
+	return v1alpha1.Decimal(strconv.FormatInt(int64(v1alpha1.MicrosecondsOf(d)), 10))
+}
+
+// share judges a share, of 1, that must not exceed a limit such as 0.1%.
+func share(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
+	if limit == nil {
+		return nil
+	}
+	most, err := percent(*limit)
+	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitShare, Limit: v1alpha1.DecimalOf(most)}
+	if !known || err != nil {
+		return unjudged(r)
+	}
+	r.Actual = v1alpha1.DecimalOf(actual)
+	if actual > most {
+		return missed(r, format.Share(actual), *limit)
+	}
+	r.Met = new(true)
+	return r
+}
+
+// count judges a count that must not exceed a limit.
+func count(name string, limit *int64, actual uint64, known bool) *v1alpha1.ObjectiveResult {
+	if limit == nil {
+		return nil
+	}
+	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitCount, Limit: v1alpha1.Decimal(strconv.FormatInt(*limit, 10))}
+	if !known {
+		return unjudged(r)
+	}
+	text := strconv.FormatUint(actual, 10)
+	r.Actual = v1alpha1.Decimal(text)
+	if int64(actual) > *limit {
+		return missed(r, text, string(r.Limit))
+	}
+	r.Met = new(true)
+	return r
+}
+
+// throughput judges successes per second that must not fall below a limit.
+func throughput(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
+	if limit == nil {
+		return nil
+	}
+	least, err := strconv.ParseFloat(*limit, 64)
+	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitPerSecond, Limit: v1alpha1.DecimalOf(least)}
+	if !known || err != nil {
+		return unjudged(r)
+	}
+	r.Actual = v1alpha1.DecimalOf(actual)
+	if actual < least {
+		return missed(r, format.Rate(actual)+"/s", *limit+"/s")
+	}
+	r.Met = new(true)
+	return r
+}
+
+func missed(r *v1alpha1.ObjectiveResult, actual, limit string) *v1alpha1.ObjectiveResult {
+	r.Met, r.Message = new(false), fmt.Sprintf("%s is %s, limit %s", r.Name, actual, limit)
+	return r
+}
+
+func unjudged(r *v1alpha1.ObjectiveResult) *v1alpha1.ObjectiveResult {
+	r.Message = r.Name + " has nothing to be judged by"
+	return r
+}
+
+func percent(text string) (float64, error) {
+	n, err := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
+	return n / 100, err
+}
