@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/runs"
 )
 
 // stubborn is an injector whose undoing says what it is told to say.
@@ -109,7 +110,7 @@ func TestUntouchedTakesBackWhatWasPrepared(t *testing.T) {
 	injector := &stubborn{}
 	s := &faultScope{
 		fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}}, injector: injector,
-		test: &v1alpha1.RedisLoadTest{}, run: &run{},
+		test: &v1alpha1.RedisLoadTest{}, run: runs.NewRegistry().Add("run", time.Now(), nil),
 	}
 	if !r.untouched(t.Context(), s) || injector.reverts != 1 {
 		t.Errorf("not untouched, or not taken back: %d times", injector.reverts)

@@ -13,15 +13,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-func parsed(t *testing.T, text string) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(text)
-	if err != nil {
-		t.Errorf("%q is no duration", text)
-	}
-	return d
-}
-
 func timelineOf(f *v1alpha1.RedisFault) []string {
 	var names []string
 	for _, e := range f.Status.Timeline {
@@ -39,15 +30,18 @@ func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 		t.Fatalf("effect %s (%s), injected %v, impact %+v", st.Effect, st.EffectEvidence, st.InjectedAt, st.Impact)
 	}
 	i := st.Impact
-	t.Logf("down for %s: outage %s, server's %s, recovery %s, dip %s, %d errors; %v", down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
-	for name, text := range map[string]string{"outage": i.Outage, "serverOutage": i.ServerOutage} {
-		if d := parsed(t, text) - down; d < 0 || d > 20*time.Millisecond {
-			t.Errorf("%s is %s, the server was down for %s", name, text, down)
+	if i.Outage == nil || i.ServerOutage == nil || i.RecoveryTime == nil {
+		t.Fatalf("impact %+v", i)
+	}
+	t.Logf("down for %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.ServerOutage, *i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": i.Outage, "serverOutage": i.ServerOutage} {
+		if d := figure.Value.Duration() - down; d < 0 || d > 20*time.Millisecond {
+			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}
 	}
 	// Throughput is what it was in the first interval after the outage.
-	if d := parsed(t, i.RecoveryTime) - down; !i.Recovered || d < 0 || d > 100*time.Millisecond {
-		t.Errorf("recovered %v after %s, the server was down for %s", i.Recovered, i.RecoveryTime, down)
+	if d := i.RecoveryTime.Value.Duration() - down; !i.Recovered || d < 0 || d > 100*time.Millisecond {
+		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
 	}
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("the timeline is not in order: %v", timelineOf(f))

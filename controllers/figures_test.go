@@ -10,7 +10,6 @@ import (
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/yaml"
 
@@ -19,6 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
 )
 
@@ -105,11 +105,11 @@ func TestFiguresFitTheCRD(t *testing.T) {
 	doubts := []impact.Doubt{{Reason: impact.NoLoad, Message: strings.Repeat("x", 2000)}, {Reason: impact.NoLoad, Message: "twice"}, {Reason: impact.RecordIncomplete}}
 	for name, m := range map[string]impact.Impact{
 		"none":      {TimeToImpact: -1, ServerOutage: -1, OutageEnd: -1, RecoveryTime: -1},
-		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: 1 - 1e-11, TimeToImpact: week - 1, Outage: week - 1, TotalOutage: week - 1, ServerOutage: week - 1, ErrorWindow: week - 1, Recovered: true, RecoveryTime: week - 1, Degraded: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, Before: most, During: most, After: most, Doubts: doubts},
-		"no number": {BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: math.NaN(), Recovered: true, Degraded: math.Inf(1)},
+		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: 1 - 1e-11, TimeToImpact: week - 1, Outage: week - 1, TotalOutage: week - 1, ServerOutage: week - 1, ErrorWindow: week - 1, Recovered: true, RecoveryTime: week - 1, RecoveredThroughput: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, Before: most, During: most, After: most, Doubts: doubts},
+		"no number": {BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: math.NaN(), Recovered: true, RecoveredThroughput: math.Inf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			status := impactStatus(&m)
+			status := impactOf(&result.Fault{Impact: m})
 			schema := statusSchema(t, "redquake.dev_redisfaults.yaml").Properties["impact"]
 			fits(t, "impact", &schema, content(t, status))
 			reasons := map[string]bool{}
@@ -119,35 +119,48 @@ func TestFiguresFitTheCRD(t *testing.T) {
 				}
 				reasons[d.Reason] = true
 			}
-			if !m.Recovered && (status.RecoveryTime != "" || status.RecoveredThroughput != "") {
+			if !m.Recovered && (status.RecoveryTime != nil || status.RecoveredThroughput != "") {
 				t.Errorf("not recovered, but %+v", status)
 			}
 		})
 	}
-	figures := impact.Figures{Requests: 1 << 60, OK: 1 << 59, Fail: 1 << 58, Unknown: 1 << 58, Dropped: 1 << 58, ByClass: every, ErrorRate: 1 - 1e-11, Throughput: 1e8 / 3, Latency: most}
-	sum := impact.Summary{Figures: figures, MaxLag: week}
-	for range 32 {
-		sum.Operations = append(sum.Operations, impact.Operation{Name: strings.Repeat("n", 63), Figures: figures})
+	loads := statusSchema(t, "redquake.dev_redisloadtests.yaml")
+	for _, r := range []*result.Load{largest(week), {}} {
+		for name, value := range map[string]any{"summary": summaryOf(r), "redis": redisOf(&result.Redis{MaxCPU: 1e12, MaxMainThreadCPU: 1e12, MaxMemory: math.MaxInt64})} {
+			schema := loads.Properties[name]
+			fits(t, name, &schema, content(t, value))
+		}
 	}
-	schema := statusSchema(t, "redquake.dev_redisloadtests.yaml").Properties["summary"]
-	for _, s := range []*impact.Summary{&sum, {}} {
-		fits(t, "summary", &schema, content(t, summaryStatus(s)))
-	}
-	redis := statusSchema(t, "redquake.dev_redisloadtests.yaml").Properties["redis"]
-	fits(t, "redis", &redis, content(t, redisFacts(impact.ServerFacts{Readings: 1, MaxCPU: 1e12, MaxMainThread: 1e12, MaxUsedMemory: math.MaxInt64})))
-	if redisFacts(impact.ServerFacts{}) != nil {
+	if redisOf(nil) != nil {
 		t.Error("facts of a server that was never asked")
 	}
+}
+
+// largest is the figures of the largest load that there can be.
+func largest(week time.Duration) *result.Load {
+	long := result.Seconds(week)
+	o := result.Operation{
+		Name: strings.Repeat("n", 63), Requests: 1 << 60, OK: 1 << 59, Failed: 1 << 58, Unknown: 1 << 58, Dropped: 1 << 58, ErrorRate: 1 - 1e-11, Throughput: 1e8 / 3,
+		Latency: &result.Quantiles{P50: long, P90: long, P99: long, P999: long, Max: long},
+	}
+	r := &result.Load{Total: o, MaxLag: long, Workload: []result.Figure{{Name: "a", Share: new(1.0 / 3)}, {Name: "b", Seconds: &long}, {Name: "c", Count: new(uint64(1 << 60))}}}
+	for class := range record.NumClasses {
+		r.Errors = append(r.Errors, result.ErrorCount{Class: record.Class(class).String(), Count: math.MaxUint64})
+	}
+	for i := range 32 {
+		r.Operations = append(r.Operations, o)
+		r.Shards = append(r.Shards, result.Shard{Shard: i, Errors: 1 << 60, Throughput: 1e8 / 3, LongestGap: long})
+	}
+	return r
 }
 
 // Moving figures are written every two seconds for each object, and a change of standing at once.
 func TestDue(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(t0)
-	sessions := runs.NewRegistry()
 	r := &RedisLoadTestReconciler{Clock: clock, Runs: runs.NewRegistry()}
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{UID: "a"}}
 	setStanding(&test.Status.Conditions, 1, standing{reason: v1alpha1.ReasonRunning})
-	s := &loadTestScope{test: test, before: test.DeepCopy(), run: newRun()}
+	s := &loadTestScope{test: test, before: test.DeepCopy(), run: runs.NewRegistry().Add("a", t0, nil)}
 	look := func(what string, at time.Duration, want bool) {
 		t.Helper()
 		clock.SetTime(after(at))
@@ -156,19 +169,14 @@ func TestDue(t *testing.T) {
 		}
 	}
 	look("nothing has changed", 0, false)
-	test.Status.Progress = "1%"
+	test.Status.Progress = 1
 	look("the first figures", 0, true)
 	look("figures just after", time.Second, false)
-	look("figures a moment too early", statusEvery-time.Millisecond, false)
-	look("figures in their turn", statusEvery, true)
+	look("figures a moment too early", 2*time.Second-time.Millisecond, false)
+	look("figures in their turn", 2*time.Second, true)
 	setStanding(&test.Status.Conditions, 1, standing{complete: true, reason: v1alpha1.ReasonSucceeded})
-	look("the end", statusEvery+time.Millisecond, true)
-	if !sessions.due(s.run, "another", clock.Now()) || sessions.due(s.run, "another", clock.Now()) || !sessions.due(nil, "another", clock.Now()) {
-		t.Error("each object has turns of its own; without a run there is nothing to wait for")
-	}
+	look("the end", 2*time.Second+time.Millisecond, true)
 }
-
-func newRun() *run { return &run{statusAt: map[types.UID]time.Time{}} }
 
 func TestDoubtsOfARun(t *testing.T) {
 	for _, tc := range []struct {
@@ -186,9 +194,11 @@ func TestDoubtsOfARun(t *testing.T) {
 		{"starts apart", v1alpha1.ReasonSucceeded, func(s *loadTestScope) { s.session.Skew = maxSkew + 1 }, "StartSkew"},
 		{"a clock that was set", v1alpha1.ReasonSucceeded, func(s *loadTestScope) { s.session.ClockShift = -maxSkew - 1 }, "ClockShift"},
 		{"a saturated generator", v1alpha1.ReasonSucceeded, func(s *loadTestScope) {
-			s.bottleneck = bottleneck.Finding{Component: bottleneck.LoadGenerator, Evidence: "load pod 0 used 95% of its limit"}
+			s.result = &result.Load{Bottleneck: &result.Bottleneck{Component: string(bottleneck.LoadGenerator), Evidence: "load pod 0 used 95% of its limit"}}
 		}, "LoadGeneratorSaturated"},
-		{"another bottleneck", v1alpha1.ReasonSucceeded, func(s *loadTestScope) { s.bottleneck.Component = bottleneck.Network }, ""},
+		{"another bottleneck", v1alpha1.ReasonSucceeded, func(s *loadTestScope) {
+			s.result = &result.Load{Bottleneck: &result.Bottleneck{Component: string(bottleneck.Network)}}
+		}, ""},
 		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *loadTestScope) { s.holes = []string{"7 intervals of load-1 are gone"} }, "IntervalsMissing"},
 	} {
 		s := &loadTestScope{seen: lifecycle.LoadTest{PodsWanted: 2}}
@@ -211,26 +221,29 @@ func TestPlainSentences(t *testing.T) {
 	if got := s.plain("why"); got != "why" {
 		t.Errorf("without figures: %q", got)
 	}
-	s.test.Status.Summary = &v1alpha1.LoadSummary{Requests: 10, Throughput: "5", Errors: 1, Latency: &v1alpha1.LatencySummary{P99: "3ms"}}
+	s.test.Status.Summary = &v1alpha1.LoadSummary{Requests: 10, Errors: 1}
+	s.test.Status.Display = &v1alpha1.LoadTestDisplay{TPS: "5", P99: "3ms"}
 	s.test.Status.Verdict = v1alpha1.VerdictPass
 	setCondition(&s.test.Status.Conditions, 1, v1alpha1.ConditionObjectivesMet, metav1.ConditionTrue, "Succeeded", "all 2 objectives are met")
 	if got := s.plain("ended by spec.abort"); got != "ended by spec.abort; 10 requests at 5/s, 1 errors, p99 3ms; Pass: all 2 objectives are met" {
 		t.Errorf("%q", got)
 	}
+}
+
+func TestSentenceOfAFault(t *testing.T) {
 	f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{RecoveryDeadline: metav1.Duration{Duration: time.Minute}}}
-	if got := plain(f); got != "no figures yet" {
-		t.Errorf("%q", got)
+	s := &faultScope{fault: f}
+	says := func(want string) {
+		t.Helper()
+		if got := s.sentence(); !strings.Contains(got, want) {
+			t.Errorf("%q does not say %q", got, want)
+		}
 	}
-	f.Status.Impact = &v1alpha1.Impact{TPSDip: "50%", Outage: "1s"}
-	if got := plain(f); !strings.Contains(got, "not recovered yet") {
-		t.Errorf("%q", got)
-	}
-	f.Status.CompletionTime = new(metav1.NowMicro())
-	if got := plain(f); !strings.Contains(got, "not recovered within 1m") {
-		t.Errorf("%q", got)
-	}
-	f.Status.Impact.Recovered, f.Status.Impact.RecoveryTime = true, "2s"
-	if got := plain(f); !strings.Contains(got, "recovered after 2s") {
-		t.Errorf("%q", got)
-	}
+	says("no figures yet")
+	f.Status.Impact, f.Status.Display = &v1alpha1.Impact{LostWrites: new(int64(3))}, &v1alpha1.FaultDisplay{Dip: "50%", Outage: "1s"}
+	says("throughput fell by 50%, no success for 1s, 0 errors, 0 requests lost, 3 acknowledged writes lost, not recovered yet")
+	f.Status.SettledTime = new(metav1.NowMicro())
+	says("not recovered within 1m")
+	f.Status.Impact.Recovered, f.Status.Display.Recovery = true, "2s"
+	says("recovered after 2s")
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
@@ -21,10 +22,11 @@ func TestImpactOfAPodKill(t *testing.T) {
 		startOperator(w.place, spy{})
 		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Load.Duration = length(40 * time.Second)
-			test.Spec.Objectives = &v1alpha1.Objectives{MaxOutage: length(time.Millisecond)}
+			test.Spec.Objectives = &v1alpha1.Objectives{MaxErrorRate: new("0%")}
 		}))
 		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
+			f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: length(time.Millisecond)}
 		}))
 		f := w.faultEnds("kill", time.Minute)
 		checkExactImpact(w.t, f, redis.downTime())
@@ -32,12 +34,19 @@ func TestImpactOfAPodKill(t *testing.T) {
 		if f.Status.Impact.Errors != 80 || test.Status.Summary.Requests != 8000 || test.Status.Summary.Errors != 80 {
 			w.t.Errorf("%d errors, summary %+v; want 80 of 8000", f.Status.Impact.Errors, test.Status.Summary)
 		}
-		if in := test.Status.Impacts; len(in) != 1 || in[0].Impact.Outage != f.Status.Impact.Outage || test.Status.Summary.RecoveryTime != f.Status.Impact.RecoveryTime {
-			w.t.Errorf("impacts %+v, summary %+v, the fault's %+v", in, test.Status.Summary, f.Status.Impact)
+		want := []v1alpha1.FaultSummary{{
+			Name: "kill", Type: v1alpha1.FaultPodKill, Verdict: f.Status.Verdict, Outage: &f.Status.Impact.Outage.Value, RecoveryTime: &f.Status.Impact.RecoveryTime.Value,
+		}}
+		if diff := cmp.Diff(want, test.Status.Faults); diff != "" {
+			w.t.Errorf("the load's reference to the fault:\n%s", diff)
 		}
-		// The baseline was shorter than 10 s, so nothing is judged by it, however deep the dip.
-		if test.Status.Verdict != v1alpha1.VerdictInconclusive || len(test.Status.Objectives) != 1 || test.Status.Objectives[0].Met == nil || *test.Status.Objectives[0].Met {
-			w.t.Errorf("verdict %s, objectives %+v", test.Status.Verdict, test.Status.Objectives)
+		// The load is judged outside of the fault, where no request failed.
+		if o := test.Status.Objectives; test.Status.Verdict != v1alpha1.VerdictPass || len(o) != 1 || o[0].Actual != "0" {
+			w.t.Errorf("verdict of the load %s, objectives %+v", test.Status.Verdict, o)
+		}
+		// The baseline was shorter than 10 s, so nothing is judged by it, however long the outage.
+		if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil || *o[0].Met {
+			w.t.Errorf("verdict of the fault %s, objectives %+v", f.Status.Verdict, o)
 		}
 		if !slices.ContainsFunc(f.Status.Impact.Doubts, func(d v1alpha1.Doubt) bool { return d.Reason == impact.BaselineTooShort }) {
 			w.t.Errorf("doubts %+v", f.Status.Impact.Doubts)

@@ -22,7 +22,7 @@ type wiring struct {
 	config        *rest.Config
 	namespace     string // the only one that it watches
 	home          string // its own
-	sessions      *Sessions
+	sessions      *runs.Registry
 	servers       topology.Servers
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 }

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -17,7 +18,7 @@ var errDead = sim.ErrDead
 // operator is one operator process with both reconcilers.
 type operator struct {
 	*sim.Life
-	sessions *Sessions
+	sessions *runs.Registry
 	end      func()
 	once     sync.Once
 }

@@ -84,10 +84,10 @@ func (w *world) startRedis(password string) *redisSet {
 func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
-	o.sessions.dial = w.network.Dial
+	o.sessions.Dial = w.network.Dial
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests := &RedisLoadTestReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Sessions: o.sessions, Image: "redquake:test"}
-	faults := &RedisFaultReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Sessions: o.sessions, Servers: w.redis, Home: w.home()}
+	tests := &RedisLoadTestReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Runs: o.sessions, Image: "redquake:test"}
+	faults := &RedisFaultReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Runs: o.sessions, Servers: w.redis, Home: w.home()}
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}

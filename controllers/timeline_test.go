@@ -128,14 +128,14 @@ func TestWithin(t *testing.T) {
 
 func TestFollowClients(t *testing.T) {
 	s := hit()
-	m := &impact.Impact{TimeToImpact: 2 * time.Millisecond, OutageEnd: 900 * time.Millisecond, Outage: 898 * time.Millisecond, Recovered: true, RecoveryTime: 1200 * time.Millisecond, Degraded: 1}
+	m := &impact.Impact{TimeToImpact: 2 * time.Millisecond, OutageEnd: 900 * time.Millisecond, Outage: 898 * time.Millisecond, Recovered: true, RecoveryTime: 1200 * time.Millisecond, RecoveredThroughput: 1}
 	followClients(s, m)
 	followClients(s, m)
 	if got := told(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
 		t.Errorf("told %s", got)
 	}
-	if got := s.Timeline[3].Offset; got != "1.2s" {
-		t.Errorf("recovered at %s", got)
+	if got := s.Timeline[3].Offset; got != 1_200_000 {
+		t.Errorf("recovered at %d us", got)
 	}
 	s = hit()
 	followClients(s, &impact.Impact{TimeToImpact: -1, OutageEnd: -1, RecoveryTime: -1})

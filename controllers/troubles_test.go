@@ -144,14 +144,14 @@ func TestLostPod(t *testing.T) {
 					p.loseOnePod(force)
 					if policy == v1alpha1.LostPodFail {
 						test := p.failed("run", 10*time.Second, v1alpha1.ReasonPodsLost, "spec.pods.lost", "1 of 2")
-						if test.Status.Agents.Lost != 1 || test.Status.Verdict != "" || test.Status.Summary == nil || test.Status.Summary.Requests == 0 {
-							t.Errorf("agents %+v, verdict %q, summary %+v", test.Status.Agents, test.Status.Verdict, test.Status.Summary)
+						if test.Status.LoadPods.Lost != 1 || test.Status.Verdict != "" || test.Status.Summary == nil || test.Status.Summary.Requests == 0 {
+							t.Errorf("agents %+v, verdict %q, summary %+v", test.Status.LoadPods, test.Status.Verdict, test.Status.Summary)
 						}
 						return
 					}
 					test := p.testEnds("run", 20*time.Second)
-					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Verdict != v1alpha1.VerdictInconclusive || test.Status.Agents.Lost != 1 {
-						t.Errorf("%s, verdict %s, agents %+v", where(test.Status.Conditions), test.Status.Verdict, test.Status.Agents)
+					if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Verdict != v1alpha1.VerdictInconclusive || test.Status.LoadPods.Lost != 1 {
+						t.Errorf("%s, verdict %s, agents %+v", where(test.Status.Conditions), test.Status.Verdict, test.Status.LoadPods)
 					}
 					// Half of 1000, and what the lost pod had delivered at the last pull: whole intervals.
 					missing := collect.DefaultPullEvery + 2*test.Spec.Observe.Interval.Duration
@@ -188,8 +188,8 @@ func TestPodLostAroundTheStart(t *testing.T) {
 			test.Spec.Load.Duration = length(3 * time.Second)
 		}))
 		test := p.testEnds("run", 30*time.Second)
-		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Agents.Lost != 1 || test.Status.Summary == nil || test.Status.Summary.Requests != 300 {
-			t.Errorf("%s, agents %+v, summary %+v", where(test.Status.Conditions), test.Status.Agents, test.Status.Summary)
+		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.LoadPods.Lost != 1 || test.Status.Summary == nil || test.Status.Summary.Requests != 300 {
+			t.Errorf("%s, agents %+v, summary %+v", where(test.Status.Conditions), test.Status.LoadPods, test.Status.Summary)
 		}
 	})
 }
@@ -210,7 +210,7 @@ func TestAbortAndTTL(t *testing.T) {
 		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.Verdict != v1alpha1.VerdictInconclusive || test.Status.Summary == nil || test.Status.Summary.Requests == 0 || test.Status.Results == nil {
 			t.Errorf("%s, verdict %s, summary %+v, results %+v", where(test.Status.Conditions), test.Status.Verdict, test.Status.Summary, test.Status.Results)
 		}
-		if test.Status.Progress == "100%" {
+		if test.Status.Progress == 100 {
 			t.Error("an aborted run shows 100 %")
 		}
 		uid := test.UID
@@ -260,7 +260,7 @@ func TestSuspendAndResume(t *testing.T) {
 		if got := standingOf(t, test); got != status.CurrentStatus {
 			t.Errorf("a suspended test is %s to kstatus", got)
 		}
-		if test.Status.StartTime != nil || test.Status.Summary != nil || test.Status.Progress != "" {
+		if test.Status.StartTime != nil || test.Status.Summary != nil || test.Status.Progress != 0 {
 			t.Errorf("what was measured is not forgotten: %+v", test.Status)
 		}
 		p.until("its pods go", 10*time.Second, func() bool { return p.podsIn(corev1.PodRunning) == 0 }, func() string { return "" })

@@ -71,13 +71,13 @@ type LoadTest struct {
 
 	Search *Search // nil = the load does not search, or has not begun
 
-	Verifying       int       // load pods that read their ledgers back
-	VerifyingSays   string    // what one of them says of it, for people
-	Stopped         bool      // the pods were told to end, by Abort
-	CollectedSince  time.Time // when this process began to collect; after a restart the pods have to be heard first
-	LedgerUnstored  bool      // the pods have told what their ledgers say, and the status does not hold it yet
-	RecordEnded     bool      // every live pod has finished and everything is pulled
-	RecordEndedAt   time.Time // since when
+	Verifying      int       // load pods that read their ledgers back
+	VerifyingSays  string    // what one of them says of it, for people
+	Stopped        bool      // the pods were told to end, by Abort
+	CollectedSince time.Time // when this process began to collect; after a restart the pods have to be heard first
+	LedgerUnstored bool      // the pods have told what their ledgers say, and the status does not hold it yet
+	RecordEnded    bool      // every live pod has finished and everything is pulled
+	RecordEndedAt  time.Time // since when
 	// FaultsUnsettled are the faults on this load that are not undone and judged, or did not hit it yet; FaultsUnfinished are those that hit it
 	// and are not complete.
 	FaultsUnsettled, FaultsUnfinished []string

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 )
@@ -46,12 +47,12 @@ func recorded(t *testing.T, seconds, ok int, down func(second int) bool) *record
 	return s
 }
 
-func TestNewLoadRun(t *testing.T) {
+func TestNewLoad(t *testing.T) {
 	plan := &plan.Plan{
 		Pods: 1, Target: plan.Target{Addresses: []string{"a:1"}},
 		Shape: plan.Shape{Rate: 200, WarmUp: 10 * time.Second, Duration: 20 * time.Second},
 	}
-	r := NewLoadRun(plan, recorded(t, 30, 100, func(i int) bool { return i == 5 || i == 20 || i == 21 }), nil, Finished, "")
+	r := NewLoad(plan, recorded(t, 30, 100, func(i int) bool { return i == 5 || i == 20 || i == 21 }), LoadInput{Outcome: Finished})
 	sec := func(n int) Seconds { return Seconds(time.Duration(n) * time.Second) }
 	if r.Elapsed != sec(30) || r.Planned != sec(30) || r.Measured != sec(20) || r.Outcome != Finished {
 		t.Errorf("outcome %s, elapsed %v, planned %v, measured %v; want Finished, 30 s, 30 s, 20 s", r.Outcome, r.Elapsed, r.Planned, r.Measured)
@@ -72,8 +73,8 @@ func TestNewLoadRun(t *testing.T) {
 	if want := []ErrorCount{{"reset", 32}, {"timeout", 8}}; !cmp.Equal(r.Errors, want) {
 		t.Errorf("errors are %v, want %v", r.Errors, want)
 	}
-	if r.Latency != ResponseTime || r.Load != "open loop, 200 requests/s" {
-		t.Errorf("latency from %s, load %q", r.Latency, r.Load)
+	if r.Latency != ResponseTime || r.Shape != "open loop, 200 requests/s" {
+		t.Errorf("latency from %s, load %q", r.Latency, r.Shape)
 	}
 	if len(r.Anomalies) != 1 || r.Anomalies[0].At != sec(20) || r.Anomalies[0].Length != sec(2) || r.Anomalies[0].Dip != 1 {
 		t.Errorf("anomalies are %+v, want one at 20 s for 2 s of 100 %%", r.Anomalies)
@@ -81,12 +82,12 @@ func TestNewLoadRun(t *testing.T) {
 	if r.Redis == nil || r.Redis.MaxCPU != 500 || r.Redis.MaxMemory != 29<<20 {
 		t.Errorf("redis is %+v, want 500m and 29Mi", r.Redis)
 	}
-	if r.Bottleneck == nil || r.Bottleneck.Component != "None" || !strings.Contains(r.tail(), "Bottleneck  None: nothing was at its limit: Redis' main thread was 50% busy") {
-		t.Errorf("the bottleneck is %+v in\n%s", r.Bottleneck, r.tail())
+	if r.Bottleneck == nil || r.Bottleneck.Component != "None" || !strings.Contains(r.Bottleneck.Evidence, "nothing was at its limit: Redis' main thread was 50% busy") {
+		t.Errorf("the bottleneck is %+v", r.Bottleneck)
 	}
 }
 
-func TestNewLoadRunOutcome(t *testing.T) {
+func TestNewLoadOutcome(t *testing.T) {
 	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 1, Duration: 3 * time.Second}}
 	always, never := func(int) bool { return true }, func(int) bool { return false }
 	tests := []struct {
@@ -102,7 +103,7 @@ func TestNewLoadRunOutcome(t *testing.T) {
 		{"interrupted at once", recorded(t, 0, 1, never), Interrupted, Interrupted, ""},
 	}
 	for _, tt := range tests {
-		if r := NewLoadRun(plan, tt.series, nil, tt.given, ""); r.Outcome != tt.want || r.Message != tt.message {
+		if r := NewLoad(plan, tt.series, LoadInput{Outcome: tt.given}); r.Outcome != tt.want || r.Message != tt.message {
 			t.Errorf("%s: %s %q, want %s %q", tt.name, r.Outcome, r.Message, tt.want, tt.message)
 		}
 	}
@@ -149,7 +150,7 @@ func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
 		}
 	}
 	series.Finish(0)
-	r := NewLoadRun(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Requests: 920}}, series, nil, Finished, "")
+	r := NewLoad(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Requests: 920}}, series, LoadInput{Outcome: Finished})
 	if r.Total.Requests != 920 || r.Total.Throughput != 1000 || r.Measured != r.Elapsed || r.Elapsed != Seconds(920*time.Millisecond) {
 		t.Errorf("%d requests, %v/s in %v of %v; want 920 in 0.92 s", r.Total.Requests, r.Total.Throughput, r.Measured, r.Elapsed)
 	}
@@ -174,15 +175,11 @@ func TestLongestShardGap(t *testing.T) {
 		}
 	}
 	series.Finish(0)
-	r := NewLoadRun(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 10 * time.Second}}, series, nil, Finished, "")
+	r := NewLoad(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 10 * time.Second}}, series, LoadInput{Outcome: Finished})
 	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: Seconds(2400 * time.Millisecond)}}
 	shards := []Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: Seconds(2400 * time.Millisecond)}}
 	if diff := cmp.Diff(shards, r.Shards); diff != "" {
 		t.Errorf("shards:\n%s", diff)
-	}
-	var text strings.Builder
-	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "Shard 1     4/s, errors 10, longest gap 2.4s\nShard 0     5/s, errors 0, no gap\n") {
-		t.Errorf("%v, the worst shard does not come first in\n%s", err, text.String())
 	}
 	if !cmp.Equal(r.LongestShardGap, want) || r.LongestGap != nil {
 		t.Errorf("the shard's gap is %+v, the load's %+v; want %+v and none", r.LongestShardGap, r.LongestGap, want)
@@ -203,16 +200,32 @@ func TestWorkloadFigures(t *testing.T) {
 		}
 	}
 	series.Finish(0)
-	r := NewLoadRun(plan, series, nil, Finished, "")
-	var text strings.Builder
-	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "Workload    hits 18, misses 2, hitRatio 90%, cacheTime 0.5ms, databaseTime 3ms\n") {
-		t.Errorf("%v in\n%s", err, text.String())
-	}
+	r := NewLoad(plan, series, LoadInput{Outcome: Finished})
 	var found bool
 	for _, f := range r.Workload {
 		found = found || f.Name == "hitRatio" && f.Share != nil && *f.Share == 0.9
 	}
 	if !found {
 		t.Errorf("no hit ratio of 0.9 in %+v", r.Workload)
+	}
+}
+
+// What happens outside of faults is figured apart: the intervals that a fault's window reaches into are left out, and so is their time.
+func TestFiguresOutsideOfFaults(t *testing.T) {
+	p := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 1, Duration: 30 * time.Second}}
+	series := recorded(t, 30, 100, func(i int) bool { return i == 20 || i == 21 })
+	window := impact.Window{From: 19500 * time.Millisecond, To: 22500 * time.Millisecond} // reaches into four intervals
+	r := NewLoad(p, series, LoadInput{Outcome: Finished, Faults: []impact.Window{window}})
+	if o := r.OutsideFaults; o == nil || o.Requests != 26*200 || o.OK != 26*200 || o.Throughput != 200 || o.ErrorRate != 0 || o.Latency == nil {
+		t.Errorf("outside of the fault: %+v", o)
+	}
+	if r.Total.Errors() != 60 || r.Total.Requests != 28*200+60 {
+		t.Errorf("the total: %+v", r.Total)
+	}
+	if len(r.Anomalies) != 0 {
+		t.Errorf("the fault is no anomaly: %+v", r.Anomalies)
+	}
+	if r := NewLoad(p, series, LoadInput{Outcome: Finished}); r.OutsideFaults != nil {
+		t.Errorf("without a fault: %+v", r.OutsideFaults)
 	}
 }

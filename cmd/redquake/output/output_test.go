@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/result"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -33,80 +34,80 @@ func golden(t *testing.T, name string, got []byte) {
 }
 
 // ms is a number of milliseconds.
-func ms(n float64) Seconds { return Seconds(n * float64(time.Millisecond)) }
+func ms(n float64) result.Seconds { return result.Seconds(n * float64(time.Millisecond)) }
 
 // full is a run in which everything happened; quiet one in which nothing did.
-func full() *LoadRun {
-	return &LoadRun{
-		Outcome: Interrupted, Message: "by the user",
+func full() *result.Load {
+	return &result.Load{
+		Outcome: result.Interrupted, Message: "by the user",
 		Start:   time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(42_000), Planned: ms(60_000), Measured: ms(30_000),
-		Target:  Target{Addresses: []string{"127.0.0.1:6379"}, Server: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"},
-		Load:    "open loop, 3000 requests/s",
-		Latency: ResponseTime,
-		Total: Operation{
-			Name: "all", Requests: 90_372, OK: 89_180, Failed: 12, Unknown: 1100, Dropped: 80, Throughput: 2972.67,
-			Latency: &Quantiles{P50: ms(0.412), P90: ms(0.6), P99: ms(1.904), P999: ms(980), Max: ms(1204)},
-			Service: &Quantiles{P50: ms(0.2), P90: ms(0.3), P99: ms(0.41), P999: ms(1.2), Max: ms(900)},
+		Target:  result.Target{Addresses: []string{"127.0.0.1:6379"}, Server: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"},
+		Shape:   "open loop, 3000 requests/s",
+		Latency: result.ResponseTime,
+		Total: result.Operation{
+			Name: "all", Requests: 90_372, OK: 89_180, Failed: 12, Unknown: 1100, Dropped: 80, Throughput: 2972.67, ErrorRate: 0.01319,
+			Latency: &result.Quantiles{P50: ms(0.412), P90: ms(0.6), P99: ms(1.904), P999: ms(980), Max: ms(1204)},
+			Service: &result.Quantiles{P50: ms(0.2), P90: ms(0.3), P99: ms(0.41), P999: ms(1.2), Max: ms(900)},
 		},
-		Operations: []Operation{
-			{Name: "set", Requests: 9000, OK: 8900, Failed: 12, Unknown: 88, Throughput: 296.67, Latency: &Quantiles{P50: ms(0.5), P90: ms(0.7), P99: ms(2), P999: ms(981), Max: ms(1204)}},
-			{Name: "get", Requests: 81_372, OK: 80_280, Unknown: 1012, Dropped: 80, Throughput: 2676, Latency: &Quantiles{P50: ms(0.4), P90: ms(0.6), P99: ms(1.9), P999: ms(979), Max: ms(1203)}},
+		Operations: []result.Operation{
+			{Name: "set", Requests: 9000, OK: 8900, Failed: 12, Unknown: 88, Throughput: 296.67, Latency: &result.Quantiles{P50: ms(0.5), P90: ms(0.7), P99: ms(2), P999: ms(981), Max: ms(1204)}},
+			{Name: "get", Requests: 81_372, OK: 80_280, Unknown: 1012, Dropped: 80, Throughput: 2676, Latency: &result.Quantiles{P50: ms(0.4), P90: ms(0.6), P99: ms(1.9), P999: ms(979), Max: ms(1203)}},
 		},
-		Errors:     []ErrorCount{{"timeout", 1100}, {"readonly", 12}},
+		Errors:     []result.ErrorCount{{"timeout", 1100}, {"readonly", 12}},
 		MaxLag:     ms(1100),
-		LongestGap: &Gap{At: ms(20_100), Length: ms(1210), Open: true},
-		ProbeGap:   &Gap{At: ms(20_101), Length: ms(1190)},
+		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), Open: true},
+		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190)},
 
-		LongestShardGap: &ShardGap{Shard: 2, Gap: Gap{At: ms(20_050), Length: ms(1260)}},
+		LongestShardGap: &result.ShardGap{Shard: 2, Gap: result.Gap{At: ms(20_050), Length: ms(1260)}},
 
-		Anomalies: []Anomaly{{At: ms(25_000), Length: ms(2100), Dip: 0.41}},
-		Redis:     &Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
+		Anomalies: []result.Anomaly{{At: ms(25_000), Length: ms(2100), Dip: 0.41}},
+		Redis:     &result.Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
 		Trend:     "▇▇▇▇▁▁▁▄▇▇",
 		Notes:     []string{"the load of 3 pods came from this one process"},
 	}
 }
 
-func quiet() *LoadRun {
-	op := Operation{
+func quiet() *result.Load {
+	op := result.Operation{
 		Name: "incr", Requests: 1000, OK: 1000, Throughput: 100,
-		Latency: &Quantiles{P50: ms(0.031), P90: ms(0.04), P99: ms(0.0994), P999: ms(0.2), Max: ms(0.25)},
+		Latency: &result.Quantiles{P50: ms(0.031), P90: ms(0.04), P99: ms(0.0994), P999: ms(0.2), Max: ms(0.25)},
 	}
 	total := op
 	total.Name = "all"
-	return &LoadRun{
-		Outcome: Finished, Start: time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
+	return &result.Load{
+		Outcome: result.Finished, Start: time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(10_000), Planned: ms(10_000), Measured: ms(10_000),
-		Target: Target{Addresses: []string{"redis:6379", "redis-1:6379"}}, Load: "closed loop, 10 users", Latency: ServiceTime,
-		Total: total, Operations: []Operation{op}, Errors: []ErrorCount{},
+		Target: result.Target{Addresses: []string{"redis:6379", "redis-1:6379"}}, Shape: "closed loop, 10 users", Latency: result.ServiceTime,
+		Total: total, Operations: []result.Operation{op}, Errors: []result.ErrorCount{},
 	}
 }
 
 // dead is a run in which no request succeeded.
-func dead() *LoadRun {
+func dead() *result.Load {
 	r := quiet()
-	r.Outcome, r.Message = Failed, "TargetUnreachable: nothing answers at redis:6379"
-	r.Operations[0] = Operation{Name: "incr", Requests: 5, Failed: 5}
+	r.Outcome, r.Message = result.Failed, "TargetUnreachable: nothing answers at redis:6379"
+	r.Operations[0] = result.Operation{Name: "incr", Requests: 5, Failed: 5, ErrorRate: 1}
 	r.Total = r.Operations[0]
-	r.Errors = []ErrorCount{{"refused", 5}}
-	r.LongestGap = &Gap{Length: ms(10_000), Open: true}
+	r.Errors = []result.ErrorCount{{"refused", 5}}
+	r.LongestGap = &result.Gap{Length: ms(10_000), Open: true}
 	return r
 }
 
-func TestLoadRun(t *testing.T) {
-	for name, run := range map[string]*LoadRun{"full": full(), "quiet": quiet(), "dead": dead()} {
+func TestLoad(t *testing.T) {
+	for name, run := range map[string]*result.Load{"full": full(), "quiet": quiet(), "dead": dead()} {
 		t.Run(name, func(t *testing.T) {
 			var text, object bytes.Buffer
-			if err := run.WriteText(&text); err != nil {
+			if err := WriteText(&text, run); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "loadrun_"+name+".txt", text.Bytes())
+			golden(t, "load_"+name+".txt", text.Bytes())
 			if err := WriteJSON(&object, run); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "loadrun_"+name+".json", object.Bytes())
+			golden(t, "load_"+name+".json", object.Bytes())
 
-			var back LoadRun
+			var back result.Load
 			if err := json.Unmarshal(object.Bytes(), &back); err != nil {
 				t.Fatal(err)
 			}

@@ -74,14 +74,3 @@ func TestSignificant(t *testing.T) {
 		}
 	}
 }
-
-// A search that no rate satisfied fails, whatever the figures of its last trial say of the objectives.
-func TestASearchThatFoundNothingFails(t *testing.T) {
-	limit := metav1.Duration{Duration: 5 * time.Millisecond}
-	sum := impact.Summary{Measured: time.Second}
-	sum.Requests, sum.Latency = 10, impact.Latency{Count: 10, P99: time.Millisecond}
-	j := Judge(&v1alpha1.Objectives{MaxLatencyP99: &limit}, Figures{Summary: sum, Missed: "not even 1 requests/s meet the objectives"})
-	if j.Verdict != v1alpha1.VerdictFail || j.Message != "not even 1 requests/s meet the objectives" {
-		t.Errorf("%s: %s", j.Verdict, j.Message)
-	}
-}

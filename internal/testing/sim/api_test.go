@@ -46,10 +46,10 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)
 		time.Sleep(90 * time.Second)
-		test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run"}, Status: v1alpha1.RedisLoadTestStatus{Progress: "7%"}}
+		test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "run"}, Status: v1alpha1.RedisLoadTestStatus{Progress: 7}}
 		test.Spec.Workload.Commands = []v1alpha1.WorkloadCommand{{Name: "get", Command: []string{"GET", "{key}"}}}
 		must(t, api.Create(t.Context(), test))
-		if test.UID == "" || test.Generation != 1 || !test.CreationTimestamp.Time.Equal(time.Now()) || test.ResourceVersion == "" || test.Status.Progress != "" {
+		if test.UID == "" || test.Generation != 1 || !test.CreationTimestamp.Time.Equal(time.Now()) || test.ResourceVersion == "" || test.Status.Progress != 0 {
 			t.Errorf("created %+v, status %+v", test.ObjectMeta, test.Status)
 		}
 		if test.Spec.Pods.Count != 1 || test.Spec.Pods.StartDeadline.Duration != 2*time.Minute || test.Spec.Workload.Commands[0].Weight != 1 {
@@ -59,7 +59,7 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 		test.Spec.Abort = true
 		must(t, api.Update(t.Context(), test))
 		generation := test.Generation
-		test.Status.Progress = "50%"
+		test.Status.Progress = 50
 		must(t, api.Status().Update(t.Context(), test))
 		if generation != 2 || test.Generation != 2 || test.UID != stale.UID {
 			t.Errorf("generation %d after a change of the spec, %d after one of the status, UID %s", generation, test.Generation, test.UID)

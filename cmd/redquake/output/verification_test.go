@@ -1,4 +1,4 @@
-package result
+package output
 
 import (
 	"bytes"
@@ -9,11 +9,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
 )
 
-func TestLedgerInTheReport(t *testing.T) {
+func TestVerification(t *testing.T) {
 	for name, c := range map[string]struct {
-		result *record.Ledger
+		ledger *record.Ledger
 		want   []string // lines
 	}{
 		"nothing lost": {
@@ -42,9 +43,9 @@ func TestLedgerInTheReport(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			run := quiet()
-			run.Verified(c.result)
+			run.Verified(c.ledger)
 			var text, object bytes.Buffer
-			if err := run.WriteText(&text); err != nil {
+			if err := WriteText(&text, run); err != nil {
 				t.Fatal(err)
 			}
 			for _, want := range c.want {
@@ -55,21 +56,21 @@ func TestLedgerInTheReport(t *testing.T) {
 			if err := WriteJSON(&object, run); err != nil {
 				t.Fatal(err)
 			}
-			var back LoadRun
+			var back result.Load
 			if err := json.Unmarshal(object.Bytes(), &back); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(run, &back); diff != "" {
 				t.Errorf("JSON loses something (-written +read):\n%s", diff)
 			}
-			if strings.Contains(object.String(), "lostWrites") != (c.result.Unread == "" && c.result.Acked > 0) {
+			if strings.Contains(object.String(), "lostWrites") != (c.ledger.Unread == "" && c.ledger.Acked > 0) {
 				t.Errorf("a number where none is known, or none where one is:\n%s", object.String())
 			}
 		})
 	}
 }
 
-func TestNoLedgerInTheReport(t *testing.T) {
+func TestNoVerification(t *testing.T) {
 	run := quiet()
 	run.Verified(nil)
 	if run.Verification != nil {

@@ -1,0 +1,93 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// hit is a fault with a dip of 60 %, an outage of 2 s and 7 errors, recovered after 5 s, that lost 3 writes.
+func hit() *result.Fault {
+	return &result.Fault{
+		Impact: impact.Impact{Recovered: true, Dip: 0.6, Outage: 2 * time.Second, RecoveryTime: 5 * time.Second, Errors: 7},
+		Losses: &result.Losses{Count: 3},
+	}
+}
+
+func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
+	return Conclude(append(Fault(o, r), Losses(o, r.Losses)...), r.Doubts)
+}
+
+func TestEachObjectiveOfAFault(t *testing.T) {
+	type objectives = v1alpha1.FaultObjectives
+	for _, tc := range []struct {
+		name        string
+		unit        v1alpha1.Unit
+		limit       v1alpha1.Decimal
+		met, missed objectives
+	}{
+		{"maxOutage", v1alpha1.UnitMicroseconds, "2000000", objectives{MaxOutage: d(2 * time.Second)}, objectives{MaxOutage: d(1999 * time.Millisecond)}},
+		{"maxRecoveryTime", v1alpha1.UnitMicroseconds, "5000000", objectives{MaxRecoveryTime: d(5 * time.Second)}, objectives{MaxRecoveryTime: d(4999 * time.Millisecond)}},
+		{"maxTPSDip", v1alpha1.UnitShare, "0.6", objectives{MaxTPSDip: new("60%")}, objectives{MaxTPSDip: new("59.9%")}},
+		{"maxErrors", v1alpha1.UnitCount, "7", objectives{MaxErrors: new(int64(7))}, objectives{MaxErrors: new(int64(6))}},
+		{"maxLostWrites", v1alpha1.UnitCount, "3", objectives{MaxLostWrites: new(int64(3))}, objectives{MaxLostWrites: new(int64(2))}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			checkObjective(t, tc.name, tc.unit, tc.limit, judgeFault(&tc.met, hit()), judgeFault(&tc.missed, hit()))
+		})
+	}
+	unknown := hit()
+	unknown.Losses = nil
+	checkUnjudged(t, "maxLostWrites", judgeFault(&objectives{MaxLostWrites: new(int64(3))}, unknown))
+}
+
+// The bounds of a figure decide: between them nothing can be told.
+func TestAnObjectiveIsJudgedByBounds(t *testing.T) {
+	outage := result.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
+	for limit, want := range map[time.Duration]*bool{
+		2100 * time.Millisecond: new(true), 2099 * time.Millisecond: nil, 1900 * time.Millisecond: nil, 1899 * time.Millisecond: new(false),
+	} {
+		o := atMost("maxOutage", d(limit), outage, true)
+		if (o.Met == nil) != (want == nil) || o.Met != nil && *o.Met != *want || o.AtLeast != "1900000" || o.AtMost != "2100000" || o.Actual != "2000000" {
+			t.Errorf("limit %s: %+v", limit, o)
+		}
+		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") || judge([]v1alpha1.ObjectiveResult{*o}, nil, "").Verdict != v1alpha1.VerdictInconclusive) {
+			t.Errorf("limit %s: %q", limit, o.Message)
+		}
+	}
+}
+
+// The aggregate hides a shard that is down, the objective does not.
+func TestMaxOutageCountsTheWorstShard(t *testing.T) {
+	f := hit()
+	f.ShardOutage = 50 * time.Second
+	for limit, want := range map[time.Duration]v1alpha1.Verdict{5 * time.Second: v1alpha1.VerdictFail, time.Minute: v1alpha1.VerdictPass} {
+		if j := judgeFault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, f); j.Verdict != want {
+			t.Errorf("limit %s: %s, %s", limit, j.Verdict, j.Message)
+		}
+	}
+}
+
+func TestNoRecoveryMissesEveryLimit(t *testing.T) {
+	f := hit()
+	f.Recovered, f.RecoveryTime = false, -1
+	j := judgeFault(&v1alpha1.FaultObjectives{MaxRecoveryTime: d(time.Hour)}, f)
+	if o := judgedOne(t, j, v1alpha1.VerdictFail); o.Actual != "" || !strings.Contains(j.Message, "no recovery") {
+		t.Errorf("%+v: %s", o, j.Message)
+	}
+}
+
+func TestVerdictOfAFaultInDoubt(t *testing.T) {
+	f := hit()
+	f.Doubts = []impact.Doubt{{Reason: impact.BaselineTooShort, Message: "only 3s were measured"}}
+	if j := judgeFault(nil, f); j.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(j.Message, "only 3s") {
+		t.Errorf("%s: %s", j.Verdict, j.Message)
+	}
+	if j := judgeFault(nil, hit()); j.Verdict != v1alpha1.VerdictPass {
+		t.Errorf("%s: %s", j.Verdict, j.Message)
+	}
+}

@@ -1,0 +1,59 @@
+package result
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// The aggregate hides a shard that is down, the outage that is judged does not.
+func TestWorstOutage(t *testing.T) {
+	f := &Fault{Impact: impact.Impact{Outage: time.Second, ShardOutage: 50 * time.Second}}
+	if got := f.WorstOutage(); got != Exactly(50*time.Second) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestRecovery(t *testing.T) {
+	if took, ok := (&Fault{Impact: impact.Impact{RecoveryTime: -1}}).Recovery(); ok || took != Exactly(0) {
+		t.Errorf("%+v, %v", took, ok)
+	}
+	if took, ok := (&Fault{Impact: impact.Impact{Recovered: true, RecoveryTime: time.Second}}).Recovery(); !ok || took != Exactly(time.Second) {
+		t.Errorf("%+v, %v", took, ok)
+	}
+}
+
+func TestDoubtIsAddedOnce(t *testing.T) {
+	f := &Fault{}
+	f.Doubt(impact.Doubt{Reason: "A", Message: "first"})
+	f.Doubt(impact.Doubt{Reason: "A", Message: "second"})
+	f.Doubt(impact.Doubt{Reason: "B"})
+	if len(f.Doubts) != 2 || f.Doubts[0].Message != "first" {
+		t.Errorf("%+v", f.Doubts)
+	}
+}
+
+// A loss is the doing of the last fault that was injected before it ended, or within a second after.
+func TestLossesOf(t *testing.T) {
+	const second = int64(time.Second)
+	injected := []time.Duration{10 * time.Second, -1, 30 * time.Second}
+	losses := []record.Loss{
+		{First: 5 * second, Last: 6 * second, Count: 1},                     // before any fault
+		{First: 9 * second, Last: 9*second + second/2, Count: 2, Errors: 1}, // servers break before clients see it
+		{First: 20 * second, Last: 21 * second, Count: 3},                   // long after the first, before the third
+		{First: 29 * second, Last: 31 * second, Count: 4, Errors: 2},        // across the third
+	}
+	for i, want := range []*Losses{
+		{Count: 5, First: 9 * time.Second, Last: 21 * time.Second, Errors: 1},
+		{},
+		{Count: 4, First: 29 * time.Second, Last: 31 * time.Second, Errors: 2},
+	} {
+		if diff := cmp.Diff(want, LossesOf(i, injected, losses)); diff != "" {
+			t.Errorf("fault %d:\n%s", i, diff)
+		}
+	}
+}

@@ -1,0 +1,74 @@
+package runs
+
+import (
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/record"
+)
+
+var t0 = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func TestEachObjectHasTurnsOfItsOwn(t *testing.T) {
+	r := NewRegistry()
+	run := r.Add("test", t0, nil)
+	for _, look := range []struct {
+		object types.UID
+		at     time.Duration
+		want   bool
+	}{
+		{"a", 0, true}, {"a", time.Second, false}, {"b", time.Second, true}, {"a", statusEvery - 1, false}, {"a", statusEvery, true}, {"b", statusEvery, false},
+	} {
+		if got := r.Due(run, look.object, t0.Add(look.at)); got != look.want {
+			t.Errorf("%s after %s: %v, want %v", look.object, look.at, got, look.want)
+		}
+	}
+	if !r.Due(nil, "a", t0) || !r.Due(nil, "a", t0) {
+		t.Error("without a run there is nothing to wait for")
+	}
+}
+
+func TestOneFaultAtATimeClaimsALoad(t *testing.T) {
+	r := NewRegistry()
+	run := r.Add("test", t0, nil)
+	if !r.Claim(run, "a", t0) || r.Claim(run, "b", t0.Add(claimFor-1)) || !r.Claim(run, "a", t0.Add(claimFor-1)) || r.Claim(run, "b", t0.Add(claimFor)) {
+		t.Error("the first keeps the load as long as it renews its claim")
+	}
+	if !r.Claim(run, "b", t0.Add(2*claimFor-1)) {
+		t.Error("a claim that was not renewed has ended")
+	}
+	if r.Claim(nil, "a", t0) {
+		t.Error("there is no load to claim")
+	}
+}
+
+func TestARunThatHasNotBegunHasNoRecord(t *testing.T) {
+	read := func(*record.Series) { t.Error("the record was read") }
+	for _, run := range []*Run{nil, NewRegistry().Add("test", t0, nil)} {
+		if run.Begun() || run.Read(read) || run.Finished() || run.ClockShift() != 0 {
+			t.Errorf("%+v has begun", run)
+		}
+	}
+}
+
+func TestRunsAreOpenedOnceAndForgotten(t *testing.T) {
+	r, opened := NewRegistry(), 0
+	open := func() (*collect.Session, error) { opened++; return nil, nil }
+	first, _ := r.Open("a", t0, open)
+	second, _ := r.Open("a", t0, open)
+	if first != second || opened != 1 {
+		t.Errorf("opened %d times", opened)
+	}
+	r.Add("b", t0, nil)
+	r.Retain(map[types.UID]bool{"b": true})
+	if r.Find("a") != nil || r.Find("b") == nil {
+		t.Error("only b is retained")
+	}
+	r.Close()
+	if r.Find("b") != nil {
+		t.Error("a closed registry holds nothing")
+	}
+}
