@@ -140,7 +140,7 @@ func setFaultConditions(s *faultScope, d lifecycle.Decision[lifecycle.FaultActio
 		setCondition(&status.Conditions, generation, v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
 	}
 	setCondition(&status.Conditions, generation, v1alpha1.ConditionInjected, injected, reason, fmt.Sprintf("effect: %s", orNone(string(status.Effect))))
-	undone, undoing := "a fault of type "+string(s.fault.Spec.Type)+" leaves nothing to undo", reason
+	undone, undoing := "a fault of type "+string(s.fault.Spec.Action.Type)+" leaves nothing to undo", reason
 	if s.traits.Lasts > 0 {
 		undone = fmt.Sprintf("it stays for %s", format.Duration(s.traits.Lasts))
 		if reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil {
@@ -240,11 +240,11 @@ func (r *RedisFaultReconciler) tell(s *faultScope) {
 	}
 	for _, t := range after.Targets {
 		for _, old := range before.Targets {
-			if old.UID == t.UID && !old.RevertGivenUp && t.RevertGivenUp {
-				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", limited(fmt.Sprintf("pod %s: %s; by hand: %s", t.Pod, t.LastError, t.ByHand), 1000))
+			if old.UID == t.UID && !old.RevertAbandoned && t.RevertAbandoned {
+				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", limited(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand), 1000))
 			}
 			if old.UID == t.UID && old.InjectedAt == nil && t.InjectedAt != nil {
-				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Type, t.Pod, t.Role)
+				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, t.Pod, t.Role)
 			}
 		}
 	}

@@ -192,7 +192,7 @@ func (s *loadTestScope) setImpacts() {
 			continue
 		}
 		status.Impacts = append(status.Impacts, v1alpha1.FaultImpact{
-			Fault: f.Name, Type: f.Spec.Type, InjectedAt: f.Status.InjectedAt, Effect: f.Status.Effect, Impact: f.Status.Impact,
+			Fault: f.Name, Type: f.Spec.Action.Type, InjectedAt: f.Status.InjectedAt, Effect: f.Status.Effect, Impact: f.Status.Impact,
 		})
 		if f.Status.Impact == nil || status.Summary == nil {
 			continue

@@ -157,8 +157,8 @@ func TestFailoverInClusterIsRefused(t *testing.T) {
 	s := newFailoverStage(t, c.Servers())
 	for says, spec := range map[string]*v1alpha1.RedisFaultSpec{
 		"has no replica":         failingOver("", ""),
-		"spec.failover.method":   failingOver(v1alpha1.FailoverReplication, ""),
-		"spec.failover.mode":     failingOver("", v1alpha1.FailoverCoordinated),
+		"spec.action.failover.method":   failingOver(v1alpha1.FailoverReplication, ""),
+		"spec.action.failover.mode":     failingOver("", v1alpha1.FailoverCoordinated),
 		"runs in mode cluster":   failingOver(v1alpha1.FailoverSentinel, ""),
 		"none of method Cluster": failingOver("", v1alpha1.FailoverCoordinated),
 	} {
