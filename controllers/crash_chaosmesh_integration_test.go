@@ -26,29 +26,31 @@ import (
 
 // meshKinds are those that Chaos Mesh injects: it is played by a stand-in, which really kills pods and breaks nothing else.
 var meshKinds = []crashKind{
-	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) { s.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))} })},
+	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
+		s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+	})},
 	{name: "NetworkDelay", fault: v1alpha1.FaultNetworkDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(delays)},
 	{name: "NetworkLoss", fault: v1alpha1.FaultNetworkLoss, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
+		s.Action.NetworkLoss = &v1alpha1.NetworkLoss{Loss: "25%"}
 	})},
 	{name: "NetworkPartition", fault: v1alpha1.FaultNetworkPartition, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
+		s.Action.NetworkPartition = &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}
 	})},
 	{name: "DiskDelay", fault: v1alpha1.FaultDiskDelay, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
+		s.Action.DiskDelay = &v1alpha1.DiskDelay{Delay: *length(time.Second)}
 	})},
 	{name: "CPUStress", fault: v1alpha1.FaultCPUStress, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
-		s.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
+		s.Action.CPUStress = &v1alpha1.CPUStress{Workers: 1, Load: 50}
 	})},
 	{name: "ClockSkew", fault: v1alpha1.FaultClockSkew, on: newMeshPlace, scene: meshed(nil), fades: true, spec: byMesh(skews)},
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
-	s.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
+	s.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
 }
 
 func skews(s *v1alpha1.RedisFaultSpec) {
-	s.ClockSkew = &v1alpha1.ClockSkew{Offset: *length(-time.Hour)}
+	s.Action.ClockSkew = &v1alpha1.ClockSkew{Offset: *length(-time.Hour)}
 }
 
 func byMesh(change func(*v1alpha1.RedisFaultSpec)) func(*place, *v1alpha1.RedisFaultSpec) {
@@ -58,7 +60,7 @@ func byMesh(change func(*v1alpha1.RedisFaultSpec)) func(*place, *v1alpha1.RedisF
 func byMeshFor(lasts time.Duration, change func(*v1alpha1.RedisFaultSpec)) func(*place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Engine = v1alpha1.EngineChaosMesh
-		if spec.Type != v1alpha1.FaultPodKill {
+		if spec.Action.Type != v1alpha1.FaultPodKill {
 			spec.Duration = length(lasts)
 		}
 		change(spec)

@@ -229,7 +229,7 @@ func (k crashKind) wrongIn(f *v1alpha1.RedisFault) []string {
 	if n := len(f.Status.Targets); n != 1 {
 		return append(wrong, fmt.Sprintf("it has %d records", n))
 	}
-	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertGivenUp {
+	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertAbandoned {
 		wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
 	}
 	injections := slices.DeleteFunc(timelineOf(f), func(event string) bool { return event != eventInjected })

@@ -28,45 +28,45 @@ var crashKinds = slices.Concat(nativeKinds, clusterKinds, meshKinds)
 // nativeKinds are those that Redquake itself injects.
 var nativeKinds = []crashKind{
 	{name: "IOThreads by a roll", quick: true, fault: v1alpha1.FaultIOThreads, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
+		spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
 	}},
 	{name: "PodKill", quick: true, fault: v1alpha1.FaultPodKill, scene: single(podsDeleted), spec: plainSpec},
 	{name: "PodKill, kept down", fault: v1alpha1.FaultPodKill, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.PodKill = &v1alpha1.PodKill{KeepDown: length(time.Second)}
+		spec.Duration = length(time.Second)
 	}},
 	{name: "ProcessCrash", fault: v1alpha1.FaultProcessCrash, scene: single(serversEnded), spec: plainSpec},
 	{name: "Config", quick: true, fault: v1alpha1.FaultConfig, scene: single(nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
+		spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50", "maxclients": "500"}}
 		spec.Duration = length(time.Second)
 	}},
 	{name: "Config, rewritten meanwhile", fault: v1alpha1.FaultConfig, scene: rewritten, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
+		spec.Action.Config, spec.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}, length(time.Second)
 	}},
 	{name: "ClientPause", pauses: true, fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) { spec.Duration = length(time.Second) }},
 	{name: "ClientPause of writes", pauses: true, fault: v1alpha1.FaultClientPause, scene: single(nil), fades: true, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, length(3*time.Second)
+		spec.Action.ClientPause, spec.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, length(3*time.Second)
 	}},
 	{name: "Hang by DEBUG SLEEP", fault: v1alpha1.FaultHang, scene: single(slowly("debug"), "--enable-debug-command", "yes"), spec: hangs(v1alpha1.HangDebugSleep)},
 	{name: "Hang by a script", fault: v1alpha1.FaultHang, scene: single(slowly("eval_ro")), spec: hangs(v1alpha1.HangScript)},
 	{name: "Hang by CLIENT PAUSE", pauses: true, fault: v1alpha1.FaultHang, scene: single(nil), fades: true, spec: hangs(v1alpha1.HangClientPause)},
 	{name: "ClientKill", fault: v1alpha1.FaultClientKill, scene: single(executed("client|kill")), spec: plainSpec},
 	{name: "Resources", fault: v1alpha1.FaultResources, scene: fleetOf(1, onNodes), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, length(time.Second)
+		spec.Action.Resources, spec.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}, length(time.Second)
 	}},
 	{name: "ReplicaScale, one more", quick: true, fault: v1alpha1.FaultReplicaScale, scene: fleetOf(2, nil), spec: scales(1)},
 	{name: "ReplicaScale, one less", fault: v1alpha1.FaultReplicaScale, scene: fleetOf(3, nil), spec: scales(-1)},
 	{name: "Failover without sentinels", fault: v1alpha1.FaultFailover, scene: fleetOf(3, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
+		spec.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}
 	}},
 	{name: "Failover by sentinels", quick: true, fault: v1alpha1.FaultFailover, scene: watched, spec: plainSpec},
 	{name: "Failover by sentinels, coordinated", pauses: true, fault: v1alpha1.FaultFailover, scene: patientlyWatched, spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Failover = &v1alpha1.Failover{Mode: v1alpha1.FailoverCoordinated}
+		spec.Action.Failover = &v1alpha1.Failover{Mode: v1alpha1.FailoverCoordinated}
 	}},
 	{name: "NodeLoss", fault: v1alpha1.FaultNodeLoss, scene: fleetOf(1, onNodes), spec: func(p *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: redisPodOf(p).Spec.NodeName}, length(time.Second)
+		spec.Action.NodeLoss, spec.Duration = &v1alpha1.NodeLoss{Node: redisPodOf(p).Spec.NodeName}, length(time.Second)
 	}},
 	{name: "VolumeAttachDelay", quick: true, fault: v1alpha1.FaultVolumeAttachDelay, scene: fleetOf(1, onVolume), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{Delay: *length(3 * time.Second)}
+		spec.Duration = length(3 * time.Second)
 	}},
 	{name: "BackgroundSave", fault: v1alpha1.FaultBackgroundSave, scene: single(executed("bgsave")), spec: plainSpec},
 }
@@ -207,7 +207,7 @@ func onVolume(f *fleet, set *appsv1.StatefulSet) {
 
 func scales(by int32) func(*place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.ReplicaScale, spec.Duration = &v1alpha1.ReplicaScale{By: by}, length(time.Second)
+		spec.Action.ReplicaScale, spec.Duration = &v1alpha1.ReplicaScale{By: by}, length(time.Second)
 	}
 }
 
@@ -221,7 +221,7 @@ func slowly(command string) func(*redisSet) int {
 
 func hangs(method v1alpha1.HangMethod) func(*place, *v1alpha1.RedisFaultSpec) {
 	return func(_ *place, spec *v1alpha1.RedisFaultSpec) {
-		spec.Hang = &v1alpha1.Hang{Duration: *length(1200 * time.Millisecond), Method: method}
+		spec.Action.Hang, spec.Duration = &v1alpha1.Hang{Method: method}, length(1200*time.Millisecond)
 	}
 }
 

@@ -46,7 +46,7 @@ var elsewhere = []struct {
 
 func asks(kind v1alpha1.FaultType, spec func(*place, *v1alpha1.RedisFaultSpec)) func(*v1alpha1.RedisFault) {
 	return func(f *v1alpha1.RedisFault) {
-		f.Spec.Type, f.Spec.Config, f.Spec.Duration = kind, nil, nil
+		f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Duration = kind, nil, nil
 		spec(nil, &f.Spec)
 	}
 }
@@ -59,7 +59,7 @@ func lastingly(spec func(*place, *v1alpha1.RedisFaultSpec)) func(*place, *v1alph
 }
 
 func holdsVolume(_ *place, s *v1alpha1.RedisFaultSpec) {
-	s.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{Delay: *length(10 * time.Minute)}
+	s.Duration = length(10 * time.Minute)
 }
 
 // silence makes a server answer nothing for two minutes.

@@ -42,7 +42,7 @@ func (p *place) warnings(fault string) []string {
 // hzFault changes a setting for ten minutes: unless it is undone it can be seen.
 func hzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 	return newFault("break", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
-		f.Spec.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
+		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
 		f.Spec.Duration, f.Spec.Trigger.After = length(10*time.Minute), length(0)
 		if change != nil {
 			change(f)
@@ -92,7 +92,7 @@ var deletions = []deletion{
 		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)
 	}},
 	{name: "recovery watched", state: v1alpha1.ReasonObserving, undone: true, spec: func(f *v1alpha1.RedisFault) {
-		f.Spec.Type, f.Spec.Config, f.Spec.Duration = v1alpha1.FaultPodKill, nil, nil
+		f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Duration = v1alpha1.FaultPodKill, nil, nil
 	}},
 }
 
@@ -184,8 +184,8 @@ func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
 		})
 		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
 		w.create(hzFault(func(f *v1alpha1.RedisFault) {
-			f.Spec.Type, f.Spec.Config, f.Spec.Engine = v1alpha1.FaultNetworkDelay, nil, v1alpha1.EngineChaosMesh
-			f.Spec.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
+			f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Engine = v1alpha1.FaultNetworkDelay, nil, v1alpha1.EngineChaosMesh
+			f.Spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
 		}))
 		broken := w.faultStands("break", time.Minute, v1alpha1.ReasonActive)
 		stopMesh()
@@ -229,18 +229,18 @@ func TestWhatCannotBeUndoneIsTold(t *testing.T) {
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		f := p.faultEnds("break", time.Minute)
 		target := f.Status.Targets[0]
-		if reason(f.Status.Conditions) != v1alpha1.ReasonRevertFailed || !target.RevertGivenUp || target.RevertedAt != nil || target.LastError == "" {
+		if reason(f.Status.Conditions) != v1alpha1.ReasonRevertFailed || !target.RevertAbandoned || target.RevertedAt != nil || target.LastError == "" {
 			t.Errorf("%s; record %+v", where(f.Status.Conditions), target)
 		}
 		for _, command := range []string{"CONFIG SET", "hz", "10"} {
-			if !strings.Contains(target.ByHand, command) || !strings.Contains(where(f.Status.Conditions), command) {
-				t.Errorf("no word of %q: by hand %q; %s", command, target.ByHand, where(f.Status.Conditions))
+			if !strings.Contains(target.ManualRevertCommand, command) || !strings.Contains(where(f.Status.Conditions), command) {
+				t.Errorf("no word of %q: by hand %q; %s", command, target.ManualRevertCommand, where(f.Status.Conditions))
 			}
 		}
 		var warnings []string
 		p.until("a warning tells it", 20*time.Second, func() bool {
 			warnings = p.warnings("break")
-			return strings.Contains(strings.Join(warnings, "\n"), target.ByHand)
+			return strings.Contains(strings.Join(warnings, "\n"), target.ManualRevertCommand)
 		}, func() string { return fmt.Sprint(warnings) })
 	})
 }

@@ -109,7 +109,7 @@ func observeRecords(s *faultScope) {
 		complete := t.InjectedAt != nil && t.ActiveAt != nil
 		s.seen.InjectedAny = s.seen.InjectedAny || t.InjectedAt != nil
 		s.seen.InjectedAll = s.seen.InjectedAll && complete
-		s.seen.RevertedAll = s.seen.RevertedAll && (t.RevertedAt != nil || t.RevertGivenUp)
+		s.seen.RevertedAll = s.seen.RevertedAll && (t.RevertedAt != nil || t.RevertAbandoned)
 		s.seen.Progress = cmp.Or(s.seen.Progress, t.Progress)
 		if !complete && t.LastError != "" {
 			s.seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
@@ -117,8 +117,8 @@ func observeRecords(s *faultScope) {
 		if complete && t.ActiveAt.After(s.seen.ActiveAt) {
 			s.seen.ActiveAt = t.ActiveAt.Time
 		}
-		if t.RevertGivenUp {
-			failures = append(failures, fmt.Sprintf("pod %s: %s; by hand: %s", t.Pod, t.LastError, t.ByHand))
+		if t.RevertAbandoned {
+			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand))
 		}
 	}
 	s.seen.RevertFailed = strings.Join(failures, "; ")

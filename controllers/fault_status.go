@@ -170,7 +170,7 @@ func (s *faultScope) setInjected(reason string) {
 func (s *faultScope) setReverted(reason string) {
 	status := &s.fault.Status
 	reverted := s.all(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
-	message := "a fault of type " + string(s.fault.Spec.Type) + " leaves nothing to revert"
+	message := "a fault of type " + string(s.fault.Spec.Action.Type) + " leaves nothing to revert"
 	switch {
 	case s.seen.RevertFailed != "":
 		reason, message = v1alpha1.ReasonRevertFailed, limited(s.seen.RevertFailed, 32000)
@@ -341,11 +341,11 @@ func (r *RedisFaultReconciler) tell(s *faultScope) {
 	}
 	for _, t := range after.Targets {
 		for _, old := range before.Targets {
-			if old.UID == t.UID && !old.RevertGivenUp && t.RevertGivenUp {
-				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", limited(fmt.Sprintf("pod %s: %s; by hand: %s", t.Pod, t.LastError, t.ByHand), 1000))
+			if old.UID == t.UID && !old.RevertAbandoned && t.RevertAbandoned {
+				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", limited(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand), 1000))
 			}
 			if old.UID == t.UID && old.InjectedAt == nil && t.InjectedAt != nil {
-				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Type, t.Pod, t.Role)
+				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, t.Pod, t.Role)
 			}
 		}
 	}

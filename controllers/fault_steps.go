@@ -107,7 +107,7 @@ func (r *RedisFaultReconciler) record(ctx context.Context, s *faultScope) outcom
 }
 
 func (r *RedisFaultReconciler) choose(ctx context.Context, s *faultScope) ([]v1alpha1.FaultTarget, error) {
-	if s.traits.EndsServer && s.fault.Spec.Type != v1alpha1.FaultProcessCrash && losesReplacements(s.test) {
+	if s.traits.EndsServer && s.fault.Spec.Action.Type != v1alpha1.FaultProcessCrash && losesReplacements(s.test) {
 		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true, Message: fmt.Sprintf(
 			"RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and would never find the replacement of a killed one", s.test.Name)}
 	}
@@ -181,7 +181,7 @@ func (s *faultScope) noteInjected(t *v1alpha1.FaultTarget, at metav1.MicroTime, 
 			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(at.Sub(status.LoadStartTime.Time)))
 		}
 	}
-	once(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Type, format.Duration(took)))
+	once(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Action.Type, format.Duration(took)))
 }
 
 // untouched says whether nothing was tried by the record: not by this process, and not by one that died.
@@ -256,7 +256,7 @@ func (r *RedisFaultReconciler) revert(ctx context.Context, s *faultScope) outcom
 	}
 	for i := range status.Targets {
 		t := &status.Targets[i]
-		if t.RevertedAt == nil && !t.RevertGivenUp {
+		if t.RevertedAt == nil && !t.RevertAbandoned {
 			undoing.Go(func() error {
 				problems[i] = r.revertOne(ctx, s, t)
 				ended[i] = metav1.NewMicroTime(r.Clock.Now())
@@ -268,7 +268,7 @@ func (r *RedisFaultReconciler) revert(ctx context.Context, s *faultScope) outcom
 	all := true
 	for i := range status.Targets {
 		t := &status.Targets[i]
-		if t.RevertedAt != nil || t.RevertGivenUp && problems[i] == nil {
+		if t.RevertedAt != nil || t.RevertAbandoned && problems[i] == nil {
 			continue
 		}
 		if problems[i] != nil {
@@ -310,7 +310,7 @@ func (r *RedisFaultReconciler) revertOne(ctx context.Context, s *faultScope, t *
 	// Steps may take their time, and one error after many of them is no reason to leave the rest undone; but nobody waits who wants the object gone.
 	stuck := steps == nil && t.RevertAttempts >= lifecycle.RevertAttempts
 	if r.Clock.Since(since) > lifecycle.RevertPatience && (stuck || s.seen.Deleting) {
-		t.RevertGivenUp, t.ByHand = true, limited(s.injector.ByHand(t), 2048)
+		t.RevertAbandoned, t.ManualRevertCommand = true, limited(s.injector.ManualRevertCommand(t), 2048)
 	}
 	return err
 }

@@ -29,7 +29,7 @@ func (s *stubborn) Revert(context.Context, *v1alpha1.FaultTarget) error {
 }
 
 func (*stubborn) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
-func (*stubborn) ByHand(*v1alpha1.FaultTarget) string                        { return "do this" }
+func (*stubborn) ManualRevertCommand(*v1alpha1.FaultTarget) string           { return "do this" }
 
 // Undoing is given up when it has erred ten times in a row and for long enough; after steps that went well it begins to count anew. Who deletes
 // the fault waits no longer than that, from the deletion on.
@@ -66,8 +66,8 @@ func TestUndoingIsGivenUp(t *testing.T) {
 				r.revert(t.Context(), s)
 				clock.SetTime(clock.Now().Add(time.Second))
 			}
-			if target.RevertGivenUp != tc.givenUp || (target.ByHand == "do this") != tc.givenUp || target.RevertAttempts != tc.attempts {
-				t.Errorf("given up %v after %d errors (%q), want %v after %d", target.RevertGivenUp, target.RevertAttempts, target.ByHand, tc.givenUp, tc.attempts)
+			if target.RevertAbandoned != tc.givenUp || (target.ManualRevertCommand == "do this") != tc.givenUp || target.RevertAttempts != tc.attempts {
+				t.Errorf("given up %v after %d errors (%q), want %v after %d", target.RevertAbandoned, target.RevertAttempts, target.ManualRevertCommand, tc.givenUp, tc.attempts)
 			}
 		})
 	}

@@ -20,18 +20,18 @@ func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 		spec.Allow = pick(d, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, []v1alpha1.Allowance{v1alpha1.AllowEviction, v1alpha1.AllowTooFewCores}, nil)
 	}
 	bare := d.IntN(3) == 0
-	switch spec.Type {
+	switch spec.Action.Type {
 	case v1alpha1.FaultPodKill:
 		if !bare {
-			spec.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: maybe(d, int64(0), 3600), KeepDown: d.length(time.Second, time.Hour)}
+			spec.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: maybe(d, int64(0), 3600)}
 		}
 	case v1alpha1.FaultProcessCrash:
 		if !bare {
-			spec.ProcessCrash = &v1alpha1.ProcessCrash{Method: pick(d, "", v1alpha1.CrashShutdown, v1alpha1.CrashSegfault)}
+			spec.Action.ProcessCrash = &v1alpha1.ProcessCrash{Method: pick(d, "", v1alpha1.CrashShutdown, v1alpha1.CrashSegfault)}
 		}
 	case v1alpha1.FaultFailover:
 		if !bare {
-			spec.Failover = &v1alpha1.Failover{
+			spec.Action.Failover = &v1alpha1.Failover{
 				Method:  pick(d, "", v1alpha1.FailoverAuto, v1alpha1.FailoverSentinel, v1alpha1.FailoverCluster, v1alpha1.FailoverReplication),
 				Mode:    pick(d, "", v1alpha1.FailoverPlain, v1alpha1.FailoverCoordinated, v1alpha1.FailoverForce, v1alpha1.FailoverTakeover),
 				Timeout: d.value(time.Second, time.Minute),
@@ -39,35 +39,35 @@ func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 		}
 	case v1alpha1.FaultVolumeAttachDelay:
 		if !bare {
-			spec.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{Delay: d.value(time.Second, time.Hour), KeepAway: pick(d, "", v1alpha1.KeepAwayCordon, v1alpha1.KeepAwayNone), Image: d.text("", "x", "a b")}
+			spec.Action.VolumeAttachDelay = &v1alpha1.VolumeAttachDelay{KeepAway: pick(d, "", v1alpha1.KeepAwayCordon, v1alpha1.KeepAwayNone), Image: d.text("", "x", "a b")}
 		}
 	case v1alpha1.FaultIOThreads:
-		spec.IOThreads = &v1alpha1.IOThreads{Count: pick(d, int32(0), 1, 2, 128), Reads: d.yes(), Method: pick(d, "", v1alpha1.ApplyAuto, v1alpha1.ApplyLive, v1alpha1.ApplyRoll)}
+		spec.Action.IOThreads = &v1alpha1.IOThreads{Count: pick(d, int32(0), 1, 2, 128), Reads: d.yes(), Method: pick(d, "", v1alpha1.ApplyAuto, v1alpha1.ApplyLive, v1alpha1.ApplyRoll)}
 	case v1alpha1.FaultConfig:
-		spec.Config = &v1alpha1.Config{Parameters: pick(d, map[string]v1alpha1.ParameterValue{"appendfsync": "always"}, map[string]v1alpha1.ParameterValue{"port": "1", "maxclients": "0"},
+		spec.Action.Config = &v1alpha1.Config{Parameters: pick(d, map[string]v1alpha1.ParameterValue{"appendfsync": "always"}, map[string]v1alpha1.ParameterValue{"port": "1", "maxclients": "0"},
 			map[string]v1alpha1.ParameterValue{"Bad Name": "x"}, nil, map[string]v1alpha1.ParameterValue{"maxmemory": ""})}
 	case v1alpha1.FaultReplicaScale:
-		spec.ReplicaScale = &v1alpha1.ReplicaScale{By: pick(d, int32(-16), -1, 0, 1, 16), SyncTimeout: d.value(time.Second, time.Hour)}
+		spec.Action.ReplicaScale = &v1alpha1.ReplicaScale{By: pick(d, int32(-16), -1, 0, 1, 16), SyncTimeout: d.value(time.Second, time.Hour)}
 	case v1alpha1.FaultResources:
-		spec.Resources = &v1alpha1.Resources{CPU: d.quantity("100m", "0", "-1", "1e9"), Memory: d.quantity("64Mi", "1", "0")}
+		spec.Action.Resources = &v1alpha1.Resources{CPU: d.quantity("100m", "0", "-1", "1e9"), Memory: d.quantity("64Mi", "1", "0")}
 	case v1alpha1.FaultHang:
 		if !bare {
-			spec.Hang = &v1alpha1.Hang{Duration: d.value(100*time.Millisecond, 10*time.Minute), Method: pick(d, "", v1alpha1.HangAuto, v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause)}
+			spec.Action.Hang = &v1alpha1.Hang{Method: pick(d, "", v1alpha1.HangAuto, v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause)}
 		}
 	case v1alpha1.FaultClientPause:
 		if !bare {
-			spec.ClientPause = &v1alpha1.ClientPause{Mode: pick(d, "", v1alpha1.PauseAll, v1alpha1.PauseWrite)}
+			spec.Action.ClientPause = &v1alpha1.ClientPause{Mode: pick(d, "", v1alpha1.PauseAll, v1alpha1.PauseWrite)}
 		}
 	case v1alpha1.FaultClientKill:
 		if !bare {
-			spec.ClientKill = &v1alpha1.ClientKill{Type: pick(d, "", v1alpha1.ClientNormal, v1alpha1.ClientReplica, v1alpha1.ClientPubSub)}
+			spec.Action.ClientKill = &v1alpha1.ClientKill{Type: pick(d, "", v1alpha1.ClientNormal, v1alpha1.ClientReplica, v1alpha1.ClientPubSub)}
 		}
 	case v1alpha1.FaultBackgroundSave:
 		if !bare {
-			spec.BackgroundSave = &v1alpha1.BackgroundSave{Kind: pick(d, "", v1alpha1.SaveSnapshot, v1alpha1.SaveAppendOnlyRewrite)}
+			spec.Action.BackgroundSave = &v1alpha1.BackgroundSave{Kind: pick(d, "", v1alpha1.SaveSnapshot, v1alpha1.SaveAppendOnlyRewrite)}
 		}
 	case v1alpha1.FaultNodeLoss:
-		spec.NodeLoss = &v1alpha1.NodeLoss{Node: d.text("node-1", "gone", "")}
+		spec.Action.NodeLoss = &v1alpha1.NodeLoss{Node: d.text("node-1", "gone", "")}
 	}
 }
 
@@ -82,7 +82,7 @@ func (d draw) quantity(values ...string) *resource.Quantity {
 func (d draw) record(pod string) v1alpha1.FaultTarget {
 	return v1alpha1.FaultTarget{
 		Pod: pod, UID: "u", Node: pick(d, "", "node-1"), RunID: pick(d, "", "r"), Address: pick(d, "", "127.0.0.1:1"), Role: pick(d, "", v1alpha1.RolePrimary, v1alpha1.RoleReplica),
-		IntendedAt: d.instant(), InjectedAt: d.instant(), ActiveAt: d.instant(), RevertedAt: d.instant(), LastError: pick(d, "", "x"), Progress: pick(d, "", "1 of 3"), RevertGivenUp: d.IntN(4) == 0,
+		IntendedAt: d.instant(), InjectedAt: d.instant(), ActiveAt: d.instant(), RevertedAt: d.instant(), LastError: pick(d, "", "x"), Progress: pick(d, "", "1 of 3"), RevertAbandoned: d.IntN(4) == 0,
 		Undo: pick(d, nil, []v1alpha1.UndoValue{{Name: "appendfsync", Value: "no"}}, []v1alpha1.UndoValue{{Name: "statefulset", Value: "{nonsense"}, {Name: "replicas", Value: "many"}, {Name: "run_id"}}),
 	}
 }

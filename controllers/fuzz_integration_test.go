@@ -158,7 +158,7 @@ func (d draw) fault(name string, tests []string) *v1alpha1.RedisFault {
 		spec.Trigger.SteadyFor = d.length(2*time.Second, time.Hour)
 	}
 	spec.RecoveryDeadline = d.value(time.Second, 24*time.Hour)
-	spec.Type = pick(d, faultTypes...)
+	spec.Action.Type = pick(d, faultTypes...)
 	d.member(spec)
 	spec.Abort, spec.Suspend, spec.TTLSecondsAfterFinished = d.IntN(5) == 0, d.IntN(5) == 0, maybe(d, int32(0), 31536000)
 	return f

@@ -168,7 +168,7 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	f := struck("failover", 10*time.Second)
 	f.Finalizers = []string{v1alpha1.FinalizerFault}
 	f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxLostWrites: new(int64(9))}
-	f.Spec.Type, f.Status.Effect = v1alpha1.FaultPodKill, v1alpha1.EffectConfirmed
+	f.Spec.Action.Type, f.Status.Effect = v1alpha1.FaultPodKill, v1alpha1.EffectConfirmed
 	f.Status.StartTime, f.Status.RecoveredAt = &metav1.MicroTime{Time: t0.Add(9 * time.Second)}, &metav1.MicroTime{Time: t0.Add(11 * time.Second)}
 	f.Status.Impact.RecoveryTime = &v1alpha1.BoundedDuration{Value: 1e6, AtLeast: 1e6, AtMost: 1e6}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", InjectedAt: f.Status.InjectedAt, ActiveAt: f.Status.InjectedAt, RevertedAt: f.Status.InjectedAt}}

@@ -221,7 +221,7 @@ func (s *loadTestScope) setFaults() {
 		if f.Status.InjectedAt == nil || len(out) == mostFaults {
 			continue
 		}
-		one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Type, Verdict: f.Status.Verdict}
+		one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Action.Type, Verdict: f.Status.Verdict}
 		if i := f.Status.Impact; i != nil && i.Outage != nil {
 			one.Outage = &i.Outage.Value
 		}

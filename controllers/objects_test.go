@@ -39,7 +39,7 @@ func newFault(name, test string, kind v1alpha1.FaultType, change func(*v1alpha1.
 	f := &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisFaultSpec{
-			LoadTestRef: &v1alpha1.LoadTestReference{Name: test}, Type: kind,
+			LoadTestRef: &v1alpha1.LoadTestReference{Name: test}, Action: v1alpha1.Action{Type: kind},
 			Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
 			Trigger:          v1alpha1.FaultTrigger{After: length(2 * time.Second)},
 			RecoveryDeadline: metav1.Duration{Duration: 20 * time.Second},

@@ -29,7 +29,7 @@ seconds() {
     printf "%.2f\n", total
   }' || { echo "the demo failed: $2 is \"$1\", which is no duration" >&2; exit 1; }
 }
-delay=$(seconds "$(of .spec.volumeAttachDelay.delay)" delay)
+delay=$(seconds "$(of .spec.duration)" delay)
 recovery=$(seconds "$(of .status.impact.recoveryTime)" recoveryTime)
 late=$(awk -v recovery="$recovery" -v delay="$delay" 'BEGIN {printf "%.1f", recovery - delay}')
 

@@ -8,11 +8,16 @@ type NetworkPeers string
 
 // The peers.
 const (
-	PeersClients   NetworkPeers = "Clients"   // the load pods of the test that measures the fault
-	PeersServers   NetworkPeers = "Servers"   // all other Redis servers of the target
-	PeersPrimary   NetworkPeers = "Primary"   // the primary of the hit server's data
-	PeersReplicas  NetworkPeers = "Replicas"  // the other replicas of the hit server's data
-	PeersSentinels NetworkPeers = "Sentinels" // the sentinels that are connected to the hit server
+	// PeersClients are the load pods of the test that measures the fault.
+	PeersClients NetworkPeers = "Clients"
+	// PeersServers are all other Redis servers of the target.
+	PeersServers NetworkPeers = "Servers"
+	// PeersPrimary is the primary of the hit server's data.
+	PeersPrimary NetworkPeers = "Primary"
+	// PeersReplicas are the other replicas of the hit server's data.
+	PeersReplicas NetworkPeers = "Replicas"
+	// PeersSentinels are the sentinels that are connected to the hit server.
+	PeersSentinels NetworkPeers = "Sentinels"
 )
 
 // NetworkDirection says which packets are meant, as seen from the hit server.
@@ -21,9 +26,12 @@ type NetworkDirection string
 
 // The directions.
 const (
-	DirectionTo   NetworkDirection = "To"   // those that it sends to its peers
-	DirectionFrom NetworkDirection = "From" // those that its peers send to it
-	DirectionBoth NetworkDirection = "Both" //
+	// DirectionTo means packets that the server sends to its peers.
+	DirectionTo NetworkDirection = "To"
+	// DirectionFrom means packets that its peers send to it.
+	DirectionFrom NetworkDirection = "From"
+	// DirectionBoth means both.
+	DirectionBoth NetworkDirection = "Both"
 )
 
 // Percentage is text such as 25% or 0.5%.
@@ -55,12 +63,20 @@ type NetworkDelay struct {
 	// +optional
 	Correlation Percentage `json:"correlation,omitempty"`
 
-	// direction of the packets that are late.
+	// direction of the packets that are delayed, as seen from the hit server.
+	// To: packets that the server sends to its peers.
+	// From: packets that its peers send to it.
+	// Both: both.
 	// +optional
 	// +kubebuilder:default=To
 	Direction NetworkDirection `json:"direction,omitempty"`
 
 	// peers at the other end; everybody where absent.
+	// Clients: the load pods of the test that measures the fault.
+	// Servers: all other Redis servers of the target.
+	// Primary: the primary of the hit server's data.
+	// Replicas: the other replicas of the hit server's data.
+	// Sentinels: the sentinels that are connected to the hit server.
 	// +optional
 	Peers NetworkPeers `json:"peers,omitempty"`
 }
@@ -78,12 +94,20 @@ type NetworkLoss struct {
 	// +optional
 	Correlation Percentage `json:"correlation,omitempty"`
 
-	// direction of the packets that are dropped.
+	// direction of the packets that are dropped, as seen from the hit server.
+	// To: packets that the server sends to its peers.
+	// From: packets that its peers send to it.
+	// Both: both.
 	// +optional
 	// +kubebuilder:default=To
 	Direction NetworkDirection `json:"direction,omitempty"`
 
 	// peers at the other end; everybody where absent.
+	// Clients: the load pods of the test that measures the fault.
+	// Servers: all other Redis servers of the target.
+	// Primary: the primary of the hit server's data.
+	// Replicas: the other replicas of the hit server's data.
+	// Sentinels: the sentinels that are connected to the hit server.
 	// +optional
 	Peers NetworkPeers `json:"peers,omitempty"`
 }
@@ -92,10 +116,18 @@ type NetworkLoss struct {
 // cut off from the kubelet's probes, too, which then restart it.
 type NetworkPartition struct {
 	// from whom the server is cut off.
+	// Clients: the load pods of the test that measures the fault.
+	// Servers: all other Redis servers of the target.
+	// Primary: the primary of the hit server's data.
+	// Replicas: the other replicas of the hit server's data.
+	// Sentinels: the sentinels that are connected to the hit server.
 	// +required
 	From NetworkPeers `json:"from,omitempty"`
 
-	// direction of the packets that are dropped.
+	// direction of the packets that are dropped, as seen from the hit server.
+	// To: packets that the server sends to its peers.
+	// From: packets that its peers send to it.
+	// Both: both.
 	// +optional
 	// +kubebuilder:default=Both
 	Direction NetworkDirection `json:"direction,omitempty"`
@@ -107,9 +139,13 @@ type DiskMethod string
 
 // The calls.
 const (
-	DiskRead  DiskMethod = "Read"
+	// DiskRead means calls that read.
+	DiskRead DiskMethod = "Read"
+	// DiskWrite means calls that write.
 	DiskWrite DiskMethod = "Write"
+	// DiskFlush means calls that flush a file when it is closed.
 	DiskFlush DiskMethod = "Flush"
+	// DiskFsync means fsync.
 	DiskFsync DiskMethod = "Fsync"
 )
 
@@ -135,7 +171,11 @@ type DiskDelay struct {
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
 
-	// methods that are slow.
+	// methods are the calls that are slow.
+	// Read: calls that read.
+	// Write: calls that write.
+	// Flush: calls that flush a file when it is closed.
+	// Fsync: fsync.
 	// +optional
 	// +listType=set
 	// +kubebuilder:default={Write,Fsync}

@@ -5,22 +5,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodKill deletes the pods; their owner replaces them.
+// PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is deleted, too, as soon as it appears, until
+// the duration is over: a StatefulSet replaces a pod in 1 to 2 s, before any time-out of Sentinel or a cluster, so that no failover would happen.
 type PodKill struct {
 	// gracePeriodSeconds given to the pod; 0 kills it at once, the pod's own where absent.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
 	GracePeriodSeconds *int64 `json:"gracePeriodSeconds,omitempty"`
-
-	// keepDown deletes every replacement, too, as soon as it appears, for so long after the injection: a StatefulSet replaces a pod in 1 to 2 s,
-	// before any Sentinel or cluster time-out, so that no failover would happen. Between 1s and 1h; not kept down where absent.
-	// +optional
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be between 1s and 1h"
-	// +kubebuilder:validation:Type=string
-	KeepDown *metav1.Duration `json:"keepDown,omitempty"`
 }
 
 // CrashMethod is how the server process is ended.
@@ -29,13 +21,17 @@ type CrashMethod string
 
 // The methods.
 const (
-	CrashShutdown CrashMethod = "Shutdown" // SHUTDOWN NOSAVE: ends at once, saves nothing
-	CrashSegfault CrashMethod = "Segfault" // DEBUG SEGFAULT: a crash; the server must allow DEBUG
+	// CrashShutdown ends the process by SHUTDOWN NOSAVE: at once, without saving.
+	CrashShutdown CrashMethod = "Shutdown"
+	// CrashSegfault crashes it by DEBUG SEGFAULT; the server must allow DEBUG.
+	CrashSegfault CrashMethod = "Segfault"
 )
 
 // ProcessCrash ends the server process; the kubelet restarts its container in the same pod.
 type ProcessCrash struct {
 	// method of ending it.
+	// Shutdown: ends the process by SHUTDOWN NOSAVE: at once, without saving.
+	// Segfault: crashes it by DEBUG SEGFAULT; the server must allow DEBUG.
 	// +optional
 	// +kubebuilder:default=Shutdown
 	Method CrashMethod `json:"method,omitempty"`
@@ -47,10 +43,14 @@ type FailoverMethod string
 
 // The methods.
 const (
-	FailoverAuto        FailoverMethod = "Auto"        // as the target's topology is
-	FailoverSentinel    FailoverMethod = "Sentinel"    // SENTINEL FAILOVER
-	FailoverCluster     FailoverMethod = "Cluster"     // CLUSTER FAILOVER, sent to a replica of the target's shard
-	FailoverReplication FailoverMethod = "Replication" // FAILOVER TO, without sentinels; the other replicas are pointed to the new primary
+	// FailoverAuto takes what the target's topology has.
+	FailoverAuto FailoverMethod = "Auto"
+	// FailoverSentinel sends SENTINEL FAILOVER.
+	FailoverSentinel FailoverMethod = "Sentinel"
+	// FailoverCluster sends CLUSTER FAILOVER to a replica of the target's shard.
+	FailoverCluster FailoverMethod = "Cluster"
+	// FailoverReplication sends FAILOVER TO to a primary without sentinels, and points the other replicas to the new primary.
+	FailoverReplication FailoverMethod = "Replication"
 )
 
 // FailoverMode is how careful it is.
@@ -59,10 +59,14 @@ type FailoverMode string
 
 // The modes.
 const (
-	FailoverPlain       FailoverMode = "Plain"       // as the method does by itself: through Sentinel it loses acknowledged writes
-	FailoverCoordinated FailoverMode = "Coordinated" // Sentinel: writes are paused first, or COORDINATED where the server knows it
-	FailoverForce       FailoverMode = "Force"       // Cluster, Replication: FORCE, without the old primary's consent
-	FailoverTakeover    FailoverMode = "Takeover"    // Cluster: TAKEOVER, without the other primaries' votes
+	// FailoverPlain leaves it to the method: through Sentinel it loses acknowledged writes.
+	FailoverPlain FailoverMode = "Plain"
+	// FailoverCoordinated pauses writes first, or uses COORDINATED where the sentinel knows it; Sentinel only.
+	FailoverCoordinated FailoverMode = "Coordinated"
+	// FailoverForce uses FORCE, without the old primary's consent; Cluster and Replication only.
+	FailoverForce FailoverMode = "Force"
+	// FailoverTakeover uses TAKEOVER, without the other primaries' votes; Cluster only.
+	FailoverTakeover FailoverMode = "Takeover"
 )
 
 // Failover promotes a replica of the selected primary. What has been promoted stays so: it is not failed back.
@@ -71,11 +75,19 @@ const (
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Force' || self.method in ['Auto', 'Cluster', 'Replication']",message="mode Force is Cluster's and Replication's: SENTINEL FAILOVER knows none"
 type Failover struct {
 	// method says who carries it out.
+	// Auto: takes what the target's topology has.
+	// Sentinel: sends SENTINEL FAILOVER.
+	// Cluster: sends CLUSTER FAILOVER to a replica of the target's shard.
+	// Replication: sends FAILOVER TO to a primary without sentinels, and points the other replicas to the new primary.
 	// +optional
 	// +kubebuilder:default=Auto
 	Method FailoverMethod `json:"method,omitempty"`
 
 	// mode says how.
+	// Plain: leaves it to the method: through Sentinel it loses acknowledged writes.
+	// Coordinated: pauses writes first, or uses COORDINATED where the sentinel knows it; Sentinel only.
+	// Force: uses FORCE, without the old primary's consent; Cluster and Replication only.
+	// Takeover: uses TAKEOVER, without the other primaries' votes; Cluster only.
 	// +optional
 	// +kubebuilder:default=Plain
 	Mode FailoverMode `json:"mode,omitempty"`
@@ -96,23 +108,18 @@ type KeepAway string
 
 // The ways.
 const (
-	KeepAwayCordon KeepAway = "Cordon" // the node is unschedulable until the fault is undone
-	KeepAwayNone   KeepAway = "None"   // nothing is done: the pod's own scheduling rules keep it away
+	// KeepAwayCordon keeps the node unschedulable until the fault is reverted.
+	KeepAwayCordon KeepAway = "Cordon"
+	// KeepAwayNone does nothing: the pod's own scheduling rules keep it away.
+	KeepAwayNone KeepAway = "None"
 )
 
 // VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there: the replacement, on another node, meets a genuine
-// Multi-Attach error for so long.
+// Multi-Attach error until spec.duration is over, which counts from the kill.
 type VolumeAttachDelay struct {
-	// delay is how long the volume is held, from the kill. Between 1s and 1h.
-	// +optional
-	// +kubebuilder:default="60s"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('1h')",message="must be between 1s and 1h"
-	// +kubebuilder:validation:Type=string
-	Delay metav1.Duration `json:"delay,omitzero"`
-
 	// keepAway says how the replacement is kept off the old node.
+	// Cordon: keeps the node unschedulable until the fault is reverted.
+	// None: does nothing: the pod's own scheduling rules keep it away.
 	// +optional
 	// +kubebuilder:default=Cordon
 	KeepAway KeepAway `json:"keepAway,omitempty"`
@@ -130,9 +137,12 @@ type ApplyMethod string
 
 // The methods.
 const (
-	ApplyAuto ApplyMethod = "Auto" // live where the server allows it, else by rolling
-	ApplyLive ApplyMethod = "Live" // CONFIG SET
-	ApplyRoll ApplyMethod = "Roll" // by the StatefulSet's pod template; its pods are replaced one by one, replicas first
+	// ApplyAuto sets it live where the server allows that, and by rolling the pods elsewhere.
+	ApplyAuto ApplyMethod = "Auto"
+	// ApplyLive sets it by CONFIG SET.
+	ApplyLive ApplyMethod = "Live"
+	// ApplyRoll sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas first.
+	ApplyRoll ApplyMethod = "Roll"
 )
 
 // IOThreads sets the number of I/O threads, the main thread included.
@@ -149,6 +159,9 @@ type IOThreads struct {
 	Reads bool `json:"reads,omitempty"`
 
 	// method says how.
+	// Auto: sets it live where the server allows that, and by rolling the pods elsewhere.
+	// Live: sets it by CONFIG SET.
+	// Roll: sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas first.
 	// +optional
 	// +kubebuilder:default=Auto
 	Method ApplyMethod `json:"method,omitempty"`
@@ -205,24 +218,23 @@ type HangMethod string
 
 // The methods.
 const (
-	HangAuto        HangMethod = "Auto"        // DebugSleep where the server allows it, else Script, else ClientPause
-	HangDebugSleep  HangMethod = "DebugSleep"  // DEBUG SLEEP: the main thread sleeps
-	HangScript      HangMethod = "Script"      // a Lua loop: the main thread is busy
-	HangClientPause HangMethod = "ClientPause" // CLIENT PAUSE ALL: clients wait, replication and timers go on
+	// HangAuto uses DebugSleep where the server allows it, else Script, else ClientPause.
+	HangAuto HangMethod = "Auto"
+	// HangDebugSleep uses DEBUG SLEEP: the main thread sleeps.
+	HangDebugSleep HangMethod = "DebugSleep"
+	// HangScript runs a Lua loop: the main thread is busy.
+	HangScript HangMethod = "Script"
+	// HangClientPause uses CLIENT PAUSE ALL: clients wait, replication and timers go on.
+	HangClientPause HangMethod = "ClientPause"
 )
 
-// Hang makes the server answer nothing for a time; it goes on by itself.
+// Hang keeps the server from answering for spec.duration; it goes on by itself.
 type Hang struct {
-	// duration is how long. Between 100ms and 10m.
-	// +optional
-	// +kubebuilder:default="3s"
-	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('100ms') && duration(self) <= duration('10m')",message="must be between 100ms and 10m"
-	// +kubebuilder:validation:Type=string
-	Duration metav1.Duration `json:"duration,omitzero"`
-
-	// method says how; the status tells which was used.
+	// method says how; the status says which was used.
+	// Auto: uses DebugSleep where the server allows it, else Script, else ClientPause.
+	// DebugSleep: uses DEBUG SLEEP: the main thread sleeps.
+	// Script: runs a Lua loop: the main thread is busy.
+	// ClientPause: uses CLIENT PAUSE ALL: clients wait, replication and timers go on.
 	// +optional
 	// +kubebuilder:default=Auto
 	Method HangMethod `json:"method,omitempty"`
@@ -234,13 +246,17 @@ type PauseMode string
 
 // The modes.
 const (
-	PauseAll   PauseMode = "All"   // every command of every client
-	PauseWrite PauseMode = "Write" // commands that write; reads are served
+	// PauseAll suspends every command of every client.
+	PauseAll PauseMode = "All"
+	// PauseWrite suspends commands that write; reads are served.
+	PauseWrite PauseMode = "Write"
 )
 
 // ClientPause suspends clients for spec.duration.
 type ClientPause struct {
 	// mode says which commands wait.
+	// All: suspends every command of every client.
+	// Write: suspends commands that write; reads are served.
 	// +optional
 	// +kubebuilder:default=All
 	Mode PauseMode `json:"mode,omitempty"`
@@ -252,14 +268,20 @@ type ClientType string
 
 // The types.
 const (
-	ClientNormal  ClientType = "normal"
+	// ClientNormal closes the connections of ordinary clients.
+	ClientNormal ClientType = "normal"
+	// ClientReplica closes those of replicas.
 	ClientReplica ClientType = "replica"
-	ClientPubSub  ClientType = "pubsub"
+	// ClientPubSub closes those of subscribers.
+	ClientPubSub ClientType = "pubsub"
 )
 
 // ClientKill closes the connections of clients, once.
 type ClientKill struct {
 	// type of the connections. Those of normal clients include exporters', sentinels' and operators'.
+	// normal: closes the connections of ordinary clients.
+	// replica: closes those of replicas.
+	// pubsub: closes those of subscribers.
 	// +optional
 	// +kubebuilder:default=normal
 	Type ClientType `json:"type,omitempty"`
@@ -271,13 +293,17 @@ type SaveKind string
 
 // The kinds.
 const (
-	SaveSnapshot          SaveKind = "Snapshot"          // BGSAVE
-	SaveAppendOnlyRewrite SaveKind = "AppendOnlyRewrite" // BGREWRITEAOF
+	// SaveSnapshot makes it fork for a snapshot: BGSAVE.
+	SaveSnapshot SaveKind = "Snapshot"
+	// SaveAppendOnlyRewrite makes it fork to rewrite its append-only file: BGREWRITEAOF.
+	SaveAppendOnlyRewrite SaveKind = "AppendOnlyRewrite"
 )
 
 // BackgroundSave makes the server fork, which stalls it for as long as its page tables take to copy.
 type BackgroundSave struct {
 	// kind of save.
+	// Snapshot: makes it fork for a snapshot: BGSAVE.
+	// AppendOnlyRewrite: makes it fork to rewrite its append-only file: BGREWRITEAOF.
 	// +optional
 	// +kubebuilder:default=Snapshot
 	Kind SaveKind `json:"kind,omitempty"`

@@ -8,8 +8,11 @@ type Effect string
 
 // The effects.
 const (
-	EffectConfirmed    Effect = "Confirmed"
-	EffectNotObserved  Effect = "NotObserved"
+	// EffectConfirmed is an effect that Redis or the cluster shows.
+	EffectConfirmed Effect = "Confirmed"
+	// EffectNotObserved is an effect that should show and does not.
+	EffectNotObserved Effect = "NotObserved"
+	// EffectInconclusive is an effect of which nothing can be seen.
 	EffectInconclusive Effect = "Inconclusive"
 )
 
@@ -67,6 +70,9 @@ type RedisFaultStatus struct {
 	Warnings []string `json:"warnings,omitempty"`
 
 	// effect is what Redis and the cluster show of the fault.
+	// Confirmed: they show it.
+	// NotObserved: it should show and does not.
+	// Inconclusive: neither can be seen.
 	// +optional
 	Effect Effect `json:"effect,omitempty"`
 
@@ -155,7 +161,10 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
-	// role that Redis told.
+	// role that Redis reported.
+	// Primary: it takes writes.
+	// Replica: it replicates from another.
+	// Any: not used here.
 	// +optional
 	Role RedisRole `json:"role,omitempty"`
 	// address that was asked.
@@ -200,13 +209,13 @@ type FaultTarget struct {
 	// revertedAt is when it was undone, or when there was found to be nothing to undo.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
-	// revertGivenUp says that it could not be undone: lastError says why, byHand how to do it.
+	// revertAbandoned says that the operator stopped trying to revert the fault here: lastError says why, manualRevertCommand what to do.
 	// +optional
-	RevertGivenUp bool `json:"revertGivenUp,omitempty"`
-	// byHand is the command that undoes the fault on this target. Set when the operator has given up.
+	RevertAbandoned bool `json:"revertAbandoned,omitempty"`
+	// manualRevertCommand is the command that reverts the fault on this target. Set when revertAbandoned is.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
-	ByHand string `json:"byHand,omitempty"`
+	ManualRevertCommand string `json:"manualRevertCommand,omitempty"`
 	// attempts of the breaking call.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -351,9 +360,12 @@ type PhaseSource string
 
 // The sources.
 const (
+	// PhaseKubernetes is the API server: pods, events, volumes.
 	PhaseKubernetes PhaseSource = "Kubernetes"
-	PhaseRedis      PhaseSource = "Redis"
-	PhaseClient     PhaseSource = "Client"
+	// PhaseRedis is a Redis server or a sentinel.
+	PhaseRedis PhaseSource = "Redis"
+	// PhaseClient is the load's own record.
+	PhaseClient PhaseSource = "Client"
 )
 
 // Phase is a stretch of a recovery.
@@ -363,6 +375,9 @@ type Phase struct {
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
 	// source that showed its end.
+	// Kubernetes: the API server.
+	// Redis: a Redis server or a sentinel.
+	// Client: the load's own record.
 	// +optional
 	Source PhaseSource `json:"source,omitempty"`
 	// at is when it ended, on the common clock.

@@ -8,27 +8,45 @@ type FaultType string
 
 // The kinds.
 const (
-	FaultPodKill           FaultType = "PodKill"
-	FaultProcessCrash      FaultType = "ProcessCrash"
-	FaultFailover          FaultType = "Failover"
+	// FaultPodKill deletes the pod; its controller replaces it.
+	FaultPodKill FaultType = "PodKill"
+	// FaultProcessCrash ends the server process; the kubelet restarts its container in the same pod.
+	FaultProcessCrash FaultType = "ProcessCrash"
+	// FaultFailover promotes a replica in place of the primary.
+	FaultFailover FaultType = "Failover"
+	// FaultVolumeAttachDelay deletes the pod and keeps its volume attached to the old node.
 	FaultVolumeAttachDelay FaultType = "VolumeAttachDelay"
-	FaultIOThreads         FaultType = "IOThreads"
-	FaultConfig            FaultType = "Config"
-	FaultReplicaScale      FaultType = "ReplicaScale"
-	FaultResources         FaultType = "Resources"
-	FaultHang              FaultType = "Hang"
-	FaultClientPause       FaultType = "ClientPause"
-	FaultClientKill        FaultType = "ClientKill"
-	FaultBackgroundSave    FaultType = "BackgroundSave"
-	FaultNodeLoss          FaultType = "NodeLoss"
+	// FaultIOThreads changes the number of I/O threads.
+	FaultIOThreads FaultType = "IOThreads"
+	// FaultConfig changes settings by CONFIG SET.
+	FaultConfig FaultType = "Config"
+	// FaultReplicaScale adds or removes replicas.
+	FaultReplicaScale FaultType = "ReplicaScale"
+	// FaultResources resizes the container in place.
+	FaultResources FaultType = "Resources"
+	// FaultHang keeps the server from answering.
+	FaultHang FaultType = "Hang"
+	// FaultClientPause suspends clients by CLIENT PAUSE.
+	FaultClientPause FaultType = "ClientPause"
+	// FaultClientKill closes the connections of clients.
+	FaultClientKill FaultType = "ClientKill"
+	// FaultBackgroundSave makes the server fork.
+	FaultBackgroundSave FaultType = "BackgroundSave"
+	// FaultNodeLoss cordons a node and deletes the Redis pods on it by force.
+	FaultNodeLoss FaultType = "NodeLoss"
 
-	// By Chaos Mesh only.
-	FaultNetworkDelay     FaultType = "NetworkDelay"
-	FaultNetworkLoss      FaultType = "NetworkLoss"
+	// FaultNetworkDelay delays packets; engine ChaosMesh.
+	FaultNetworkDelay FaultType = "NetworkDelay"
+	// FaultNetworkLoss drops some packets; engine ChaosMesh.
+	FaultNetworkLoss FaultType = "NetworkLoss"
+	// FaultNetworkPartition drops all packets between the server and its peers; engine ChaosMesh.
 	FaultNetworkPartition FaultType = "NetworkPartition"
-	FaultDiskDelay        FaultType = "DiskDelay"
-	FaultCPUStress        FaultType = "CPUStress"
-	FaultClockSkew        FaultType = "ClockSkew"
+	// FaultDiskDelay delays calls to the volume; engine ChaosMesh.
+	FaultDiskDelay FaultType = "DiskDelay"
+	// FaultCPUStress burns CPU in the container; engine ChaosMesh.
+	FaultCPUStress FaultType = "CPUStress"
+	// FaultClockSkew shifts the server's wall clock; engine ChaosMesh.
+	FaultClockSkew FaultType = "ClockSkew"
 )
 
 // Engine is what injects a fault.
@@ -37,8 +55,10 @@ type Engine string
 
 // The engines.
 const (
-	EngineNative    Engine = "Native"    // Redquake itself
-	EngineChaosMesh Engine = "ChaosMesh" // Chaos Mesh, in clusters that have it
+	// EngineNative is Redquake itself.
+	EngineNative Engine = "Native"
+	// EngineChaosMesh is Chaos Mesh, in clusters where it is installed.
+	EngineChaosMesh Engine = "ChaosMesh"
 )
 
 // Allowance lifts one of the guards that keep a fault from breaking more than it should.
@@ -47,19 +67,24 @@ type Allowance string
 
 // The allowances.
 const (
-	AllowAllCopies           Allowance = "AllCopies"           // every copy of a slot at once, though there are several
-	AllowMajorityOfSentinels Allowance = "MajorityOfSentinels" // so many sentinels that those left cannot elect a primary
-	AllowTooFewCores         Allowance = "TooFewCores"         // more io-threads than the container's CPU limit has room for
-	AllowEviction            Allowance = "Eviction"            // a maxmemory at which the server evicts data, which cannot be brought back
+	// AllowAllCopies permits to silence every copy of a slot at once, though there are several.
+	AllowAllCopies Allowance = "AllCopies"
+	// AllowMajorityOfSentinels permits to silence so many sentinels that those left cannot elect a primary.
+	AllowMajorityOfSentinels Allowance = "MajorityOfSentinels"
+	// AllowTooFewCores permits more I/O threads than the container's CPU limit has room for.
+	AllowTooFewCores Allowance = "TooFewCores"
+	// AllowEviction permits a maxmemory at which the server evicts data, which cannot be brought back.
+	AllowEviction Allowance = "Eviction"
 )
 
 // RedisFaultSpec is one fault, injected once.
-// +kubebuilder:validation:XValidation:rule="(!has(self.podKill) || self.type == 'PodKill') && (!has(self.processCrash) || self.type == 'ProcessCrash') && (!has(self.failover) || self.type == 'Failover') && (!has(self.volumeAttachDelay) || self.type == 'VolumeAttachDelay') && (!has(self.ioThreads) || self.type == 'IOThreads') && (!has(self.config) || self.type == 'Config') && (!has(self.replicaScale) || self.type == 'ReplicaScale') && (!has(self.resources) || self.type == 'Resources') && (!has(self.hang) || self.type == 'Hang') && (!has(self.clientPause) || self.type == 'ClientPause') && (!has(self.clientKill) || self.type == 'ClientKill') && (!has(self.backgroundSave) || self.type == 'BackgroundSave') && (!has(self.nodeLoss) || self.type == 'NodeLoss') && (!has(self.networkDelay) || self.type == 'NetworkDelay') && (!has(self.networkLoss) || self.type == 'NetworkLoss') && (!has(self.networkPartition) || self.type == 'NetworkPartition') && (!has(self.diskDelay) || self.type == 'DiskDelay') && (!has(self.cpuStress) || self.type == 'CPUStress') && (!has(self.clockSkew) || self.type == 'ClockSkew')",message="a fault breaks one thing: the member that is set must be the one that type names"
-// +kubebuilder:validation:XValidation:rule="(self.type != 'IOThreads' || has(self.ioThreads)) && (self.type != 'Config' || has(self.config)) && (self.type != 'ReplicaScale' || has(self.replicaScale)) && (self.type != 'Resources' || has(self.resources)) && (self.type != 'NodeLoss' || has(self.nodeLoss)) && (self.type != 'NetworkDelay' || has(self.networkDelay)) && (self.type != 'NetworkLoss' || has(self.networkLoss)) && (self.type != 'NetworkPartition' || has(self.networkPartition)) && (self.type != 'DiskDelay' || has(self.diskDelay)) && (self.type != 'ClockSkew' || has(self.clockSkew))",message="the types IOThreads, Config, ReplicaScale, Resources, NodeLoss, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay and ClockSkew need the member of their name: it says what to do"
-// +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.type in ['IOThreads', 'Config', 'ReplicaScale', 'Resources', 'ClientPause', 'NodeLoss', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew']",message="duration belongs to faults that stay until they are undone: IOThreads, Config, ReplicaScale, Resources, ClientPause, NodeLoss, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay, CPUStress, ClockSkew (podKill.keepDown, volumeAttachDelay.delay and hang.duration are the others')"
-// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.type in ['NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay, CPUStress, ClockSkew; all but PodKill need it"
-// +kubebuilder:validation:XValidation:rule="self.engine != 'ChaosMesh' || !has(self.podKill) || !has(self.podKill.keepDown)",message="podKill.keepDown is of engine Native: Chaos Mesh kills a pod once"
 // +kubebuilder:validation:XValidation:rule="has(self.loadTestRef) || has(self.target)",message="set loadTestRef (the load that measures the fault) or target (a small probe load of its own measures it)"
+// +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay, CPUStress, ClockSkew; all but PodKill need it"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave'])",message="a fault of type ProcessCrash, Failover, ClientKill or BackgroundSave does not last: leave duration out",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.engine != 'ChaosMesh' || self.action.type != 'PodKill'",message="engine ChaosMesh kills a pod once: leave duration out, or use engine Native",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type == 'Hang' || duration(self.duration) >= duration('1s')",message="must be at least 1s, unless type is Hang",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Hang' || duration(self.duration) <= duration('10m')",message="must be at most 10m with type Hang",fieldPath=".duration"
+// +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill and VolumeAttachDelay",fieldPath=".duration"
 type RedisFaultSpec struct {
 	// loadTestRef is the load that measures the fault. Without it a small open-loop probe load of the fault's own does.
 	// +optional
@@ -79,12 +104,18 @@ type RedisFaultSpec struct {
 	// +kubebuilder:default={}
 	Trigger FaultTrigger `json:"trigger,omitzero"`
 
-	// duration is how long a lasting fault stays before it is undone, counted from the injection: 30s where absent. Between 1s and 24h.
-	// It belongs to IOThreads, Config, ReplicaScale, Resources, ClientPause, NodeLoss, and to all that engine ChaosMesh injects but PodKill.
+	// action is what is done to each target. See the members of action for what each type takes.
+	// +required
+	Action Action `json:"action,omitzero"`
+
+	// duration is how long a fault that lasts stays, from the instant at which it is complete on all targets to its revert.
+	// 30s where absent, but for PodKill: a pod is killed once where duration is absent, and where it is set every replacement is killed, too, until it is over.
+	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and VolumeAttachDelay between 1s and 1h.
+	// Not with ProcessCrash, Failover, ClientKill, BackgroundSave, nor with PodKill by engine ChaosMesh: these do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
-	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('24h')",message="must be between 1s and 24h"
+	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('100ms') && duration(self) <= duration('24h')",message="must be between 100ms and 24h"
 	// +kubebuilder:validation:Type=string
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
@@ -112,95 +143,21 @@ type RedisFaultSpec struct {
 	Objectives *FaultObjectives `json:"objectives,omitempty"`
 
 	// allow lifts guards that would refuse the fault.
+	// AllCopies: silence every copy of a slot, though there are several.
+	// MajorityOfSentinels: silence so many sentinels that those left cannot elect a primary.
+	// TooFewCores: more I/O threads than the container's CPU limit has room for.
+	// Eviction: a maxmemory at which the server evicts data, which cannot be brought back.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	Allow []Allowance `json:"allow,omitempty"`
 
-	// engine is what injects the fault. ChaosMesh must be installed in the cluster.
+	// engine is what injects the fault.
+	// Native: Redquake itself.
+	// ChaosMesh: Chaos Mesh, which must be installed in the cluster.
 	// +optional
 	// +kubebuilder:default=Native
 	Engine Engine `json:"engine,omitempty"`
-
-	// type of the fault; the member of the same name holds its settings.
-	// +required
-	Type FaultType `json:"type,omitempty"`
-
-	// podKill deletes the pod.
-	// +optional
-	PodKill *PodKill `json:"podKill,omitempty"`
-
-	// processCrash ends the server process; its container is restarted in place.
-	// +optional
-	ProcessCrash *ProcessCrash `json:"processCrash,omitempty"`
-
-	// failover moves the primary to a replica.
-	// +optional
-	Failover *Failover `json:"failover,omitempty"`
-
-	// volumeAttachDelay kills the pod and keeps its volume attached to the old node, so that the replacement on another node has to wait for it.
-	// +optional
-	VolumeAttachDelay *VolumeAttachDelay `json:"volumeAttachDelay,omitempty"`
-
-	// ioThreads changes the number of I/O threads.
-	// +optional
-	IOThreads *IOThreads `json:"ioThreads,omitempty"`
-
-	// config changes settings of the server, live.
-	// +optional
-	Config *Config `json:"config,omitempty"`
-
-	// replicaScale adds or removes replicas.
-	// +optional
-	ReplicaScale *ReplicaScale `json:"replicaScale,omitempty"`
-
-	// resources changes the container's CPU and memory in place.
-	// +optional
-	Resources *Resources `json:"resources,omitempty"`
-
-	// hang makes the server answer nothing for a while.
-	// +optional
-	Hang *Hang `json:"hang,omitempty"`
-
-	// clientPause suspends clients by CLIENT PAUSE.
-	// +optional
-	ClientPause *ClientPause `json:"clientPause,omitempty"`
-
-	// clientKill closes the connections of clients.
-	// +optional
-	ClientKill *ClientKill `json:"clientKill,omitempty"`
-
-	// backgroundSave makes the server fork, to save or to rewrite its append-only file.
-	// +optional
-	BackgroundSave *BackgroundSave `json:"backgroundSave,omitempty"`
-
-	// nodeLoss takes a node away: it is cordoned and the Redis pods on it are deleted by force.
-	// +optional
-	NodeLoss *NodeLoss `json:"nodeLoss,omitempty"`
-
-	// networkDelay makes packets of the server late; engine ChaosMesh.
-	// +optional
-	NetworkDelay *NetworkDelay `json:"networkDelay,omitempty"`
-
-	// networkLoss drops some of its packets; engine ChaosMesh.
-	// +optional
-	NetworkLoss *NetworkLoss `json:"networkLoss,omitempty"`
-
-	// networkPartition cuts it off from its peers; engine ChaosMesh.
-	// +optional
-	NetworkPartition *NetworkPartition `json:"networkPartition,omitempty"`
-
-	// diskDelay makes its disk slow; engine ChaosMesh.
-	// +optional
-	DiskDelay *DiskDelay `json:"diskDelay,omitempty"`
-
-	// cpuStress burns CPU in its container; engine ChaosMesh.
-	// +optional
-	CPUStress *CPUStress `json:"cpuStress,omitempty"`
-
-	// clockSkew sets its clock off; engine ChaosMesh.
-	// +optional
-	ClockSkew *ClockSkew `json:"clockSkew,omitempty"`
 
 	// abort ends the fault now: what was not yet injected will not be, what was is undone. It cannot be taken back.
 	// +optional
@@ -229,15 +186,18 @@ type LoadTestReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// RedisRole is a server's role, as Redis tells it.
+// RedisRole is a server's role, as Redis reports it.
 // +kubebuilder:validation:Enum=Primary;Replica;Any
 type RedisRole string
 
 // The roles.
 const (
+	// RolePrimary is a server that takes writes.
 	RolePrimary RedisRole = "Primary"
+	// RoleReplica is a server that replicates from another.
 	RoleReplica RedisRole = "Replica"
-	RoleAny     RedisRole = "Any"
+	// RoleAny is either.
+	RoleAny RedisRole = "Any"
 )
 
 // SelectMode says how many of the matching servers are hit.
@@ -246,15 +206,21 @@ type SelectMode string
 
 // The modes.
 const (
-	SelectOne   SelectMode = "One"   // the first by name
-	SelectAll   SelectMode = "All"   // every one
-	SelectCount SelectMode = "Count" // as many as count says, the first by name
+	// SelectOne takes the first by name.
+	SelectOne SelectMode = "One"
+	// SelectAll takes every one.
+	SelectAll SelectMode = "All"
+	// SelectCount takes as many as count says, the first by name.
+	SelectCount SelectMode = "Count"
 )
 
 // FaultSelector says which servers are hit. The role is asked of Redis just before the injection.
 // +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Count') == has(self.count)",message="count belongs to mode Count, and mode Count needs it"
 type FaultSelector struct {
 	// role that a server must have.
+	// Primary: it takes writes.
+	// Replica: it replicates from another.
+	// Any: either.
 	// +optional
 	// +kubebuilder:default=Any
 	Role RedisRole `json:"role,omitempty"`
@@ -265,7 +231,10 @@ type FaultSelector struct {
 	// +kubebuilder:validation:Maximum=999
 	Shard *int32 `json:"shard,omitempty"`
 
-	// mode says how many.
+	// mode says how many of the matching servers are hit.
+	// One: the first by name.
+	// All: every one.
+	// Count: as many as count says, the first by name.
 	// +optional
 	// +kubebuilder:default=One
 	Mode SelectMode `json:"mode,omitempty"`
@@ -311,8 +280,8 @@ type FaultTrigger struct {
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rfault,categories=redquake
-// +kubebuilder:selectablefield:JSONPath=`.spec.type`
-// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.type`
+// +kubebuilder:selectablefield:JSONPath=`.spec.action.type`
+// +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.action.type`
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="Where the fault stands"
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.display.target`,description="The pod that is hit"
 // +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.status.effect`,description="Whether Redis itself shows the effect"
@@ -324,7 +293,7 @@ type FaultTrigger struct {
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="LoadTest",type=string,priority=1,JSONPath=`.status.loadTest`
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && self.spec.type == oldSelf.spec.type && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow) && has(self.spec.podKill) == has(oldSelf.spec.podKill) && (!has(self.spec.podKill) || self.spec.podKill == oldSelf.spec.podKill) && has(self.spec.processCrash) == has(oldSelf.spec.processCrash) && (!has(self.spec.processCrash) || self.spec.processCrash == oldSelf.spec.processCrash) && has(self.spec.failover) == has(oldSelf.spec.failover) && (!has(self.spec.failover) || self.spec.failover == oldSelf.spec.failover) && has(self.spec.volumeAttachDelay) == has(oldSelf.spec.volumeAttachDelay) && (!has(self.spec.volumeAttachDelay) || self.spec.volumeAttachDelay == oldSelf.spec.volumeAttachDelay) && has(self.spec.ioThreads) == has(oldSelf.spec.ioThreads) && (!has(self.spec.ioThreads) || self.spec.ioThreads == oldSelf.spec.ioThreads) && has(self.spec.config) == has(oldSelf.spec.config) && (!has(self.spec.config) || self.spec.config == oldSelf.spec.config) && has(self.spec.replicaScale) == has(oldSelf.spec.replicaScale) && (!has(self.spec.replicaScale) || self.spec.replicaScale == oldSelf.spec.replicaScale) && has(self.spec.resources) == has(oldSelf.spec.resources) && (!has(self.spec.resources) || self.spec.resources == oldSelf.spec.resources) && has(self.spec.hang) == has(oldSelf.spec.hang) && (!has(self.spec.hang) || self.spec.hang == oldSelf.spec.hang) && has(self.spec.clientPause) == has(oldSelf.spec.clientPause) && (!has(self.spec.clientPause) || self.spec.clientPause == oldSelf.spec.clientPause) && has(self.spec.clientKill) == has(oldSelf.spec.clientKill) && (!has(self.spec.clientKill) || self.spec.clientKill == oldSelf.spec.clientKill) && has(self.spec.backgroundSave) == has(oldSelf.spec.backgroundSave) && (!has(self.spec.backgroundSave) || self.spec.backgroundSave == oldSelf.spec.backgroundSave) && has(self.spec.nodeLoss) == has(oldSelf.spec.nodeLoss) && (!has(self.spec.nodeLoss) || self.spec.nodeLoss == oldSelf.spec.nodeLoss) && has(self.spec.networkDelay) == has(oldSelf.spec.networkDelay) && (!has(self.spec.networkDelay) || self.spec.networkDelay == oldSelf.spec.networkDelay) && has(self.spec.networkLoss) == has(oldSelf.spec.networkLoss) && (!has(self.spec.networkLoss) || self.spec.networkLoss == oldSelf.spec.networkLoss) && has(self.spec.networkPartition) == has(oldSelf.spec.networkPartition) && (!has(self.spec.networkPartition) || self.spec.networkPartition == oldSelf.spec.networkPartition) && has(self.spec.diskDelay) == has(oldSelf.spec.diskDelay) && (!has(self.spec.diskDelay) || self.spec.diskDelay == oldSelf.spec.diskDelay) && has(self.spec.cpuStress) == has(oldSelf.spec.cpuStress) && (!has(self.spec.cpuStress) || self.spec.cpuStress == oldSelf.spec.cpuStress) && has(self.spec.clockSkew) == has(oldSelf.spec.clockSkew) && (!has(self.spec.clockSkew) || self.spec.clockSkew == oldSelf.spec.clockSkew))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.action == oldSelf.spec.action && self.spec.select == oldSelf.spec.select && self.spec.trigger == oldSelf.spec.trigger && self.spec.recoveryDeadline == oldSelf.spec.recoveryDeadline && self.spec.engine == oldSelf.spec.engine && has(self.spec.loadTestRef) == has(oldSelf.spec.loadTestRef) && (!has(self.spec.loadTestRef) || self.spec.loadTestRef == oldSelf.spec.loadTestRef) && has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && has(self.spec.duration) == has(oldSelf.spec.duration) && (!has(self.spec.duration) || self.spec.duration == oldSelf.spec.duration) && has(self.spec.deadline) == has(oldSelf.spec.deadline) && (!has(self.spec.deadline) || self.spec.deadline == oldSelf.spec.deadline) && has(self.spec.allow) == has(oldSelf.spec.allow) && (!has(self.spec.allow) || self.spec.allow == oldSelf.spec.allow))",message="the spec cannot change once the fault has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="spec.objectives cannot change once the fault has started: create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 46 && !self.metadata.name.contains('.')",message="the name must be at most 46 characters long and hold no dot: its children's names and labels are made from it"
 type RedisFault struct {

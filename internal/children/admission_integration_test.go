@@ -72,7 +72,7 @@ func TestAdmission(t *testing.T) {
 
 	fault := &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: strings.Repeat("f", 46)},
-		Spec:       v1alpha1.RedisFaultSpec{Target: &test.Spec.Target, Type: v1alpha1.FaultPodKill},
+		Spec:       v1alpha1.RedisFaultSpec{Target: &test.Spec.Target, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
 	}
 	create(fault)
 	probe := ProbeLoadTest(fault)

@@ -31,8 +31,8 @@ type backgroundSave struct {
 
 func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	b := backgroundSave{Surroundings: around, kind: v1alpha1.SaveSnapshot, now: time.Now}
-	if spec.BackgroundSave != nil && spec.BackgroundSave.Kind != "" {
-		b.kind = spec.BackgroundSave.Kind
+	if spec.Action.BackgroundSave != nil && spec.Action.BackgroundSave.Kind != "" {
+		b.kind = spec.Action.BackgroundSave.Kind
 	}
 	return b
 }

@@ -22,7 +22,7 @@ import (
 )
 
 func saveOf(kind v1alpha1.SaveKind) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultBackgroundSave, BackgroundSave: &v1alpha1.BackgroundSave{Kind: kind}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultBackgroundSave, BackgroundSave: &v1alpha1.BackgroundSave{Kind: kind}}}
 }
 
 func sighting(all []Sighting, event string) *Sighting {

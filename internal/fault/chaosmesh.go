@@ -40,18 +40,18 @@ type chaosMesh struct {
 }
 
 func newChaosMesh(spec *v1alpha1.RedisFaultSpec, around Surroundings) (Injector, error) {
-	kind, known := chaosmesh.Kind(spec.Type)
+	kind, known := chaosmesh.Kind(spec.Action.Type)
 	if !known {
-		return nil, invalid("spec.engine: ChaosMesh knows no fault %q", spec.Type)
+		return nil, invalid("spec.engine: ChaosMesh knows no fault %q", spec.Action.Type)
 	}
 	return chaosMesh{Surroundings: around, spec: spec, kind: kind}, nil
 }
 
 func (c chaosMesh) Traits() Traits {
-	if c.spec.Type == v1alpha1.FaultPodKill {
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return Traits{EndsServer: true, Silences: true, WholePod: true}
 	}
-	parted := c.spec.Type == v1alpha1.FaultNetworkPartition
+	parted := c.spec.Action.Type == v1alpha1.FaultNetworkPartition
 	return Traits{Lasts: durationOf(c.spec), Silences: parted, WholePod: parted}
 }
 
@@ -63,7 +63,7 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if err != nil {
 		return err
 	}
-	switch c.spec.Type {
+	switch c.spec.Action.Type {
 	case v1alpha1.FaultPodKill:
 		return podKill{Surroundings: c.Surroundings}.Preflight(ctx, target)
 	case v1alpha1.FaultDiskDelay:
@@ -117,7 +117,7 @@ func (c chaosMesh) isOurs(child *unstructured.Unstructured) bool {
 }
 
 func (c chaosMesh) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if c.spec.Type == v1alpha1.FaultPodKill {
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		if begun, err := (podKill{Surroundings: c.Surroundings}).Begun(ctx, target); begun || err != nil {
 			return begun, err
 		}
@@ -165,9 +165,9 @@ func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) err
 func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget) (*unstructured.Unstructured, error) {
 	hit := chaosmesh.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, Lasts: durationOf(c.spec) + chaosMargin, Peers: c.peers(target)}
 	hit.VolumePath, _ = undoValue(target, undoVolume)
-	if c.spec.Type == v1alpha1.FaultPodKill {
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds, new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
-		if own := c.spec.PodKill; own != nil && own.GracePeriodSeconds != nil {
+		if own := c.spec.Action.PodKill; own != nil && own.GracePeriodSeconds != nil {
 			grace = own.GracePeriodSeconds
 		}
 		hit.Grace = time.Duration(*grace) * time.Second
@@ -208,12 +208,12 @@ func (c chaosMesh) Revert(ctx context.Context, target *v1alpha1.FaultTarget) err
 	return &InProgress{Message: fmt.Sprintf("Chaos Mesh undoes %s: %s", name, state)}
 }
 
-// ByHand is for a Chaos Mesh that is down, or cannot undo: what its agent left in the pod goes with the pod. Chaos Mesh's own annotation
+// ManualRevertCommand is for a Chaos Mesh that is down, or cannot undo: what its agent left in the pod goes with the pod. Chaos Mesh's own annotation
 // cleanFinalizer=forced is of no use: while a recovery fails, the step that reads it is not reached (its controllers/common/step.go; seen live).
-func (c chaosMesh) ByHand(target *v1alpha1.FaultTarget) string {
+func (c chaosMesh) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	resource, name := chaosmesh.Resource(c.kind), c.childName(target)
 	text := fmt.Sprintf(`kubectl -n %[1]s delete %[2]s %[3]s --wait=false && kubectl -n %[1]s patch %[2]s %[3]s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.Namespace, resource, name)
-	if c.spec.Type == v1alpha1.FaultPodKill {
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return text
 	}
 	return text + fmt.Sprintf("; then kubectl -n %s delete pod %s, which rids it of what is left in it", c.Namespace, target.Pod)

@@ -31,17 +31,17 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 			}
 		}
 	}
-	path := c.spec.DiskDelay.VolumePath
+	path := c.spec.Action.DiskDelay.VolumePath
 	if path != "" {
 		if !slices.Contains(mounts, path) {
-			return invalid("spec.diskDelay.volumePath: container %s of pod %s mounts nothing at %s, but at: %s", target.Container, target.Pod, path, strings.Join(mounts, ", "))
+			return invalid("spec.action.diskDelay.volumePath: container %s of pod %s mounts nothing at %s, but at: %s", target.Container, target.Pod, path, strings.Join(mounts, ", "))
 		}
 		setUndo(target, undoVolume, path)
 		return nil
 	}
 	folder, err := c.setting(ctx, target.Address, "dir")
 	if err != nil {
-		return fmt.Errorf("spec.diskDelay.volumePath: the server did not tell its dir: %w", err)
+		return fmt.Errorf("spec.action.diskDelay.volumePath: the server did not tell its dir: %w", err)
 	}
 	for _, m := range mounts {
 		if inside := folder == m || strings.HasPrefix(folder, strings.TrimSuffix(m, "/")+"/"); inside && len(m) > len(path) {
@@ -49,7 +49,7 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 		}
 	}
 	if path == "" {
-		return invalid("spec.diskDelay: the server's dir %s lies on no volume of container %s: there is none to slow down", folder, target.Container)
+		return invalid("spec.action.diskDelay: the server's dir %s lies on no volume of container %s: there is none to slow down", folder, target.Container)
 	}
 	setUndo(target, undoVolume, path)
 	return nil
@@ -76,13 +76,13 @@ func (c chaosMesh) setting(ctx context.Context, address, name string) (string, e
 
 // network is what the network faults have in common: the field that names the peers, and them; "" = everybody.
 func (c chaosMesh) network() (field string, peers v1alpha1.NetworkPeers) {
-	switch c.spec.Type {
+	switch c.spec.Action.Type {
 	case v1alpha1.FaultNetworkDelay:
-		return "spec.networkDelay.peers", c.spec.NetworkDelay.Peers
+		return "spec.action.networkDelay.peers", c.spec.Action.NetworkDelay.Peers
 	case v1alpha1.FaultNetworkLoss:
-		return "spec.networkLoss.peers", c.spec.NetworkLoss.Peers
+		return "spec.action.networkLoss.peers", c.spec.Action.NetworkLoss.Peers
 	case v1alpha1.FaultNetworkPartition:
-		return "spec.networkPartition.from", c.spec.NetworkPartition.From
+		return "spec.action.networkPartition.from", c.spec.Action.NetworkPartition.From
 	}
 	return "", ""
 }

@@ -67,7 +67,7 @@ func TestRealChaosMesh(t *testing.T) {
 	c := newChaosCluster(t)
 	stop := c.startChaosMesh()
 
-	kill := v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}
+	kill := v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}}
 	b := c.bench(t, &kill)
 	b.preflight()
 	b.effect(v1alpha1.EffectNotObserved, "still runs")
@@ -87,9 +87,9 @@ func TestRealChaosMesh(t *testing.T) {
 
 	c.recreate("redis-0")
 	for _, spec := range chaosMeshSpecs()[1:] {
-		t.Run(string(spec.Type), func(t *testing.T) {
+		t.Run(string(spec.Action.Type), func(t *testing.T) {
 			b := c.bench(t, &spec)
-			b.around.Owner.UID = types.UID(spec.Type) // a fault of its own: the object of the one before may hang
+			b.around.Owner.UID = types.UID(spec.Action.Type) // a fault of its own: the object of the one before may hang
 			b.preflight()
 			b.done("no agent: it says so", func() error {
 				err := b.injector().Inject(t.Context(), b.target)

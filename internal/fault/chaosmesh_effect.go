@@ -34,7 +34,7 @@ const (
 // recordBefore measures what the effect will be told by.
 func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	_, peers := c.network()
-	switch kind := c.spec.Type; {
+	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
 		n, err := c.speaking(ctx, target)
 		if err != nil {
@@ -72,7 +72,7 @@ func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarge
 }
 
 func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	if c.spec.Type == v1alpha1.FaultPodKill {
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return podKill{Surroundings: c.Surroundings}.Effect(ctx, target)
 	}
 	child, err := c.child(ctx, target)
@@ -107,7 +107,7 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 // prove compares what the server shows with what was recorded before the fault.
 func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
 	_, peers := c.network()
-	switch kind := c.spec.Type; {
+	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
 		return c.provePartition(ctx, target)
 	case peers != "":
@@ -150,7 +150,7 @@ func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return "", "", err
 	}
-	latency := c.spec.NetworkDelay.Latency.Duration
+	latency := c.spec.Action.NetworkDelay.Latency.Duration
 	began := time.Now()
 	trips, err := c.pings(ctx, target, fewPings, 0)
 	if len(trips) == 0 {
@@ -204,7 +204,7 @@ func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if err != nil {
 		return "", "", err
 	}
-	limit := before + c.spec.DiskDelay.Delay.Duration/2
+	limit := before + c.spec.Action.DiskDelay.Delay.Duration/2
 	trips, err := c.pings(ctx, target, manyPings, limit)
 	if err != nil {
 		return "", "", err
@@ -245,7 +245,7 @@ func (c chaosMesh) proveClock(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return "", "", err
 	}
-	want, moved := c.spec.ClockSkew.Offset.Duration, now-before
+	want, moved := c.spec.Action.ClockSkew.Offset.Duration, now-before
 	text := fmt.Sprintf("TIME is off by %s, before by %s", round(now), round(before))
 	switch {
 	case (moved - want).Abs() <= want.Abs()/10+trip:

@@ -46,7 +46,7 @@ func TestChaosMeshDelayBeyondPatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
 			spec := delayed
-			spec.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}, Direction: v1alpha1.DirectionTo}
+			spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}, Direction: v1alpha1.DirectionTo}
 			b := newBench(t, spec)
 			b.active()
 			b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, timeout{} }
@@ -57,7 +57,7 @@ func TestChaosMeshDelayBeyondPatience(t *testing.T) {
 
 func TestChaosMeshLossEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}})
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}}})
 		b.active()
 		b.effect(v1alpha1.EffectNotObserved, "none of 20 PINGs")
 		n := 0
@@ -75,7 +75,7 @@ func TestChaosMeshLossEffect(t *testing.T) {
 
 func TestChaosMeshStressEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultCPUStress})
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}})
 		b.active()
 		b.effect(v1alpha1.EffectInconclusive, "CPU to spare")
 		b.took = 5 * time.Millisecond
@@ -86,7 +86,7 @@ func TestChaosMeshStressEffect(t *testing.T) {
 func TestChaosMeshClockEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, offset := range []time.Duration{-5 * time.Minute, time.Hour} {
-			b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}})
+			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}}})
 			ahead := 3 * time.Second // its clock was never the operator's
 			b.answers = func(string) (any, error) {
 				now := time.Now().Add(ahead)
@@ -106,7 +106,7 @@ func TestChaosMeshClockEffect(t *testing.T) {
 
 func TestChaosMeshDiskEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100}})
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100}}})
 		aof, late := "aof_enabled:0\r\n", 3
 		b.answers = func(command string) (any, error) {
 			switch {
@@ -133,7 +133,7 @@ func TestChaosMeshDiskEffect(t *testing.T) {
 
 func TestChaosMeshDiskPreflight(t *testing.T) {
 	spec := func(path string) v1alpha1.RedisFaultSpec {
-		return v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}, VolumePath: path}}
+		return v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}, VolumePath: path}}}
 	}
 	b := newBench(t, spec("/elsewhere"))
 	if problem := problemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "mounts nothing at /elsewhere, but at: /, /data, /etc/redis") {
@@ -183,7 +183,7 @@ func TestChaosMeshPartition(t *testing.T) {
 		{v1alpha1.PeersSentinels, []any{"sentinel-0"}, "before on 1"},
 	} {
 		t.Run(string(test.from), func(t *testing.T) {
-			b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: test.from, Direction: v1alpha1.DirectionBoth}})
+			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: test.from, Direction: v1alpha1.DirectionBoth}}})
 			neighbours(b)
 			quiet := 0
 			b.answers = func(command string) (any, error) {
@@ -212,10 +212,10 @@ func TestChaosMeshPartition(t *testing.T) {
 // With nobody at the other end Chaos Mesh would wait, and a partition without one would cut the pod off from the kubelet.
 func TestChaosMeshNoPeers(t *testing.T) {
 	for _, from := range []v1alpha1.NetworkPeers{v1alpha1.PeersClients, v1alpha1.PeersServers, v1alpha1.PeersReplicas, v1alpha1.PeersPrimary, v1alpha1.PeersSentinels} {
-		b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from, Direction: v1alpha1.DirectionBoth}})
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from, Direction: v1alpha1.DirectionBoth}}})
 		b.answers = func(string) (any, error) { return "", nil }
 		problem := problemOf(t, b.injector().Preflight(t.Context(), b.target))
-		if problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "spec.networkPartition.from: there are no "+string(from)) {
+		if problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "spec.action.networkPartition.from: there are no "+string(from)) {
 			t.Errorf("%+v", problem)
 		}
 	}
@@ -223,7 +223,7 @@ func TestChaosMeshNoPeers(t *testing.T) {
 
 // A replica hears its primary, though that may be silent for 10 s.
 func TestChaosMeshPartitionFromPrimary(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth}})
+	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth}}})
 	b.servers.servers[b.target.Address] = topology.Server{Role: topology.Replica, RunID: "run-u0"}
 	b.pod("redis-1", "u1", "10.0.0.2", topology.Primary, nil)
 	b.pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
@@ -245,14 +245,14 @@ func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 
 // Peers that never spoke prove nothing, and neither do delays between pods that the operator is none of.
 func TestChaosMeshUnprovable(t *testing.T) {
-	b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}})
+	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}})
 	neighbours(b)
 	b.answers = func(string) (any, error) { return "", nil }
 	b.active()
 	b.effect(v1alpha1.EffectInconclusive, "none of the Servers spoke")
 
 	spec := delayed
-	spec.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}
+	spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}
 	b = newBench(t, spec)
 	neighbours(b)
 	b.active()

@@ -107,7 +107,7 @@ func TestChaosMeshOnAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, spec := range chaosMeshSpecs() {
-		t.Run(string(spec.Type), func(t *testing.T) { c.course(t, &spec) })
+		t.Run(string(spec.Action.Type), func(t *testing.T) { c.course(t, &spec) })
 	}
 	if err := envtest.UninstallCRDs(c.env.Config, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
@@ -126,13 +126,13 @@ func TestChaosMeshOnAPIServer(t *testing.T) {
 func chaosMeshSpecs() []v1alpha1.RedisFaultSpec {
 	second := metav1.Duration{Duration: time.Second}
 	specs := []v1alpha1.RedisFaultSpec{
-		{Type: v1alpha1.FaultPodKill},
+		{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}},
 		delayed,
-		{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "25%", Correlation: "5%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersClients}},
-		{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersReplicas, Direction: v1alpha1.DirectionBoth}},
-		{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: second, Path: "/data/*", Percent: 50, Methods: []v1alpha1.DiskMethod{v1alpha1.DiskFsync}}},
-		{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 1, Load: 50}},
-		{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: -time.Hour}}},
+		{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "25%", Correlation: "5%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersClients}}},
+		{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersReplicas, Direction: v1alpha1.DirectionBoth}}},
+		{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: second, Path: "/data/*", Percent: 50, Methods: []v1alpha1.DiskMethod{v1alpha1.DiskFsync}}}},
+		{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 1, Load: 50}}},
+		{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: -time.Hour}}}},
 	}
 	for i := range specs {
 		specs[i].Engine = v1alpha1.EngineChaosMesh

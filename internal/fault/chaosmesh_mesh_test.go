@@ -22,7 +22,7 @@ type mesh struct {
 // children are all objects of the fault's kind.
 func (m mesh) children() []unstructured.Unstructured {
 	m.t.Helper()
-	kind, _ := chaosmesh.Kind(m.spec.Type)
+	kind, _ := chaosmesh.Kind(m.spec.Action.Type)
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := m.cluster.List(context.Background(), list, client.InNamespace(namespace)); err != nil {

@@ -99,8 +99,7 @@ func (b *bench) effect(want v1alpha1.Effect, says string) {
 }
 
 var delayed = v1alpha1.RedisFaultSpec{
-	Type: v1alpha1.FaultNetworkDelay, Duration: &metav1.Duration{Duration: 20 * time.Second},
-	NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: 100 * time.Millisecond}, Direction: v1alpha1.DirectionTo},
+	Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: 100 * time.Millisecond}, Direction: v1alpha1.DirectionTo}}, Duration: &metav1.Duration{Duration: 20 * time.Second},
 }
 
 func TestChaosMeshCourse(t *testing.T) {
@@ -281,7 +280,7 @@ func TestChaosMeshDown(t *testing.T) {
 	for _, part := range []string{
 		"kubectl -n shop delete networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop patch networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop delete pod redis-0",
 	} {
-		if text := b.injector().ByHand(b.target); !strings.Contains(text, part) || len(text) > 2048 {
+		if text := b.injector().ManualRevertCommand(b.target); !strings.Contains(text, part) || len(text) > 2048 {
 			t.Errorf("by hand: %q lacks %q", text, part)
 		}
 	}
@@ -289,7 +288,7 @@ func TestChaosMeshDown(t *testing.T) {
 
 // A pod that is gone, or replaced, is not broken: Chaos Mesh knows pods by name.
 func TestChaosMeshTargetReplaced(t *testing.T) {
-	for _, spec := range []v1alpha1.RedisFaultSpec{delayed, {Type: v1alpha1.FaultPodKill}} {
+	for _, spec := range []v1alpha1.RedisFaultSpec{delayed, {Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}} {
 		b := newBench(t, spec)
 		b.preflight()
 		pod := &corev1.Pod{}
@@ -298,10 +297,10 @@ func TestChaosMeshTargetReplaced(t *testing.T) {
 		}
 		b.replace(pod, "u1")
 		if err := b.injector().Inject(t.Context(), b.target); err != nil || len(b.children()) != 0 {
-			t.Errorf("%s: inject: %v, %d objects", spec.Type, err, len(b.children()))
+			t.Errorf("%s: inject: %v, %d objects", spec.Action.Type, err, len(b.children()))
 		}
 		if err := b.injector().Revert(t.Context(), b.target); err != nil {
-			t.Errorf("%s: revert: %v", spec.Type, err)
+			t.Errorf("%s: revert: %v", spec.Action.Type, err)
 		}
 	}
 	b := newBench(t, delayed)
@@ -326,7 +325,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 		"as told":       {&v1alpha1.PodKill{GracePeriodSeconds: new(int64(5))}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, PodKill: test.member})
+			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: test.member}})
 			if traits := b.injector().Traits(); traits.Lasts != 0 || !traits.EndsServer || !traits.Silences {
 				t.Errorf("%+v", traits)
 			}
@@ -353,7 +352,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 
 // The engine knows not every type, and the API's rule says so before.
 func TestChaosMeshUnknownType(t *testing.T) {
-	_, err := For(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Type: v1alpha1.FaultFailover}, Surroundings{})
+	_, err := For(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, Surroundings{})
 	if problem := problemOf(t, err); !problem.Lasting || !strings.Contains(problem.Message, "Failover") {
 		t.Errorf("%+v", problem)
 	}

@@ -19,8 +19,8 @@ type clientKill struct {
 
 func newClientKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	k := clientKill{Surroundings: around, clients: v1alpha1.ClientNormal}
-	if spec.ClientKill != nil && spec.ClientKill.Type != "" {
-		k.clients = spec.ClientKill.Type
+	if spec.Action.ClientKill != nil && spec.Action.ClientKill.Type != "" {
+		k.clients = spec.Action.ClientKill.Type
 	}
 	return k
 }
@@ -47,7 +47,7 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	}
 	if len(there) == 0 {
 		return &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget,
-			Message: fmt.Sprintf("spec.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)}
+			Message: fmt.Sprintf("spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)}
 	}
 	counted, err := k.count(ctx, target.Address)
 	if err != nil {

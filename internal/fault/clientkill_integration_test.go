@@ -16,7 +16,7 @@ import (
 )
 
 func killOf(clients v1alpha1.ClientType) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}}}
 }
 
 // connections opens raw connections that have said something, and are closed with the test.

@@ -20,8 +20,8 @@ type clientPause struct {
 
 func newClientPause(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	p := clientPause{Surroundings: around, mode: v1alpha1.PauseAll, lasts: durationOf(spec)}
-	if spec.ClientPause != nil && spec.ClientPause.Mode != "" {
-		p.mode = spec.ClientPause.Mode
+	if spec.Action.ClientPause != nil && spec.Action.ClientPause.Mode != "" {
+		p.mode = spec.Action.ClientPause.Mode
 	}
 	return p
 }
@@ -179,7 +179,7 @@ func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultT
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, name, probeWithin)
 }
 
-func (p clientPause) ByHand(target *v1alpha1.FaultTarget) string {
+func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if p.mode == v1alpha1.PauseAll {
 		return fmt.Sprintf("nothing, if the server serves again: each pause ends after %s, and the queue of them with the operator that made it. Else kubectl -n %s delete pod %s",
 			pauseOf(p.lasts+afterwards), p.Namespace, target.Pod)

@@ -17,11 +17,11 @@ import (
 )
 
 func pauseOfAll(lasts time.Duration) *v1alpha1.RedisFaultSpec {
-	return lasting(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClientPause}, lasts)
+	return lasting(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientPause}}, lasts)
 }
 
 func pauseOfWrites(lasts time.Duration) *v1alpha1.RedisFaultSpec {
-	return lasting(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}, lasts)
+	return lasting(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}}, lasts)
 }
 
 func checkEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {

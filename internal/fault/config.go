@@ -19,21 +19,21 @@ type config struct {
 func newConfig(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	c := config{allow: spec.Allow, lasts: durationOf(spec)}
 	c.settings = settings{Surroundings: around, values: map[string]string{}, field: parameterField}
-	if spec.Config != nil {
-		for name, value := range spec.Config.Parameters {
+	if spec.Action.Config != nil {
+		for name, value := range spec.Action.Config.Parameters {
 			c.values[name] = string(value)
 		}
 	}
 	return c
 }
 
-func parameterField(name string) string { return "spec.config.parameters." + name }
+func parameterField(name string) string { return "spec.action.config.parameters." + name }
 
 func (c config) Traits() Traits { return Traits{Lasts: c.lasts, Separate: true} }
 
 func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if len(c.values) == 0 {
-		return invalid("spec.config.parameters: nothing would be changed")
+		return invalid("spec.action.config.parameters: nothing would be changed")
 	}
 	for _, name := range c.names() {
 		if why := denied(name); why != "" {
@@ -127,4 +127,6 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	return nil
 }
 
-func (c config) ByHand(target *v1alpha1.FaultTarget) string { return c.byHand(target) }
+func (c config) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
+	return c.manualRevertCommand(target)
+}

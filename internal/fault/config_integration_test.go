@@ -20,7 +20,7 @@ import (
 type parameters = map[string]v1alpha1.ParameterValue
 
 func configFault(values parameters, allow ...v1alpha1.Allowance) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultConfig, Allow: allow, Config: &v1alpha1.Config{Parameters: values}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: values}}, Allow: allow}
 }
 
 // shows fails the test unless the server has exactly these values.
@@ -137,14 +137,14 @@ func TestConfigRefused(t *testing.T) {
 		reason  string
 		says    string
 	}{
-		{"unknown", redistest.Options{}, topology.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.config.parameters.max-memory: the server"},
-		{"immutable", redistest.Options{}, topology.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.config.parameters.tcp-backlog: CONFIG at 127.0.0.1"},
+		{"unknown", redistest.Options{}, topology.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.max-memory: the server"},
+		{"immutable", redistest.Options{}, topology.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG at 127.0.0.1"},
 		{"no append-only file", redistest.Options{}, topology.Login{}, configFault(parameters{"appendfsync": "always"}), v1alpha1.ReasonInvalidSpec, `set appendonly: "yes" beside it`},
 		{"evicts", redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}}, topology.Login{}, configFault(parameters{"maxmemory": "10mb"}), v1alpha1.ReasonBlastRadius, "spec.allow: [Eviction]"},
 		{"may not set", redistest.Options{Users: []string{"app on >pw ~* +@all -config|set"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|set"},
 		{"may not rewrite", redistest.Options{Users: []string{"app on >pw ~* +@all -config|rewrite"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|rewrite"},
 		{"renamed", redistest.Options{Config: []string{`rename-command CONFIG ""`}}, topology.Login{}, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "CONFIG"},
-		{"nothing", redistest.Options{}, topology.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.config.parameters"},
+		{"nothing", redistest.Options{}, topology.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -176,7 +176,7 @@ func TestConfigBadValue(t *testing.T) {
 	s.host("redis-0", server, nil)
 	injector, target := s.aim(configFault(parameters{"appendfsync": "sometimes", "timeout": "7"}))
 	problem := problemOf(t, injector.Inject(t.Context(), target))
-	if !strings.HasPrefix(problem.Message, "spec.config.parameters.appendfsync:") || !strings.Contains(problem.Message, "everysec, always, no") {
+	if !strings.HasPrefix(problem.Message, "spec.action.config.parameters.appendfsync:") || !strings.Contains(problem.Message, "everysec, always, no") {
 		t.Error(problem)
 	}
 	shows(t, server, map[string]string{"timeout": "0", "appendfsync": "everysec"})
@@ -204,7 +204,7 @@ func TestConfigMaxClients(t *testing.T) {
 	if err := reborn.Revert(t.Context(), target); err == nil {
 		t.Error("a server that lets nobody in passes for one that was set back")
 	}
-	if by := reborn.ByHand(target); !strings.Contains(by, "CONFIG SET maxclients "+old) || !strings.HasPrefix(by, "until ") {
+	if by := reborn.ManualRevertCommand(target); !strings.Contains(by, "CONFIG SET maxclients "+old) || !strings.HasPrefix(by, "until ") {
 		t.Errorf("by hand: %s", by)
 	}
 	server.Client().Close()

@@ -25,13 +25,13 @@ func TestConfigDenied(t *testing.T) {
 // A setting that is left alone is refused before any server is asked, by the name of its field, and its value is told to nobody.
 func TestConfigRefusesDenied(t *testing.T) {
 	w := newWorld(t) // whose servers do not answer
-	spec := &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}}}
+	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}}}}
 	injector, err := For(spec, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
 	problem := problemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"}))
-	if problem.Reason != v1alpha1.ReasonInvalidSpec || !problem.Lasting || !strings.HasPrefix(problem.Message, "spec.config.parameters.requirepass:") {
+	if problem.Reason != v1alpha1.ReasonInvalidSpec || !problem.Lasting || !strings.HasPrefix(problem.Message, "spec.action.config.parameters.requirepass:") {
 		t.Errorf("%+v", problem)
 	}
 	if strings.Contains(problem.Message, "hunter2") {
@@ -105,18 +105,18 @@ func TestConfigByHand(t *testing.T) {
 	around := w.around()
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", Container: "redis", Address: "10.0.0.1:6380", Undo: []v1alpha1.UndoValue{
 		{Name: "client-output-buffer-limit", Value: "normal 0 0 0"}, {Name: "notify-keyspace-events"}, {Name: undoFile, Value: "/data/redis.conf"}}}
-	spec := &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"client-output-buffer-limit": "normal 1 1 1", "notify-keyspace-events": "KEA"}}}
-	if got, want := newConfig(spec, around).ByHand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
+	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"client-output-buffer-limit": "normal 1 1 1", "notify-keyspace-events": "KEA"}}}}
+	if got, want := newConfig(spec, around).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
 		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG REWRITE"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	around.Login = topology.Login{Username: "ops", Password: "hunter2"}
 	target.Undo = []v1alpha1.UndoValue{{Name: "maxclients", Value: "10000"}}
-	spec.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
-	if got, want := newConfig(spec, around).ByHand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
+	spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
+	if got, want := newConfig(spec, around).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := newConfig(spec, around).ByHand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
+	if got := newConfig(spec, around).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
 		t.Errorf("nothing was recorded, and by hand is %q", got)
 	}
 }

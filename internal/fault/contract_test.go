@@ -23,10 +23,10 @@ var scriptedKinds = []struct {
 	broken func(w *world) int                 // how often something was broken
 	heal   func(w *world, target *corev1.Pod) // as StatefulSet or kubelet would
 }{
-	{"PodKill", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, deletions, newPod},
-	{"PodKill at once", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}, deletions, newPod},
-	{"ProcessCrash", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultProcessCrash}, commands("shutdown"), newProcess},
-	{"ProcessCrash by segfault", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: v1alpha1.CrashSegfault}}, commands("segfault"), newProcess},
+	{"PodKill", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, deletions, newPod},
+	{"PodKill at once", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}}, deletions, newPod},
+	{"ProcessCrash", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, commands("shutdown"), newProcess},
+	{"ProcessCrash by segfault", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: v1alpha1.CrashSegfault}}}, commands("segfault"), newProcess},
 }
 
 func deletions(w *world) int { return len(w.deleted) }
@@ -211,7 +211,7 @@ func TestContractRefused(t *testing.T) {
 func TestPodKillPreflight(t *testing.T) {
 	w := newWorld(t)
 	w.pod("bare", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.OwnerReferences = nil })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +230,7 @@ func TestPodKillGrace(t *testing.T) {
 			given.ApplyOptions(options)
 			return nil
 		}
-		injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}}, w.around())
+		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}}}, w.around())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -249,7 +249,7 @@ func TestPodKillGrace(t *testing.T) {
 func TestPodKillEffect(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/held"} })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -277,7 +277,7 @@ func TestProcessCrashPreflight(t *testing.T) {
 	w := newWorld(t)
 	w.pod("once", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 	w.pod("redis-0", "u1", "10.0.0.2", "", func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultProcessCrash}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestProcessCrashPreflight(t *testing.T) {
 func TestProcessCrashEffect(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultProcessCrash}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -311,7 +311,7 @@ func TestProcessCrashEffect(t *testing.T) {
 }
 
 func TestForUnknownType(t *testing.T) {
-	_, err := For(&v1alpha1.RedisFaultSpec{Type: "Meteor"}, Surroundings{})
+	_, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "Meteor"}}, Surroundings{})
 	if problem := problemOf(t, err); !problem.Lasting || problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "Meteor") {
 		t.Errorf("%+v", problem)
 	}
@@ -323,7 +323,7 @@ func TestPodKillPreflightAsksTheController(t *testing.T) {
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "not-a-controller", UID: "x"}}
 	})
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,8 +63,8 @@ func (s Surroundings) uncordon(ctx context.Context, name string) error {
 	return err
 }
 
-// uncordonByHand is the command for it.
-func (s Surroundings) uncordonByHand(node string) string {
+// manualUncordon is the command for it.
+func (s Surroundings) manualUncordon(node string) string {
 	return fmt.Sprintf("kubectl uncordon %s && kubectl annotate node %s %s-", node, node, s.cordonKey())
 }
 

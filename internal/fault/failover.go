@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// defaultFailoverTimeout is what spec.failover.timeout is where it says nothing.
+// defaultFailoverTimeout is what spec.action.failover.timeout is where it says nothing.
 const defaultFailoverTimeout = 10 * time.Second
 
 // lookFor bounds a question to a server that may hang because of the failover: a look asks several, and has AskTimeout for all.
@@ -54,9 +54,9 @@ type promotion interface {
 	finish(ctx context.Context, target *v1alpha1.FaultTarget, s standing) error
 	// tidy takes back what would stay behind an unfinished failover. What is promoted stays so.
 	tidy(ctx context.Context, target *v1alpha1.FaultTarget) error
-	// command is what begin sends, for people, and byHand what tidy does; "" where there is nothing to tidy.
+	// command is what begin sends, for people, and manualRevertCommand what tidy does; "" where there is nothing to tidy.
 	command(target *v1alpha1.FaultTarget) string
-	byHand(target *v1alpha1.FaultTarget) string
+	manualRevertCommand(target *v1alpha1.FaultTarget) string
 	// care says whether the old primary stopped taking writes before the new one began to.
 	care(ctx context.Context, target *v1alpha1.FaultTarget) string
 }
@@ -81,8 +81,8 @@ const (
 
 func newFailover(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	given := v1alpha1.Failover{}
-	if spec.Failover != nil {
-		given = *spec.Failover
+	if spec.Action.Failover != nil {
+		given = *spec.Action.Failover
 	}
 	return failover{
 		Surroundings: around, now: time.Now,
@@ -141,7 +141,7 @@ func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) err
 		return err
 	}
 	if modes := modesOf[method]; !slices.Contains(modes, f.mode) {
-		return invalid("spec.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method, modes)
+		return invalid("spec.action.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method, modes)
 	}
 	setUndo(target, failoverMethod, string(method))
 	return f.by(method).plan(ctx, target, server)
@@ -161,7 +161,7 @@ func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (
 	case f.method == v1alpha1.FailoverAuto && clustered:
 		return v1alpha1.FailoverCluster, nil
 	case f.method != v1alpha1.FailoverAuto && clustered != (f.method == v1alpha1.FailoverCluster):
-		return "", invalid("spec.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
+		return "", invalid("spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
 	case f.method == v1alpha1.FailoverSentinel && len(f.Sentinels) == 0:
 		return "", invalid("spec.target.sentinel: method Sentinel needs to know where the sentinels are")
 	case f.method == v1alpha1.FailoverAuto && len(f.Sentinels) > 0:
@@ -274,12 +274,12 @@ func (f failover) Revert(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	return way.tidy(ctx, target)
 }
 
-func (f failover) ByHand(target *v1alpha1.FaultTarget) string {
+func (f failover) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	way := f.recordedWay(target)
 	if way == nil {
 		return ""
 	}
-	return way.byHand(target)
+	return way.manualRevertCommand(target)
 }
 
 // busy is the problem of a target that cannot be failed over just now.

@@ -186,7 +186,7 @@ func (c clusterFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget
 	case strings.Contains(err.Error(), "You should send CLUSTER FAILOVER to a replica"):
 		return nil // promoted since it was looked at: the next look tells
 	case strings.Contains(err.Error(), "is down or failed, please use CLUSTER FAILOVER FORCE"):
-		return fmt.Errorf("%w (spec.failover.mode: Force would do it)", err)
+		return fmt.Errorf("%w (spec.action.failover.mode: Force would do it)", err)
 	}
 	return refused(err, c.Surroundings, replica, "CLUSTER", "FAILOVER")
 }
@@ -203,7 +203,7 @@ func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarge
 // tidy has nothing to do: the nodes give a failover up by themselves.
 func (clusterFailover) tidy(context.Context, *v1alpha1.FaultTarget) error { return nil }
 
-func (clusterFailover) byHand(*v1alpha1.FaultTarget) string { return "" }
+func (clusterFailover) manualRevertCommand(*v1alpha1.FaultTarget) string { return "" }
 
 func (c clusterFailover) command(target *v1alpha1.FaultTarget) string {
 	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.recorded(target, failoverReplica)

@@ -156,11 +156,11 @@ func TestFailoverInClusterIsRefused(t *testing.T) {
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
 	s := newFailoverStage(t, c.Servers())
 	for says, spec := range map[string]*v1alpha1.RedisFaultSpec{
-		"has no replica":         failingOver("", ""),
-		"spec.failover.method":   failingOver(v1alpha1.FailoverReplication, ""),
-		"spec.failover.mode":     failingOver("", v1alpha1.FailoverCoordinated),
-		"runs in mode cluster":   failingOver(v1alpha1.FailoverSentinel, ""),
-		"none of method Cluster": failingOver("", v1alpha1.FailoverCoordinated),
+		"has no replica":              failingOver("", ""),
+		"spec.action.failover.method": failingOver(v1alpha1.FailoverReplication, ""),
+		"spec.action.failover.mode":   failingOver("", v1alpha1.FailoverCoordinated),
+		"runs in mode cluster":        failingOver(v1alpha1.FailoverSentinel, ""),
+		"none of method Cluster":      failingOver("", v1alpha1.FailoverCoordinated),
 	} {
 		_, err := s.prepare(spec, c.Shards[0][0])
 		if p := problemOf(t, err); !p.Lasting || !strings.Contains(p.Message, says) {

@@ -78,7 +78,7 @@ func TestCoordinatedFailoverBySentinel(t *testing.T) {
 	s.atSentinel.Username, s.atSentinel.Password = "watcher", "pw"
 	s.master = redistest.MasterName
 	spec := failingOver(v1alpha1.FailoverSentinel, v1alpha1.FailoverCoordinated)
-	spec.Failover.Timeout.Duration = time.Minute
+	spec.Action.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
 	replicates(t, fixture.Primary, 2)
 	writer := writeTo(t, fixture.Primary)
@@ -125,7 +125,7 @@ func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverCoordinated)
-	spec.Failover.Timeout.Duration = time.Minute
+	spec.Action.Failover.Timeout.Duration = time.Minute
 	all := os.Getenv("REDQUAKE_CRASH_OUT") != ""
 	first, last := 2, 3
 	if all {
@@ -173,13 +173,13 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverCoordinated)
-	spec.Failover.Timeout.Duration = time.Minute
+	spec.Action.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
 	s.servers = &mortal{Servers: s.real, lives: 2}
 	if done, err := s.live(spec, target); done || err != nil || len(s.servers.sent("CLIENT PAUSE")) != 1 {
 		t.Fatalf("done %t, %v; sent %q", done, err, s.servers.log)
 	}
-	if hand := s.injector(spec).ByHand(target); hand != fmt.Sprintf("redis-cli -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
+	if hand := s.injector(spec).ManualRevertCommand(target); hand != fmt.Sprintf("redis-cli -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
 		t.Errorf("by hand: %q", hand)
 	}
 	begin := time.Now()
@@ -249,8 +249,8 @@ func TestFailoverBySentinelIsRefused(t *testing.T) {
 			v1alpha1.ReasonInvalidSpec, "spec.target.sentinel"},
 		"sentinels not told of":        {func(s *failoverStage) { s.sentinels = nil }, failingOver("", ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
 		"replication in spite of them": {nil, failingOver(v1alpha1.FailoverReplication, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
-		"no cluster":                   {nil, failingOver(v1alpha1.FailoverCluster, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.failover.method"},
-		"a mode of another method":     {nil, failingOver("", v1alpha1.FailoverTakeover), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.failover.mode"},
+		"no cluster":                   {nil, failingOver(v1alpha1.FailoverCluster, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.action.failover.method"},
+		"a mode of another method":     {nil, failingOver("", v1alpha1.FailoverTakeover), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.action.failover.mode"},
 		"down too soon for a pause": {func(*failoverStage) { setDownAfter(t, fixture, time.Second) }, failingOver("", v1alpha1.FailoverCoordinated), fixture.Primary,
 			v1alpha1.ReasonNotSupported, "down-after-milliseconds 1000"},
 	} {

@@ -58,7 +58,7 @@ func (r replicationFailover) plan(ctx context.Context, target *v1alpha1.FaultTar
 func (r replicationFailover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	const why = "they would fail over once more on top of it: use method Sentinel"
 	if len(r.Sentinels) > 0 {
-		return invalid("spec.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
+		return invalid("spec.action.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
 	}
 	if err := mayRun(ctx, r.Surroundings, target.Address, "CLIENT", "LIST"); err != nil {
 		return err
@@ -178,7 +178,7 @@ func (r replicationFailover) command(target *v1alpha1.FaultTarget) string {
 	return strings.Join(words, " ") + " at " + r.recorded(target, failoverPrimary)
 }
 
-func (r replicationFailover) byHand(target *v1alpha1.FaultTarget) string {
+func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
 	return atServer(target.Address, "FAILOVER ABORT")
 }
 

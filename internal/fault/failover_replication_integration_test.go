@@ -87,7 +87,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
-	spec.Failover.Timeout.Duration = 2 * time.Second
+	spec.Action.Failover.Timeout.Duration = 2 * time.Second
 	target := s.ready(spec, fixture.Primary)
 	fixture.Replicas[0].Stop()
 	defer fixture.Replicas[0].Cont()
@@ -120,7 +120,7 @@ func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
 	spec := failingOver(v1alpha1.FailoverAuto, "")
-	spec.Failover.Timeout.Duration = time.Minute
+	spec.Action.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
 	s.expectRevert(spec, target) // of what was never begun
 	fixture.Replicas[0].Stop()
@@ -129,7 +129,7 @@ func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 	if done, err := s.live(spec, target); done || err != nil {
 		t.Fatalf("done %t, %v", done, err)
 	}
-	if hand := s.injector(spec).ByHand(target); !strings.HasSuffix(hand, "FAILOVER ABORT") {
+	if hand := s.injector(spec).ManualRevertCommand(target); !strings.HasSuffix(hand, "FAILOVER ABORT") {
 		t.Errorf("by hand: %q", hand)
 	}
 	s.expectRevert(spec, target)

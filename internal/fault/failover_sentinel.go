@@ -101,9 +101,9 @@ func (s sentinelFailover) planCare(ctx context.Context, target *v1alpha1.FaultTa
 	pause := min(s.timeout, w.downAfter()*4/5)
 	switch {
 	case s.timeout < leastPause:
-		return invalid("spec.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", s.timeout, leastPause)
+		return invalid("spec.action.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", s.timeout, leastPause)
 	case pause < leastPause:
-		return unsupported("spec.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
+		return unsupported("spec.action.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
 			"with down-after-milliseconds %d the sentinels would call the paused primary down and fail over on their own. Raise it to %d, or use Plain",
 			leastPause, w.downAfter().Milliseconds(), (leastPause * 5 / 4).Milliseconds())
 	}
@@ -259,7 +259,7 @@ func (s sentinelFailover) command(target *v1alpha1.FaultTarget) string {
 	return text + " at " + s.recorded(target, failoverSentinel)
 }
 
-func (s sentinelFailover) byHand(target *v1alpha1.FaultTarget) string {
+func (s sentinelFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if _, paused := s.pause(target); !paused {
 		return ""
 	}

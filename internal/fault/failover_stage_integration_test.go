@@ -131,8 +131,7 @@ func (s *failoverStage) around() Surroundings {
 }
 
 func failingOver(method v1alpha1.FailoverMethod, mode v1alpha1.FailoverMode) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultFailover, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary},
-		Failover: &v1alpha1.Failover{Method: method, Mode: mode, Timeout: metav1.Duration{Duration: 20 * time.Second}}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Method: method, Mode: mode, Timeout: metav1.Duration{Duration: 20 * time.Second}}}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}
 }
 
 // asCtl logs in at the servers as a user that has the rights of docs/faults/failover.md.

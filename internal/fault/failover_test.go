@@ -60,7 +60,7 @@ func sentinelInjector(t *testing.T, w *world, mode v1alpha1.FailoverMode) Inject
 	t.Helper()
 	around := w.around()
 	around.Sentinels = []string{"10.0.0.9:26379"}
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}}, around)
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}}}, around)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestFailoverInProgressAlready(t *testing.T) {
 // Without FAILOVER, which came with Redis 6.2, nothing is tried.
 func TestFailoverOfAnOldServer(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"INFO replication": "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\n"})
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultFailover}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,7 +249,7 @@ func TestFailoverThatIsStuck(t *testing.T) {
 		"FAILOVER ABORT":   "OK",
 	}
 	w, target := sentinelWorld(t, answers)
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultFailover}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,7 +258,7 @@ func TestFailoverThatIsStuck(t *testing.T) {
 	}
 	answers["INFO replication"] = "role:slave\r\nmaster_host:10.0.0.2\r\nmaster_port:6379\r\nmaster_failover_state:failover-in-progress\r\n"
 	w, _ = sentinelWorld(t, answers)
-	if injector, err = For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultFailover}, w.around()); err != nil {
+	if injector, err = For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around()); err != nil {
 		t.Fatal(err)
 	}
 	var steps *InProgress

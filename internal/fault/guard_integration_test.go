@@ -18,7 +18,7 @@ func TestGuardAsksRealSentinels(t *testing.T) {
 	s := newFailoverStage(t, set.Servers(), set.SentinelAddresses()...)
 	s.atSentinel.Username, s.atSentinel.Password = "rq", "secret"
 	for hit, says := range map[int32]string{1: "", 2: "2 of 3 sentinels and leave 1"} {
-		spec := &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit}}
+		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit}}
 		injector, err := For(spec, s.around())
 		if err != nil {
 			t.Fatal(err)

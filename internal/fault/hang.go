@@ -13,9 +13,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// defaultHang is how long a server hangs where spec.hang.duration says nothing.
-const defaultHang = 3 * time.Second
-
 // hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
 type hang struct {
 	Surroundings
@@ -25,14 +22,9 @@ type hang struct {
 }
 
 func newHang(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	h := hang{Surroundings: around, method: v1alpha1.HangAuto, lasts: defaultHang, now: time.Now}
-	if spec.Hang != nil {
-		if spec.Hang.Method != "" {
-			h.method = spec.Hang.Method
-		}
-		if spec.Hang.Duration.Duration > 0 {
-			h.lasts = spec.Hang.Duration.Duration
-		}
+	h := hang{Surroundings: around, method: v1alpha1.HangAuto, lasts: durationOf(spec), now: time.Now}
+	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
+		h.method = spec.Action.Hang.Method
 	}
 	return h
 }
@@ -74,7 +66,7 @@ func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 		setUndo(target, undoSpent, strconv.FormatInt(before.time.Microseconds(), 10))
 		return nil
 	}
-	return unsupported("spec.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
+	return unsupported("spec.action.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
 }
 
 // try says by which command a method works at a server. A Problem says why it does not.
@@ -272,7 +264,7 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", method, target.Address, did.time, command)
 }
 
-func (h hang) ByHand(target *v1alpha1.FaultTarget) string {
+func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if h.by(target) == v1alpha1.HangScript {
 		return redisCLI(h.Surroundings, target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
 	}

@@ -20,7 +20,7 @@ import (
 )
 
 func hangOf(method v1alpha1.HangMethod, lasts time.Duration) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: method, Duration: metav1.Duration{Duration: lasts}}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: method}}, Duration: &metav1.Duration{Duration: lasts}}
 }
 
 // injectNow is inject, and notes when, as the controller does.
@@ -158,10 +158,10 @@ func TestHangAuto(t *testing.T) {
 		s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
 		s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 		s.host("redis-0", server, nil)
-		injector, target, err := s.tryAim(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultHang})
+		injector, target, err := s.tryAim(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}})
 		if tc.want == "" {
 			p := problemOf(t, err)
-			for _, says := range []string{"spec.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
+			for _, says := range []string{"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
 				if p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
 					t.Errorf("%+v does not tell of %q", p, says)
 				}
@@ -172,7 +172,7 @@ func TestHangAuto(t *testing.T) {
 			t.Errorf("%s: method %q, %v; want %s", tc.user, method, err, tc.want)
 			continue
 		}
-		if lasts := injector.Traits().Lasts; lasts != defaultHang {
+		if lasts := injector.Traits().Lasts; lasts != defaultDuration {
 			t.Errorf("lasts %s", lasts)
 		}
 	}

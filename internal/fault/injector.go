@@ -34,8 +34,8 @@ type Injector interface {
 	// Effect says what Redis and the cluster show of the fault, and what proves it. It changes nothing. The controller asks a fault that
 	// lasts while it is active, and the others until the effect is confirmed and once more at the end.
 	Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
-	// ByHand is the command with which a person undoes the fault on a target; it is told when Revert has been given up.
-	ByHand(target *v1alpha1.FaultTarget) string
+	// ManualRevertCommand is the command with which a person undoes the fault on a target; it is told when Revert has been given up.
+	ManualRevertCommand(target *v1alpha1.FaultTarget) string
 }
 
 // Traits is what the controller must know of a fault beside how to do it.
@@ -117,9 +117,9 @@ func For(spec *v1alpha1.RedisFaultSpec, around Surroundings) (Injector, error) {
 	if spec.Engine == v1alpha1.EngineChaosMesh {
 		return newChaosMesh(spec, around)
 	}
-	make, known := kinds[spec.Type]
+	make, known := kinds[spec.Action.Type]
 	if !known {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.type: this operator knows no fault %q", spec.Type), Lasting: true}
+		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.action.type: this operator knows no fault %q", spec.Action.Type), Lasting: true}
 	}
 	return make(spec, around), nil
 }
@@ -139,7 +139,7 @@ type instant struct{}
 
 func (instant) Revert(context.Context, *v1alpha1.FaultTarget) error { return nil }
 
-func (instant) ByHand(*v1alpha1.FaultTarget) string { return "" }
+func (instant) ManualRevertCommand(*v1alpha1.FaultTarget) string { return "" }
 
 // undoValue is what was recorded under a name for the way back.
 func undoValue(target *v1alpha1.FaultTarget, name string) (string, bool) {

@@ -33,7 +33,7 @@ const (
 
 func newIOThreads(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	t := ioThreads{Surroundings: around, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: durationOf(spec)}
-	if s := spec.IOThreads; s != nil {
+	if s := spec.Action.IOThreads; s != nil {
 		t.count, t.reads = s.Count, s.Reads
 		if s.Method != "" {
 			t.method = s.Method
@@ -49,7 +49,7 @@ func (t ioThreads) Traits() Traits {
 
 func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if t.count < 1 {
-		return invalid("spec.ioThreads.count: there is at least the main thread")
+		return invalid("spec.action.ioThreads.count: there is at least the main thread")
 	}
 	now, err := t.ask(ctx, target.Address)
 	if err != nil {
@@ -94,9 +94,9 @@ func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now th
 	case !topology.IsReply(err):
 		return "", err
 	case !strings.Contains(err.Error(), "immutable") && !strings.Contains(err.Error(), "Unsupported CONFIG parameter"): // the latter before Redis 7
-		return "", unsupported("spec.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))
+		return "", unsupported("spec.action.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))
 	case t.method == v1alpha1.ApplyLive:
-		return "", unsupported("spec.ioThreads.method: Live is not possible: %v. Use Roll", err)
+		return "", unsupported("spec.action.ioThreads.method: Live is not possible: %v. Use Roll", err)
 	}
 	return byRoll, nil
 }
@@ -129,9 +129,9 @@ func (t ioThreads) live(knowsReads bool) settings {
 	}
 	return settings{Surroundings: t.Surroundings, values: values, field: func(name string) string {
 		if name == "io-threads" {
-			return "spec.ioThreads.count"
+			return "spec.action.ioThreads.count"
 		}
-		return "spec.ioThreads.reads"
+		return "spec.action.ioThreads.reads"
 	}}
 }
 
@@ -173,16 +173,16 @@ func (t ioThreads) Revert(ctx context.Context, target *v1alpha1.FaultTarget) err
 	return nil
 }
 
-func (t ioThreads) ByHand(target *v1alpha1.FaultTarget) string {
+func (t ioThreads) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	switch how, _ := undoValue(target, undoWay); how {
 	case byLive:
-		return t.recordedLive(target).byHand(target)
+		return t.recordedLive(target).manualRevertCommand(target)
 	case byRoll:
 		edit, err := recordedEdit(target)
 		if err != nil {
 			return fmt.Sprintf("kubectl -n %s get statefulset: %v", t.Namespace, err)
 		}
-		return edit.byHand(t.Namespace)
+		return edit.manualRevertCommand(t.Namespace)
 	}
 	return ""
 }

@@ -62,7 +62,7 @@ func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget,
 	if err != nil {
 		return err
 	}
-	if len(text) > longestUndo || len(edit.byHand(t.Namespace)) > longestByHand {
+	if len(text) > longestUndo || len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
 		return unsupported("the arguments of container %s of StatefulSet %s are too long to be recorded", container.Name, set.Name)
 	}
 	if why, err := t.unsettled(ctx, set, container.Name); why != "" || err != nil {
@@ -250,8 +250,8 @@ func stillGoing(err error) error {
 	return &InProgress{Message: err.Error()}
 }
 
-// byHand is the command that gives the StatefulSet its template and strategy back; its controller rolls the pods then, unless they say OnDelete.
-func (e templateEdit) byHand(namespace string) string {
+// manualRevertCommand is the command that gives the StatefulSet its template and strategy back; its controller rolls the pods then, unless they say OnDelete.
+func (e templateEdit) manualRevertCommand(namespace string) string {
 	strategy, _ := json.Marshal(e.Strategy) // plain data
 	arguments, _ := json.Marshal(e.Before)
 	patch := fmt.Sprintf(`{"spec":{"updateStrategy":%s,"template":{"spec":{"containers":[{"name":%q,"args":%s}]}}}}`, strategy, e.Container, arguments)

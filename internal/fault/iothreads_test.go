@@ -69,7 +69,7 @@ func (m *modifiable) do(_ string, command ...any) (any, error) {
 }
 
 func threadsFault(count int32, method v1alpha1.ApplyMethod, allow ...v1alpha1.Allowance) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultIOThreads, Allow: allow, IOThreads: &v1alpha1.IOThreads{Count: count, Method: method}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: count, Method: method}}, Allow: allow}
 }
 
 func TestIOThreadsLive(t *testing.T) {

@@ -15,7 +15,7 @@ import (
 // downFor is a kill that keeps down, and the record of it on redis-0, injected at an instant.
 func downFor(w *world, lasts time.Duration) (keptDown, *v1alpha1.FaultTarget) {
 	w.t.Helper()
-	spec := &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{KeepDown: &metav1.Duration{Duration: lasts}}}
+	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Duration: &metav1.Duration{Duration: lasts}}
 	injector, err := For(spec, w.around())
 	if err != nil {
 		w.t.Fatal(err)
@@ -88,12 +88,12 @@ func TestKeepDownInADeployment(t *testing.T) {
 }
 
 func TestPlainKillKeepsNothing(t *testing.T) {
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, Surroundings{})
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, Surroundings{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, keeps := injector.(Keeper); keeps || injector.Traits().Lasts != 0 {
-		t.Error("a kill without keepDown lasts")
+		t.Error("a kill without a duration lasts")
 	}
 }
 

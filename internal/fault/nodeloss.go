@@ -28,10 +28,10 @@ func newNodeLoss(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 
 // nodeToLose is the node that a fault takes away; "" where it is none of that kind.
 func nodeToLose(spec *v1alpha1.RedisFaultSpec) string {
-	if spec.Type != v1alpha1.FaultNodeLoss || spec.NodeLoss == nil {
+	if spec.Action.Type != v1alpha1.FaultNodeLoss || spec.Action.NodeLoss == nil {
 		return ""
 	}
-	return spec.NodeLoss.Node
+	return spec.Action.NodeLoss.Node
 }
 
 // onNode is the servers whose pods a fault can hit: all, or those on the node that it takes away. It returns a Problem where there is none.
@@ -50,7 +50,7 @@ func onNode(found []server, node string) ([]server, error) {
 	}
 	if len(there) == 0 {
 		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget,
-			Message: fmt.Sprintf("spec.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))}
+			Message: fmt.Sprintf("spec.action.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))}
 	}
 	return there, nil
 }
@@ -65,7 +65,7 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 		return err
 	}
 	if target.Node != n.name {
-		return invalid("spec.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod, target.Node, n.name)
+		return invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod, target.Node, n.name)
 	}
 	if metav1.GetControllerOf(pod) == nil {
 		return invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
@@ -96,7 +96,7 @@ func (n nodeLoss) Revert(ctx context.Context, _ *v1alpha1.FaultTarget) error {
 	return n.uncordon(ctx, n.name)
 }
 
-func (n nodeLoss) ByHand(*v1alpha1.FaultTarget) string { return n.uncordonByHand(n.name) }
+func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string { return n.manualUncordon(n.name) }
 
 // Effect is confirmed when the pod is gone from the node and the node takes none.
 func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {

@@ -14,7 +14,7 @@ import (
 
 func losing(node string) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{
-		Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: node}, Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll},
+		Action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: node}}, Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll},
 		Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies},
 	}
 }
@@ -94,7 +94,7 @@ func TestNodeLoss(t *testing.T) {
 	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectNotObserved {
 		t.Errorf("the node is open again, and the effect is %s: %s", effect, why)
 	}
-	if by := injector.ByHand(&targets[0]); !strings.Contains(by, "kubectl uncordon node-1") || !strings.Contains(by, "cordoned-by.redquake.dev/uid-lose-") {
+	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "kubectl uncordon node-1") || !strings.Contains(by, "cordoned-by.redquake.dev/uid-lose-") {
 		t.Errorf("by hand: %s", by)
 	}
 }
@@ -117,7 +117,7 @@ func TestNodeLossRefused(t *testing.T) {
 		t.Errorf("redis-2 is spared: %v", err)
 	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}
-	if problem := problemOf(t, injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "spec.nodeLoss.node") {
+	if problem := problemOf(t, injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "spec.action.nodeLoss.node") {
 		t.Errorf("%+v", problem)
 	}
 }

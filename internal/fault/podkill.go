@@ -22,11 +22,11 @@ type podKill struct {
 
 func newPodKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	kill := podKill{Surroundings: around}
-	if spec.PodKill != nil {
-		kill.grace = spec.PodKill.GracePeriodSeconds
+	if spec.Action.PodKill != nil {
+		kill.grace = spec.Action.PodKill.GracePeriodSeconds
 	}
-	if spec.PodKill != nil && spec.PodKill.KeepDown != nil {
-		return keptDown{podKill: kill, lasts: spec.PodKill.KeepDown.Duration}
+	if spec.Duration != nil {
+		return keptDown{podKill: kill, lasts: spec.Duration.Duration}
 	}
 	return kill
 }

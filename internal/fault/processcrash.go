@@ -21,8 +21,8 @@ type processCrash struct {
 
 func newProcessCrash(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	crash := processCrash{Surroundings: around, method: v1alpha1.CrashShutdown}
-	if spec.ProcessCrash != nil && spec.ProcessCrash.Method != "" {
-		crash.method = spec.ProcessCrash.Method
+	if spec.Action.ProcessCrash != nil && spec.Action.ProcessCrash.Method != "" {
+		crash.method = spec.Action.ProcessCrash.Method
 	}
 	return crash
 }

@@ -51,7 +51,7 @@ func inPod(t *testing.T, server *redistest.Server, login topology.Login) (Surrou
 
 func crash(t *testing.T, around Surroundings, method v1alpha1.CrashMethod) Injector {
 	t.Helper()
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}, around)
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, around)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ const (
 	eventReplicaRemoved = "ReplicaRemoved" // its pod is gone, and no node of a cluster knows it
 )
 
-// defaultSyncTimeout is how long replicas may take where spec.replicaScale.syncTimeout says nothing.
+// defaultSyncTimeout is how long replicas may take where spec.action.replicaScale.syncTimeout says nothing.
 const defaultSyncTimeout = 5 * time.Minute
 
 // replicaScale changes the number of replicas of the StatefulSet that runs the selected server, waits until those that came are in sync, and
@@ -37,8 +37,8 @@ type replicaScale struct {
 
 func newReplicaScale(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	s := &replicaScale{Surroundings: around, mode: spec.Select.Mode, lasts: durationOf(spec), now: time.Now}
-	if spec.ReplicaScale != nil {
-		s.by, s.timeout = spec.ReplicaScale.By, spec.ReplicaScale.SyncTimeout.Duration
+	if spec.Action.ReplicaScale != nil {
+		s.by, s.timeout = spec.Action.ReplicaScale.By, spec.Action.ReplicaScale.SyncTimeout.Duration
 	}
 	s.timeout = cmp.Or(s.timeout, defaultSyncTimeout)
 	return s
@@ -51,7 +51,7 @@ func (s *replicaScale) Preflight(ctx context.Context, target *v1alpha1.FaultTarg
 		return invalid("spec.select.mode: %s: ReplicaScale scales the StatefulSet of one server: use One, and a fault for each StatefulSet", s.mode)
 	}
 	if s.by == 0 {
-		return invalid("spec.replicaScale.by: 0 would change nothing")
+		return invalid("spec.action.replicaScale.by: 0 would change nothing")
 	}
 	plan, err := s.recordSet(ctx, target)
 	if err != nil {
@@ -155,7 +155,7 @@ func (s *replicaScale) patiently(missing string, since time.Time) error {
 	case missing == "":
 		return nil
 	case s.now().Sub(since) > s.timeout:
-		return fmt.Errorf("not complete within spec.replicaScale.syncTimeout, %s: %s", s.timeout, missing)
+		return fmt.Errorf("not complete within spec.action.replicaScale.syncTimeout, %s: %s", s.timeout, missing)
 	}
 	return &InProgress{missing}
 }
@@ -224,7 +224,7 @@ func (s *replicaScale) Follow(_ context.Context, target *v1alpha1.FaultTarget) [
 	return seen
 }
 
-func (s *replicaScale) ByHand(target *v1alpha1.FaultTarget) string {
+func (s *replicaScale) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	command := fmt.Sprintf("kubectl -n %s scale statefulset %s --replicas=%s", s.Namespace, undoText(target, undoSet), undoText(target, undoReplicas))
 	if undoText(target, undoSlot) == "" {
 		return command
@@ -260,7 +260,7 @@ func (s *replicaScale) primaryAmong(ctx context.Context, target *v1alpha1.FaultT
 			continue
 		case err == nil:
 			return &lifecycle.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true, Message: fmt.Sprintf(
-				"spec.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)}
+				"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)}
 		case s.by < 0:
 			return notYet("%s does not say whether it is a primary: %v", name, err)
 		}

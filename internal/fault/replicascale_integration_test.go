@@ -132,8 +132,7 @@ func (s *troupe) follows(injector Injector, target *v1alpha1.FaultTarget, want .
 
 func scaleBy(by int32) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{
-		Type: v1alpha1.FaultReplicaScale, Duration: &metav1.Duration{Duration: time.Minute},
-		ReplicaScale: &v1alpha1.ReplicaScale{By: by, SyncTimeout: metav1.Duration{Duration: time.Minute}},
+		Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by, SyncTimeout: metav1.Duration{Duration: time.Minute}}}, Duration: &metav1.Duration{Duration: time.Minute},
 	}
 }
 
@@ -202,7 +201,7 @@ func TestReplicaScaleForeignData(t *testing.T) {
 		return came
 	}, r.Servers()...)
 	spec := scaleBy(1)
-	spec.ReplicaScale.SyncTimeout.Duration = 2 * time.Second
+	spec.Action.ReplicaScale.SyncTimeout.Duration = 2 * time.Second
 	_, target := s.aim(spec)
 	target.IntendedAt = new(metav1.NowMicro())
 	var err error

@@ -112,7 +112,7 @@ func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarg
 	}
 	c := &scaling{name: set.Name, set: set, replicas: replicasOf(set), old: replicasOf(set), want: replicasOf(set) + s.by}
 	if c.want < 0 {
-		return nil, invalid("spec.replicaScale.by: %d: StatefulSet %s has only %s", s.by, set.Name, plural(int(c.old), "replica"))
+		return nil, invalid("spec.action.replicaScale.by: %d: StatefulSet %s has only %s", s.by, set.Name, plural(int(c.old), "replica"))
 	}
 	if set.Status.ReadyReplicas != c.old || set.Status.Replicas != c.old {
 		return nil, notYet("StatefulSet %s has %d of %d pods ready: it is scaled when all are", set.Name, set.Status.ReadyReplicas, c.old)

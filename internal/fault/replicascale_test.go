@@ -56,7 +56,7 @@ func newScalable(t *testing.T, change func(*appsv1.StatefulSet)) *scalable {
 
 func (s *scalable) injector(by int32) Injector {
 	s.t.Helper()
-	return s.of(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by}})
+	return s.of(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by}}})
 }
 
 func (s *scalable) of(spec *v1alpha1.RedisFaultSpec) Injector {
@@ -110,7 +110,7 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 		about  string
 	}{
 		"several servers": {by: 1, mode: v1alpha1.SelectAll, reason: v1alpha1.ReasonInvalidSpec, about: "spec.select.mode: All"},
-		"nothing":         {by: 0, reason: v1alpha1.ReasonInvalidSpec, about: "spec.replicaScale.by: 0"},
+		"nothing":         {by: 0, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.replicaScale.by: 0"},
 		"more than there": {by: -3, reason: v1alpha1.ReasonInvalidSpec, about: "has only 2 replicas"},
 		"the primary":     {by: -2, reason: v1alpha1.ReasonBlastRadius, about: "redis-0 is a primary"},
 		"an operator's": {by: 1, reason: v1alpha1.ReasonNotSupported, about: "RedisCluster shop-redis", set: func(s *appsv1.StatefulSet) {
@@ -136,7 +136,7 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 			if c.world != nil {
 				c.world(s)
 			}
-			injector := s.of(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultReplicaScale, Select: v1alpha1.FaultSelector{Mode: c.mode}, ReplicaScale: &v1alpha1.ReplicaScale{By: c.by}})
+			injector := s.of(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: c.by}}, Select: v1alpha1.FaultSelector{Mode: c.mode}})
 			problem := problemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379"}))
 			if problem.Reason != c.reason || !strings.Contains(problem.Message, c.about) || problem.Lasting == (c.reason == v1alpha1.ReasonInjectionFailed) {
 				t.Errorf("%+v, want %s about %q", problem, c.reason, c.about)
@@ -254,7 +254,7 @@ func TestReplicaScaleOthers(t *testing.T) {
 		if n := s.replicas(); n != 7 {
 			t.Errorf("%d replicas: another's number was overwritten", n)
 		}
-		if want, got := "kubectl -n shop scale statefulset redis --replicas=2", s.injector(1).ByHand(target); got != want {
+		if want, got := "kubectl -n shop scale statefulset redis --replicas=2", s.injector(1).ManualRevertCommand(target); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})

@@ -30,7 +30,7 @@ type resources struct {
 
 func newResources(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	r := &resources{Surroundings: around, limits: corev1.ResourceList{}, lasts: durationOf(spec), now: time.Now}
-	if want := spec.Resources; want != nil {
+	if want := spec.Action.Resources; want != nil {
 		if want.CPU != nil {
 			r.limits[corev1.ResourceCPU] = *want.CPU
 		}
@@ -61,14 +61,14 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 			continue
 		}
 		if want.Sign() <= 0 {
-			return invalid("spec.resources.%s: %s: must be more than 0", name, want.String())
+			return invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
 		}
 		limit, limited := container.Resources.Limits[name]
 		switch {
 		case !limited:
 			return unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be taken away again. Set a limit in its template", container.Name, pod.Name, name)
 		case limit.Cmp(want) == 0:
-			return invalid("spec.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod.Name, limit.String())
+			return invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod.Name, limit.String())
 		case restarts(container, name):
 			return unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod.Name, name)
 		}
@@ -113,7 +113,7 @@ func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget
 		return unsupported("Redis at %s does not say how much memory it uses (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
 	}
 	if want.Value() <= used {
-		return invalid("spec.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
+		return invalid("spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
 			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), infoNumber(text, "used_memory"), infoNumber(text, "used_memory_rss"))
 	}
 	return nil
@@ -236,7 +236,7 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	return v1alpha1.EffectConfirmed, evidence
 }
 
-func (r *resources) ByHand(target *v1alpha1.FaultTarget) string {
+func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	patch, err := json.Marshal(resizing("", target.Container, before(target)))
 	if err != nil {
 		return ""

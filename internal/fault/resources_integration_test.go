@@ -76,7 +76,7 @@ func (a *apiServer) read(pod *corev1.Pod) {
 func (a *apiServer) resources(cpu string) Injector {
 	a.t.Helper()
 	injector, err := For(&v1alpha1.RedisFaultSpec{
-		Type: v1alpha1.FaultResources, Duration: &metav1.Duration{Duration: time.Second}, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))},
+		Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))}}, Duration: &metav1.Duration{Duration: time.Second},
 	}, Surroundings{Namespace: namespace, Cluster: a, Live: a})
 	if err != nil {
 		a.t.Fatal(err)

@@ -111,7 +111,7 @@ func (r *resizable) injector(limits map[corev1.ResourceName]string) Injector {
 	if text, ok := limits[corev1.ResourceMemory]; ok {
 		want.Memory = new(resource.MustParse(text))
 	}
-	injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultResources, Resources: want, Duration: &metav1.Duration{Duration: time.Minute}}, r.around)
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want}, Duration: &metav1.Duration{Duration: time.Minute}}, r.around)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -229,8 +229,8 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 	}{
 		"no limit":            {own: corev1.ResourceRequirements{Requests: quantities("cpu", "1")}, limits: map[corev1.ResourceName]string{"cpu": "1"}, reason: v1alpha1.ReasonNotSupported, about: "no cpu limit"},
 		"the same":            {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "1000m"}, reason: v1alpha1.ReasonInvalidSpec, about: "already"},
-		"nothing":             {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "0"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.resources.cpu: 0"},
-		"negative":            {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "-1"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.resources.memory: -1"},
+		"nothing":             {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "0"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.resources.cpu: 0"},
+		"negative":            {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "-1"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.resources.memory: -1"},
 		"restart for memory":  {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "128Mi"}, change: policy("memory"), reason: v1alpha1.ReasonNotSupported, about: "RestartContainer for memory"},
 		"memory in use":       {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, reason: v1alpha1.ReasonInvalidSpec, about: "used_memory_rss 60000000"},
 		"memory unknown":      {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, info: "role:master", reason: v1alpha1.ReasonNotSupported, about: "does not say how much memory"},
@@ -421,7 +421,7 @@ func TestResourcesOthers(t *testing.T) {
 	t.Run("by hand", func(t *testing.T) {
 		r, target := begin(t, true)
 		want := `kubectl -n shop patch pod redis-0 --subresource resize --patch '{"spec":{"containers":[{"name":"redis","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}]}}'`
-		if got := r.injector(limits).ByHand(target); !strings.HasPrefix(got, want) {
+		if got := r.injector(limits).ManualRevertCommand(target); !strings.HasPrefix(got, want) {
 			t.Errorf("%s, want %s", got, want)
 		}
 	})

@@ -247,7 +247,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, 3, nil)
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
-	spec.IOThreads.Reads = true
+	spec.Action.IOThreads.Reads = true
 	old := w.set()
 	targets := w.record(spec)
 	for i := range targets {
@@ -374,7 +374,7 @@ func TestIOThreadsForeignChange(t *testing.T) {
 	if w.writes != writes {
 		t.Error("it was written over")
 	}
-	if by, want := w.injector(spec).ByHand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
+	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
 		`"template":{"spec":{"containers":[{"name":"redis","args":["--appendonly","no"]}]}}}}'`; by != want {
 		t.Errorf("by hand: %s\nwant: %s", by, want)
 	}

@@ -36,10 +36,10 @@ const (
 	undoHeld     = "config file changed" // another process came up with a new value: its file holds it, and is to be rewritten
 )
 
-// The longest that FaultTarget's Undo and ByHand hold, in bytes.
+// The longest that FaultTarget's Undo and ManualRevertCommand hold, in bytes.
 const (
-	longestUndo   = 4096
-	longestByHand = 2048
+	longestUndo    = 4096
+	longestCommand = 2048
 )
 
 func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
@@ -74,8 +74,8 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if err := s.recordFile(ctx, target); err != nil {
 		return err
 	}
-	if n := len(s.byHand(target)); n > longestByHand {
-		return invalid("%s: the command that would set everything back by hand has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestByHand)
+	if n := len(s.manualRevertCommand(target)); n > longestCommand {
+		return invalid("%s: the command that would set everything back by hand has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestCommand)
 	}
 	return nil
 }

@@ -124,8 +124,8 @@ func (s settings) rewrite(ctx context.Context, address string) error {
 	return err
 }
 
-// byHand is the command that sets everything back; "" where nothing was recorded.
-func (s settings) byHand(target *v1alpha1.FaultTarget) string {
+// manualRevertCommand is the command that sets everything back; "" where nothing was recorded.
+func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget) string {
 	old := s.old(target)
 	if len(old) == 0 {
 		return ""

@@ -29,7 +29,7 @@ func (u Unknown) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect
 	return v1alpha1.EffectInconclusive, u.Problem.Error()
 }
 
-// ByHand does not know how.
-func (u Unknown) ByHand(*v1alpha1.FaultTarget) string {
+// ManualRevertCommand does not know how.
+func (u Unknown) ManualRevertCommand(*v1alpha1.FaultTarget) string {
 	return "the version of the operator that injected this fault knows how to undo it: run that one"
 }

@@ -27,15 +27,12 @@ type volumeAttachDelay struct {
 var _ Follower = volumeAttachDelay{}
 
 func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	delay := volumeAttachDelay{Surroundings: around, delay: defaultAttachDelay, keepAway: v1alpha1.KeepAwayCordon}
-	if v := spec.VolumeAttachDelay; v != nil {
-		delay.delay, delay.keepAway, delay.image = cmp.Or(v.Delay.Duration, delay.delay), cmp.Or(v.KeepAway, delay.keepAway), v.Image
+	delay := volumeAttachDelay{Surroundings: around, delay: durationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
+	if v := spec.Action.VolumeAttachDelay; v != nil {
+		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
 	return delay
 }
-
-// defaultAttachDelay is for a fault without the member volumeAttachDelay.
-const defaultAttachDelay = time.Minute
 
 // What Preflight records of the volume that is held.
 const (
@@ -109,10 +106,10 @@ func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTar
 	return errors.Join(v.release(ctx, target), v.uncordon(ctx, target.Node))
 }
 
-func (v volumeAttachDelay) ByHand(target *v1alpha1.FaultTarget) string {
+func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
 	if v.keepAway == v1alpha1.KeepAwayCordon {
-		command += " && " + v.uncordonByHand(target.Node)
+		command += " && " + v.manualUncordon(target.Node)
 	}
 	return command
 }

@@ -53,7 +53,7 @@ func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarge
 	case corev1.PodRunning:
 		return v.inTime(holder)
 	case corev1.PodFailed, corev1.PodSucceeded:
-		return fmt.Errorf("holder pod %s ended by itself%s: its image needs sh and sleep; name another in spec.volumeAttachDelay.image", holder.Name, whyEnded(holder))
+		return fmt.Errorf("holder pod %s ended by itself%s: its image needs sh and sleep; name another in spec.action.volumeAttachDelay.image", holder.Name, whyEnded(holder))
 	}
 	return &Preparing{fmt.Sprintf("holder pod %s does not run yet%s", holder.Name, whyWaiting(holder))}
 }

@@ -63,9 +63,8 @@ func newAttachWorld(t *testing.T, change func(w *attachWorld)) *attachWorld {
 }
 
 func holding(keepAway v1alpha1.KeepAway) *v1alpha1.RedisFaultSpec {
-	return &v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{
-		Delay: metav1.Duration{Duration: 20 * time.Second}, KeepAway: keepAway,
-	}}
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay, VolumeAttachDelay: &v1alpha1.VolumeAttachDelay{KeepAway: keepAway}},
+		Duration: &metav1.Duration{Duration: 20 * time.Second}}
 }
 
 // holder is the holder pod; nil where there is none.
@@ -200,7 +199,7 @@ func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 	targets[0].InjectedAt = &metav1.MicroTime{Time: time.Now()}
 	w.pod("redis-0", "u1", "10.0.0.5", "", nil)
 	w.effect(injector, &targets[0], v1alpha1.EffectNotObserved, "came up on node node-1 again")
-	if by := injector.ByHand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "uncordon") {
+	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "uncordon") {
 		t.Errorf("by hand: %s", by)
 	}
 }

@@ -166,7 +166,7 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 		w.servers.do, w.servers.takes = server.do, server.takes
 		around := w.around()
 		around.Servers = hangingServers{w.servers, server}
-		injector, err := For(&v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangDebugSleep, Duration: metav1.Duration{Duration: lasts}}}, around)
+		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangDebugSleep}}, Duration: &metav1.Duration{Duration: lasts}}, around)
 		must(t, err)
 		target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: Address(pod), RunID: "run-u0", Container: "redis"}
 		must(t, injector.Preflight(t.Context(), target))

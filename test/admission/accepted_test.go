@@ -49,10 +49,16 @@ func TestAccepted(t *testing.T) {
 			{"resources and placement", `{pods: {resources: {limits: {cpu: 500m}}, nodeSelector: {a: b}, tolerations: [{operator: Exists}]}}`},
 		},
 		"RedisFault": {
-			{"settings of its type", `{podKill: {gracePeriodSeconds: 0}}`},
-			{"crash", `{type: ProcessCrash, processCrash: {method: Segfault}}`},
+			{"settings of its type", `{action: {podKill: {gracePeriodSeconds: 0}}}`},
+			{"crash", `{action: {type: ProcessCrash, processCrash: {method: Segfault}}}`},
 			{"target of its own", `{loadTestRef: null, target: {service: {name: redis}}}`},
 			{"both", `{target: {podSelector: {matchLabels: {app: redis}}}}`},
+			{"killed until it is over", `{duration: 1h}`},
+			{"the shortest hang", `{duration: 100ms, action: {type: Hang}}`},
+			{"the longest hang", `{duration: 10m, action: {type: Hang}}`},
+			{"the longest hold of a volume", `{duration: 1h, action: {type: VolumeAttachDelay}}`},
+			{"the longest of the others", `{duration: 24h, action: {type: ClientPause}}`},
+			{"by Chaos Mesh", `{engine: ChaosMesh, duration: 20s, action: {type: CPUStress}}`},
 			{"count", `{select: {mode: Count, count: 2}}`},
 			{"steady", `{trigger: {steadyFor: 2s}}`},
 			{"at once", `{trigger: {after: 0s}}`},
@@ -108,18 +114,17 @@ select: {role: Any, mode: One}
 trigger: {timeout: 5m}
 recoveryDeadline: 2m
 engine: Native
-type: PodKill
+action: {type: PodKill}
 abort: false
 suspend: false
 `},
-		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, type: ProcessCrash, processCrash: {}}`, `
+		{"crash with a target", "RedisFault", `{loadTestRef: null, target: {service: {name: redis}, tls: {}}, action: {type: ProcessCrash, processCrash: {}}}`, `
 target: {topology: Auto, service: {name: redis, port: 6379}, tls: {insecureSkipVerify: false}, database: 0}
 select: {role: Any, mode: One}
 trigger: {timeout: 5m}
 recoveryDeadline: 2m
 engine: Native
-type: ProcessCrash
-processCrash: {method: Shutdown}
+action: {type: ProcessCrash, processCrash: {method: Shutdown}}
 abort: false
 suspend: false
 `},

@@ -3,6 +3,7 @@
 package admission_test
 
 import (
+	"maps"
 	"os"
 	"slices"
 	"testing"
@@ -29,36 +30,41 @@ var changes = map[string]struct {
 		"objectives": {`{}`, `{objectives: {maxErrorRate: "1%"}}`},
 	}},
 	"RedisFault": {"redquake.dev_redisfaults.yaml", map[string]frozenCase{
-		"loadTestRef":       {`{}`, `{loadTestRef: {name: another}}`},
-		"target":            {`{}`, `{target: {service: {name: redis}}}`},
-		"select":            {`{}`, `{select: {mode: All}}`},
-		"trigger":           {`{}`, `{trigger: {steadyFor: 5s}}`},
-		"duration":          {`{type: ClientPause}`, `{duration: 5s}`},
-		"deadline":          {`{}`, `{deadline: 5m}`},
-		"recoveryDeadline":  {`{}`, `{recoveryDeadline: 1m}`},
-		"allow":             {`{}`, `{allow: [AllCopies]}`},
-		"engine":            {`{}`, `{engine: ChaosMesh}`},
-		"type":              {`{}`, `{type: ProcessCrash}`},
-		"podKill":           {`{}`, `{podKill: {gracePeriodSeconds: 0}}`},
-		"processCrash":      {`{type: ProcessCrash}`, `{processCrash: {method: Segfault}}`},
-		"failover":          {`{type: Failover, failover: {mode: Plain}}`, `{failover: {mode: Force}}`},
-		"volumeAttachDelay": {`{type: VolumeAttachDelay}`, `{volumeAttachDelay: {delay: 5s}}`},
-		"ioThreads":         {`{type: IOThreads, ioThreads: {count: 2}}`, `{ioThreads: {count: 3}}`},
-		"config":            {`{type: Config, config: {parameters: {hz: "10"}}}`, `{config: {parameters: {hz: "20"}}}`},
-		"replicaScale":      {`{type: ReplicaScale, replicaScale: {by: 1}}`, `{replicaScale: {by: -1}}`},
-		"resources":         {`{type: Resources, resources: {cpu: 100m}}`, `{resources: {cpu: 200m}}`},
-		"hang":              {`{type: Hang}`, `{hang: {duration: 1s}}`},
-		"clientPause":       {`{type: ClientPause}`, `{clientPause: {mode: Write}}`},
-		"clientKill":        {`{type: ClientKill}`, `{clientKill: {type: pubsub}}`},
-		"backgroundSave":    {`{type: BackgroundSave}`, `{backgroundSave: {kind: AppendOnlyRewrite}}`},
-		"nodeLoss":          {`{type: NodeLoss, nodeLoss: {node: a}}`, `{nodeLoss: {node: b}}`},
-		"networkDelay":      {`{engine: ChaosMesh, type: NetworkDelay, networkDelay: {latency: 10ms}}`, `{networkDelay: {latency: 20ms}}`},
-		"networkLoss":       {`{engine: ChaosMesh, type: NetworkLoss, networkLoss: {loss: "10%"}}`, `{networkLoss: {loss: "20%"}}`},
-		"networkPartition":  {`{engine: ChaosMesh, type: NetworkPartition, networkPartition: {from: Replicas}}`, `{networkPartition: {from: Clients}}`},
-		"diskDelay":         {`{engine: ChaosMesh, type: DiskDelay, diskDelay: {delay: 10ms}}`, `{diskDelay: {delay: 20ms}}`},
-		"cpuStress":         {`{engine: ChaosMesh, type: CPUStress, cpuStress: {workers: 1}}`, `{cpuStress: {workers: 2}}`},
-		"clockSkew":         {`{engine: ChaosMesh, type: ClockSkew, clockSkew: {offset: 1m}}`, `{clockSkew: {offset: 2m}}`},
+		"loadTestRef":      {`{}`, `{loadTestRef: {name: another}}`},
+		"target":           {`{}`, `{target: {service: {name: redis}}}`},
+		"select":           {`{}`, `{select: {mode: All}}`},
+		"trigger":          {`{}`, `{trigger: {steadyFor: 5s}}`},
+		"duration":         {`{action: {type: ClientPause}}`, `{duration: 5s}`},
+		"deadline":         {`{}`, `{deadline: 5m}`},
+		"recoveryDeadline": {`{}`, `{recoveryDeadline: 1m}`},
+		"allow":            {`{}`, `{allow: [AllCopies]}`},
+		"engine":           {`{}`, `{engine: ChaosMesh}`},
+		"action":           {`{}`, `{action: {type: ProcessCrash}}`},
 	}},
+}
+
+// actionChanges is a change to each member of spec.action. They are frozen by one comparison.
+var actionChanges = map[string]frozenCase{
+	"type":              {`{}`, `{action: {type: ProcessCrash}}`},
+	"podKill":           {`{}`, `{action: {podKill: {gracePeriodSeconds: 0}}}`},
+	"processCrash":      {`{action: {type: ProcessCrash}}`, `{action: {processCrash: {method: Segfault}}}`},
+	"failover":          {`{action: {type: Failover, failover: {mode: Plain}}}`, `{action: {failover: {mode: Force}}}`},
+	"volumeAttachDelay": {`{action: {type: VolumeAttachDelay}}`, `{action: {volumeAttachDelay: {keepAway: None}}}`},
+	"ioThreads":         {`{action: {type: IOThreads, ioThreads: {count: 2}}}`, `{action: {ioThreads: {count: 3}}}`},
+	"config":            {`{action: {type: Config, config: {parameters: {hz: "10"}}}}`, `{action: {config: {parameters: {hz: "20"}}}}`},
+	"replicaScale":      {`{action: {type: ReplicaScale, replicaScale: {by: 1}}}`, `{action: {replicaScale: {by: -1}}}`},
+	"resources":         {`{action: {type: Resources, resources: {cpu: 100m}}}`, `{action: {resources: {cpu: 200m}}}`},
+	"hang":              {`{action: {type: Hang}}`, `{action: {hang: {method: Script}}}`},
+	"clientPause":       {`{action: {type: ClientPause}}`, `{action: {clientPause: {mode: Write}}}`},
+	"clientKill":        {`{action: {type: ClientKill}}`, `{action: {clientKill: {type: pubsub}}}`},
+	"backgroundSave":    {`{action: {type: BackgroundSave}}`, `{action: {backgroundSave: {kind: AppendOnlyRewrite}}}`},
+	"nodeLoss":          {`{action: {type: NodeLoss, nodeLoss: {node: a}}}`, `{action: {nodeLoss: {node: b}}}`},
+	"networkDelay":      {`{engine: ChaosMesh, action: {type: NetworkDelay, networkDelay: {latency: 10ms}}}`, `{action: {networkDelay: {latency: 20ms}}}`},
+	"networkLoss":       {`{engine: ChaosMesh, action: {type: NetworkLoss, networkLoss: {loss: "10%"}}}`, `{action: {networkLoss: {loss: "20%"}}}`},
+	"networkPartition":  {`{engine: ChaosMesh, action: {type: NetworkPartition, networkPartition: {from: Replicas}}}`, `{action: {networkPartition: {from: Clients}}}`},
+	"diskDelay":         {`{engine: ChaosMesh, action: {type: DiskDelay, diskDelay: {delay: 10ms}}}`, `{action: {diskDelay: {delay: 20ms}}}`},
+	"cpuStress":         {`{engine: ChaosMesh, action: {type: CPUStress, cpuStress: {workers: 1}}}`, `{action: {cpuStress: {workers: 2}}}`},
+	"clockSkew":         {`{engine: ChaosMesh, action: {type: ClockSkew, clockSkew: {offset: 1m}}}`, `{action: {clockSkew: {offset: 2m}}}`},
 }
 
 // frozenCase is an object as it was made, and a change of one field that would be fine before its start.
@@ -75,7 +81,7 @@ const frozen = "the spec cannot change once"
 func TestEveryFieldIsFrozen(t *testing.T) {
 	for kind, c := range changes {
 		t.Run(kind, func(t *testing.T) {
-			for _, field := range specFields(t, c.crd) {
+			for _, field := range fieldsOf(t, c.crd) {
 				if slices.Contains(open[kind], field) {
 					continue
 				}
@@ -84,21 +90,33 @@ func TestEveryFieldIsFrozen(t *testing.T) {
 					t.Errorf("no case changes spec.%s", field)
 					continue
 				}
-				t.Run(field, func(t *testing.T) {
-					o := created(t, object(t, kind, "freeze-"+name(t), frozenField.made))
-					// Before the start it may change; the change is not kept, so that the next one is a change, too.
-					dry := client.NewDryRunClient(strict)
-					if err := dry.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", wrap(t, "spec", frozenField.change))); err != nil {
-						t.Errorf("before the start: %v", err)
-					}
-					if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z"}`); err != nil {
-						t.Fatal(err)
-					}
-					expectRefusal(t, patchSpec(t, o, frozenField.change), kind, frozen)
-				})
+				t.Run(field, func(t *testing.T) { frozenField.check(t, kind) })
 			}
 		})
 	}
+	t.Run("action", func(t *testing.T) {
+		for _, member := range fieldsOf(t, changes["RedisFault"].crd, "action") {
+			frozenMember, ok := actionChanges[member]
+			if !ok {
+				t.Errorf("no case changes spec.action.%s", member)
+				continue
+			}
+			t.Run(member, func(t *testing.T) { frozenMember.check(t, "RedisFault") })
+		}
+	})
+}
+
+func (c frozenCase) check(t *testing.T, kind string) {
+	o := created(t, object(t, kind, "freeze-"+name(t), c.made))
+	// Before the start it may change; the change is not kept, so that the next one is a change, too.
+	dry := client.NewDryRunClient(strict)
+	if err := dry.Patch(t.Context(), o.DeepCopy(), client.RawPatch("application/merge-patch+json", wrap(t, "spec", c.change))); err != nil {
+		t.Errorf("before the start: %v", err)
+	}
+	if err := patchStatus(t, o, `{startTime: "2026-01-01T00:00:00.000000Z"}`); err != nil {
+		t.Fatal(err)
+	}
+	expectRefusal(t, patchSpec(t, o, c.change), kind, frozen)
 }
 
 // Taking away what was there is a change as well.
@@ -106,7 +124,7 @@ func TestRemovalIsFrozen(t *testing.T) {
 	tests := []struct{ name, kind, made, change string }{
 		{"objectives", "RedisLoadTest", `{objectives: {maxErrorRate: "1%"}}`, `{objectives: null}`},
 		{"verify", "RedisLoadTest", `{verify: {acknowledgedWrites: true}}`, `{verify: null}`},
-		{"member", "RedisFault", `{podKill: {gracePeriodSeconds: 0}}`, `{podKill: null}`},
+		{"member", "RedisFault", `{action: {podKill: {gracePeriodSeconds: 0}}}`, `{action: {podKill: null}}`},
 		{"load test", "RedisFault", `{target: {service: {name: redis}}}`, `{loadTestRef: null}`},
 		{"target", "RedisFault", `{target: {service: {name: redis}}}`, `{target: null}`},
 	}
@@ -156,8 +174,8 @@ func TestWhatStaysOpen(t *testing.T) {
 	}
 }
 
-// specFields gives the names of a CRD's spec.
-func specFields(t *testing.T, file string) []string {
+// fieldsOf gives the names of the fields of a CRD's spec, or of a member of it.
+func fieldsOf(t *testing.T, file string, path ...string) []string {
 	t.Helper()
 	source, err := os.ReadFile("../../config/crd/bases/" + file)
 	if err != nil {
@@ -167,10 +185,9 @@ func specFields(t *testing.T, file string) []string {
 	if err := yaml.Unmarshal(source, &crd); err != nil {
 		t.Fatal(err)
 	}
-	var names []string
-	for field := range crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"].Properties {
-		names = append(names, field)
+	at := crd.Spec.Versions[0].Schema.OpenAPIV3Schema.Properties["spec"]
+	for _, member := range path {
+		at = at.Properties[member]
 	}
-	slices.Sort(names)
-	return names
+	return slices.Sorted(maps.Keys(at.Properties))
 }

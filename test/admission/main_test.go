@@ -70,7 +70,7 @@ workload: {commands: [{name: get, command: [GET, "{key}"]}]}
 `,
 	"RedisFault": `
 loadTestRef: {name: checkout-cache}
-type: PodKill
+action: {type: PodKill}
 `,
 }
 

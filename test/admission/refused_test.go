@@ -135,10 +135,26 @@ var refusedLoadTests = []refusal{
 }
 
 var refusedFaults = []refusal{
-	{"no type", `{type: null}`, "spec.type", "Required value"},
-	{"unknown type", `{type: MeteorStrike}`, "spec.type", `supported values: "PodKill", "ProcessCrash"`},
-	{"two members", `{podKill: {}, processCrash: {}}`, "spec", "a fault breaks one thing"},
-	{"member of another type", `{processCrash: {method: Shutdown}}`, "spec", "must be the one that type names"},
+	{"no type", `{action: {type: null}}`, "spec.action.type", "Required value"},
+	{"unknown type", `{action: {type: MeteorStrike}}`, "spec.action.type", `supported values: "PodKill", "ProcessCrash"`},
+	{"two members", `{action: {podKill: {}, processCrash: {}}}`, "spec.action", "processCrash belongs to type ProcessCrash"},
+	{"member of another type", `{action: {processCrash: {method: Shutdown}}}`, "spec.action", "set the member that type names, or none"},
+	{"no action", `{action: null}`, "spec.action", "Required value"},
+	{"no member where it is needed", `{action: {type: Config}}`, "spec.action", "config is required with type Config"},
+	{"a needed member with another type", `{action: {nodeLoss: {node: a}}}`, "spec.action", "nodeLoss is required with type NodeLoss, and forbidden otherwise"},
+	{"Chaos Mesh for what it cannot do", `{engine: ChaosMesh, action: {type: Hang}}`, "spec", "engine ChaosMesh injects PodKill"},
+	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "all but PodKill need it"},
+	{"a crash that lasts", `{duration: 5s, action: {type: ProcessCrash}}`, "spec.duration", "does not last"},
+	{"a failover that lasts", `{duration: 5s, action: {type: Failover}}`, "spec.duration", "does not last"},
+	{"closed connections that last", `{duration: 5s, action: {type: ClientKill}}`, "spec.duration", "does not last"},
+	{"a fork that lasts", `{duration: 5s, action: {type: BackgroundSave}}`, "spec.duration", "does not last"},
+	{"a kill by Chaos Mesh that lasts", `{engine: ChaosMesh, duration: 5s}`, "spec.duration", "ChaosMesh kills a pod once"},
+	{"no time at all", `{duration: 99ms, action: {type: Hang}}`, "spec.duration", "must be between 100ms and 24h"},
+	{"too short", `{duration: 999ms, action: {type: ClientPause}}`, "spec.duration", "must be at least 1s, unless type is Hang"},
+	{"a hang too long", `{duration: 601s, action: {type: Hang}}`, "spec.duration", "must be at most 10m with type Hang"},
+	{"killed for too long", `{duration: 61m}`, "spec.duration", "must be at most 1h"},
+	{"a volume held for too long", `{duration: 61m, action: {type: VolumeAttachDelay}}`, "spec.duration", "must be at most 1h"},
+	{"a day and more", `{duration: 25h, action: {type: ClientPause}}`, "spec.duration", "must be between 100ms and 24h"},
 	{"neither load test nor target", `{loadTestRef: null}`, "spec", "set loadTestRef"},
 	{"load test without name", `{loadTestRef: {name: ""}}`, "spec.loadTestRef.name", "at least 1 chars long"},
 	{"target without Redis", `{target: {}}`, "spec.target", "set service, addresses or podSelector"},
@@ -152,9 +168,9 @@ var refusedFaults = []refusal{
 	{"waits for ever", `{trigger: {timeout: 25h}}`, "spec.trigger.timeout", "must be between 1s and 24h"},
 	{"no time to recover", `{recoveryDeadline: 0s}`, "spec.recoveryDeadline", "must be between 1s and 24h"},
 	{"deadline in words", `{recoveryDeadline: soon}`, "spec.recoveryDeadline", "should match"},
-	{"grace below 0", `{podKill: {gracePeriodSeconds: -1}}`, "spec.podKill.gracePeriodSeconds", "greater than or equal to 0"},
-	{"unknown method", `{type: ProcessCrash, processCrash: {method: Unplug}}`, "spec.processCrash.method", `supported values: "Shutdown", "Segfault"`},
-	{"misspelt field", `{podkill: {}}`, "spec.podkill", "unknown field"},
+	{"grace below 0", `{action: {podKill: {gracePeriodSeconds: -1}}}`, "spec.action.podKill.gracePeriodSeconds", "greater than or equal to 0"},
+	{"unknown method", `{action: {type: ProcessCrash, processCrash: {method: Unplug}}}`, "spec.action.processCrash.method", `supported values: "Shutdown", "Segfault"`},
+	{"misspelt field", `{action: {podkill: {}}}`, "spec.action.podkill", "unknown field"},
 }
 
 func TestRefused(t *testing.T) {

@@ -174,11 +174,11 @@ func row(t *testing.T, resource, name string) map[string]string {
 // The fields that a list can be narrowed by, without reading all objects.
 func TestSelectableFields(t *testing.T) {
 	pod := created(t, object(t, "RedisFault", "select-pod", `{}`))
-	created(t, object(t, "RedisFault", "select-process", `{type: ProcessCrash}`))
+	created(t, object(t, "RedisFault", "select-process", `{action: {type: ProcessCrash}}`))
 	var list v1alpha1.RedisFaultList
 	deadline := time.Now().Add(10 * time.Second) // the watch cache may lag behind the writes
 	for {
-		if err := strict.List(t.Context(), &list, client.InNamespace("default"), client.MatchingFields{"spec.type": "PodKill"}); err != nil {
+		if err := strict.List(t.Context(), &list, client.InNamespace("default"), client.MatchingFields{"spec.action.type": "PodKill"}); err != nil {
 			t.Fatal(err)
 		}
 		if len(list.Items) == 1 && list.Items[0].Name == pod.GetName() || time.Now().After(deadline) {

@@ -57,7 +57,7 @@ func TestChaosMesh(t *testing.T) {
 	stop := meshtest.StartController(t, os.Getenv("KUBECONFIG"), n.name)
 
 	fault := faultOn("base", "kill", v1alpha1.FaultPodKill, func(s *v1alpha1.RedisFaultSpec) {
-		s.Engine, s.PodKill = v1alpha1.EngineChaosMesh, &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+		s.Engine, s.Action.PodKill = v1alpha1.EngineChaosMesh, &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
 		s.RecoveryDeadline = *span(time.Minute)
 	})
 	before := n.redisPod()
@@ -94,17 +94,17 @@ func TestChaosMesh(t *testing.T) {
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
-	s.Engine, s.NetworkDelay = v1alpha1.EngineChaosMesh, &v1alpha1.NetworkDelay{Latency: *span(50 * time.Millisecond)}
+	s.Engine, s.Action.NetworkDelay = v1alpha1.EngineChaosMesh, &v1alpha1.NetworkDelay{Latency: *span(50 * time.Millisecond)}
 	s.Duration = span(5 * time.Second)
 }
 
 // letGoByHand does what the record of the fault's target says, but for the last command, which deletes the pod.
 func (n *namespace) letGoByHand(fault *v1alpha1.RedisFault) {
 	n.Helper()
-	byHand := fault.Status.Targets[0].ByHand
-	command, _, _ := strings.Cut(byHand, ";")
+	manualRevertCommand := fault.Status.Targets[0].ManualRevertCommand
+	command, _, _ := strings.Cut(manualRevertCommand, ";")
 	if !strings.HasPrefix(command, "kubectl -n "+n.name) {
-		n.Fatalf("by hand: %q", byHand)
+		n.Fatalf("by hand: %q", manualRevertCommand)
 	}
 	if out, err := exec.CommandContext(n.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
 		n.Fatalf("%s: %v: %s", command, err, out)

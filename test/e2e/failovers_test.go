@@ -108,7 +108,7 @@ func shortConnections(s *v1alpha1.RedisLoadTestSpec) {
 
 func scaleBy(by int32) func(*v1alpha1.RedisFaultSpec) {
 	return func(s *v1alpha1.RedisFaultSpec) {
-		s.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: by, SyncTimeout: *span(time.Minute)}, span(3*time.Second)
+		s.Action.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: by, SyncTimeout: *span(time.Minute)}, span(3*time.Second)
 		s.Select.Mode = v1alpha1.SelectOne
 	}
 }

@@ -79,22 +79,22 @@ func faultKinds(t *testing.T, name string, only ...string) {
 func standaloneKinds() []faultKind {
 	return []faultKind{
 		{scenario: "clientPause", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(3*time.Second)
+			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(3*time.Second)
 		}, least: map[string]string{"outage": "2.5s", "serverOutage": "2.5s"}},
 		{scenario: "hang", kind: v1alpha1.FaultHang, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.Hang = &v1alpha1.Hang{Duration: *span(2 * time.Second), Method: v1alpha1.HangAuto}
+			s.Action.Hang, s.Duration = &v1alpha1.Hang{Method: v1alpha1.HangAuto}, span(2*time.Second)
 		}, least: map[string]string{"outage": "1.5s"}},
 		{scenario: "clientKill", kind: v1alpha1.FaultClientKill, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.ClientKill = &v1alpha1.ClientKill{Type: v1alpha1.ClientNormal}
+			s.Action.ClientKill = &v1alpha1.ClientKill{Type: v1alpha1.ClientNormal}
 		}},
 		{scenario: "backgroundSave", kind: v1alpha1.FaultBackgroundSave, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveSnapshot}
+			s.Action.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveSnapshot}
 		}},
 		{scenario: "config", kind: v1alpha1.FaultConfig, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(4*time.Second)
+			s.Action.Config, s.Duration = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"appendfsync": "always"}}, span(4*time.Second)
 		}},
 		{scenario: "resources", kind: v1alpha1.FaultResources, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.Resources, s.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("200m"))}, span(4*time.Second)
+			s.Action.Resources, s.Duration = &v1alpha1.Resources{CPU: new(resource.MustParse("200m"))}, span(4*time.Second)
 		}},
 	}
 }
@@ -104,7 +104,7 @@ func sentinelKinds() []faultKind {
 		{scenario: "failoverPlain", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "failoverCoordinated", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverCoordinated)},
 		{scenario: "ioThreads", kind: v1alpha1.FaultIOThreads, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
+			s.Action.IOThreads, s.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, span(3*time.Second)
 			s.Allow = []v1alpha1.Allowance{v1alpha1.AllowTooFewCores} // the servers of the samples are limited to half a core
 		}},
 	}
@@ -114,13 +114,13 @@ func replicationKinds() []faultKind {
 	return []faultKind{
 		{scenario: "failoverReplication", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "clientPauseWrite", kind: v1alpha1.FaultClientPause, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, span(3*time.Second)
+			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}, span(3*time.Second)
 		}, least: map[string]string{"tpsDip": "15%"}}, // one request of five is a write
 		{scenario: "hangByPause", kind: v1alpha1.FaultHang, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.Hang = &v1alpha1.Hang{Duration: *span(2 * time.Second), Method: v1alpha1.HangClientPause}
+			s.Action.Hang, s.Duration = &v1alpha1.Hang{Method: v1alpha1.HangClientPause}, span(2*time.Second)
 		}, least: map[string]string{"outage": "1.5s"}},
 		{scenario: "appendOnlyRewrite", kind: v1alpha1.FaultBackgroundSave, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveAppendOnlyRewrite}
+			s.Action.BackgroundSave = &v1alpha1.BackgroundSave{Kind: v1alpha1.SaveAppendOnlyRewrite}
 		}},
 	}
 }
@@ -128,7 +128,7 @@ func replicationKinds() []faultKind {
 func clusterKinds() []faultKind {
 	return []faultKind{
 		{scenario: "replicaScale", kind: v1alpha1.FaultReplicaScale, edit: func(s *v1alpha1.RedisFaultSpec) {
-			s.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: 1, SyncTimeout: *span(2 * time.Minute)}, span(3*time.Second)
+			s.Action.ReplicaScale, s.Duration = &v1alpha1.ReplicaScale{By: 1, SyncTimeout: *span(2 * time.Minute)}, span(3*time.Second)
 		}},
 		{scenario: "failoverCluster", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverPlain)},
 		{scenario: "failoverForce", kind: v1alpha1.FaultFailover, edit: failover(v1alpha1.FailoverForce)},
@@ -138,7 +138,7 @@ func clusterKinds() []faultKind {
 
 func failover(mode v1alpha1.FailoverMode) func(*v1alpha1.RedisFaultSpec) {
 	return func(s *v1alpha1.RedisFaultSpec) {
-		s.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverAuto, Mode: mode, Timeout: *span(30 * time.Second)}
+		s.Action.Failover = &v1alpha1.Failover{Method: v1alpha1.FailoverAuto, Mode: mode, Timeout: *span(30 * time.Second)}
 	}
 }
 

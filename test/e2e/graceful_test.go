@@ -15,7 +15,7 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	n.applyRedis(nil)
 	test := n.sampleLoad("checkout-cache", time.Second, time.Second, 10*time.Minute)
 	orderly := n.sampleKill("a-orderly", test.Name)
-	orderly.Spec.PodKill.GracePeriodSeconds = nil
+	orderly.Spec.Action.PodKill.GracePeriodSeconds = nil
 	n.create(test)
 	n.create(orderly)
 	first := n.faultStands(orderly.Name, 2*patience, v1alpha1.ReasonSucceeded)

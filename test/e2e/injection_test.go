@@ -68,10 +68,10 @@ func TestInjectionTimes(t *testing.T) {
 		settled    func()
 	}{
 		{"PodKill", "standalone", v1alpha1.FaultPodKill, 12, func(s *v1alpha1.RedisFaultSpec) {
-			s.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
+			s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
 		}, n.whenPodEnds, func() { n.podReady("redis-0", time.Minute) }},
 		{"ClientPause", "standalone", v1alpha1.FaultClientPause, 12, func(s *v1alpha1.RedisFaultSpec) {
-			s.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(time.Second)
+			s.Action.ClientPause, s.Duration = &v1alpha1.ClientPause{Mode: v1alpha1.PauseAll}, span(time.Second)
 		}, n.whenSilent, func() { n.podReady("redis-0", time.Minute) }},
 		{"Failover", "sentinel", v1alpha1.FaultFailover, 6, failover(v1alpha1.FailoverPlain), n.whenPromoted, n.sentinelsAgree},
 	} {

@@ -23,13 +23,13 @@ func TestKeepDown(t *testing.T) {
 	fault := &v1alpha1.RedisFault{}
 	n.sample("podkill-keepdown.yaml", fault)
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{After: span(5 * time.Second)}
-	fault.Spec.PodKill.KeepDown = span(40 * time.Second) // a busy machine may need more than the sample's
+	fault.Spec.Duration = span(40 * time.Second) // a busy machine may need more than the sample's
 	n.create(fault)
 	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 
 	n.checkTimeline(done, "Injected", "PodDeleted", "Promoted", "FailedOver", "Reverted", "ReplacementCreated", "FirstError", "FirstSuccess", "Recovered")
 	// Clients recover by the failover: the fault may be over before the old primary's container starts.
-	kept := fault.Spec.PodKill.KeepDown.Duration
+	kept := fault.Spec.Duration.Duration
 	if promoted, back := offset(done, "Promoted"), offset(done, "ContainerStarted"); promoted > kept || back < kept {
 		t.Errorf("promoted at %s, the old primary back at %s; want the one before and the other after %s", promoted, back, kept)
 	}

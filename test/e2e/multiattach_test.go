@@ -30,7 +30,7 @@ func multiAttach(t *testing.T) {
 	n.create(n.smallLoad("checkout-cache", 15*time.Minute))
 	fault := &v1alpha1.RedisFault{}
 	n.sample("volumeattachdelay.yaml", fault)
-	fault.Spec.VolumeAttachDelay.Delay.Duration = delay
+	fault.Spec.Duration = span(delay)
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Trigger.Timeout = span(3*time.Second), *span(patience)
 	fault.Spec.RecoveryDeadline = *span(60 * time.Second)
 	bothNodes.Lock() // the cordon takes one of them from all tests

@@ -19,7 +19,7 @@ func TestNodeLoss(t *testing.T) {
 	n.create(n.smallLoad("checkout-cache", 15*time.Minute))
 	fault := &v1alpha1.RedisFault{}
 	n.sample("nodeloss.yaml", fault)
-	fault.Spec.NodeLoss.Node = before.Spec.NodeName
+	fault.Spec.Action.NodeLoss.Node = before.Spec.NodeName
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Duration = span(5*time.Second), span(10*time.Second)
 	fault.Spec.Trigger.Timeout, fault.Spec.RecoveryDeadline = *span(patience), *span(60 * time.Second)
 	bothNodes.Lock()

@@ -180,7 +180,7 @@ func (n *namespace) checkLoadTest(test *v1alpha1.RedisLoadTest, fault *v1alpha1.
 		}
 	}
 	want := []v1alpha1.FaultImpact{{
-		Fault: fault.Name, Type: fault.Spec.Type, InjectedAt: fault.Status.InjectedAt, Effect: fault.Status.Effect, Impact: fault.Status.Impact,
+		Fault: fault.Name, Type: fault.Spec.Action.Type, InjectedAt: fault.Status.InjectedAt, Effect: fault.Status.Effect, Impact: fault.Status.Impact,
 	}}
 	if diff := cmp.Diff(want, status.Impacts); diff != "" {
 		n.Errorf("the load test's impacts are not the fault's (-fault +load test):\n%s", diff)

@@ -164,7 +164,7 @@ func (n *namespace) isUndone(fault *v1alpha1.RedisFault) {
 	}
 	n.Logf("%s: %s", fault.Name, status.EffectEvidence)
 	for _, t := range status.Targets {
-		if t.RevertedAt == nil || t.RevertGivenUp || t.LastError != "" {
+		if t.RevertedAt == nil || t.RevertAbandoned || t.LastError != "" {
 			n.Errorf("%s: target %+v is not undone", fault.Name, t)
 		}
 	}
@@ -176,7 +176,7 @@ func faultOn(load, name string, kind v1alpha1.FaultType, edit func(*v1alpha1.Red
 	fault := &v1alpha1.RedisFault{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec: v1alpha1.RedisFaultSpec{
-			LoadTestRef: &v1alpha1.LoadTestReference{Name: load}, Type: kind,
+			LoadTestRef: &v1alpha1.LoadTestReference{Name: load}, Action: v1alpha1.Action{Type: kind},
 			Select:           v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectOne},
 			Trigger:          v1alpha1.FaultTrigger{After: span(0)},
 			RecoveryDeadline: *span(20 * time.Second),

@@ -31,19 +31,19 @@ var specs = []struct {
 	spec v1alpha1.RedisFaultSpec
 	hit  chaosmesh.Hit
 }{
-	{"kill", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, alone},
-	{"delay", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
-		Latency: length(1500 * time.Millisecond), Jitter: new(length(time.Millisecond)), Correlation: "25.5%", Direction: v1alpha1.DirectionTo}}, alone},
-	{"delay of some", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
-		Latency: length(time.Millisecond), Direction: v1alpha1.DirectionFrom, Peers: v1alpha1.PeersServers}}, named},
-	{"loss", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{
-		Loss: "99%", Correlation: "1%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersClients}}, loaded},
-	{"partition", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{
-		From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}, named},
-	{"disk", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: length(50 * time.Millisecond), Path: "/data/*", Percent: 50,
-		Methods: []v1alpha1.DiskMethod{v1alpha1.DiskRead, v1alpha1.DiskWrite, v1alpha1.DiskFlush, v1alpha1.DiskFsync}}}, alone},
-	{"stress", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 2, Load: 60}}, alone},
-	{"clock", v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: length(-5 * time.Minute)}}, alone},
+	{"kill", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, alone},
+	{"delay", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
+		Latency: length(1500 * time.Millisecond), Jitter: new(length(time.Millisecond)), Correlation: "25.5%", Direction: v1alpha1.DirectionTo}}}, alone},
+	{"delay of some", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
+		Latency: length(time.Millisecond), Direction: v1alpha1.DirectionFrom, Peers: v1alpha1.PeersServers}}}, named},
+	{"loss", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{
+		Loss: "99%", Correlation: "1%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersClients}}}, loaded},
+	{"partition", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{
+		From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}}, named},
+	{"disk", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: length(50 * time.Millisecond), Path: "/data/*", Percent: 50,
+		Methods: []v1alpha1.DiskMethod{v1alpha1.DiskRead, v1alpha1.DiskWrite, v1alpha1.DiskFlush, v1alpha1.DiskFsync}}}}, alone},
+	{"stress", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 2, Load: 60}}}, alone},
+	{"clock", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: length(-5 * time.Minute)}}}, alone},
 }
 
 var kinds = map[string]func() cmv1.InnerObject{
@@ -86,7 +86,7 @@ func TestObjects(t *testing.T) {
 				t.Errorf("the webhook says: %v", err)
 			}
 			exceeded, ends, err := typed.DurationExceeded(time.Now())
-			oneShot := test.spec.Type == v1alpha1.FaultPodKill
+			oneShot := test.spec.Action.Type == v1alpha1.FaultPodKill
 			if err != nil || typed.IsOneShot() != oneShot || !oneShot && (!exceeded && ends == 0) {
 				t.Errorf("one shot: %v; it ends in %s (%v)", typed.IsOneShot(), ends, err)
 			}
@@ -96,7 +96,7 @@ func TestObjects(t *testing.T) {
 
 // What the webhook refuses would be refused of us, too: the test above can fail.
 func TestWebhookRefuses(t *testing.T) {
-	spec := v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(time.Second), Direction: v1alpha1.DirectionBoth}}
+	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(time.Second), Direction: v1alpha1.DirectionBoth}}}
 	typed := &cmv1.NetworkChaos{}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(chaosmesh.Child(&spec, alone).Object, typed); err != nil {
 		t.Fatal(err)

@@ -50,34 +50,34 @@ func Resource(kind schema.GroupVersionKind) string {
 	return strings.ToLower(kind.Kind) + "." + kind.Group
 }
 
-// Child is the object that breaks one pod, without its metadata. The member that spec.type names must be set where the API asks for it.
+// Child is the object that breaks one pod, without its metadata. The member that spec.action.type names must be set where the API asks for it.
 func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) *unstructured.Unstructured {
-	kind, _ := Kind(spec.Type)
+	kind, _ := Kind(spec.Action.Type)
 	content := map[string]any{"selector": byName(hit.Namespace, hit.Pod), "mode": "all"}
-	if spec.Type != v1alpha1.FaultPodKill {
+	if spec.Action.Type != v1alpha1.FaultPodKill {
 		content["duration"] = hit.Lasts.String()
 	}
-	switch spec.Type {
+	switch spec.Action.Type {
 	case v1alpha1.FaultPodKill:
 		content["action"], content["gracePeriod"] = "pod-kill", int64(hit.Grace/time.Second)
 	case v1alpha1.FaultNetworkDelay:
-		delay := map[string]any{"latency": micros(spec.NetworkDelay.Latency.Duration)}
-		if j := spec.NetworkDelay.Jitter; j != nil {
+		delay := map[string]any{"latency": micros(spec.Action.NetworkDelay.Latency.Duration)}
+		if j := spec.Action.NetworkDelay.Jitter; j != nil {
 			delay["jitter"] = micros(j.Duration)
 		}
-		correlate(delay, spec.NetworkDelay.Correlation)
+		correlate(delay, spec.Action.NetworkDelay.Correlation)
 		content["action"], content["delay"] = "delay", delay
-		between(content, spec.NetworkDelay.Direction, hit)
+		between(content, spec.Action.NetworkDelay.Direction, hit)
 	case v1alpha1.FaultNetworkLoss:
-		loss := map[string]any{"loss": number(spec.NetworkLoss.Loss)}
-		correlate(loss, spec.NetworkLoss.Correlation)
+		loss := map[string]any{"loss": number(spec.Action.NetworkLoss.Loss)}
+		correlate(loss, spec.Action.NetworkLoss.Correlation)
 		content["action"], content["loss"] = "loss", loss
-		between(content, spec.NetworkLoss.Direction, hit)
+		between(content, spec.Action.NetworkLoss.Direction, hit)
 	case v1alpha1.FaultNetworkPartition:
 		content["action"] = "partition"
-		between(content, spec.NetworkPartition.Direction, hit)
+		between(content, spec.Action.NetworkPartition.Direction, hit)
 	case v1alpha1.FaultDiskDelay:
-		d := spec.DiskDelay
+		d := spec.Action.DiskDelay
 		content["action"], content["delay"], content["volumePath"], content["percent"] = "latency", micros(d.Delay.Duration), hit.VolumePath, int64(d.Percent)
 		if d.Path != "" {
 			content["path"] = d.Path
@@ -89,13 +89,13 @@ func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) *unstructured.Unstructured {
 		content["methods"], content["containerNames"] = methods, []any{hit.Container}
 	case v1alpha1.FaultCPUStress:
 		workers, load := int64(1), int64(100)
-		if s := spec.CPUStress; s != nil {
+		if s := spec.Action.CPUStress; s != nil {
 			workers, load = int64(s.Workers), int64(s.Load)
 		}
 		content["stressors"] = map[string]any{"cpu": map[string]any{"workers": workers, "load": load}}
 		content["containerNames"] = []any{hit.Container}
 	case v1alpha1.FaultClockSkew:
-		content["timeOffset"], content["clockIds"] = spec.ClockSkew.Offset.Duration.String(), []any{"CLOCK_REALTIME"}
+		content["timeOffset"], content["clockIds"] = spec.Action.ClockSkew.Offset.Duration.String(), []any{"CLOCK_REALTIME"}
 		content["containerNames"] = []any{hit.Container}
 	}
 	child := &unstructured.Unstructured{Object: map[string]any{"spec": content}}

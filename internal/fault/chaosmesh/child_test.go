@@ -25,27 +25,27 @@ func TestChild(t *testing.T) {
 		spec             v1alpha1.RedisFaultSpec
 		hit              Hit
 	}{
-		{"kill", "PodChaos", `{action: pod-kill, gracePeriod: 30}`, v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultPodKill}, hit},
+		{"kill", "PodChaos", `{action: pod-kill, gracePeriod: 30}`, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, hit},
 		{"delay of everything", "NetworkChaos", `{action: delay, direction: to, duration: 1m30s, delay: {latency: 50000us}}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(50 * time.Millisecond), Direction: v1alpha1.DirectionTo}}, hit},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(50 * time.Millisecond), Direction: v1alpha1.DirectionTo}}}, hit},
 		{"delay to some", "NetworkChaos", `{action: delay, direction: both, duration: 1m30s, delay: {latency: 1500000us, jitter: 10000us, correlation: "25"},
   target: {mode: all, selector: {namespaces: [shop], pods: {shop: [redis-1, redis-2]}}}}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
-				Latency: length(1500 * time.Millisecond), Jitter: new(length(10 * time.Millisecond)), Correlation: "25%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}}, far},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{
+				Latency: length(1500 * time.Millisecond), Jitter: new(length(10 * time.Millisecond)), Correlation: "25%", Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}}}, far},
 		{"loss", "NetworkChaos", `{action: loss, direction: from, duration: 1m30s, loss: {loss: "0.5", correlation: "100"},
   target: {mode: all, selector: {namespaces: [shop], labelSelectors: {redquake.dev/loadtest: run}, podPhaseSelectors: [Running]}}}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "0.5%", Correlation: "100%", Direction: v1alpha1.DirectionFrom, Peers: v1alpha1.PeersClients}}, load},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "0.5%", Correlation: "100%", Direction: v1alpha1.DirectionFrom, Peers: v1alpha1.PeersClients}}}, load},
 		{"partition", "NetworkChaos", `{action: partition, direction: both, duration: 1m30s, target: {mode: all, selector: {namespaces: [shop], pods: {shop: [redis-1, redis-2]}}}}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}, far},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}}, far},
 		{"disk", "IOChaos", `{action: latency, delay: 2000us, volumePath: /data, path: /data/a/*, percent: 50, methods: [write, fsync], duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{
-				Delay: length(2 * time.Millisecond), Path: "/data/a/*", Percent: 50, Methods: []v1alpha1.DiskMethod{v1alpha1.DiskWrite, v1alpha1.DiskFsync}}}, hit},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{
+				Delay: length(2 * time.Millisecond), Path: "/data/a/*", Percent: 50, Methods: []v1alpha1.DiskMethod{v1alpha1.DiskWrite, v1alpha1.DiskFsync}}}}, hit},
 		{"stress", "StressChaos", `{stressors: {cpu: {workers: 2, load: 60}}, duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 2, Load: 60}}, hit},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress, CPUStress: &v1alpha1.CPUStress{Workers: 2, Load: 60}}}, hit},
 		{"stress by default", "StressChaos", `{stressors: {cpu: {workers: 1, load: 100}}, duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultCPUStress}, hit},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}}, hit},
 		{"clock", "TimeChaos", `{timeOffset: -5m0s, clockIds: [CLOCK_REALTIME], duration: 1m30s, containerNames: [redis]}`,
-			v1alpha1.RedisFaultSpec{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: length(-5 * time.Minute)}}, hit},
+			v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: length(-5 * time.Minute)}}}, hit},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
