@@ -33,7 +33,7 @@ func TestPhasesOf(t *testing.T) {
 	phases := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})
 	var told []string
 	for _, p := range phases {
-		told = append(told, fmt.Sprintf("%s %s %s", p.Name, p.Duration, p.Source))
+		told = append(told, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Duration(), p.Source))
 	}
 	want := []string{
 		"FirstError 5ms Client", "PodDeleted 35ms Kubernetes", "MultiAttachError 1.96s Kubernetes", "Reverted 13s ", "VolumeAttached 5s Kubernetes", "Ready 1s Kubernetes",

@@ -73,7 +73,7 @@ func TestZeroFiguresAreWritten(t *testing.T) {
 		{"summary", v1alpha1.LoadSummary{}, []string{"requests", "errors", "failed", "unknown", "dropped"}},
 		{"operation", v1alpha1.OperationSummary{}, []string{"requests", "errors"}},
 		{"impact", v1alpha1.Impact{}, []string{"recovered", "lostRequests", "errors"}},
-		{"agents", v1alpha1.AgentsStatus{}, []string{"desired", "ready"}},
+		{"load pods", v1alpha1.LoadPodsStatus{}, []string{"desired", "ready"}},
 		{"redis", v1alpha1.RedisFacts{}, []string{"evictedKeys", "rejectedConnections", "restarts"}},
 	}
 	for _, test := range tests {

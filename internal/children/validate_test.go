@@ -55,7 +55,6 @@ func TestPlanNamesTheField(t *testing.T) {
 		{`{load: {search: {}}}`, "spec.load.search: Required value: needs one of objectives.maxLatencyP50"},
 		{`{load: {search: {}}, objectives: {minThroughput: "5"}}`, "spec.load.search: Required value: needs one of objectives.maxLatencyP50"},
 		{`{load: {search: {}}, objectives: {maxErrorRate: "1%"}, pods: {lost: Continue}}`, "spec.load.search: Forbidden: needs pods.lost: Fail"},
-		{`{load: {search: {}}, objectives: {maxErrorRate: "1%", maxOutage: 1s}}`, "spec.load.search: Forbidden: excludes objectives.maxTPSDip"},
 		{`{load: {rate: 5, search: {}}, objectives: {maxErrorRate: "1%"}}`, "spec.load.search: Forbidden: search decides"},
 		{`{load: {requests: 5, search: {}}, objectives: {maxErrorRate: "1%"}}`, "spec.load.search: Forbidden: search decides"},
 		{`{load: {duration: null, search: {}}, objectives: {maxErrorRate: "1%"}}`, "spec.load: Required value: set duration"},

@@ -78,11 +78,11 @@ func exempt(f finding) int {
 // What `kubectl get` shows: the product's promise.
 var shapes = []shape{
 	{"RedisLoadTest", "rlt", []column{
-		{"Status", 0}, {"Progress", 0}, {"TPS", 0}, {"P99", 0}, {"Errors", 0}, {"Dip", 0}, {"Recovery", 0}, {"Trend", 0}, {"Verdict", 0}, {"Age", 0},
-		{"LostWrites", 1}, {"Redis", 1}, {"Message", 1},
+		{"Status", 0}, {"Progress", 0}, {"TPS", 0}, {"P99", 0}, {"Errors", 0}, {"Trend", 0}, {"Verdict", 0}, {"Age", 0},
+		{"Bottleneck", 1}, {"Faults", 1}, {"LostWrites", 1}, {"Redis", 1}, {"Message", 1},
 	}},
 	{"RedisFault", "rfault", []column{
-		{"Type", 0}, {"Status", 0}, {"Target", 0}, {"Effect", 0}, {"Dip", 0}, {"Outage", 0}, {"Recovery", 0}, {"LostWrites", 0}, {"Age", 0},
+		{"Type", 0}, {"Status", 0}, {"Target", 0}, {"Effect", 0}, {"Dip", 0}, {"Outage", 0}, {"Recovery", 0}, {"LostWrites", 0}, {"Verdict", 0}, {"Age", 0},
 		{"LoadTest", 1}, {"Message", 1},
 	}},
 }

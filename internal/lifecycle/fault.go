@@ -209,7 +209,7 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
 
 func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
-	if !o.SettledAt.IsZero() {
+	if !o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll && o.RevertFailed == "" {
 		return afterSettled(o, now)
 	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {

@@ -115,6 +115,13 @@ func TestNextForFault(t *testing.T) {
 		{"recovery is watched", injectedFault(nil), 21 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
 		{"settled", injectedFault(func(o *Fault) { o.Settled = true }), 40 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
 		{"the load test was deleted", injectedFault(func(o *Fault) { o.Load = LoadMissing }), 40 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		{"settled, and its losses are not known", injectedFault(func(o *Fault) { o.Settled, o.LossesPending = true, true }), 40 * time.Second, FaultSettle, v1alpha1.ReasonWaitingForLosses, "reads back"},
+		{"waits for its losses", injectedFault(func(o *Fault) { o.SettledAt, o.LossesPending = at(40*time.Second), true }), 60 * time.Second, FaultWait, v1alpha1.ReasonWaitingForLosses, "reads back"},
+		{"waits for its losses, however long", injectedFault(func(o *Fault) {
+			o.SettledAt, o.LossesPending, o.Deadline = at(40*time.Second), true, at(50*time.Second)
+		}), time.Hour, FaultWait, v1alpha1.ReasonWaitingForLosses, "reads back"},
+		{"its losses are known", injectedFault(func(o *Fault) { o.SettledAt = at(40 * time.Second) }), 60 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
+		{"an abort ends the wait for its losses", injectedFault(func(o *Fault) { o.SettledAt, o.LossesPending, o.Abort = at(40*time.Second), true, true }), 60 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
 		{"never settled", injectedFault(nil), 81 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
 
 		{"active: it stays", activeFault(nil), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},

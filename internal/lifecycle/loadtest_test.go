@@ -95,11 +95,16 @@ func TestNextForLoadTest(t *testing.T) {
 		{"what was read must be stored first", runningTest(func(o *LoadTest) { o.RecordEnded, o.LedgerUnstored = true, true }), 70 * time.Second, LoadTestWait, v1alpha1.ReasonVerifying, 70*time.Second + 100*time.Millisecond, ""},
 		{"the record has ended", runningTest(func(o *LoadTest) { o.RecordEnded = true }), 70 * time.Second, LoadTestFinish, v1alpha1.ReasonSucceeded, 0, ""},
 		{"a fault is not settled", runningTest(func(o *LoadTest) {
-			o.RecordEnded, o.RecordEndedAt, o.FaultsUnsettled = true, at(69*time.Second), []string{"kill"}
+			o.RecordEnded, o.RecordEndedAt, o.FaultsUnfinished = true, at(69*time.Second), []string{"kill"}
 		}), 70 * time.Second, LoadTestWait, v1alpha1.ReasonWaitingForFaults, 71 * time.Second, "kill"},
 		{"a fault never settles", runningTest(func(o *LoadTest) {
-			o.RecordEnded, o.RecordEndedAt, o.FaultsUnsettled = true, at(69*time.Second), []string{"kill"}
+			o.RecordEnded, o.RecordEndedAt, o.FaultsUnfinished = true, at(69*time.Second), []string{"kill"}
 		}), 69*time.Second + FaultsGrace, LoadTestFinish, v1alpha1.ReasonSucceeded, 0, ""},
+		{"every fault has settled when the extension begins", runningTest(func(o *LoadTest) { o.Extension = 20 * time.Second }), 48 * time.Second, LoadTestStop, v1alpha1.ReasonRunning, 0, "every fault"},
+		{"a fault that has not settled before the extension", runningTest(func(o *LoadTest) { o.Extension, o.FaultsUnsettled = 20*time.Second, []string{"kill"} }), 47 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 49 * time.Second, ""},
+		{"a fault that has not settled in the extension", runningTest(func(o *LoadTest) { o.Extension, o.FaultsUnsettled = 20*time.Second, []string{"kill"} }), 49 * time.Second, LoadTestWait, v1alpha1.ReasonWaitingForFaults, 51 * time.Second, "kill"},
+		{"the extension has ended by request", runningTest(func(o *LoadTest) { o.Extension, o.Stopped = 20*time.Second, true }), 49 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 51 * time.Second, ""},
+		{"abort in the extension", runningTest(func(o *LoadTest) { o.Extension, o.Abort, o.FaultsUnsettled = 20*time.Second, true, []string{"kill"} }), 49 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},
 		{"pods that never end", runningTest(nil), 68*time.Second + endGrace + time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, ""},
 		{"the operator was away for an hour: the pods are heard first", runningTest(func(o *LoadTest) { o.CollectedSince = at(time.Hour) }), time.Hour + 30*time.Second, LoadTestWait, v1alpha1.ReasonRunning, time.Hour + 32*time.Second, ""},
 		{"a run by number of requests has no such limit", runningTest(func(o *LoadTest) { o.Length = 0 }), 3 * time.Hour, LoadTestWait, v1alpha1.ReasonRunning, 3*time.Hour + 2*time.Second, ""},

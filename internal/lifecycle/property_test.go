@@ -53,6 +53,7 @@ func (d draws) fault() Fault {
 		Recorded: d.yes(), RecordedAt: d.instant(), InjectedAny: d.yes(), InjectedAll: d.yes(), InjectedAt: d.instant(), InjectionErr: d.text(),
 		RevertedAll: d.yes(), Problem: d.problem(), Trouble: d.problem(), TroubleSince: d.instant(), Settled: d.yes(), SettleWithin: d.length(),
 		Stopped: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Undoing: d.yes(), RevertFailed: d.text(),
+		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
 	}
 }
 
@@ -62,14 +63,14 @@ func (d draws) loadTest() LoadTest {
 		Problem: d.problem(), PendingSince: d.instant(), StartWithin: d.length(), Children: d.yes(), PodsWanted: d.IntN(4), PodsExplain: d.text(),
 		AgentProblem: d.problem(), LostPolicy: []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue, ""}[d.IntN(3)],
 		StartedAt: d.instant(), StartReceived: d.yes(), StartedAny: d.yes(), RampUp: d.length(), WarmUp: d.length(), Length: d.length(),
-		Stopped: d.yes(), RecordEnded: d.yes(), RecordEndedAt: d.instant(),
+		Stopped: d.yes(), RecordEnded: d.yes(), RecordEndedAt: d.instant(), Extension: d.length(),
 	}
 	o.PodsReady, o.PodsLive = d.IntN(o.PodsWanted+1), d.IntN(o.PodsWanted+1)
 	if d.yes() {
 		o.PodsLost = []string{"index 0: OOMKilled"}
 	}
 	if d.yes() {
-		o.FaultsUnsettled = []string{"kill"}
+		o.FaultsUnsettled, o.FaultsUnfinished = []string{"kill"}, []string{"kill"}
 	}
 	return o
 }
@@ -97,7 +98,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		}
 	}
 	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRecord, FaultInject, FaultHold, FaultObserve, FaultRevert, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
+	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRecord, FaultInject, FaultHold, FaultObserve, FaultRevert, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
 	if is(FaultInject) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
 		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Undoing, "nothing is broken by a fault that ends")
@@ -109,6 +110,9 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 	}
 	if is(FaultFinish) && o.Recorded {
 		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be undone is no success")
+	}
+	if is(FaultSettle) {
+		must(o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll, "a fault settles once, when everything is undone")
 	}
 	if is(FaultRecord) {
 		must(o.Finalizer && !o.Recorded && !o.Suspend && o.Load == LoadRunning, "targets are chosen once, under full load, unless held")
