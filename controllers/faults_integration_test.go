@@ -3,7 +3,6 @@
 package controllers
 
 import (
-	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -26,25 +25,25 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	}
 	const slack = 10 * time.Second // a busy machine may stand still for as long
 	i := st.Impact
-	for name, text := range map[string]string{"outage": i.Outage, "serverOutage": i.ServerOutage} {
-		if d := parsed(t, text) - down; d < -150*time.Millisecond || d > slack {
-			t.Errorf("%s is %s, the server was down for %s", name, text, down)
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": i.Outage, "serverOutage": i.ServerOutage} {
+		if figure == nil || figure.Value.Duration() < down-150*time.Millisecond || figure.Value.Duration() > down+slack {
+			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}
 	}
 	// Recovery must hold for 10 s, and every stall of the machine puts it off.
-	if i.Recovered && parsed(t, i.RecoveryTime) < down-150*time.Millisecond || !i.Recovered && !stalledSince(st.InjectedAt.Time) {
-		t.Errorf("recovered %v after %s, the server was down for %s", i.Recovered, i.RecoveryTime, down)
+	if i.Recovered && i.RecoveryTime.Value.Duration() < down-150*time.Millisecond || !i.Recovered && !stalledSince(st.InjectedAt.Time) {
+		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
 	}
-	if dip := number(t, i.TPSDip); dip <= 0 || i.Errors == 0 || i.LostRequests < 0 {
+	if dip := number(t, string(i.TPSDip)); dip <= 0 || i.Errors == 0 || i.LostRequests < 0 {
 		t.Errorf("dip %s, %d errors, %d lost", i.TPSDip, i.Errors, i.LostRequests)
 	}
-	if at := parsed(t, i.TimeToImpact); at < 0 || at > slack {
-		t.Errorf("time to impact %s", i.TimeToImpact)
+	if at := i.TimeToImpact; at == nil || at.Value.Duration() > slack {
+		t.Errorf("time to impact %+v", at)
 	}
 	if !slices.IsSortedFunc(st.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 		t.Errorf("the timeline is not in order: %v", timelineOf(f))
 	}
-	t.Logf("down for %s: outage %s, server's %s, recovery %s, dip %s, %d errors; %v", down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
+	t.Logf("down for %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
 }
 
 // ended aborts a load test whose fault is over, and waits for its end.
@@ -63,10 +62,10 @@ func TestPodKill(t *testing.T) {
 	startOperator(p, spy{})
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(200)), Duration: length(time.Hour)}
-		test.Spec.Objectives = &v1alpha1.Objectives{MaxOutage: length(time.Millisecond)}
 	}))
 	p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 		f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
+		f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: length(time.Millisecond)}
 	}))
 	if got := standingOf(t, p.faultStands("kill", time.Minute, v1alpha1.ReasonWaitingForLoad)); got != status.InProgressStatus {
 		t.Errorf("kstatus %s while the load is waited for", got)
@@ -101,12 +100,12 @@ func TestPodKill(t *testing.T) {
 		}
 	}
 	test := p.ended("run")
-	if len(test.Status.Impacts) != 1 || test.Status.Impacts[0].Fault != "kill" || test.Status.Summary.TPSDip != f.Status.Impact.TPSDip || test.Status.Summary.RecoveryTime != cmp.Or(f.Status.Impact.RecoveryTime, "NotRecovered") {
-		t.Errorf("impacts %+v, summary %+v", test.Status.Impacts, test.Status.Summary)
+	if in := test.Status.Faults; len(in) != 1 || in[0].Name != "kill" || in[0].Verdict != f.Status.Verdict || *in[0].Outage != f.Status.Impact.Outage.Value {
+		t.Errorf("faults %+v, the fault's impact %+v", in, f.Status.Impact)
 	}
 	// TestImpactOfAPodKill says why.
-	if test.Status.Verdict != v1alpha1.VerdictInconclusive || len(test.Status.Objectives) != 1 || test.Status.Objectives[0].Met == nil || *test.Status.Objectives[0].Met {
-		t.Errorf("verdict %s, objectives %+v", test.Status.Verdict, test.Status.Objectives)
+	if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil || *o[0].Met {
+		t.Errorf("verdict %s, objectives %+v", f.Status.Verdict, o)
 	}
 	if test.Status.Redis == nil || test.Status.Redis.Restarts != 1 {
 		t.Errorf("redis %+v", test.Status.Redis)
@@ -159,7 +158,7 @@ func TestFaultWithoutLoad(t *testing.T) {
 	if !metav1.IsControlledBy(probe, f) || reason(probe.Status.Conditions) != v1alpha1.ReasonAborted || f.Status.LoadTest != probe.Name {
 		t.Errorf("the probe is %s; the fault names %q", where(probe.Status.Conditions), f.Status.LoadTest)
 	}
-	if probe.Status.Summary == nil || probe.Status.Summary.Requests == 0 || len(probe.Status.Impacts) != 1 {
-		t.Errorf("the probe's summary %+v, impacts %+v", probe.Status.Summary, probe.Status.Impacts)
+	if probe.Status.Summary == nil || probe.Status.Summary.Requests == 0 || len(probe.Status.Faults) != 1 {
+		t.Errorf("the probe's summary %+v, faults %+v", probe.Status.Summary, probe.Status.Faults)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"net"
 	"runtime/debug"
@@ -132,7 +133,7 @@ func (d draw) loadTest(name string) *v1alpha1.RedisLoadTest {
 	spec.Observe = v1alpha1.LoadObserve{Interval: d.value(50*time.Millisecond, s), RedisInfo: d.length(0, 100*time.Millisecond, time.Hour)}
 	if d.yes() {
 		spec.Objectives = &v1alpha1.Objectives{MinThroughput: maybe(d, "1", "0.5", "1.3", "99999999999999", "1e3"), MaxLatencyP99: d.length(time.Microsecond, time.Minute),
-			MaxErrorRate: maybe(d, "0%", "100%", "99.999999%"), MaxTPSDip: maybe(d, "0%", "100.0%"), MaxOutage: d.length(time.Microsecond, time.Minute), MaxRecoveryTime: d.length(s)}
+			MaxErrorRate: maybe(d, "0%", "100%", "99.999999%")}
 	}
 	spec.Abort, spec.Suspend, spec.TTLSecondsAfterFinished = d.IntN(5) == 0, d.IntN(5) == 0, maybe(d, int32(0), 1, 31536000)
 	return test
@@ -179,13 +180,17 @@ func (d draw) conditions(kinds ...string) []metav1.Condition {
 	return list
 }
 
-var words = []string{"", "1", "4.12s", "99%", "-5s", "nonsense", "NaN", "∞"}
+var words = []v1alpha1.Decimal{"", "1", "0.99", "99%", "-5", "nonsense", "NaN", "∞"}
+
+func (d draw) bounded() *v1alpha1.BoundedDuration {
+	return pick(d, nil, &v1alpha1.BoundedDuration{}, &v1alpha1.BoundedDuration{Value: -1, AtMost: math.MaxInt64}, &v1alpha1.BoundedDuration{Value: 5e6, AtLeast: 4e6, AtMost: 6e6})
+}
 
 func (d draw) impact() *v1alpha1.Impact {
 	if d.yes() {
 		return nil
 	}
-	return &v1alpha1.Impact{TPSDip: pick(d, words...), Outage: pick(d, words...), RecoveryTime: pick(d, words...), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
+	return &v1alpha1.Impact{TPSDip: pick(d, words...), Outage: d.bounded(), RecoveryTime: d.bounded(), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
 }
 
 // faultStatus is any status that a person or another version may have written.
@@ -203,8 +208,8 @@ func (d draw) faultStatus(f *v1alpha1.RedisFault) {
 
 func (d draw) testStatus(test *v1alpha1.RedisLoadTest) {
 	test.Status = v1alpha1.RedisLoadTestStatus{Conditions: d.conditions(v1alpha1.ConditionComplete, v1alpha1.ConditionFailed, v1alpha1.ConditionSuspended),
-		StartTime: d.instant(), CompletionTime: d.instant(), Verdict: pick(d, v1alpha1.VerdictPass, v1alpha1.VerdictFail), Progress: pick(d, "", "7%"),
-		Impacts: pick(d, nil, []v1alpha1.FaultImpact{{Fault: "x", Impact: d.impact()}})}
+		StartTime: d.instant(), CompletionTime: d.instant(), Verdict: pick(d, v1alpha1.VerdictPass, v1alpha1.VerdictFail), Progress: pick(d, int32(0), 7),
+		Faults: pick(d, nil, []v1alpha1.FaultSummary{{Name: "x"}})}
 	if d.yes() {
 		test.Status.Target = &v1alpha1.TargetStatus{Addresses: pick(d, nil, []string{"nonsense"}, []string{"127.0.0.1:1"})}
 	}
@@ -260,7 +265,7 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	}
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	sessions := runs.NewRegistry()
-	sessions.dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
+	sessions.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
 	t.Cleanup(sessions.Close)
 	tests := &RedisLoadTestReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Image: "x"}
 	faults := &RedisFaultReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Servers: silentServers{}}

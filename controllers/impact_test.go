@@ -93,3 +93,34 @@ func TestImpactWithoutALoad(t *testing.T) {
 		}
 	})
 }
+
+// A load that goes on until its faults have settled ends when the last one has, not at its duration and not at the end of its extension.
+func TestLoadGoesOnUntilItsFaultsSettle(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load.Duration, test.Spec.Load.UntilFaultsSettle = length(20*time.Second), length(10*time.Minute)
+		}))
+		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
+			f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(18 * time.Second)}
+		}))
+		test := w.testStands("run", time.Minute, v1alpha1.ReasonWaitingForFaults)
+		if got := test.Status.Progress; got != 100 {
+			w.t.Errorf("progress %d%% after the duration", got)
+		}
+		f := w.faultEnds("kill", time.Minute)
+		if !f.Status.Impact.Recovered || f.Status.Verdict != v1alpha1.VerdictPass {
+			w.t.Errorf("recovered %v, verdict %s: %s", f.Status.Impact.Recovered, f.Status.Verdict, where(f.Status.Conditions))
+		}
+		test = w.testEnds("run", time.Minute)
+		if took := test.Status.CompletionTime.Sub(f.Status.SettledTime.Time); took < 0 || took > 10*time.Second {
+			w.t.Errorf("the load ended %s after its fault had settled", took)
+		}
+		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Verdict != v1alpha1.VerdictPass {
+			w.t.Errorf("%s, verdict %s", where(test.Status.Conditions), test.Status.Verdict)
+		}
+	})
+}

@@ -37,7 +37,7 @@ func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest) {
 	for i, trial := range found.Trials {
 		rates = append(rates, trial.Rate)
 		if trial.Met == nil || *trial.Met != (trial.Rate <= 80) {
-			t.Errorf("trial %d of %d/s: met %v, %s/s, p99 %s: %s", i, trial.Rate, trial.Met, trial.Throughput, trial.LatencyP99, trial.Message)
+			t.Errorf("trial %d of %d/s: met %v, %s/s, p99 %v: %s", i, trial.Rate, trial.Met, trial.Throughput, trial.LatencyP99, trial.Message)
 		}
 		if i > 0 && trial.StartTime.Sub(found.Trials[i-1].StartTime.Time) < 2500*time.Millisecond {
 			t.Errorf("trial %d began %v after the one before", i, trial.StartTime.Sub(found.Trials[i-1].StartTime.Time))

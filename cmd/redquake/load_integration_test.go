@@ -70,7 +70,7 @@ func TestLoadFile(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
-	if r := decoded(t, out); r.Load != "closed loop, 10 users" || len(r.Operations) != 1 || r.Operations[0].Name != "get" || r.Total.OK == 0 {
+	if r := decoded(t, out); r.Shape != "closed loop, 10 users" || len(r.Operations) != 1 || r.Operations[0].Name != "get" || r.Total.OK == 0 {
 		t.Errorf("the run is %+v", r)
 	}
 }

@@ -87,8 +87,8 @@ func faultsOnOneTest(n *namespace) {
 	if n.redisPod().UID == before.UID {
 		n.Error("the pod of Redis was not replaced")
 	}
-	if slices.ContainsFunc(done.Status.Impacts, func(i v1alpha1.FaultImpact) bool { return i.Fault == early.Name }) {
-		n.Errorf("the load test speaks of a fault that never struck: %+v", done.Status.Impacts)
+	if slices.ContainsFunc(done.Status.Faults, func(f v1alpha1.FaultSummary) bool { return f.Name == early.Name }) {
+		n.Errorf("the load test refers to a fault that was never injected: %+v", done.Status.Faults)
 	}
 	n.sumsAgree(done, n.record(done))
 	if !meta.IsStatusConditionTrue(done.Status.Conditions, v1alpha1.ConditionComplete) {

@@ -15,13 +15,13 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"testing"
 	"text/tabwriter"
 	"time"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 )
 
 // figuresFile names the file that keeps the figures of a run: measurements, which no test judges. Without it they are only logged.
@@ -63,19 +63,20 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 		n.Fatalf("%s: there is no impact", scenario)
 	}
 	values := map[string]string{
-		"baselineTPS": i.BaselineTPS, "tpsDip": i.TPSDip, "outage": i.Outage,
+		"baselineTPS": string(i.BaselineTPS), "tpsDip": shareText(i.TPSDip), "outage": durationText(i.Outage),
 		"errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
 	}
 	// These are absent where there is nothing to measure: no error, no shards, no recovery.
 	for name, value := range map[string]string{
-		"timeToImpact": i.TimeToImpact, "serverOutage": i.ServerOutage, "shardOutage": i.ShardOutage, "errorWindow": i.ErrorWindow, "degraded": i.RecoveredThroughput,
+		"timeToImpact": durationText(i.TimeToImpact), "serverOutage": durationText(i.ServerOutage), "shardOutage": durationText(i.ShardOutage),
+		"errorWindow": format.Duration(i.ErrorWindow.Duration()), "recoveredThroughput": shareText(i.RecoveredThroughput),
 	} {
 		if value != "" {
 			values[name] = value
 		}
 	}
 	if i.Recovered {
-		values["recoveryTime"] = i.RecoveryTime
+		values["recoveryTime"] = durationText(i.RecoveryTime)
 	}
 	if i.LostWrites != nil {
 		values["lostWrites"] = fmt.Sprint(*i.LostWrites)
@@ -166,12 +167,18 @@ func number(text string) (float64, error) {
 	return d.Seconds(), err
 }
 
-// duration reads a duration as a status writes it.
-func duration(t *testing.T, figure, text string) time.Duration {
-	t.Helper()
-	d, err := time.ParseDuration(text)
+// shareText and durationText write figures of a status for people; "" where there is none.
+func shareText(d v1alpha1.Decimal) string {
+	x, err := strconv.ParseFloat(string(d), 64)
 	if err != nil {
-		t.Fatalf("%s is %q: not a duration", figure, text)
+		return ""
 	}
-	return d
+	return format.Share(x)
+}
+
+func durationText(d *v1alpha1.BoundedDuration) string {
+	if d == nil {
+		return ""
+	}
+	return format.Duration(d.Value.Duration())
 }

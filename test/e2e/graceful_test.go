@@ -38,7 +38,7 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	for _, fault := range []*v1alpha1.RedisFault{first, second} {
 		i := fault.Status.Impact
 		t.Logf("%s: dip %s, outage %s, server outage %s, recovery %s, pod deleted after %s, ready again after %s", fault.Name,
-			i.TPSDip, i.Outage, i.ServerOutage, i.RecoveryTime, offset(fault, "PodDeleted"), offset(fault, "Ready"))
+			i.TPSDip, durationText(i.Outage), durationText(i.ServerOutage), durationText(i.RecoveryTime), offset(fault, "PodDeleted"), offset(fault, "Ready"))
 		if fault.Status.Effect != v1alpha1.EffectConfirmed || !i.Recovered || len(otherDoubts(i)) > 0 {
 			t.Errorf("%s: effect %s, recovered %v, doubts %+v", fault.Name, fault.Status.Effect, i.Recovered, i.Doubts)
 		}
@@ -47,8 +47,8 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	if first.Status.Targets[0].UID == second.Status.Targets[0].UID {
 		t.Error("both faults hit the same pod")
 	}
-	if len(done.Status.Impacts) != 2 || done.Status.Impacts[0].Fault != orderly.Name || done.Status.Impacts[1].Fault != immediate.Name {
-		t.Errorf("the load test's impacts: %+v, want both faults'", done.Status.Impacts)
+	if in := done.Status.Faults; len(in) != 2 || in[0].Name != immediate.Name || in[1].Name != orderly.Name {
+		t.Errorf("the load test's faults: %+v, want both", in)
 	}
 	if done.Status.Redis == nil || done.Status.Redis.Restarts != 2 {
 		t.Errorf("redis %+v, want 2 restarts", done.Status.Redis)

@@ -60,8 +60,8 @@ func loadPods(t *testing.T) {
 	t.Run("Continue", func(t *testing.T) {
 		n, gone := n.in(t), goneToo
 		test := n.loadTestStands("lost-continue", patience, v1alpha1.ReasonSucceeded)
-		if a := test.Status.Agents; a == nil || a.Lost != 1 || a.Desired != 2 {
-			t.Errorf("agents %+v, want 1 of 2 lost", a)
+		if a := test.Status.LoadPods; a == nil || a.Lost != 1 || a.Desired != 2 {
+			t.Errorf("load pods %+v, want 1 of 2 lost", a)
 		}
 		_, message, _, _ := standing(test.Status.Conditions)
 		if test.Status.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(message, gone.Name) && !strings.Contains(message, "index "+index(gone)) {

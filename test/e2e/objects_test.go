@@ -42,7 +42,6 @@ func (n *namespace) sampleLoad(name string, rampUp, warmUp, duration time.Durati
 	test.Spec.Load.RampUp, test.Spec.Load.WarmUp, test.Spec.Load.Duration = span(rampUp), span(warmUp), span(duration)
 	// How long the cluster takes to replace a pod (6 to 9 s where its volume goes to the other node) is not what is tested here.
 	test.Spec.Objectives.MaxErrorRate = new("60%")
-	test.Spec.Objectives.MaxRecoveryTime = span(65 * time.Second)
 	return test
 }
 

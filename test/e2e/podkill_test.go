@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -98,7 +99,7 @@ func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) 
 	n.Helper()
 	var held []string
 	for k, e := range fault.Status.Timeline {
-		n.Logf("%10s  %-20s %-8s %s", e.Offset, e.Event, e.Object, e.Message)
+		n.Logf("%10s  %-20s %-8s %s", format.Duration(e.Offset.Duration()), e.Event, e.Object, e.Message)
 		held = append(held, e.Event)
 		if k > 0 && e.Event == "Injected" {
 			n.Error("the timeline has a second injection")
@@ -106,9 +107,8 @@ func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) 
 		if k > 0 && e.At.Time.Before(fault.Status.Timeline[k-1].At.Time) {
 			n.Errorf("the timeline is out of order at %s", e.Event)
 		}
-		want := e.At.Sub(fault.Status.InjectedAt.Time) // the offset is the same number, written with three digits
-		if off := duration(n.T, "offset of "+e.Event, e.Offset) - want; off.Abs() > want.Abs()/100+time.Millisecond {
-			n.Errorf("%s is at offset %s, want %s", e.Event, e.Offset, want)
+		if want := e.At.Sub(fault.Status.InjectedAt.Time); (e.Offset.Duration() - want).Abs() > time.Microsecond {
+			n.Errorf("%s is at offset %s, want %s", e.Event, e.Offset.Duration(), want)
 		}
 	}
 	for _, e := range events {
@@ -122,7 +122,7 @@ func (n *namespace) checkTimeline(fault *v1alpha1.RedisFault, events ...string) 
 	n.phasesAddUp(fault)
 }
 
-// phasesAddUp checks that the parts of a recovery are the whole of it. Each is text of three digits.
+// phasesAddUp checks that the parts of a recovery are the whole of it, to the rounding of each to a microsecond.
 func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 	n.Helper()
 	i := fault.Status.Impact
@@ -131,10 +131,10 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 	}
 	var sum time.Duration
 	for _, p := range i.Phases {
-		n.Logf("%10s  until %-20s %s", p.Duration, p.Name, p.Source)
-		sum += duration(n.T, "phase "+p.Name, p.Duration)
+		n.Logf("%10s  until %-20s %s", format.Duration(p.Duration.Duration()), p.Name, p.Source)
+		sum += p.Duration.Duration()
 	}
-	if whole := duration(n.T, "recoveryTime", i.RecoveryTime); (sum - whole).Abs() > whole/50+2*time.Millisecond {
+	if whole := i.RecoveryTime.Value.Duration(); (sum - whole).Abs() > time.Duration(len(i.Phases))*time.Microsecond {
 		n.Errorf("the phases are %s together, recovery took %s", sum, whole)
 	}
 }
@@ -152,18 +152,19 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 	from, length := longestGap(inTime, t0)
 	i := fault.Status.Impact
 	for _, c := range []struct {
-		name, outage string
-		gaps         []record.Gap
+		name   string
+		outage *v1alpha1.BoundedDuration
+		gaps   []record.Gap
 	}{
 		{"watcherOverOutage", i.Outage, series.Gaps()},
 		{"watcherOverServerOutage", i.ServerOutage, series.ProbeGaps()},
 	} {
-		reported := duration(n.T, c.name, c.outage)
+		reported := c.outage.Value.Duration()
 		n.figure("podKill", c.name, (length - reported).Round(time.Millisecond).String())
 		if !slices.ContainsFunc(c.gaps, func(g record.Gap) bool {
 			began, ended := series.Start.Add(time.Duration(g.From)), series.Start.Add(time.Duration(g.To))
 			is := ended.Sub(began)
-			return (is-reported).Abs() <= is/100+time.Millisecond && began.Before(from.Add(length)) && ended.After(from) // the status rounds to three digits
+			return (is-reported).Abs() <= time.Microsecond && began.Before(from.Add(length)) && ended.After(from)
 		}) {
 			n.Errorf("%s: an outage of %s is reported, and the watcher's from %s for %s; want one in the record that overlaps it: %v", c.name, reported, from, length, c.gaps)
 		}
@@ -179,22 +180,20 @@ func (n *namespace) checkLoadTest(test *v1alpha1.RedisLoadTest, fault *v1alpha1.
 			n.Errorf("condition %s is not True: %+v", kind, meta.FindStatusCondition(status.Conditions, kind))
 		}
 	}
-	want := []v1alpha1.FaultImpact{{
-		Fault: fault.Name, Type: fault.Spec.Action.Type, InjectedAt: fault.Status.InjectedAt, Effect: fault.Status.Effect, Impact: fault.Status.Impact,
+	want := []v1alpha1.FaultSummary{{
+		Name: fault.Name, Type: fault.Spec.Action.Type, Verdict: fault.Status.Verdict,
+		Outage: &fault.Status.Impact.Outage.Value, RecoveryTime: &fault.Status.Impact.RecoveryTime.Value,
 	}}
-	if diff := cmp.Diff(want, status.Impacts); diff != "" {
-		n.Errorf("the load test's impacts are not the fault's (-fault +load test):\n%s", diff)
+	if diff := cmp.Diff(want, status.Faults); diff != "" {
+		n.Errorf("the load test's reference is not to the fault (-fault +load test):\n%s", diff)
 	}
 	n.passes(test)
-	if status.Summary.TPSDip != fault.Status.Impact.TPSDip || status.Summary.RecoveryTime != fault.Status.Impact.RecoveryTime {
-		n.Errorf("the summary's dip %s and recovery %s are not the fault's", status.Summary.TPSDip, status.Summary.RecoveryTime)
-	}
 	if status.Redis == nil || status.Redis.Restarts != 1 {
 		n.Errorf("redis %+v, want 1 restart", status.Redis)
 	}
-	n.figure("podKill", "throughput", status.Summary.Throughput)
-	n.figure("podKill", "errorRate", status.Summary.ErrorRate)
-	n.figure("podKill", "startSkew", status.StartSkew)
+	n.figure("podKill", "throughput", status.Display.TPS)
+	n.figure("podKill", "errorRate", status.Display.Errors)
+	n.figure("podKill", "startSkew", format.Duration(status.StartSkew.Duration()))
 }
 
 // offset is when an event of a fault's timeline was, counted from the injection; a day where there is none.

@@ -53,8 +53,8 @@ func TestProcessCrash(t *testing.T) {
 		}
 		return complete, reason + ": " + message
 	})
-	if probe := n.loadTest(load); !meta.IsStatusConditionTrue(probe.Status.Conditions, v1alpha1.ConditionComplete) || len(probe.Status.Impacts) != 1 {
-		t.Errorf("the probe load speaks of %d faults, want 1", len(probe.Status.Impacts))
+	if probe := n.loadTest(load); !meta.IsStatusConditionTrue(probe.Status.Conditions, v1alpha1.ConditionComplete) || len(probe.Status.Faults) != 1 {
+		t.Errorf("the probe load speaks of %d faults, want 1", len(probe.Status.Faults))
 	}
 	n.eventually(patience, "the probe load's pods have ended", n.podsHaveEnded(load))
 	n.delete(done)

@@ -70,8 +70,8 @@ func TestOperatorRestarts(t *testing.T) {
 		t.Errorf("the load saw %d server processes, want 2: %v", len(runs), runs)
 	}
 	n.passes(ended)
-	if a := ended.Status.Agents; a == nil || a.Desired != 2 || a.Lost != 0 {
-		t.Errorf("agents %+v, want 2 and none lost", a)
+	if a := ended.Status.LoadPods; a == nil || a.Desired != 2 || a.Lost != 0 {
+		t.Errorf("load pods %+v, want 2 and none lost", a)
 	}
 	if pods := n.loadPods(test.Name); len(pods) > 2 {
 		t.Errorf("there were %d load pods, want 2", len(pods))

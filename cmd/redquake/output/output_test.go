@@ -54,7 +54,7 @@ func full() *result.Load {
 			{Name: "set", Requests: 9000, OK: 8900, Failed: 12, Unknown: 88, Throughput: 296.67, Latency: &result.Quantiles{P50: ms(0.5), P90: ms(0.7), P99: ms(2), P999: ms(981), Max: ms(1204)}},
 			{Name: "get", Requests: 81_372, OK: 80_280, Unknown: 1012, Dropped: 80, Throughput: 2676, Latency: &result.Quantiles{P50: ms(0.4), P90: ms(0.6), P99: ms(1.9), P999: ms(979), Max: ms(1203)}},
 		},
-		Errors:     []result.ErrorCount{{"timeout", 1100}, {"readonly", 12}},
+		Errors:     []result.ErrorCount{{Class: "timeout", Count: 1100}, {Class: "readonly", Count: 12}},
 		MaxLag:     ms(1100),
 		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), Open: true},
 		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190)},
@@ -89,7 +89,7 @@ func dead() *result.Load {
 	r.Outcome, r.Message = result.Failed, "TargetUnreachable: nothing answers at redis:6379"
 	r.Operations[0] = result.Operation{Name: "incr", Requests: 5, Failed: 5, ErrorRate: 1}
 	r.Total = r.Operations[0]
-	r.Errors = []result.ErrorCount{{"refused", 5}}
+	r.Errors = []result.ErrorCount{{Class: "refused", Count: 5}}
 	r.LongestGap = &result.Gap{Length: ms(10_000), Open: true}
 	return r
 }
