@@ -109,6 +109,7 @@ type RankingWorkload struct {
 
 	// weights of the operations; where absent, all are 1.
 	// +optional
+	// +kubebuilder:default={set: 1, get: 1, find: 1, findByOrder: 1}
 	Weights *RankingWeights `json:"weights,omitempty"`
 }
 
@@ -309,7 +310,7 @@ type Keyspace struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.bytes) && has(self.minBytes))",message="set bytes, or minBytes and maxBytes"
 // +kubebuilder:validation:XValidation:rule="!has(self.minBytes) || self.minBytes <= self.maxBytes",message="minBytes must not be above maxBytes"
 type ValueSizes struct {
-	// bytes of every value; 32 where nothing is set.
+	// bytes of every value; 32 where neither bytes nor minBytes and maxBytes are set.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16777216
