@@ -216,6 +216,7 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	rm -rf build/kustomize
 	mkdir -p build
 	cp -r config build/kustomize
+	rm build/kustomize/crd/crd.go # a package of the module, once
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(KUSTOMIZE) build build/kustomize/default > $@
 

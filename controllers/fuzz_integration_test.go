@@ -249,11 +249,7 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	p := newPlace(t)
 	d := draw{rand.New(rand.NewPCG(20261121, 1))}
 	objects := p.acceptedOf(d, 240)
-	schemas, err := crds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory := sim.NewAPI(NewScheme(), schemas)
+	memory := sim.NewAPI(NewScheme())
 	for _, o := range append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}, StringData: map[string]string{"password": "x"}},

@@ -93,7 +93,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		}
 		p, err := newProber(r.run, shard, tag)
 		if err != nil {
-			return &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+			return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}
 		r.probes = append(r.probes, p)
 	}
@@ -103,13 +103,13 @@ func (r *Runner) probeShards(m *topology.Map) error {
 // fits says what in the plan cannot be with such a deployment.
 func (r *run) fits(m *topology.Map) string {
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
-		return "target.database: a cluster has database 0 only"
+		return "spec.target.database: a cluster has database 0 only"
 	}
 	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
-		return "client.readFrom: is Replica, and the deployment has no replica now"
+		return "spec.client.readFrom: is Replica, and the deployment has no replica now"
 	}
 	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return "client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
+		return "spec.client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
 	}
 	return ""
 }

@@ -78,7 +78,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		return nil, err
 	}
 	if pod < 0 || pod >= p.Pods {
-		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("pods: there is no pod %d of %d", pod, p.Pods)}
+		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
 	}
 	n := &run{
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
@@ -106,7 +106,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if p.Probe.Rate > 0 {
 		first, err := newProber(n, 0, "")
 		if err != nil {
-			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}
 		r.probes = []*prober{first}
 	}

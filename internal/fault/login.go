@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -34,7 +33,7 @@ func SentinelsOf(ctx context.Context, secrets client.Reader, around *Surrounding
 	}
 	around.Sentinels, around.MasterName = s.Addresses, s.MasterName
 	if s.Service != nil {
-		around.Sentinels = []string{net.JoinHostPort(s.Service.Name+"."+around.Namespace+".svc", strconv.Itoa(int(cmp.Or(s.Service.Port, 26379))))}
+		around.Sentinels = []string{net.JoinHostPort(s.Service.Name+"."+around.Namespace+".svc", strconv.Itoa(int(s.Service.Port)))}
 	}
 	login, err := loginFor(ctx, secrets, around.Namespace, "spec.target.sentinel", s.Auth, s.TLS)
 	around.SentinelLogin = login
