@@ -61,13 +61,10 @@ func (r *run) dialerTo(p place, number int64) *dialer {
 	return &d
 }
 
-// dialNode connects to the primary of a shard, for what is done before the load.
-func (r *run) dialNode(ctx context.Context, shard int) (net.Conn, error) {
-	c, err := r.dialerTo(place{shard: shard}, 0).dial(ctx, 0, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.Conn, nil
+// dialNode connects to a place, for what is done beside the load.
+func (r *run) dialNode(ctx context.Context, p place) (net.Conn, error) {
+	c, err := r.dialerTo(p, 0).dial(ctx, 0, nil)
+	return c.Conn, err
 }
 
 // rotated is the list from entry number on, and round.

@@ -21,7 +21,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -362,12 +361,4 @@ func (r *Runner) close() {
 	if r.run.audit == nil { // else Verify still asks who is primary
 		r.forgetDeployment()
 	}
-}
-
-// classOf is the kind of a failure to connect.
-func classOf(err error) record.Class {
-	if d, ok := errors.AsType[*dialError](err); ok {
-		return d.class()
-	}
-	return record.ClassRefused
 }

@@ -105,11 +105,7 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 }
 
 func (r *run) dialAddress(ctx context.Context, address string) (net.Conn, error) {
-	c, err := r.dialerTo(place{address: address}, 0).dial(ctx, 0, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.Conn, nil
+	return r.dialNode(ctx, place{address: address})
 }
 
 func waitFor(ctx context.Context, d time.Duration) bool {

@@ -6,44 +6,35 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // cluster follows a Redis Cluster by what its nodes say.
-type cluster struct {
-	seeds  []string
-	secure bool
-}
+type cluster struct{ seeds []string }
 
-func (k cluster) ask(ctx context.Context, c *redis.Client, address string) (any, error) {
-	p := c.Pipeline()
-	shards := p.Do(ctx, "cluster", "shards")
-	nodes := p.Do(ctx, "cluster", "nodes")
-	if err := exec(ctx, p); err != nil {
-		return nil, err
-	}
-	reply, err := shards.Result()
-	var v View
-	switch {
-	case IsReply(err): // before 7.0, or the user may not
-		var old error
-		if reply, old = c.Do(ctx, "cluster", "slots").Result(); old != nil {
-			if IsReply(old) {
-				return nil, err
-			}
-			return nil, old
-		}
-		v, err = ParseSlots(reply, address)
-	case err == nil:
-		v, err = ParseShards(reply, address, k.secure)
-	}
+func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, error) {
+	replies, err := questions(ctx, c, []string{"CLUSTER", "SHARDS"}, []string{"CLUSTER", "NODES"})
 	if err != nil {
 		return nil, err
 	}
-	if text, err := nodes.Text(); err == nil {
-		if told, err := ParseNodes(text, address); err == nil {
-			v.Epochs = told.Epochs
+	var v View
+	if refusal, refused := replies[0].(redis.Error); refused { // before 7.0, or the user may not
+		slots, err := question(ctx, c, "CLUSTER", "SLOTS")
+		if redis.IsReply(err) {
+			return nil, refusal
 		}
+		if err != nil {
+			return nil, err
+		}
+		v, err = ParseSlots(slots, address)
+		if err != nil {
+			return nil, err
+		}
+	} else if v, err = ParseShards(replies[0], address, c.Secured()); err != nil {
+		return nil, err
+	}
+	if told, err := ParseNodes(textOf(replies[1]), address); err == nil {
+		v.Epochs = told.Epochs
 	}
 	return v, nil
 }
