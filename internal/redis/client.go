@@ -101,19 +101,12 @@ func (c *Client) end(ctx context.Context, address string, login Login, command .
 	return fmt.Errorf("%v at %s: %w", command, address, err)
 }
 
-// Listen calls heard with every message of the channels that match a pattern, until ctx ends, at the instant at which it came. It subscribes
-// again where the connection breaks; what is published meanwhile is lost.
+// Listen calls heard with every message of the channels that match a pattern, at the instant at which it came, until ctx ends. It subscribes again
+// where the connection breaks; what is published meanwhile is lost.
 func (c *Client) Listen(ctx context.Context, address string, login Login, pattern string, heard func(at time.Time, channel, payload string)) {
-	conn := c.conn(address, login)
-	for ctx.Err() == nil {
-		_ = conn.Subscribe(ctx, "PSUBSCRIBE", pattern, func() {}, func(channel, payload string) {
-			heard(time.Now(), channel, payload) //nolint:forbidigo // the instant is what is asked for
-		})
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond): //nolint:forbidigo // a pause before dialling again
-		}
-	}
+	c.conn(address, login).Subscribe(ctx, "PSUBSCRIBE", pattern, func() {}, func(channel, payload string) {
+		heard(time.Now(), channel, payload) //nolint:forbidigo // the instant is what is asked for
+	})
 }
 
 // Queue sends commands in one go over a connection of their own, and returns when the first was answered: after any error nothing stays queued.

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"sync"
@@ -107,18 +106,31 @@ func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]res
 	return values, nil
 }
 
-// silence is how long nothing may come over a subscription before it is pinged, and after that before it is given up.
-const silence = 3 * time.Second
+// The pace of a subscription.
+const (
+	silence          = 3 * time.Second // until it is pinged, and after that until it is given up
+	resubscribeFirst = 100 * time.Millisecond
+	resubscribeLast  = time.Second
+)
 
-var errSilent = errors.New("nothing came over the subscription")
+// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard with what is published, until ctx ends. Where the
+// connection breaks it subscribes again; what is published meanwhile is lost. confirmed is called whenever the server has subscribed.
+func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) {
+	wait := resubscribeFirst
+	for ctx.Err() == nil {
+		_ = c.subscribeOnce(ctx, command, channel, func() { wait = resubscribeFirst; confirmed() }, heard)
+		c.Close()
+		pause, cancel := context.WithTimeout(ctx, wait)
+		<-pause.Done()
+		cancel()
+		wait = min(2*wait, resubscribeLast)
+	}
+}
 
-// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard with what is published, until the connection breaks or ctx
-// ends. confirmed is called once the server has subscribed. The connection is closed afterwards.
-func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) error {
+func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) error {
 	if err := c.Connect(ctx); err != nil {
 		return err
 	}
-	defer c.Close()
 	stop := expireWith(ctx, c.wire)
 	defer stop()
 	if _, err := c.wire.Write(resp.AppendCommand(nil, command, channel)); err != nil {
@@ -128,16 +140,14 @@ func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed
 	for {
 		v, err := c.wire.next(ctx, silence)
 		switch {
-		case errors.Is(err, errSilent) && !pinged:
+		case IsTimeout(err) && !pinged:
 			pinged = true
 			if _, err := c.wire.Write(resp.AppendCommand(nil, "PING")); err != nil {
 				return err
 			}
 			continue
-		case err != nil:
+		case err != nil || v.IsError():
 			return err
-		case v.IsError():
-			return Error(v.Text)
 		}
 		pinged = false
 		switch n := len(v.Items); {
@@ -206,19 +216,16 @@ func (w *wire) exchange(request []byte, replies int) ([]resp.Value, error) {
 	return values, nil
 }
 
-// next waits for what comes next, at most as long as limit: then the error is errSilent.
+// next waits for what comes next, at most as long as limit.
 func (w *wire) next(ctx context.Context, limit time.Duration) (resp.Value, error) {
-	within, cancel := context.WithTimeout(ctx, limit)
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	select {
 	case v := <-w.replies:
 		return v, nil
 	case <-w.broken:
 		return resp.Value{}, w.err
-	case <-within.Done():
-		if ctx.Err() != nil {
-			return resp.Value{}, context.Cause(ctx)
-		}
-		return resp.Value{}, errSilent
+	case <-ctx.Done():
+		return resp.Value{}, ctx.Err()
 	}
 }

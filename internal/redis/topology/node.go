@@ -2,6 +2,7 @@ package topology
 
 import (
 	"context"
+	"errors"
 	"net"
 	"strings"
 	"time"
@@ -64,14 +65,16 @@ func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any,
 
 // isRefused says that the user may not send the command, or that the server does not know it.
 func isRefused(err error) bool {
-	return redis.IsReply(err) && (strings.HasPrefix(err.Error(), "NOPERM") || strings.Contains(err.Error(), "unknown command") ||
-		strings.Contains(err.Error(), "unknown subcommand"))
+	reply, ok := errors.AsType[redis.Error](err)
+	text := string(reply)
+	return ok && (strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"))
 }
 
 // isLogin says that the login is wrong, so that asking again is in vain.
 func isLogin(err error) bool {
-	text := err.Error()
-	return redis.IsReply(err) && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.HasPrefix(text, "NOPERM") ||
+	reply, ok := errors.AsType[redis.Error](err)
+	text := string(reply)
+	return ok && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.HasPrefix(text, "NOPERM") ||
 		strings.Contains(text, "invalid password") || strings.Contains(text, "AUTH <password> called without"))
 }
 
