@@ -134,6 +134,14 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 	return "", false
 }
 
+// someServer names the deployment by a server that is known now.
+func (r *run) someServer() string {
+	if known := r.servers(); len(known) > 0 {
+		return known[0]
+	}
+	return "the deployment"
+}
+
 // servers are the addresses that are known now, primaries first.
 func (r *run) servers() []string {
 	if r.routes.tracker == nil {
@@ -141,14 +149,6 @@ func (r *run) servers() []string {
 	}
 	m := r.routes.current()
 	return slices.Concat(m.Primaries(), m.Replicas())
-}
-
-// someServer names the deployment by a server that is known now.
-func (r *run) someServer() string {
-	if known := r.servers(); len(known) > 0 {
-		return known[0]
-	}
-	return "the deployment"
 }
 
 var errNoAddress = errors.New("the deployment names no server")

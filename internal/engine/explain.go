@@ -20,6 +20,45 @@ func final(err error) bool {
 	return reasonOf(err) != plan.TargetUnreachable && !redis.IsBroken(err) && !redis.IsTimeout(err)
 }
 
+// explain turns the last failure to connect into the error for people.
+func explain(err error, budget time.Duration) *plan.Error {
+	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
+	d, ok := errors.AsType[*redis.DialError](err)
+	if !ok {
+		return e
+	}
+	switch e.Reason {
+	case plan.TargetUnreachable:
+		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.Address, budget, plainly(d.Err))
+	case plan.AuthenticationFailed:
+		if d.Stage == redis.StageSetup {
+			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.Address, plainly(d.Err))
+			break
+		}
+		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.Address, d.Err)
+		if strings.Contains(d.Err.Error(), "without any password configured") {
+			e.Message = fmt.Sprintf("a password is given, but %s has none configured: %s", d.Address, d.Err)
+		} else if strings.HasPrefix(d.Err.Error(), "NOAUTH") {
+			e.Message = fmt.Sprintf("%s asks for a password: %s", d.Address, d.Err)
+		}
+	case plan.PermissionDenied, plan.CommandInvalid:
+		e.Message = fmt.Sprintf("%s refuses %s: %s", d.Address, d.Command, d.Err)
+	case plan.TLSFailed:
+		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsPlainly(d.Err))
+		if d.Stage == redis.StageHello && d.Secured {
+			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.Address, d.Err)
+		}
+	case plan.NotRedis:
+		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.Address, plainly(d.Err))
+		if redis.IsBroken(d.Err) {
+			e.Message = d.Address + " closes the connection without an answer"
+		} else if redis.IsTimeout(d.Err) {
+			e.Message = d.Address + " accepts connections, but answers nothing: no Redis, or it hangs"
+		}
+	}
+	return e
+}
+
 // reasonOf is what a failure to connect comes down to. TargetUnreachable also stands for what may pass: loading, too many clients.
 func reasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
@@ -75,45 +114,6 @@ func reasonOfReply(message string) plan.Reason {
 func mustWait(message string) bool {
 	word, _, _ := strings.Cut(message, " ")
 	return word == "LOADING" || word == "MASTERDOWN" || word == "BUSY"
-}
-
-// explain turns the last failure to connect into the error for people.
-func explain(err error, budget time.Duration) *plan.Error {
-	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
-	d, ok := errors.AsType[*redis.DialError](err)
-	if !ok {
-		return e
-	}
-	switch e.Reason {
-	case plan.TargetUnreachable:
-		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.Address, budget, plainly(d.Err))
-	case plan.AuthenticationFailed:
-		if d.Stage == redis.StageSetup {
-			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.Address, plainly(d.Err))
-			break
-		}
-		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.Address, d.Err)
-		if strings.Contains(d.Err.Error(), "without any password configured") {
-			e.Message = fmt.Sprintf("a password is given, but %s has none configured: %s", d.Address, d.Err)
-		} else if strings.HasPrefix(d.Err.Error(), "NOAUTH") {
-			e.Message = fmt.Sprintf("%s asks for a password: %s", d.Address, d.Err)
-		}
-	case plan.PermissionDenied, plan.CommandInvalid:
-		e.Message = fmt.Sprintf("%s refuses %s: %s", d.Address, d.Command, d.Err)
-	case plan.TLSFailed:
-		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsPlainly(d.Err))
-		if d.Stage == redis.StageHello && d.Secured {
-			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.Address, d.Err)
-		}
-	case plan.NotRedis:
-		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.Address, plainly(d.Err))
-		if redis.IsBroken(d.Err) {
-			e.Message = d.Address + " closes the connection without an answer"
-		} else if redis.IsTimeout(d.Err) {
-			e.Message = d.Address + " accepts connections, but answers nothing: no Redis, or it hangs"
-		}
-	}
-	return e
 }
 
 func tlsPlainly(err error) string {

@@ -132,7 +132,7 @@ func (o *observed) observe(ctx context.Context) {
 	}
 }
 
-// inquire adds what INFO does not tell. What the user may not ask stays empty.
+// inquire adds what INFO does not say. What the user may not ask stays empty.
 func (o *observed) inquire(ctx context.Context, s *record.Server) error {
 	slowlog, err := o.question(ctx, "SLOWLOG", "GET", slowEntries)
 	if err != nil {

@@ -17,9 +17,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
-func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
-
 // preparing is how many connections are dialled at a time before the start.
 const preparing = 64
 
@@ -131,15 +128,15 @@ func (r *Runner) reach(ctx context.Context) (*redis.Conn, error) {
 func (r *run) ping(ctx context.Context, c *redis.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, r.plan.Client.DialTimeout)
 	defer cancel()
-	_, err := c.Do(ctx, "PING")
-	failed := &redis.DialError{Stage: redis.StageHello, Address: c.RemoteAddr(), Command: "PING", Secured: r.plan.Target.TLS != nil, Err: err}
-	switch {
-	case err == nil:
-		return nil
-	case !redis.IsReply(err):
+	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.plan.Target.TLS != nil}
+	v, err := c.Exchange(ctx, resp.AppendCommand(nil, "PING"), 1)
+	failed.Address = c.RemoteAddr()
+	if err != nil {
+		failed.Err = err
 		return failed
-	case mustWait(err.Error()), reasonOfReply(err.Error()) == plan.AuthenticationFailed:
-		failed.Stage = redis.StageAnswer
+	}
+	if text := v[0].Text; v[0].IsError() && (mustWait(text) || reasonOfReply(text) == plan.AuthenticationFailed) {
+		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
 		return failed
 	}
 	return nil
@@ -233,15 +230,6 @@ func (r *run) fill(ctx context.Context, progress func(string)) error {
 	return failed
 }
 
-// grouped writes n with a comma between thousands.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
-}
-
 // establish makes every connection of the load.
 func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	n := r.run
@@ -298,6 +286,9 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	return explain(last, budget)
 }
 
+// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
+func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
+
 // establishProbe makes a connection for each probe's first arrival, so that it does not have to dial.
 func (r *Runner) establishProbe(ctx context.Context) error {
 	for _, p := range r.probes {
@@ -308,4 +299,13 @@ func (r *Runner) establishProbe(ctx context.Context) error {
 		p.putIdle(&probeConn{line: c})
 	}
 	return nil
+}
+
+// grouped writes n with a comma between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

@@ -21,17 +21,10 @@ type routes struct {
 // one is the map of a target that is used as it is.
 var one = topology.NewMap(topology.KindStandalone, 0, []topology.Shard{{}})
 
-func (r *routes) current() *topology.Map {
-	if r.tracker == nil {
-		return one
-	}
-	return r.tracker.Map()
-}
-
-func (r *routes) refresh(why string) {
-	if r.tracker != nil {
-		r.tracker.Refresh(why)
-	}
+// dialNode connects to a place, for what is done beside the load.
+func (r *run) dialNode(ctx context.Context, p place) (net.Conn, error) {
+	c, err := r.dialerTo(p, 0).dial(ctx, 0, nil)
+	return c.Conn, err
 }
 
 // dialerTo is the dialer of a place. number spreads connections over replicas.
@@ -57,23 +50,21 @@ func (r *run) dialerTo(p place, number int64) *dialer {
 			return nil
 		}
 	}
-	d.missed = func(err error) { r.routes.refresh("a dial failed: " + err.Error()) }
+	d.missed = func(err error) { r.routes.refresh("a dial of " + d.name + " failed: " + err.Error()) }
 	return &d
 }
 
-// dialNode connects to a place, for what is done beside the load.
-func (r *run) dialNode(ctx context.Context, p place) (net.Conn, error) {
-	c, err := r.dialerTo(p, 0).dial(ctx, 0, nil)
-	return c.Conn, err
+func (r *routes) current() *topology.Map {
+	if r.tracker == nil {
+		return one
+	}
+	return r.tracker.Map()
 }
 
-// rotated is the list from entry number on, and round.
-func rotated(list []string, number int64) []string {
-	if len(list) == 0 {
-		return nil
+func (r *routes) refresh(why string) {
+	if r.tracker != nil {
+		r.tracker.Refresh(why)
 	}
-	first := int(number % int64(len(list)))
-	return slices.Concat(list[first:], list[:first])
 }
 
 // route is the pool that a request goes to.
@@ -133,6 +124,15 @@ func (l *loop) follow(m *topology.Map) {
 			}
 		}
 	}
+}
+
+// rotated is the list from entry number on, and round.
+func rotated(list []string, number int64) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	first := int(number % int64(len(list)))
+	return slices.Concat(list[first:], list[:first])
 }
 
 // reach makes the pools of a shard where they are missing.

@@ -59,16 +59,6 @@ func (r *run) expectedWrites() uint64 {
 	return uint64(float64(p.arrivals(r.length))*r.plan.Verify.Share)/uint64(len(r.loops)) + 1
 }
 
-func (r *run) books() []*ledger.Book {
-	var books []*ledger.Book
-	for _, l := range r.loops {
-		if l.book != nil {
-			books = append(books, l.book)
-		}
-	}
-	return books
-}
-
 // discover is the deployment as the ledger's audit needs it.
 func (r *run) discover(context.Context) (ledger.Layout, error) {
 	if r.routes.tracker == nil {
@@ -132,6 +122,16 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 		r.run.sampler.Add(result)
 	}
 	return result, nil
+}
+
+func (r *run) books() []*ledger.Book {
+	var books []*ledger.Book
+	for _, l := range r.loops {
+		if l.book != nil {
+			books = append(books, l.book)
+		}
+	}
+	return books
 }
 
 // isLedgerWrite says whether request i of a row of requests is a ledger write: evenly spread, so many that the share comes out.
