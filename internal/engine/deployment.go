@@ -60,22 +60,27 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
-	loops := int64(len(n.loops))
-	for i, l := range n.loops {
-		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, kind == topology.KindCluster)
-		l.follower, _ = l.source.(workload.Follower)
-		l.readsElsewhere = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
-		l.layout = m
-		for shard := range m.Shards {
-			l.reach(shard)
-		}
-	}
+	n.layOutShards(m)
 	tracker.OnChange(func(*topology.Map) { // the loops take it up at once
 		for _, l := range n.loops {
 			l.nudge()
 		}
 	})
 	return nil
+}
+
+// layOutShards gives every loop connections to each shard.
+func (r *run) layOutShards(m *topology.Map) {
+	loops := int64(len(r.loops))
+	for i, l := range r.loops {
+		l.source = r.redis.Source(int64(r.pod)*loops+int64(i), int64(r.plan.Pods)*loops, m.Kind == topology.KindCluster)
+		l.follower, _ = l.source.(workload.Follower)
+		l.readsElsewhere = r.plan.Client.ReadFrom == plan.ReadReplica || r.plan.Client.ReadFrom == plan.ReadAny
+		l.layout = m
+		for shard := range m.Shards {
+			l.reach(shard)
+		}
+	}
 }
 
 // probeShards gives every shard a probe of its own.

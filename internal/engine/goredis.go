@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,72 +33,75 @@ var silence = sync.OnceFunc(func() { goredis.SetLogger(silent{}) })
 // go-redis's defaults, as it does in most services.
 func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
 	silence()
-	c, t := &r.plan.Client, &r.plan.Target
-	own := c.GoRedis
-	if own == nil {
-		own = &plan.GoRedis{}
-	}
-	o := &goredis.UniversalOptions{
-		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
-		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
-		PoolSize: own.PoolSize, ConnMaxLifetime: c.MaxAge,
-		CredentialsProviderContext: func(context.Context) (string, string, error) {
-			password, err := r.dialer.secret()
-			return t.Username, password, err
-		},
-	}
-	if o.PoolSize == 0 {
-		o.PoolSize = c.Connections
-	}
-	if own.MaxRetries != nil {
-		o.MaxRetries = *own.MaxRetries
-	}
-	if r.portable {
-		o.Dialer = r.dialer.tcp
-	}
-	if t.TLS != nil {
-		config, err := tlsConfig(t.TLS) // go-redis fills in the server's name
-		if err != nil {
-			return nil, err
-		}
-		o.TLSConfig = config
+	o, err := r.goRedisOptions()
+	if err != nil {
+		return nil, err
 	}
 	switch kind {
 	case plan.TopologyCluster:
-		cluster := o.Cluster()
-		if own.StateReloadInterval > 0 {
-			cluster.ClusterStateReloadInterval = own.StateReloadInterval
+		c, cluster := &r.plan.Client, o.Cluster()
+		if c.GoRedis != nil && c.GoRedis.StateReloadInterval > 0 {
+			cluster.ClusterStateReloadInterval = c.GoRedis.StateReloadInterval
 		}
 		cluster.ReadOnly = c.ReadFrom == plan.ReadReplica || c.ReadFrom == plan.ReadAny
 		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
 		return goredis.NewClusterClient(cluster), nil
 	case plan.TopologySentinel:
-		sentinel := t.Sentinel
-		if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
-			sentinel = &plan.Sentinel{Addresses: t.Addresses}
-		}
-		if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
-			o.MasterName = r.routes.current().Shards[0].ID
-		}
-		failover := o.Failover()
-		failover.SentinelUsername = sentinel.Username
-		if sentinel.PasswordFile != "" {
-			password, err := readPassword(sentinel.PasswordFile)
-			if err != nil {
-				return nil, err
-			}
-			failover.SentinelPassword = password
-		}
-		if c.ReadFrom == plan.ReadAny {
-			failover.RouteRandomly = true
-			return goredis.NewFailoverClusterClient(failover), nil
-		}
-		failover.ReplicaOnly = c.ReadFrom == plan.ReadReplica
-		return goredis.NewFailoverClient(failover), nil
+		return r.goRedisBySentinels(o)
 	}
 	simple := o.Simple()
 	simple.Addr = r.servers()[0] // of a plain replication the primary of the start: go-redis follows no other
 	return goredis.NewClient(simple), nil
+}
+
+// goRedisOptions are those that every kind of deployment has.
+func (r *run) goRedisOptions() (*goredis.UniversalOptions, error) {
+	c, t := &r.plan.Client, &r.plan.Target
+	o := &goredis.UniversalOptions{
+		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
+		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
+		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
+		CredentialsProviderContext: func(context.Context) (string, string, error) {
+			password, err := r.dialer.secret()
+			return t.Username, password, err
+		},
+	}
+	if own := c.GoRedis; own != nil {
+		o.PoolSize = cmp.Or(own.PoolSize, o.PoolSize)
+		if own.MaxRetries != nil {
+			o.MaxRetries = *own.MaxRetries
+		}
+	}
+	if r.portable {
+		o.Dialer = r.dialer.tcp
+	}
+	var err error
+	if t.TLS != nil {
+		o.TLSConfig, err = tlsConfig(t.TLS) // go-redis fills in the server's name
+	}
+	return o, err
+}
+
+func (r *run) goRedisBySentinels(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
+	sentinel := r.plan.Target.Sentinel
+	if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
+		sentinel = &plan.Sentinel{Addresses: r.plan.Target.Addresses}
+	}
+	if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
+		o.MasterName = r.routes.current().Shards[0].ID
+	}
+	failover := o.Failover()
+	failover.SentinelUsername = sentinel.Username
+	var err error
+	if failover.SentinelPassword, err = readPassword(sentinel.PasswordFile); err != nil {
+		return nil, err
+	}
+	if r.plan.Client.ReadFrom == plan.ReadAny {
+		failover.RouteRandomly = true
+		return goredis.NewFailoverClusterClient(failover), nil
+	}
+	failover.ReplicaOnly = r.plan.Client.ReadFrom == plan.ReadReplica
+	return goredis.NewFailoverClient(failover), nil
 }
 
 // goRedisCaller sends the requests of a workload through go-redis.
