@@ -33,13 +33,13 @@ func (r *run) dialerTo(p place, number int64) *dialer {
 		return r.dialer
 	}
 	d := *r.dialer
+	d.replica = p.replica && r.routes.current().Kind == topology.KindCluster
 	switch {
 	case p.address != "":
 		d.addresses = func() []string { return []string{p.address} }
 		d.name = p.address
 	case p.replica:
 		d.name = "a replica of shard " + strconv.Itoa(p.shard)
-		d.replica = r.routes.current().Kind == topology.KindCluster
 		d.addresses = func() []string { return rotated(r.routes.current().Shards[p.shard].Replicas, number) }
 	default:
 		d.name = "the primary of shard " + strconv.Itoa(p.shard)

@@ -24,7 +24,7 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 		return nil
 	}
 	progress("preparing the ledger of acknowledged writes")
-	n.audit = &ledger.Audit{Discover: n.discover, Dial: n.dialAddress, Wait: waitFor}
+	n.audit = &ledger.Audit{Discover: n.discover, Dial: n.dialLedger, Wait: waitFor}
 	unique, err := n.audit.Begin(ctx)
 	if err != nil {
 		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
@@ -94,8 +94,8 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 	}
 }
 
-func (r *run) dialAddress(ctx context.Context, address string) (net.Conn, error) {
-	return r.dialNode(ctx, place{address: address})
+func (r *run) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+	return r.dialNode(ctx, place{address: address, replica: readReplica})
 }
 
 func waitFor(ctx context.Context, d time.Duration) bool {

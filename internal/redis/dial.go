@@ -116,19 +116,6 @@ func (l Login) auth() [][]string {
 	return nil
 }
 
-// Greet sends commands on a connection that was just made, and closes it where one is refused or ctx ends.
-func Greet(ctx context.Context, c net.Conn, commands ...[]string) error {
-	stop := expireWith(ctx, c)
-	_, err := greet(c, commands)
-	if !stop() && err == nil {
-		err = context.Cause(ctx)
-	}
-	if err != nil {
-		_ = c.Close()
-	}
-	return err
-}
-
 // greet sends commands in one write and reads their replies. An error reply is returned with the command's name.
 func greet(c net.Conn, commands [][]string) (refused string, err error) {
 	if len(commands) == 0 {

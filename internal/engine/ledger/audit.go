@@ -74,8 +74,8 @@ const (
 type Audit struct {
 	// Discover asks the topology anew.
 	Discover func(ctx context.Context) (Layout, error)
-	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3. With readReplica a cluster's replica answers reads.
+	Dial func(ctx context.Context, address string, readReplica bool) (net.Conn, error)
 	// Wait lets a time pass; false when ctx ended first.
 	Wait func(ctx context.Context, d time.Duration) bool
 	// ResyncLimit is how long a replica may take to be in step after the load; default DefaultResyncLimit.
@@ -294,16 +294,12 @@ func (a *Audit) infoOf(ctx context.Context, address string) (redis.Info, error) 
 	return info, nil
 }
 
-// conn is a connection to a node, each of whose exchanges is bounded. With readReplica a cluster's replica answers reads; others take no notice.
+// conn is a connection to a node, each of whose exchanges is bounded.
 func (a *Audit) conn(address string, within time.Duration, readReplica bool) *redis.Conn {
 	return redis.NewConn(within, func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, within)
 		defer cancel()
-		c, err := a.Dial(ctx, address)
-		if err == nil && readReplica {
-			err = redis.Greet(ctx, c, []string{"READONLY"})
-		}
-		return c, err
+		return a.Dial(ctx, address, readReplica)
 	})
 }
 
@@ -323,7 +319,7 @@ func (c *connections) close() {
 	}
 }
 
-// exchange sends commands to a node; inCluster a replica is asked to serve reads first.
+// exchange sends commands to a node; inCluster a replica serves reads.
 func (c *connections) exchange(ctx context.Context, n Node, inCluster bool, request []byte, replies int) ([]resp.Value, error) {
 	open := c.open[n.Address]
 	if open == nil {

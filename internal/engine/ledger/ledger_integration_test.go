@@ -177,7 +177,7 @@ func TestNodeThatIsGone(t *testing.T) {
 // verifyABatch writes a few numbers and reads them back.
 func (w *world) verifyABatch() *record.Ledger {
 	w.t.Helper()
-	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return dial(ctx, w.primary()) })
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return dial(ctx, w.primary(), false) })
 	defer c.Close()
 	if !w.batch(0, 0, c) {
 		w.t.Fatal("nothing was written")

@@ -48,7 +48,9 @@ func inVirtualTime(t *testing.T, lag time.Duration, during func(p *sampledPair))
 			Discover: func(context.Context) (Layout, error) {
 				return Layout{Nodes: []Node{{Address: "a:1", Primary: true}, {Address: "b:1"}}}, nil
 			},
-			Dial: func(ctx context.Context, address string) (net.Conn, error) { return network.Dial(ctx, "tcp", address) },
+			Dial: func(ctx context.Context, address string, _ bool) (net.Conn, error) {
+				return network.Dial(ctx, "tcp", address)
+			},
 			Wait: wait,
 		},
 		Options: Options{Prefix: "rq:", Run: "r", Shards: 1}, StaleReads: true, DualPrimary: true,

@@ -34,8 +34,12 @@ type world struct {
 	done   sync.WaitGroup
 }
 
-func dial(ctx context.Context, address string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", address)
+func dial(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+	d := redis.Dialer{}
+	if readReplica {
+		d.Setup = [][]string{{"READONLY"}}
+	}
+	return d.Dial(ctx, address)
 }
 
 // newWorld prepares ledgers for some writers.
@@ -129,7 +133,7 @@ func (w *world) write(writer int) {
 				c.Close()
 			}
 			c = redis.NewConn(0, func(ctx context.Context) (net.Conn, error) {
-				return new(net.Dialer).DialContext(ctx, "tcp", primary.Address)
+				return dial(ctx, primary.Address, false)
 			})
 			open[shard], at[shard] = c, primary.Address
 		}
