@@ -20,7 +20,7 @@ func TestManagerLinksNoEngine(t *testing.T) {
 	for _, path := range linked {
 		for _, forbidden := range []string{
 			"github.com/redquake/redquake/internal/engine", "github.com/redquake/redquake/internal/engine/workload", "github.com/redquake/redquake/internal/testing",
-			"github.com/jackc/pgx", "github.com/go-sql-driver/mysql",
+			"github.com/jackc/pgx", "github.com/go-sql-driver/mysql", "github.com/redis/go-redis",
 			"github.com/redquake/redquake/internal/manifest", "k8s.io/apiextensions-apiserver/pkg/apiserver",
 		} {
 			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
