@@ -140,17 +140,17 @@ func setFaultConditions(s *faultScope, d lifecycle.Decision[lifecycle.FaultActio
 		setCondition(&status.Conditions, generation, v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
 	}
 	setCondition(&status.Conditions, generation, v1alpha1.ConditionInjected, injected, reason, fmt.Sprintf("effect: %s", orNone(string(status.Effect))))
-	undone, undoing := "a fault of type "+string(s.fault.Spec.Action.Type)+" leaves nothing to undo", reason
+	revert, reverting := "a fault of type "+string(s.fault.Spec.Action.Type)+" leaves nothing to revert", reason
 	if s.traits.Lasts > 0 {
-		undone = fmt.Sprintf("it stays for %s", format.Duration(s.traits.Lasts))
+		revert = fmt.Sprintf("it stays for %s", format.Duration(s.traits.Lasts))
 		if reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil {
-			undone = fmt.Sprintf("undone %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+			revert = fmt.Sprintf("reverted %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
 		}
 	}
 	if s.seen.RevertFailed != "" {
-		undone, undoing = limited(s.seen.RevertFailed, 32000), v1alpha1.ReasonRevertFailed
+		revert, reverting = limited(s.seen.RevertFailed, 32000), v1alpha1.ReasonRevertFailed
 	}
-	setCondition(&status.Conditions, generation, v1alpha1.ConditionReverted, reverted, undoing, undone)
+	setCondition(&status.Conditions, generation, v1alpha1.ConditionReverted, reverted, reverting, revert)
 	state := truth(recovered)
 	if !recovered && (!o.ended || o.failed || d.Reason == v1alpha1.ReasonAborted) {
 		state = metav1.ConditionUnknown

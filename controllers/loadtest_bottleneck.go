@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -18,7 +18,7 @@ func (r *RedisLoadTestReconciler) observeLimit(ctx context.Context, s *loadTestS
 		return nil
 	}
 	limit, err := fault.CPULimit(ctx, fault.Surroundings{Namespace: s.test.Namespace, Live: r.Live}, &s.test.Spec.Target)
-	if _, problem := errors.AsType[*lifecycle.Problem](err); problem {
+	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // no pod is known: a Service without a selector, say, or Redis is down
 	}
 	s.serverCPULimit = limit

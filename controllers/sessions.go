@@ -119,6 +119,13 @@ func (s *Sessions) due(r *run, object types.UID, now time.Time) bool {
 // claimFor is how long a fault has a load to itself from setting out to record its targets: by then others see the record.
 const claimFor = 5 * time.Second
 
+// taken says whether another fault has claimed a load.
+func (s *Sessions) taken(r *run, fault types.UID, now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return r.claimedBy != fault && now.Sub(r.claimedAt) < claimFor
+}
+
 // claim lets one fault at a time record its targets on a load: two that waited for the same steadiness would measure each other.
 func (s *Sessions) claim(r *run, fault types.UID, now time.Time) bool {
 	s.mu.Lock()
