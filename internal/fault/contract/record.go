@@ -3,6 +3,7 @@ package contract
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -29,7 +30,11 @@ func Load[R any](target *v1alpha1.FaultTarget) (record R, found bool, err error)
 	}
 	decoder := json.NewDecoder(bytes.NewReader([]byte(stored.Data)))
 	decoder.DisallowUnknownFields() // a record of another kind, or of another version that forgot to say so
-	if err := decoder.Decode(&record); err != nil {
+	err = decoder.Decode(&record)
+	if err == nil && decoder.More() {
+		err = errors.New("something stands after its end")
+	}
+	if err != nil {
 		var none R
 		return none, false, fmt.Errorf("the record of pod %s in status.targets[].revert is no %s: %w", target.Pod, reflect.TypeFor[R]().Name(), err)
 	}
