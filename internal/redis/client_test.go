@@ -270,19 +270,19 @@ func TestPlain(t *testing.T) {
 func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 	inMemory(t, memredis.Options{}, func(w *world) {
 		_ = w.do(redis.Login{}, "OK", "SET", "key", "0")
-		ended, end := context.WithCancel(t.Context())
+		ended, end := context.WithCancel(w.t.Context())
 		end()
 		for range 200 {
 			if _, err := w.client.Do(ended, address, redis.Login{}, "INCR", "key"); !errors.Is(err, context.Canceled) {
-				t.Fatalf("%v, want %v", err, context.Canceled)
+				w.t.Fatalf("%v, want %v", err, context.Canceled)
 			}
 		}
 		synctest.Wait()
-		if reply, err := w.client.Do(t.Context(), address, redis.Login{}, "GET", "key"); err != nil || reply != "0" {
-			t.Errorf("the key is %v (%v): a command was carried out", reply, err)
+		if reply, err := w.client.Do(w.t.Context(), address, redis.Login{}, "GET", "key"); err != nil || reply != "0" {
+			w.t.Errorf("the key is %v (%v): a command was carried out", reply, err)
 		}
 		if n := w.network.Dials(address); n != 1 {
-			t.Errorf("dialled %d times, want 1: the connection was none of theirs", n)
+			w.t.Errorf("dialled %d times, want 1: the connection was none of theirs", n)
 		}
 	})
 }
