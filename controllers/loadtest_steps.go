@@ -9,8 +9,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/agent"
@@ -74,17 +74,18 @@ func (r *RedisLoadTestReconciler) prepare(ctx context.Context, s *loadTestScope)
 	}
 	credentials, err := agent.NewCredentials()
 	if err != nil {
-		return outcome{err: err}
+		return outcome{err: fmt.Errorf("make credentials for the load pods: %w", err)}
 	}
 	plan, err := children.PlanConfigMap(s.test, s.plan)
 	if err != nil {
-		return outcome{err: err}
+		return outcome{err: fmt.Errorf("encode the plan: %w", err)}
 	}
 	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image)} {
 		if err := r.createOwned(ctx, s.test, child); err != nil {
-			return outcome{err: err}
+			return outcome{err: fmt.Errorf("create %T %s: %w", child, child.GetName(), err)}
 		}
 	}
+	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job", children.LoadJobName(s.test.Name))
 	return outcome{}
 }
 
@@ -116,6 +117,7 @@ func (r *RedisLoadTestReconciler) start(ctx context.Context, s *loadTestScope) o
 	if err := r.storeStatus(ctx, s); err != nil {
 		return outcome{err: err}
 	}
+	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.plan.Pods)
 	if s.run.Begun() { // the session holds an instant that passed unsent: another one takes up the new instant
 		r.Runs.Drop(s.test.UID)
 		s.run = nil
@@ -128,7 +130,7 @@ func (r *RedisLoadTestReconciler) resend(ctx context.Context, s *loadTestScope) 
 	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
 	if err := s.run.Session.Start(ctx, s.seen.StartedAt); err != nil {
-		return outcome{err: err}
+		return outcome{err: fmt.Errorf("send the start instant to the load pods: %w", err)}
 	}
 	s.run.Begin()
 	return outcome{again: true}
@@ -138,9 +140,12 @@ func (r *RedisLoadTestReconciler) resend(ctx context.Context, s *loadTestScope) 
 func (r *RedisLoadTestReconciler) stop(ctx context.Context, s *loadTestScope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
-	err := s.run.Session.Stop(ctx)
-	s.run.Stopped = err == nil
-	return outcome{again: err == nil, err: err}
+	if err := s.run.Session.Stop(ctx); err != nil {
+		return outcome{err: fmt.Errorf("stop the load pods: %w", err)}
+	}
+	s.run.Stopped = true
+	log.FromContext(ctx).Info("Stopped", "aborted", s.seen.Abort)
+	return outcome{again: true}
 }
 
 // loseForGood tells the session which pods will not come back, so that the record of the others can be completed.
@@ -168,13 +173,14 @@ func (r *RedisLoadTestReconciler) finish(ctx context.Context, s *loadTestScope) 
 		return r.giveUp(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
 	}
 	if err != nil {
-		ctrl.LoggerFrom(ctx).Info("a load pod did not hear that it may go", "error", err.Error())
+		log.FromContext(ctx).Error(err, "Failed to release a load pod")
 	}
 	if s.seen.Abort || len(s.lost) > 0 { // a pod that counts as lost may still load Redis
 		if err := r.deleteJob(ctx, s); err != nil {
 			return outcome{err: err}
 		}
 	}
+	log.FromContext(ctx).Info("Finished", "lostPods", len(s.lost))
 	return outcome{ended: true}
 }
 
@@ -184,7 +190,7 @@ func (r *RedisLoadTestReconciler) fail(ctx context.Context, s *loadTestScope) ou
 		for _, tell := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
 			talk, cancel := context.WithTimeout(ctx, talkTimeout)
 			if err := tell(talk); err != nil {
-				ctrl.LoggerFrom(ctx).Info("a load pod did not hear that the test has failed", "error", err.Error())
+				log.FromContext(ctx).Error(err, "Failed to end the load of a failed test in every load pod")
 			}
 			cancel()
 		}
@@ -196,6 +202,7 @@ func (r *RedisLoadTestReconciler) giveUp(ctx context.Context, s *loadTestScope, 
 	if err := r.deleteJob(ctx, s); err != nil {
 		return outcome{err: err}
 	}
+	log.FromContext(ctx).Info("Failed")
 	return outcome{ended: true, failed: true, problem: why}
 }
 
@@ -205,6 +212,7 @@ func (r *RedisLoadTestReconciler) suspend(ctx context.Context, s *loadTestScope)
 		return outcome{err: err}
 	}
 	s.forget()
+	log.FromContext(ctx).Info("Suspended")
 	return outcome{}
 }
 
