@@ -31,7 +31,7 @@ GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
 # One build configuration for tests and image, so that both share the build cache; lint runs vet.
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
 # What starts goroutines that share state, without Kubernetes linked in: its unit tests run with the race detector. `make race` runs it everywhere.
-RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/... ./internal/redis/resp/... ./internal/redis/topology/...
+RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/... ./internal/redis/...
 # The tests with the build tag integration, and the packages that hold them: unit tests are not run once more.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
@@ -216,6 +216,7 @@ build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the 
 	rm -rf build/kustomize
 	mkdir -p build
 	cp -r config build/kustomize
+	rm build/kustomize/crd/crd.go # a package of the module, once
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(KUSTOMIZE) build build/kustomize/default > $@
 

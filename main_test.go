@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine or for
-// drivers of databases, in a process that may change much in a cluster.
+// TestManagerLinksNoEngine holds what the manager is made of: it decides about loads, which run elsewhere, and has no use for the engine, for
+// drivers of databases or for a second validation of what the API server has admitted, in a process that may change much in a cluster.
 func TestManagerLinksNoEngine(t *testing.T) {
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
 	if err != nil {
@@ -20,7 +20,8 @@ func TestManagerLinksNoEngine(t *testing.T) {
 	for _, path := range linked {
 		for _, forbidden := range []string{
 			"github.com/redquake/redquake/internal/engine", "github.com/redquake/redquake/internal/engine/workload", "github.com/redquake/redquake/internal/testing",
-			"github.com/jackc/pgx", "github.com/go-sql-driver/mysql",
+			"github.com/jackc/pgx", "github.com/go-sql-driver/mysql", "github.com/redis/go-redis",
+			"github.com/redquake/redquake/internal/manifest", "k8s.io/apiextensions-apiserver/pkg/apiserver",
 		} {
 			if path == forbidden || strings.HasPrefix(path, forbidden+"/") {
 				t.Errorf("the manager links %s", path)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -118,9 +119,10 @@ func watchedFor(p *place, downAfter time.Duration) scene {
 func failoversOf(set *redistest.Sentinel) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	latest := int64(0)
+	client, latest := redis.NewClient(nil), int64(0)
+	defer client.Close()
 	for _, sentinel := range set.Sentinels {
-		reply, err := sentinel.Client().Do(ctx, "SENTINEL", "MASTER", redistest.MasterName).Result()
+		reply, err := client.Do(ctx, sentinel.Address(), redis.Login{}, "SENTINEL", "MASTER", redistest.MasterName)
 		if err != nil {
 			continue
 		}

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -176,7 +177,7 @@ type failingServers struct {
 	*failpoints
 }
 
-func (s failingServers) Do(ctx context.Context, address string, login topology.Login, command ...any) (reply any, err error) {
+func (s failingServers) Do(ctx context.Context, address string, login redis.Login, command ...any) (reply any, err error) {
 	name, asks := commandName(command)
 	if asks {
 		return s.Real.Do(ctx, address, login, command...)
@@ -188,15 +189,15 @@ func (s failingServers) Do(ctx context.Context, address string, login topology.L
 	return reply, err
 }
 
-func (s failingServers) Shutdown(ctx context.Context, address string, login topology.Login) error {
+func (s failingServers) Shutdown(ctx context.Context, address string, login redis.Login) error {
 	return s.around("SHUTDOWN", func() error { return s.Real.Shutdown(ctx, address, login) })
 }
 
-func (s failingServers) Segfault(ctx context.Context, address string, login topology.Login) error {
+func (s failingServers) Segfault(ctx context.Context, address string, login redis.Login) error {
 	return s.around("DEBUG SEGFAULT", func() error { return s.Real.Segfault(ctx, address, login) })
 }
 
-func (s failingServers) Queue(ctx context.Context, key, address string, login topology.Login, commands [][]string) error {
+func (s failingServers) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
 	return s.around("queue of "+strings.Join(commands[0][:2], " "), func() error { return s.Real.Queue(ctx, key, address, login, commands) })
 }
 

@@ -27,9 +27,6 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// defaultSteadyFor is how long the throughput must have been steady where a trigger says nothing.
-const defaultSteadyFor = 10 * time.Second
-
 // faultScope is everything that one reconcile knows of a fault. It is filled once, before anything is decided.
 type faultScope struct {
 	fault     *v1alpha1.RedisFault    // as read; its status is what will be written
@@ -267,7 +264,7 @@ func (r *RedisFaultReconciler) observeQuiet(ctx context.Context, s *faultScope) 
 // observeTrigger says whether the moment has come.
 func (r *RedisFaultReconciler) observeTrigger(s *faultScope) {
 	trigger := &s.fault.Spec.Trigger
-	s.seen.SteadyFor, s.seen.SteadyWithin = defaultSteadyFor, trigger.Timeout.Duration
+	s.seen.SteadyFor, s.seen.SteadyWithin = v1alpha1.DefaultSteadyFor, trigger.Timeout.Duration
 	if s.seen.SteadyWithin == 0 {
 		s.seen.SteadyWithin = 5 * time.Minute
 	}

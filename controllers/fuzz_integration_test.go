@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 	"github.com/redquake/redquake/internal/testing/sim"
@@ -218,20 +219,20 @@ func (d draw) testStatus(test *v1alpha1.RedisLoadTest) {
 // silentServers answers nothing: no address of a random object may be touched.
 type silentServers struct{}
 
-func (silentServers) Do(context.Context, string, topology.Login, ...any) (any, error) {
+func (silentServers) Do(context.Context, string, redis.Login, ...any) (any, error) {
 	return nil, errors.New("silent")
 }
 
-func (silentServers) Ask(context.Context, string, topology.Login) (topology.Server, error) {
+func (silentServers) Ask(context.Context, string, redis.Login) (topology.Server, error) {
 	return topology.Server{}, errors.New("no answer")
 }
-func (silentServers) Shutdown(context.Context, string, topology.Login) error {
+func (silentServers) Shutdown(context.Context, string, redis.Login) error {
 	return errors.New("no answer")
 }
-func (silentServers) Segfault(context.Context, string, topology.Login) error {
+func (silentServers) Segfault(context.Context, string, redis.Login) error {
 	return errors.New("no answer")
 }
-func (silentServers) Queue(context.Context, string, string, topology.Login, [][]string) error {
+func (silentServers) Queue(context.Context, string, string, redis.Login, [][]string) error {
 	return errors.New("no answer")
 }
 func (silentServers) Queued(string) bool { return false }
@@ -249,11 +250,7 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	p := newPlace(t)
 	d := draw{rand.New(rand.NewPCG(20261121, 1))}
 	objects := p.acceptedOf(d, 240)
-	schemas, err := crds()
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory := sim.NewAPI(NewScheme(), schemas)
+	memory := sim.NewAPI(NewScheme())
 	for _, o := range append([]client.Object{
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}},
 		&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}, StringData: map[string]string{"password": "x"}},

@@ -1,7 +1,6 @@
 package controllers
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -76,7 +75,7 @@ func (r *RedisLoadTestReconciler) observe(ctx context.Context, key client.Object
 }
 
 func (r *RedisLoadTestReconciler) observeRun(ctx context.Context, s *loadTestScope) error {
-	spec := children.Defaulted(&s.test.Spec)
+	spec := &s.test.Spec
 	s.seen.PendingSince = pendingSince(s.test, r.Clock.Now())
 	s.seen.StartWithin = spec.Pods.StartDeadline.Duration
 	s.seen.LostPolicy = spec.Pods.Lost
@@ -131,10 +130,12 @@ func (r *RedisLoadTestReconciler) observePlan(ctx context.Context, s *loadTestSc
 	case err != nil:
 		return err
 	}
-	if s.plan, err = children.Plan(s.test, addresses); err != nil {
-		s.seen.Problem = &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: err.Error(), Lasting: true}
+	var invalid *plan.Error
+	if s.plan, err = children.Plan(s.test, addresses); errors.As(err, &invalid) {
+		s.seen.Problem = &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: invalid.Message, Lasting: true}
+		return nil
 	}
-	return nil
+	return err
 }
 
 // addresses is where the load goes: the Service's name, the given addresses, or the pods.
@@ -144,7 +145,7 @@ func (r *RedisLoadTestReconciler) addresses(ctx context.Context, test *v1alpha1.
 	case len(target.Addresses) > 0:
 		return target.Addresses, nil
 	case target.Service != nil:
-		return r.serviceAddress(ctx, test.Namespace, "spec.target.service", target.Service.Name, cmp.Or(target.Service.Port, 6379))
+		return r.serviceAddress(ctx, test.Namespace, "spec.target.service", target.Service.Name, target.Service.Port)
 	case target.Sentinel != nil && target.PodSelector == nil:
 		return nil, nil // the sentinels tell
 	}
@@ -166,7 +167,7 @@ func (r *RedisLoadTestReconciler) checkSentinels(ctx context.Context, test *v1al
 		return nil
 	}
 	if s.Service != nil {
-		if _, err := r.serviceAddress(ctx, test.Namespace, "spec.target.sentinel.service", s.Service.Name, cmp.Or(s.Service.Port, 26379)); err != nil {
+		if _, err := r.serviceAddress(ctx, test.Namespace, "spec.target.sentinel.service", s.Service.Name, s.Service.Port); err != nil {
 			return err
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -38,19 +37,13 @@ type world struct {
 	kubelet *sim.Kubelet
 }
 
-var crds = sync.OnceValues(func() (sim.CRDs, error) { return sim.ReadCRDs("../config/crd/bases") })
-
 // inWorld runs a test in a world of its own, where everything is exact: only waiting takes time.
 func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
-	schemas, err := crds()
-	if err != nil {
-		t.Fatal(err)
-	}
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{network: memnet.New(), redis: sim.NewRedis()}
-		w.place = &place{t: t, namespace: "test", client: sim.NewAPI(NewScheme(), schemas), subnet: "10.0.0.", lookEvery: 10 * time.Second}
+		w.place = &place{t: t, namespace: "test", client: sim.NewAPI(NewScheme()), subnet: "10.0.0.", lookEvery: 10 * time.Second}
 		w.operate = w.startReconcilers
 		w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}})
 		next := 9

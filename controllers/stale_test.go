@@ -19,6 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/manifest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -78,6 +79,9 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	test.Spec.Workload.Commands = []v1alpha1.WorkloadCommand{{Name: "get", Weight: 1, Command: []string{"GET", "{key}"}}}
 	test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, v1alpha1.LostPodContinue
 	test.Status.StartTime, test.Status.Target = &began, &v1alpha1.TargetStatus{Addresses: test.Spec.Target.Addresses}
+	if err := manifest.Default(test); err != nil {
+		t.Fatal(err)
+	}
 	plan, err := children.Plan(test, test.Spec.Target.Addresses)
 	if err != nil {
 		t.Fatal(err)

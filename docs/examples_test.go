@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/manifest"
 )
 
 // statusPages are the pages whose blocks of YAML that begin with status: are a status of that kind.
@@ -69,23 +70,20 @@ func run(document []byte) (kind string, err error) {
 		return head.Kind, runFault(document)
 	}
 	test := &v1alpha1.RedisLoadTest{}
-	if err := yaml.UnmarshalStrict(document, test); err != nil {
+	if err := manifest.Decode(document, test); err != nil {
 		return head.Kind, err
 	}
 	return head.Kind, plan(test)
 }
 
 func plan(test *v1alpha1.RedisLoadTest) error {
-	if test.Name == "" && test.GenerateName != "" {
-		test.Name = test.GenerateName + "x7k2p"
-	}
 	_, err := children.Plan(test, []string{"redis.default.svc:6379"})
 	return err
 }
 
 func runFault(document []byte) error {
 	f := &v1alpha1.RedisFault{}
-	if err := yaml.UnmarshalStrict(document, f); err != nil {
+	if err := manifest.Decode(document, f); err != nil {
 		return err
 	}
 	if _, err := fault.For(&f.Spec, fault.Surroundings{}); err != nil {
@@ -94,7 +92,12 @@ func runFault(document []byte) error {
 	if f.Spec.LoadTestRef != nil {
 		return nil
 	}
-	return plan(children.ProbeLoadTest(f))
+	f.UID = "7c0a4e5e-2d29-4f54-9f0c-1f4e5b0c7a11" // as the API server sets one
+	probe := children.ProbeLoadTest(f)
+	if err := manifest.Admit(probe); err != nil {
+		return err
+	}
+	return plan(probe)
 }
 
 func TestRunRefuses(t *testing.T) {

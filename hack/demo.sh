@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Loads a real Redis, breaks it under the load, and tells what its clients lived through. `make demo` runs it.
+# Loads a real Redis, breaks it under the load, and shows what its clients experienced. `make demo` runs it.
 # The fault is that of config/samples/podkill.yaml, or of the file named as the argument.
 # It boots the lab if there is none (CLUSTER=existing takes the current kubeconfig's cluster) and leaves everything up to look at.
 set -euo pipefail
@@ -40,12 +40,11 @@ k apply -f config/samples/loadtest.yaml -f "$file"
 
 say "Live: kubectl get redisloadtests,redisfaults"
 last=
-for _ in $(seq 170); do
+for _ in $(seq 400); do
+  display=$(field redisloadtest checkout-cache '{.status.display.progress}|{.status.display.tps}|{.status.display.p99}|{.status.display.errors}|{.status.display.trend}')
+  IFS='|' read -r progress tps p99 errors trend <<< "$display"
   line=$(printf '%-16s %5s  %8s TPS  p99 %-8s %6s errors  %s   fault: %s' \
-    "$(reason redisloadtest checkout-cache)" "$(field redisloadtest checkout-cache '{.status.progress}')" \
-    "$(field redisloadtest checkout-cache '{.status.summary.throughput}')" "$(field redisloadtest checkout-cache '{.status.summary.latency.p99}')" \
-    "$(field redisloadtest checkout-cache '{.status.summary.errors}')" "$(field redisloadtest checkout-cache '{.status.trend}')" \
-    "$(reason redisfault "$fault")")
+    "$(reason redisloadtest checkout-cache)" "$progress" "$tps" "$p99" "$errors" "$trend" "$(reason redisfault "$fault")")
   [ "$line" = "$last" ] || printf '%s\n' "$line"
   last=$line
   if ended redisloadtest checkout-cache && ended redisfault "$fault"; then break; fi
@@ -60,7 +59,7 @@ say "kubectl -n $namespace get redisloadtests,redisfaults"
 k get redisloadtests,redisfaults
 
 say "What happened, from the moment of the injection"
-field redisfault "$fault" '{range .status.timeline[*]}{.offset}{"\t"}{.event}{"\t"}{.object}{"\t"}{.message}{"\n"}{end}' | awk -F'\t' '{printf "  %10s  %-20s %-10s %s\n", $1, $2, $3, $4}'
+field redisfault "$fault" '{range .status.timeline[*]}{.offset}{"\t"}{.event}{"\t"}{.object}{"\t"}{.message}{"\n"}{end}' | awk -F'\t' '{printf "  %9.3f s  %-20s %-10s %s\n", $1 / 1e6, $2, $3, $4}'
 
 say "In plain words"
 echo "Load:  $(field redisloadtest checkout-cache '{.status.conditions[?(@.type=="Complete")].message}')"

@@ -106,22 +106,30 @@ type LoadClient struct {
 	RequestTimeout metav1.Duration `json:"requestTimeout,omitzero"`
 
 	// protocol is the wire protocol.
+	// RESP2: the protocol of Redis before 6.
+	// RESP3: the protocol since Redis 6.
 	// +optional
 	// +kubebuilder:default=RESP3
 	Protocol Protocol `json:"protocol,omitempty"`
 
 	// readFrom is where commands go that only read. Replica and Any need a topology with replicas; reads from replicas may be stale.
+	// Primary: to the primary.
+	// Replica: to the replicas in turn; to the primary where no replica is known.
+	// Any: to all servers in turn.
 	// +optional
 	// +kubebuilder:default=Primary
 	ReadFrom ReadFrom `json:"readFrom,omitempty"`
 
 	// mode is how users share connections.
+	// Dedicated: one request, or one batch, in flight on each connection.
+	// Multiplexed: requests of several users at the same time go out in one batch.
 	// +optional
 	// +kubebuilder:default=Dedicated
 	Mode ClientMode `json:"mode,omitempty"`
 
-	// driver is the client that makes the requests: Native is Redquake's own, which hides nothing; GoRedis goes through go-redis, with its pool
-	// and its retries, to show what a Go service will live through.
+	// driver is the client that makes the requests.
+	// Native: Redquake's own, which hides nothing.
+	// GoRedis: go-redis with its pool and its retries, to show what a Go service will experience.
 	// +optional
 	// +kubebuilder:default=Native
 	Driver ClientDriver `json:"driver,omitempty"`

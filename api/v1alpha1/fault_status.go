@@ -123,6 +123,9 @@ type RedisFaultStatus struct {
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
 	// verdict of the complete fault.
+	// Pass: every objective is met, and no figure is in doubt.
+	// Fail: an objective is missed.
+	// Inconclusive: the figures cannot be trusted, or an objective could not be judged.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 }

@@ -22,17 +22,17 @@ func (m Microseconds) Duration() time.Duration { return time.Duration(m) * time.
 // +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?$`
 type Decimal string
 
-// decimalDigits is how many significant digits a Decimal has after the point at least.
+// decimalDigits is how many significant digits a Decimal has.
 const decimalDigits = 6
 
-// DecimalOf writes a number with three decimals, and below 1 with six significant digits. It is empty for what is no number.
+// DecimalOf writes a number with six significant digits, and three decimals at least. It is empty for what is no number.
 func DecimalOf(x float64) Decimal {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
 	}
 	decimals := 3
-	if a := math.Abs(x); a > 0 && a < 1 {
-		decimals = min(15, decimalDigits-1-int(math.Floor(math.Log10(a))))
+	if a := math.Abs(x); a > 0 {
+		decimals = min(15, max(decimals, decimalDigits-1-int(math.Floor(math.Log10(a)))))
 	}
 	scale := math.Pow10(decimals)
 	text := strconv.FormatFloat(math.Round(x*scale)/scale, 'f', -1, 64)

@@ -104,6 +104,9 @@ type RedisLoadTestStatus struct {
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
 	// verdict of the finished test.
+	// Pass: every objective is met, and no figure is in doubt.
+	// Fail: an objective is missed.
+	// Inconclusive: the figures cannot be trusted, or an objective could not be judged.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 
@@ -161,6 +164,11 @@ type LoadPodsStatus struct {
 // TargetStatus is the Redis that was found.
 type TargetStatus struct {
 	// topology that was found.
+	// Auto: not found yet.
+	// Standalone: one server, or a Service that leads to one.
+	// Replication: a primary and its replicas.
+	// Sentinel: a primary and its replicas, watched by sentinels.
+	// Cluster: Redis Cluster.
 	// +optional
 	Topology Topology `json:"topology,omitempty"`
 
@@ -344,6 +352,10 @@ type WorkloadFigure struct {
 	Value Decimal `json:"value,omitempty"`
 
 	// unit of the value.
+	// Count: a number of what the name says.
+	// Share: from 0 to 1.
+	// Microseconds: a length of time.
+	// PerSecond: a rate.
 	// +required
 	Unit Unit `json:"unit,omitempty"`
 }
@@ -416,7 +428,16 @@ type BottleneckComponent string
 
 // Bottleneck is what limited the load.
 type Bottleneck struct {
-	// component that was at its limit; None if nothing was.
+	// component that was at its limit.
+	// LoadGenerator: the load pods themselves: the figures say more of them than of Redis.
+	// Network: the path between load and Redis.
+	// CPULimit: the CPU limit of Redis' container.
+	// RedisMainThread: the one thread that runs commands.
+	// Disk: fsync of the append-only file.
+	// Memory: maxmemory: evictions, or refused writes.
+	// Clients: maxclients, or blocked clients.
+	// Backend: what lies behind the workload: a database, an API.
+	// None: nothing reached its limit.
 	// +required
 	Component BottleneckComponent `json:"component,omitempty"`
 	// evidence is one sentence with the figures that say so.
@@ -431,10 +452,13 @@ type FaultSummary struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// type of the fault.
+	// type of the fault, as spec.action.type of the RedisFault.
 	// +optional
 	Type FaultType `json:"type,omitempty"`
 	// verdict of the fault; absent until it is complete.
+	// Pass: every objective is met, and no figure is in doubt.
+	// Fail: an objective is missed.
+	// Inconclusive: the figures cannot be trusted, or an objective could not be judged.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 	// outage is the longest stretch without a success, in microseconds.
@@ -468,6 +492,10 @@ type ObjectiveResult struct {
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name,omitempty"`
 	// unit of limit, actual, atLeast and atMost.
+	// Count: a number of what the name says.
+	// Share: from 0 to 1.
+	// Microseconds: a length of time.
+	// PerSecond: a rate.
 	// +required
 	Unit Unit `json:"unit,omitempty"`
 	// limit that was set.

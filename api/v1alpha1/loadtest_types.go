@@ -198,6 +198,8 @@ type LoadPods struct {
 	Count int32 `json:"count,omitempty"`
 
 	// lost says what the loss of a pod during the run means.
+	// Fail: the test fails.
+	// Continue: the other pods go on; the loss is shown, and the verdict is Inconclusive.
 	// +optional
 	// +kubebuilder:default=Fail
 	Lost LostPodPolicy `json:"lost,omitempty"`
@@ -309,6 +311,8 @@ const (
 // +kubebuilder:validation:XValidation:rule="has(self.minThroughput) || has(self.maxLatencyP50) || has(self.maxLatencyP99) || has(self.maxLatencyP999) || has(self.maxErrorRate) || has(self.maxLostWrites)",message="set at least one of minThroughput, maxLatencyP50, maxLatencyP99, maxLatencyP999, maxErrorRate, maxLostWrites"
 type Objectives struct {
 	// over is the part of the measured time that throughput, latency and errors are judged by. maxLostWrites is always over everything.
+	// OutsideFaults: without the stretches from each fault's injection to its recovery.
+	// Everything: the whole measured time.
 	// +optional
 	// +kubebuilder:default=OutsideFaults
 	Over ObjectivesOver `json:"over,omitempty"`

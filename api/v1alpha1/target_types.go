@@ -22,8 +22,12 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.sentinel) || !has(self.topology) || self.topology == 'Sentinel' || self.topology == 'Auto'",message="sentinel belongs to topology Sentinel or Auto"
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || self.database == 0 || !has(self.topology) || self.topology != 'Cluster'",message="a cluster has only database 0"
 type RedisTarget struct {
-	// topology is how the servers relate. Auto asks them: Sentinel where sentinel is set; Cluster where a server says so; Replication where
-	// there are several addresses with a replica among them; else Standalone, which uses service or the first address that answers.
+	// topology is how the servers relate.
+	// Auto: found by asking the servers: Sentinel where sentinel is set, Cluster where a server reports it, Replication where there are several addresses with a replica among them, else Standalone.
+	// Standalone: one server: service, or the first address that answers.
+	// Replication: a primary and its replicas.
+	// Sentinel: a primary and its replicas, watched by sentinels.
+	// Cluster: Redis Cluster.
 	// +optional
 	// +kubebuilder:default=Auto
 	Topology Topology `json:"topology,omitempty"`

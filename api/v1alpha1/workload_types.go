@@ -109,6 +109,7 @@ type RankingWorkload struct {
 
 	// weights of the operations; where absent, all are 1.
 	// +optional
+	// +kubebuilder:default={set: 1, get: 1, find: 1, findByOrder: 1}
 	Weights *RankingWeights `json:"weights,omitempty"`
 }
 
@@ -173,7 +174,9 @@ type CacheAsideWorkload struct {
 	// +required
 	Database WorkloadDatabase `json:"database,omitzero"`
 
-	// mode is CacheAside (Redis first, then the database) or DatabaseOnly (what there was before the cache).
+	// mode says what is asked.
+	// CacheAside: Redis first, then the database.
+	// DatabaseOnly: the database alone, as before there was a cache.
 	// +optional
 	// +kubebuilder:default=CacheAside
 	Mode CacheAsideMode `json:"mode,omitempty"`
@@ -199,7 +202,9 @@ const (
 
 // WorkloadDatabase is a database and the query that reads a row.
 type WorkloadDatabase struct {
-	// driver is mysql (also for MariaDB) or postgres.
+	// driver of the database.
+	// mysql: MySQL and MariaDB.
+	// postgres: PostgreSQL.
 	// +required
 	Driver DatabaseDriver `json:"driver,omitempty"`
 
@@ -285,7 +290,11 @@ type Keyspace struct {
 	// +kubebuilder:validation:Maximum=1000000000
 	Keys int64 `json:"keys,omitempty"`
 
-	// distribution is how they are drawn: Uniform, Zipf (exponent 1.1, key 0 the hottest), Gaussian (around the middle), Sequential.
+	// distribution is how keys are drawn.
+	// Uniform: each as often as any other.
+	// Zipf: with exponent 1.1; key 0 is the most frequent.
+	// Gaussian: around the middle.
+	// Sequential: one after the other.
 	// +optional
 	// +kubebuilder:default=Uniform
 	Distribution KeyDistribution `json:"distribution,omitempty"`
@@ -309,7 +318,7 @@ type Keyspace struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.bytes) && has(self.minBytes))",message="set bytes, or minBytes and maxBytes"
 // +kubebuilder:validation:XValidation:rule="!has(self.minBytes) || self.minBytes <= self.maxBytes",message="minBytes must not be above maxBytes"
 type ValueSizes struct {
-	// bytes of every value; 32 where nothing is set.
+	// bytes of every value; 32 where neither bytes nor minBytes and maxBytes are set.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16777216

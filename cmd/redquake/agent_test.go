@@ -107,7 +107,7 @@ func TestAgentRefusesAPlanItDoesNotKnow(t *testing.T) {
 	invalid := agentPlan("127.0.0.1:1")
 	invalid.Shape = plan.Shape{}
 	flags, _ = mounted(t, invalid)
-	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), "PlanInvalid: shape") {
+	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), "PlanInvalid: spec.load") {
 		t.Errorf("the error is %v, want PlanInvalid", err)
 	}
 }

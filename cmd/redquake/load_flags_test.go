@@ -126,6 +126,23 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	}
 }
 
+// Addresses take the place of a Service, which is not looked up from here; the file alone must still be valid.
+func TestAddressInTheFileOfAService(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	text := strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{service: {name: redis}}`, 1)
+	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{"x:1"}; !cmp.Equal(got.Target.Addresses, want) {
+		t.Errorf("addresses are %v, want %v", got.Target.Addresses, want)
+	}
+	_, _, err = planOf(t, strings.Replace(text, "duration: 30s", "duration: 1ms", 1), "-f", "FILE", "--address", "x:1", "--duration", "5s")
+	if err == nil || !strings.Contains(err.Error(), "spec.load.duration: Invalid value") {
+		t.Errorf("a file with a duration of 1ms: %v", err)
+	}
+}
+
 func TestPlanRefuses(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	in := func(spec string) string {
@@ -146,9 +163,11 @@ func TestPlanRefuses(t *testing.T) {
 		{"password file", "", []string{"--password-file", "/does/not/exist"}, "--password-file: open /does/not/exist: no such file"},
 		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
 		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},
-		{"address", "", []string{"--address", "redis"}, `spec.target.addresses: Invalid value: "redis": must be host:port`},
-		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, `spec.load.thinkTime: `},
-		{"field of the file", strings.Replace(loadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "test.yaml: spec.load.users: Invalid value: -1"},
+		{"flags that the file excludes", loadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "test.yaml: spec.load: Invalid value: thinkTime belongs"},
+		{"address without a port", loadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "spec.target.addresses[0]: the port of"},
+		{"address", "", []string{"--address", "redis"}, `spec.target.addresses[0]: Invalid value: "redis": `},
+		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, `spec.load: Invalid value: thinkTime belongs to users`},
+		{"field of the file", strings.Replace(loadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "\n* spec.load.users: Invalid value: -1"},
 		{"service", in(`{service: {name: redis}}`), []string{"-f", "FILE"}, "test.yaml: spec.target: names no addresses"},
 		{"password secret", withSecrets, []string{"-f", "FILE"}, "test.yaml: spec.target.auth.passwordSecretRef: Secrets are not read"},
 		{"CA secret", withTLS, []string{"-f", "FILE"}, "test.yaml: spec.target.tls.caSecretRef: Secrets are not read"},

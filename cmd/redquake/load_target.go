@@ -7,23 +7,23 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/manifest"
 	"github.com/redquake/redquake/internal/plan"
 )
 
 // plan is what the test says, for this one process instead of pods, with the login that the flags give instead of Secrets.
 // notes say what is different from a run in the cluster.
 func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
-	addresses, err := f.targetAddresses(&test.Spec.Target)
-	if err != nil {
+	if err := f.checkTarget(&test.Spec.Target); err != nil {
 		return nil, nil, err
 	}
-	if err := f.checkSentinels(&test.Spec.Target); err != nil {
-		return nil, nil, err
+	if err := manifest.Admit(test); err != nil {
+		return nil, nil, f.inFile(err)
 	}
 	if pods := test.Spec.Pods.Count; pods > 1 {
-		connections := children.Defaulted(&test.Spec).Client.Connections
-		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections*pods
-		notes = append(notes, fmt.Sprintf("the load of %d pods came from this one process, over %d connections", pods, connections*pods))
+		connections := test.Spec.Client.Connections * pods
+		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections
+		notes = append(notes, fmt.Sprintf("the load of %d pods came from this one process, over %d connections", pods, connections))
 	}
 	switch o := test.Spec.Objectives; {
 	case o != nil && test.Spec.Load.Search == nil:
@@ -31,11 +31,9 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 	case o != nil && (o.MinThroughput != nil || o.MaxLostWrites != nil):
 		notes = append(notes, "spec.objectives that no rate can miss by itself, as minThroughput, are judged in a cluster only")
 	}
-	if plan, err = children.Plan(test, addresses); err != nil {
-		if f.file != "" {
-			return nil, nil, fmt.Errorf("%s: %w", f.file, err)
-		}
-		return nil, nil, err
+	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
+	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
+		return nil, nil, f.inFile(err)
 	}
 	plan.Run = test.Name
 	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
@@ -44,20 +42,21 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 	return plan, notes, nil
 }
 
-// targetAddresses are --address, or the file's.
-func (f *loadFlags) targetAddresses(target *v1alpha1.RedisTarget) ([]string, error) {
-	switch {
-	case len(f.addresses) > 0:
-		return f.addresses, nil
-	case len(target.Addresses) > 0:
-		return target.Addresses, nil
-	case target.Sentinel != nil:
-		return nil, nil // they tell
-	case f.file == "":
-		return []string{defaultAddress}, nil
+// inFile says in which file err is, if there is one.
+func (f *loadFlags) inFile(err error) error {
+	if f.file == "" {
+		return err
 	}
-	return nil, fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods of a cluster are not looked up from here: "+
-		"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
+	return fmt.Errorf("%s: %w", f.file, err)
+}
+
+// checkTarget says what of a file's target cannot be looked up from here.
+func (f *loadFlags) checkTarget(target *v1alpha1.RedisTarget) error {
+	if len(target.Addresses) == 0 && target.Sentinel == nil {
+		return fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods of a cluster are not looked up from here: "+
+			"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
+	}
+	return f.checkSentinels(target)
 }
 
 // login replaces the plan's files in load pods by those of the flags.

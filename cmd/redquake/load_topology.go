@@ -21,6 +21,12 @@ func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 		}
 		target.Sentinel.Addresses, target.Sentinel.Service = f.sentinels, nil
 	}
+	switch {
+	case len(f.addresses) > 0:
+		target.Addresses, target.Service = f.addresses, nil
+	case f.file == "" && target.Sentinel == nil:
+		target.Addresses = []string{defaultAddress}
+	}
 	if f.changed("master-name") && target.Sentinel != nil {
 		target.Sentinel.MasterName = f.masterName
 	}

@@ -40,9 +40,6 @@ func TestTopologyFlags(t *testing.T) {
 	if diff := cmp.Diff(want, test.Spec.Target); diff != "" {
 		t.Error(diff)
 	}
-	if addresses, err := f.targetAddresses(&test.Spec.Target); err != nil || addresses != nil {
-		t.Errorf("with sentinels the addresses are %v, %v", addresses, err)
-	}
 	to := &plan.Sentinel{}
 	f.sentinelLogin(to)
 	if diff := cmp.Diff(&plan.Sentinel{Username: "watcher", PasswordFile: "p", TLS: &plan.TLS{CAFile: "ca.crt", ServerName: "redis"}}, to); diff != "" {
@@ -76,7 +73,7 @@ func TestTopologyTroubles(t *testing.T) {
 		{"", []string{"--sentinel", "a:1", "--address", "b:2"}, "exclude each other"},
 		{"", []string{"--master-name", "m"}, "need --sentinel"},
 		{"", []string{"--topology", "Ring"}, "spec.target.topology"},
-		{"", []string{"--topology", "Sentinel"}, "spec.target.sentinel"},
+		{"", []string{"--topology", "Sentinel"}, "spec.target: Invalid value: topology Sentinel needs sentinel"},
 		{file("{sentinel: {service: {name: s}}}"), []string{"-f", "FILE"}, "pass --sentinel host:port"},
 		{file(`{sentinel: {addresses: ["a:1"], auth: {passwordSecretRef: {name: a, key: b}}}}`), []string{"-f", "FILE"}, "pass --sentinel-password-file"},
 		{file(`{sentinel: {addresses: ["a:1"], tls: {caSecretRef: {name: a}}}}`), []string{"-f", "FILE"}, "pass --ca"},

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -63,22 +63,11 @@ func (s *server) stop() {
 
 // do sends one command over a connection of its own.
 func (s *server) do(words ...string) (resp.Value, error) {
-	c, err := net.DialTimeout("tcp", s.address, time.Second)
-	if err != nil {
-		return resp.Value{}, err
-	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return new(redis.Dialer).Dial(ctx, s.address) })
 	defer c.Close()
-	if err := c.SetDeadline(time.Now().Add(10 * time.Second)); err != nil {
-		return resp.Value{}, err
-	}
-	if _, err := c.Write(resp.AppendCommand(nil, words...)); err != nil {
-		return resp.Value{}, err
-	}
-	v, err := resp.ReadValue(bufio.NewReader(c))
-	if err == nil && v.IsError() {
-		err = errors.New(v.Text)
-	}
-	return v, err
+	return c.Do(ctx, words...)
 }
 
 // fill empties the server and sets so many keys, numbered from first, under the names that format gives them.

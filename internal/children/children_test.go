@@ -62,10 +62,12 @@ func TestProbeLoadTest(t *testing.T) {
 	fault := &v1alpha1.RedisFault{ObjectMeta: parent("kill-primary")}
 	fault.Spec.Target = &loadTest(t, fullest).Spec.Target
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: &metav1.Duration{Duration: 20 * time.Second}}
+	fault.Spec.Action.Type = v1alpha1.FaultPodKill
+	admit(t, fault)
 	probe := ProbeLoadTest(fault)
 	golden(t, "probe.yaml", probe)
 
-	probe.UID = "x"
+	admit(t, probe)
 	if _, err := Plan(probe, addresses); err != nil {
 		t.Errorf("the probe's own spec is refused: %v", err)
 	}
@@ -82,13 +84,15 @@ func TestProbeLength(t *testing.T) {
 		fault v1alpha1.RedisFaultSpec
 		want  time.Duration
 	}{
-		{"defaults", v1alpha1.RedisFaultSpec{}, 5*time.Minute + 2*time.Minute + time.Minute},
+		{"timeout", v1alpha1.RedisFaultSpec{
+			Trigger: v1alpha1.FaultTrigger{Timeout: *of(5 * time.Minute)}, RecoveryDeadline: *of(2 * time.Minute),
+		}, 5*time.Minute + 2*time.Minute + time.Minute},
 		{"steady", v1alpha1.RedisFaultSpec{
 			Trigger:          v1alpha1.FaultTrigger{SteadyFor: of(30 * time.Second), Timeout: *of(time.Minute)},
 			RecoveryDeadline: *of(30 * time.Second),
 		}, time.Minute + 30*time.Second + time.Minute},
 		{"after", v1alpha1.RedisFaultSpec{
-			Trigger: v1alpha1.FaultTrigger{After: of(10 * time.Second), Timeout: *of(time.Hour)},
+			Trigger: v1alpha1.FaultTrigger{After: of(10 * time.Second), Timeout: *of(time.Hour)}, RecoveryDeadline: *of(2 * time.Minute),
 		}, 10*time.Second + 2*time.Minute + time.Minute},
 		{"longest", v1alpha1.RedisFaultSpec{Trigger: v1alpha1.FaultTrigger{After: of(168 * time.Hour)}}, 168 * time.Hour},
 	}

@@ -25,7 +25,7 @@ const agentUser = int64(65532)
 // LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image comes before it. Pod i of the load is the
 // Job's index i, which the Job controller sets as JOB_COMPLETION_INDEX.
 func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
-	spec := Defaulted(&test.Spec)
+	spec := test.Spec.DeepCopy()
 	if spec.Pods.Image != "" {
 		image = spec.Pods.Image
 	}

@@ -36,16 +36,6 @@ func ResultsName(test string) string { return test + "-results" }
 // ProbeName is the name of the load test of a fault that names none.
 func ProbeName(fault string) string { return fault + "-probe" }
 
-// LoadTestLabels select a load test's children. No label or annotation of the test itself is copied: GitOps tools track objects by theirs.
-func LoadTestLabels(test, component string) map[string]string {
-	return map[string]string{
-		v1alpha1.LabelName:      nameLabelValue,
-		v1alpha1.LabelComponent: component,
-		v1alpha1.LabelManagedBy: managedBy,
-		v1alpha1.LabelLoadTest:  test,
-	}
-}
-
 // ofLoadTest is the metadata of a load test's child.
 func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
@@ -55,5 +45,15 @@ func ofLoadTest(test *v1alpha1.RedisLoadTest, name, component string) metav1.Obj
 		OwnerReferences: []metav1.OwnerReference{
 			*metav1.NewControllerRef(test, v1alpha1.GroupVersion.WithKind("RedisLoadTest")),
 		},
+	}
+}
+
+// LoadTestLabels select a load test's children. No label or annotation of the test itself is copied: GitOps tools track objects by theirs.
+func LoadTestLabels(test, component string) map[string]string {
+	return map[string]string{
+		v1alpha1.LabelName:      nameLabelValue,
+		v1alpha1.LabelComponent: component,
+		v1alpha1.LabelManagedBy: managedBy,
+		v1alpha1.LabelLoadTest:  test,
 	}
 }

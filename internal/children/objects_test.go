@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/manifest"
 )
 
 // parent is the metadata of a parent that a GitOps tool keeps: none of its labels and annotations may reach a child.
@@ -21,14 +22,23 @@ func parent(name string) metav1.ObjectMeta {
 	}
 }
 
-// loadTest makes a RedisLoadTest of a spec in YAML.
+// loadTest makes a RedisLoadTest of a spec in YAML, as the API server would store it.
 func loadTest(t *testing.T, spec string) *v1alpha1.RedisLoadTest {
 	t.Helper()
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: parent("checkout-cache")}
 	if err := yaml.UnmarshalStrict([]byte(spec), &test.Spec); err != nil {
 		t.Fatal(err)
 	}
+	admit(t, test)
 	return test
+}
+
+// admit does with an object what the API server does.
+func admit(t *testing.T, object manifest.Object) {
+	t.Helper()
+	if err := manifest.Admit(object); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // smallest is a spec that says only what it must.

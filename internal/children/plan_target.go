@@ -67,15 +67,15 @@ func planClient(client *v1alpha1.LoadClient) plan.Client {
 		ReadFrom:       plan.ReadFrom(client.ReadFrom),
 		Mode:           plan.Mode(client.Mode),
 		Driver:         plan.Driver(client.Driver),
-		MaxAge:         length(client.ConnectionMaxAge),
+		MaxAge:         value(client.ConnectionMaxAge).Duration,
 		Retries:        int(client.Retries),
-		AddedLatency:   length(client.AddedLatency),
+		AddedLatency:   value(client.AddedLatency).Duration,
 	}
 	if client.Protocol == v1alpha1.RESP2 {
 		c.Protocol = 2
 	}
 	if g := client.GoRedis; g != nil {
-		c.GoRedis = &plan.GoRedis{PoolSize: int(value(g.PoolSize)), StateReloadInterval: length(g.StateReloadInterval)}
+		c.GoRedis = &plan.GoRedis{PoolSize: int(value(g.PoolSize)), StateReloadInterval: value(g.StateReloadInterval).Duration}
 		if g.MaxRetries != nil {
 			c.GoRedis.MaxRetries = new(int(*g.MaxRetries))
 		}

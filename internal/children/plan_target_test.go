@@ -22,7 +22,7 @@ target:
 load: {users: 10, duration: 1m}
 workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 `)
-	target := &Defaulted(&test.Spec).Target
+	target := &test.Spec.Target
 	want := plan.Target{
 		Topology: plan.TopologySentinel,
 		Sentinel: &plan.Sentinel{
@@ -64,7 +64,7 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 		ReadFrom: plan.ReadReplica, Mode: plan.Dedicated, Driver: plan.GoRedisDriver, MaxAge: 10 * time.Minute,
 		GoRedis: &plan.GoRedis{PoolSize: 7, MaxRetries: new(-1), StateReloadInterval: time.Second},
 	}
-	if diff := cmp.Diff(want, planClient(&Defaulted(&test.Spec).Client)); diff != "" {
+	if diff := cmp.Diff(want, planClient(&test.Spec.Client)); diff != "" {
 		t.Error(diff)
 	}
 }

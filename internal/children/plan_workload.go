@@ -8,77 +8,62 @@ import (
 )
 
 func planWorkload(w *v1alpha1.Workload) plan.Workload {
-	spec := plan.Workload{
+	made := plan.Workload{
 		Keyspace: plan.Keyspace{
 			Prefix:       w.Keyspace.Prefix,
 			Keys:         w.Keyspace.Keys,
 			Distribution: plan.Distribution(w.Keyspace.Distribution),
 			Prefill:      w.Keyspace.Prefill,
-			TTL:          length(w.Keyspace.TTL),
+			TTL:          value(w.Keyspace.TTL).Duration,
 		},
 		Values: planValues(&w.Values),
 	}
 	for _, c := range w.Commands {
-		spec.Commands = append(spec.Commands, plan.Command{Name: c.Name, Weight: int(c.Weight), Words: c.Command})
+		made.Commands = append(made.Commands, plan.Command{Name: c.Name, Weight: int(c.Weight), Words: c.Command})
 	}
 	if b := w.Benchmark; b != nil {
-		spec.Benchmark = &plan.Benchmark{}
+		made.Benchmark = &plan.Benchmark{}
 		for _, test := range b.Tests {
-			spec.Benchmark.Tests = append(spec.Benchmark.Tests, string(test))
+			made.Benchmark.Tests = append(made.Benchmark.Tests, string(test))
 		}
 	}
 	if r := w.Ranking; r != nil {
-		spec.Ranking = &plan.Ranking{
-			Members: r.Members, ScoreSpread: r.ScoreSpread, FindCount: int(r.FindCount), Weights: planRankingWeights(r.Weights),
+		weights := value(r.Weights)
+		made.Ranking = &plan.Ranking{
+			Members: r.Members, ScoreSpread: r.ScoreSpread, FindCount: int(r.FindCount),
+			Weights: plan.RankingWeights{
+				Set: int(weights.Set), Get: int(weights.Get), Find: int(weights.Find), FindByOrder: int(weights.FindByOrder),
+			},
 		}
 	}
 	if l := w.RateLimiter; l != nil {
-		spec.RateLimiter = &plan.RateLimiter{Limit: l.Limit, Window: l.Window.Duration}
+		made.RateLimiter = &plan.RateLimiter{Limit: l.Limit, Window: l.Window.Duration}
 	}
 	if c := w.CacheAside; c != nil {
-		spec.CacheAside = planCacheAside(c)
+		made.CacheAside = &plan.CacheAside{
+			Mode:     plan.CacheAsideMode(c.Mode),
+			HitRatio: share(c.HitRatio),
+			Database: plan.Database{
+				Driver: string(c.Database.Driver), DSNFile: path.Join(databaseDir, dsnFile), Query: c.Database.Query,
+			},
+		}
 	}
 	if h := w.HTTP; h != nil {
-		spec.HTTP = planHTTP(h)
-	}
-	return spec
-}
-
-func planRankingWeights(w *v1alpha1.RankingWeights) plan.RankingWeights {
-	if w == nil {
-		return plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}
-	}
-	return plan.RankingWeights{Set: int(w.Set), Get: int(w.Get), Find: int(w.Find), FindByOrder: int(w.FindByOrder)}
-}
-
-func planCacheAside(c *v1alpha1.CacheAsideWorkload) *plan.CacheAside {
-	ratio, _ := percentage(c.HitRatio) // was checked before; 0 where absent
-	return &plan.CacheAside{
-		Mode:     plan.CacheAsideMode(c.Mode),
-		HitRatio: ratio,
-		Database: plan.Database{
-			Driver: string(c.Database.Driver), DSNFile: path.Join(databaseDir, dsnFile), Query: c.Database.Query,
-		},
-	}
-}
-
-func planHTTP(h *v1alpha1.HTTPWorkload) *plan.HTTP {
-	made := &plan.HTTP{URL: h.URL, Method: string(h.Method), Body: h.Body, KeepAlive: *h.KeepAlive}
-	for _, header := range h.Headers {
-		made.Headers = append(made.Headers, plan.Header{Name: header.Name, Value: header.Value})
+		made.HTTP = &plan.HTTP{URL: h.URL, Method: string(h.Method), Body: h.Body, KeepAlive: value(h.KeepAlive)}
+		for _, header := range h.Headers {
+			made.HTTP.Headers = append(made.HTTP.Headers, plan.Header{Name: header.Name, Value: header.Value})
+		}
 	}
 	return made
 }
 
-// defaultValueBytes is the size of a value where nothing is set. Not a marker of the CRD: with bytes set by default, minBytes could never be.
-const defaultValueBytes = 32
-
 func planValues(values *v1alpha1.ValueSizes) plan.Values {
-	switch {
-	case values.MinBytes != nil:
-		return plan.Values{MinBytes: int(*values.MinBytes), MaxBytes: int(*values.MaxBytes)}
-	case values.Bytes != nil:
-		return plan.Values{MinBytes: int(*values.Bytes), MaxBytes: int(*values.Bytes)}
+	if values.MinBytes != nil {
+		return plan.Values{MinBytes: int(*values.MinBytes), MaxBytes: int(value(values.MaxBytes))}
 	}
-	return plan.Values{MinBytes: defaultValueBytes, MaxBytes: defaultValueBytes}
+	size := v1alpha1.DefaultValueBytes
+	if values.Bytes != nil {
+		size = int(*values.Bytes)
+	}
+	return plan.Values{MinBytes: size, MaxBytes: size}
 }

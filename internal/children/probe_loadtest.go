@@ -15,7 +15,7 @@ const (
 	probeKeys = 100
 	// probeMargin is how much longer the load lives than the latest end of its fault.
 	probeMargin = time.Minute
-	// maxLoadDuration is the most that spec.load.duration takes.
+	// maxLoadDuration is the most that the CRD allows for spec.load.duration.
 	maxLoadDuration = 168 * time.Hour
 )
 
@@ -63,14 +63,9 @@ func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 
 // probeLength is the longest way from the load's start to the fault's end.
 func probeLength(fault *v1alpha1.RedisFaultSpec) time.Duration {
-	deadline, timeout := fault.RecoveryDeadline, fault.Trigger.Timeout
-	// The CRD's defaults, for an object that was not admitted.
-	orElse(&deadline, metav1.Duration{Duration: 2 * time.Minute})
-	orElse(&timeout, metav1.Duration{Duration: 5 * time.Minute})
-
-	trigger := timeout.Duration
+	trigger := fault.Trigger.Timeout.Duration
 	if fault.Trigger.After != nil {
 		trigger = fault.Trigger.After.Duration
 	}
-	return min(trigger+deadline.Duration+probeMargin, maxLoadDuration)
+	return min(trigger+fault.RecoveryDeadline.Duration+probeMargin, maxLoadDuration)
 }

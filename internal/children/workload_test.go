@@ -1,7 +1,9 @@
 package children
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path"
 	"path/filepath"
@@ -10,9 +12,9 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/manifest"
 	"github.com/redquake/redquake/internal/plan"
 )
 
@@ -56,73 +58,69 @@ func TestPlanOfWorkloads(t *testing.T) {
 	golden(t, "workloads.yaml", all)
 }
 
-func TestWorkloadsDefaultedAsTheCRD(t *testing.T) {
-	for name, workload := range workloads {
-		var value map[string]any
-		if err := yaml.Unmarshal([]byte(ofWorkload(workload)), &value); err != nil {
-			t.Fatal(err)
-		}
-		setDefaults(t, specSchema(t), value)
-		admitted, err := yaml.Marshal(value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want := loadTest(t, string(admitted)).Spec.Workload
-		if diff := cmp.Diff(want, Defaulted(&loadTest(t, ofWorkload(workload)).Spec).Workload); diff != "" {
-			t.Errorf("%s: defaults differ (-CRD +Defaulted):\n%s", name, diff)
-		}
-	}
-}
-
-// The test's name is known to the CRD exactly where the workload knows it: Plan passes what the CRD does.
+// What a plan may name is what the CRD lets a test name.
 func TestBenchmarkTestsOfTheCRD(t *testing.T) {
-	schema := specSchema(t).Properties["workload"].Properties["benchmark"].Properties["tests"]
-	var names []string
-	for _, value := range schema.Items.Schema.Enum {
-		var name string
-		if err := json.Unmarshal(value.Raw, &name); err != nil {
-			t.Fatal(err)
-		}
-		names = append(names, name)
-	}
-	if int(*schema.MaxItems) != len(names) {
-		t.Errorf("there are %d tests, and %d may be set", len(names), *schema.MaxItems)
-	}
-	if _, err := Plan(loadTest(t, ofWorkload(`{benchmark: {tests: [`+strings.Join(names, ", ")+`]}}`)), addresses); err != nil {
+	all := plan.BenchmarkTests()
+	if _, err := Plan(loadTest(t, ofWorkload(`{benchmark: {tests: [`+strings.Join(all, ", ")+`]}}`)), addresses); err != nil {
 		t.Error(err)
 	}
+	test := loadTest(t, smallest)
+	test.Spec.Workload = v1alpha1.Workload{Benchmark: &v1alpha1.BenchmarkWorkload{Tests: []v1alpha1.BenchmarkTest{"sort"}}}
+	err := manifest.Admit(test)
+	if err == nil || strings.Count(err.Error(), `"`) != 2*(len(all)+1) {
+		t.Errorf("%v, want one unsupported value and these that are supported: %q", err, all)
+	}
 }
 
-func TestPlanNamesTheFieldOfAWorkload(t *testing.T) {
-	database := `database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: "SELECT ?"}`
-	tests := []struct{ workload, want string }{
-		{`{}`, "spec.workload.commands: Required value: set commands, benchmark"},
-		{`{rateLimiter: {limit: 1, window: 1s}, http: {url: "http://a"}}`, "spec.workload.http: Forbidden: rateLimiter is set, too"},
-		{`{commands: [{name: a, command: [PING]}], ranking: {members: 1000}}`, "spec.workload.ranking: Forbidden: commands is set, too"},
-		{`{benchmark: {}}`, "spec.workload.benchmark.tests: "},
-		{`{benchmark: {tests: [set, sort]}}`, "spec.workload.benchmark.tests[1]: "},
-		{`{benchmark: {tests: [set, set]}}`, "spec.workload.benchmark.tests[1]: "},
-		{`{ranking: {}}`, "spec.workload.ranking.members: "},
-		{`{ranking: {members: 99}}`, "spec.workload.ranking.findCount: "},
-		{`{ranking: {members: 100, weights: {}}}`, "spec.workload.ranking.weights: "},
-		{`{rateLimiter: {window: 1s}}`, "spec.workload.rateLimiter.limit: "},
-		{`{rateLimiter: {limit: 1}}`, "spec.workload.rateLimiter.window: "},
-		{`{cacheAside: {database: {driver: oracle, dsnSecretRef: {name: a, key: b}, query: SELECT}}}`, "spec.workload.cacheAside.database.driver: "},
-		{`{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a}, query: SELECT}}}`, "spec.workload.cacheAside.database.dsnSecretRef: "},
-		{`{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b}}}}`, "spec.workload.cacheAside.database.query: "},
-		{`{cacheAside: {mode: Through, ` + database + `}}`, "spec.workload.cacheAside.mode: "},
-		{`{cacheAside: {hitRatio: "101%", ` + database + `}}`, "spec.workload.cacheAside.hitRatio: "},
-		{`{cacheAside: {hitRatio: "0%", ` + database + `}}`, "spec.workload.cacheAside.hitRatio: "},
-		{`{http: {}}`, "spec.workload.http.url: "},
-		{`{http: {url: "http://a", method: LIST}}`, "spec.workload.http.method: "},
-		{`{http: {url: "ftp://a"}}`, "spec: PlanInvalid: workload.http.url: "},
-		{`{http: {url: "http://a", headers: [{name: "a:b"}]}}`, "spec: PlanInvalid: workload.http.headers[0]: "},
+// What the CRD cannot know is refused by the plan, and the message begins with the field of the spec.
+func TestPlanNamesTheField(t *testing.T) {
+	const target = "target: {service: {name: redis}}\n"
+	http := func(members string) string {
+		return target + "load: {users: 10, duration: 30s}\nworkload: {http: " + members + "}"
+	}
+	rest := "workload: {commands: [{name: get, command: [GET, a]}]}\n"
+	tests := []struct{ name, spec, want string }{
+		{"command", ofWorkload(`{commands: [{name: a, command: [""]}]}`), "spec.workload.commands[0].command: "},
+		{"URL", http(`{url: "http://shop:port/"}`), "spec.workload.http.url: "},
+		{"header", http(`{url: "http://shop/", headers: [{name: a, value: "b\nc"}]}`), "spec.workload.http.headers[0].value: "},
+		{"query", ofWorkload(`{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: " "}}}`), "spec.workload.cacheAside.database.query: "},
+		{"driver", http(`{url: "http://shop/"}`) + "\nclient: {driver: GoRedis}", "spec.client.driver: "},
+		{"verify", http(`{url: "http://shop/"}`) + "\nverify: {acknowledgedWrites: true}", "spec.verify: "},
+		{"stages without load", target + rest + "load: {stages: [{duration: 1s, users: 0}]}", "spec.load.stages: "},
+		{"search without time", target + rest + "load: {duration: 10s, search: {from: 10}}\nobjectives: {maxLatencyP99: 1ms}",
+			"spec.load.duration: the first trial alone takes 1m42s: "},
+		{"too many intervals", target + rest + "load: {users: 1, duration: 168h}\nobserve: {interval: 50ms}", "spec.observe.interval: "},
 	}
 	for _, tt := range tests {
-		_, err := Plan(loadTest(t, ofWorkload(tt.workload)), addresses)
-		if err == nil || !strings.HasPrefix(strings.TrimPrefix(err.Error(), "["), tt.want) {
-			t.Errorf("%s: the error is %v, want one that begins with %q", tt.workload, err, tt.want)
+		_, err := Plan(loadTest(t, tt.spec), addresses)
+		if problem, ok := errors.AsType[*plan.Error](err); !ok || !strings.HasPrefix(problem.Message, tt.want) {
+			t.Errorf("%s: the error is %v, want one that begins with %q", tt.name, err, tt.want)
 		}
+	}
+}
+
+func TestPlanNeedsAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"":              `spec.target.addresses[0]: "" must be host:port`,
+		"redis":         `spec.target.addresses[0]: "redis" must be host:port`,
+		"redis:70000":   `spec.target.addresses[0]: the port of "redis:70000" must be between 1 and 65535`,
+		"redis:http":    `spec.target.addresses[0]: the port of "redis:http" must be between 1 and 65535`,
+		":6379":         `spec.target.addresses[0]: ":6379" must be host:port`,
+		"[::1]:6379":    "",
+		"10.1.2.3:6379": "",
+	} {
+		_, err := Plan(loadTest(t, smallest), []string{address})
+		problem, ok := errors.AsType[*plan.Error](err)
+		switch {
+		case want == "" && err != nil:
+			t.Errorf("%q: %v", address, err)
+		case want != "" && (!ok || problem.Message != want):
+			t.Errorf("%q: %v, want %s", address, err, want)
+		}
+	}
+	_, err := Plan(loadTest(t, smallest), nil)
+	if problem, ok := errors.AsType[*plan.Error](err); !ok || !strings.HasPrefix(problem.Message, "spec.target: no address of a Redis was found") {
+		t.Errorf("without addresses: %v", err)
 	}
 }
 
@@ -180,8 +178,8 @@ func TestSamplesMakePlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		test := &v1alpha1.RedisLoadTest{}
-		if err := yaml.UnmarshalStrict(text, test); err != nil {
+		test, err := manifest.ReadLoadTest(bytes.NewReader(text))
+		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
 		}

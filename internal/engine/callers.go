@@ -28,7 +28,7 @@ type callers struct {
 func (r *run) chooseWorkload() error {
 	spec := &r.plan.Workload
 	wrong := func(err error) error {
-		return &plan.Error{Reason: plan.PlanInvalid, Message: "workload." + err.Error(), Err: err}
+		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
 	}
 	if spec.IsRemote() {
 		r.callers = &callers{run: r, timeout: r.plan.Client.RequestTimeout}

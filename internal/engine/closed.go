@@ -48,19 +48,6 @@ type turn struct {
 	left int   // requests of the present turn that have not ended
 }
 
-// newUsers are part number of parts of the pod's users. Users are dealt out one by one, first to pods, then to parts, so that a ramp grows
-// evenly everywhere.
-func newUsers(r *run, number, parts int64) *users {
-	p := r.plan
-	u := &users{level: plan.NewSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
-	u.flat = u.level.FlatFrom()
-	mine := share(int64(math.Ceil(u.level.Peak())), int64(p.Pods), int64(r.pod))
-	for i := number; i < mine; i += parts {
-		u.rest(&turn{user: i*int64(p.Pods) + int64(r.pod)}, 0)
-	}
-	return u
-}
-
 // rest lets the user be due at the instant at or when it is active next, whichever is later.
 func (u *users) rest(t *turn, at int64) {
 	if t.due = u.level.WhenAbove(float64(t.user), at); t.due != math.MaxInt64 {
@@ -78,6 +65,19 @@ func (u *users) active(t *turn, at int64) bool {
 
 func newClosedLoop(l *loop, number, loops int64) *closedLoop {
 	return &closedLoop{users: newUsers(l.run, number, loops), loop: l, batch: l.run.plan.Client.Pipeline}
+}
+
+// newUsers are part number of parts of the pod's users. Users are dealt out one by one, first to pods, then to parts, so that a ramp grows
+// evenly everywhere.
+func newUsers(r *run, number, parts int64) *users {
+	p := r.plan
+	u := &users{level: plan.NewSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
+	u.flat = u.level.FlatFrom()
+	mine := share(int64(math.Ceil(u.level.Peak())), int64(p.Pods), int64(r.pod))
+	for i := number; i < mine; i += parts {
+		u.rest(&turn{user: i*int64(p.Pods) + int64(r.pod)}, 0)
+	}
+	return u
 }
 
 func (d *closedLoop) issue(now int64) int64 {

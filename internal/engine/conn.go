@@ -47,7 +47,7 @@ const rawMost = 1 << 20
 // errUnasked is a reply without a request: the stream is out of step.
 var errUnasked = errors.New("a reply that nobody asked for")
 
-// connect dials in the background until a connection stands or ctx ends; the loop hears of both. A dial that is under way is given up.
+// connect dials in the background until a connection stands or ctx ends; the loop is notified of both. A dial that is under way is given up.
 func (c *conn) connect(ctx context.Context) {
 	if c.stopDial != nil {
 		c.stopDial()
@@ -59,9 +59,9 @@ func (c *conn) connect(ctx context.Context) {
 	go func() {
 		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
 			at := l.run.now()
-			l.tell(note{conn: c, generation: generation, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
+			l.notify(note{conn: c, generation: generation, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
 		})
-		if err == nil && !l.tell(note{conn: c, generation: generation, stands: stands}) {
+		if err == nil && !l.notify(note{conn: c, generation: generation, stands: stands}) {
 			_ = stands.Close()
 		}
 	}()
@@ -88,9 +88,34 @@ func (c *conn) adopt(stands line) {
 	}
 	generation := c.generation
 	c.pump = newPump(stands, func(p *piece, err error) {
-		l.tell(note{conn: c, generation: generation, piece: p, err: err})
+		l.notify(note{conn: c, generation: generation, piece: p, err: err})
 	})
 	c.release()
+}
+
+// send takes requests from the pool's queue, as many as may be in flight, and writes them at once.
+func (c *conn) send() {
+	l := c.loop
+	at := l.stamp()
+	out := l.out[:0]
+	for c.pool.waiting.count > 0 && c.flight.count < c.depth {
+		r := c.flight.push()
+		*r = *c.pool.waiting.at(0)
+		c.pool.waiting.pop()
+		l.queued--
+		before := len(out)
+		out = l.encode(out, r)
+		l.inFlight++
+		if r.sent == 0 {
+			r.sent = at
+			l.recordSent(r, at, len(out)-before)
+		}
+	}
+	l.out = out
+	c.write(out)
+	if l.shares {
+		c.release()
+	}
 }
 
 // release puts the connection into the list of those that can send, or makes it anew where it is too old.
@@ -119,49 +144,27 @@ func (c *conn) renew() {
 	}
 }
 
-// send takes requests from the pool's queue, as many as may be in flight, and writes them at once.
-func (c *conn) send() {
+// receive reads what has come, until there is less than asked for.
+func (c *conn) receive() {
 	l := c.loop
-	at := l.stamp()
-	out := l.out[:0]
-	for c.pool.waiting.count > 0 && c.flight.count < c.depth {
-		r := c.flight.push()
-		*r = *c.pool.waiting.at(0)
-		c.pool.waiting.pop()
-		l.queued--
-		before := len(out)
-		out = l.encode(out, r)
-		l.flying++
-		if r.sent == 0 {
-			r.sent = at
-			l.recordSent(r, at, len(out)-before)
+	c.flush()
+	for generation := c.generation; c.up && generation == c.generation; {
+		n, err := c.socket.read(l.in)
+		l.invalidateClock()
+		switch {
+		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+			return
+		case err != nil:
+			c.lose(err)
+			return
+		case n == 0:
+			c.lose(io.EOF)
+			return
 		}
-	}
-	l.out = out
-	c.write(out)
-	if l.shares {
-		c.release()
-	}
-}
-
-func (c *conn) write(p []byte) {
-	c.loop.stale() // a system call takes time
-	if c.pump != nil {
-		c.pump.write(p)
-		return
-	}
-	if len(c.rest) > 0 {
-		c.rest = append(c.rest, p...)
-		return
-	}
-	n, err := c.socket.write(p)
-	switch {
-	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
-		c.rest = append(c.rest, p...)
-	case err != nil:
-		c.lose(err)
-	case n < len(p):
-		c.rest = append(c.rest, p[n:]...)
+		c.take(l.in[:n])
+		if n < len(l.in) {
+			return
+		}
 	}
 }
 
@@ -179,30 +182,6 @@ func (c *conn) flush() {
 		return
 	}
 	c.rest = c.rest[:copy(c.rest, c.rest[n:])]
-}
-
-// receive reads what has come, until there is less than asked for.
-func (c *conn) receive() {
-	l := c.loop
-	c.flush()
-	for generation := c.generation; c.up && generation == c.generation; {
-		n, err := c.socket.read(l.in)
-		l.stale()
-		switch {
-		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
-			return
-		case err != nil:
-			c.lose(err)
-			return
-		case n == 0:
-			c.lose(io.EOF)
-			return
-		}
-		c.take(l.in[:n])
-		if n < len(l.in) {
-			return
-		}
-	}
 }
 
 // take follows the replies in p, and settles their requests.
@@ -252,7 +231,7 @@ func (c *conn) arrived(r *request, raw []byte, at int64) {
 	if r.follows && r.reply.Kind != resp.Error && c.up && c.goOn(r, raw) {
 		return
 	}
-	c.loop.flying--
+	c.loop.inFlight--
 	c.loop.settle(c, r, at)
 }
 
@@ -293,25 +272,24 @@ func (c *conn) goOn(r *request, raw []byte) bool {
 	return true
 }
 
-// lose ends the connection: what was in flight is unknown. A new one is dialled at once.
-func (c *conn) lose(err error) {
-	if !c.up {
+func (c *conn) write(p []byte) {
+	c.loop.invalidateClock() // a system call takes time
+	if c.pump != nil {
+		c.pump.write(p)
 		return
 	}
-	l := c.loop
-	c.disconnect()
-	at := l.stamp()
-	class := lossClass(err)
-	for c.flight.count > 0 {
-		r := *c.flight.at(0)
-		c.flight.pop()
-		l.flying--
-		l.recordUnknown(c.pool, &r, at, class)
-		l.ended(&r, at)
+	if len(c.rest) > 0 {
+		c.rest = append(c.rest, p...)
+		return
 	}
-	l.run.routes.refresh("a connection broke")
-	if !l.closing() {
-		c.connect(l.dialing)
+	n, err := c.socket.write(p)
+	switch {
+	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+		c.rest = append(c.rest, p...)
+	case err != nil:
+		c.lose(err)
+	case n < len(p):
+		c.rest = append(c.rest, p[n:]...)
 	}
 }
 
@@ -333,6 +311,28 @@ func (c *conn) disconnect() {
 func (c *conn) expire(before int64) {
 	if c.flight.count > 0 && c.flight.at(0).sent < before {
 		c.lose(os.ErrDeadlineExceeded)
+	}
+}
+
+// lose ends the connection: what was in flight is unknown. A new one is dialled at once.
+func (c *conn) lose(err error) {
+	if !c.up {
+		return
+	}
+	l := c.loop
+	c.disconnect()
+	at := l.stamp()
+	class := lossClass(err)
+	for c.flight.count > 0 {
+		r := *c.flight.at(0)
+		c.flight.pop()
+		l.inFlight--
+		l.recordUnknown(c.pool, &r, at, class)
+		l.ended(&r, at)
+	}
+	l.run.routes.refresh("a connection broke")
+	if !l.closing() {
+		c.connect(l.dialing)
 	}
 }
 

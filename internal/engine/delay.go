@@ -50,8 +50,8 @@ const never = int64(math.MaxInt64)
 // retryAfter is how long a request that failed waits before it is tried again: a client that tries at once again meets the same server.
 const retryAfter = int64(10 * time.Millisecond)
 
-// ripen goes on with what was delayed until now.
-func (l *loop) ripen(now int64) {
+// runDelayed goes on with what was delayed until now.
+func (l *loop) runDelayed(now int64) {
 	if l.held.next() <= now {
 		l.ripe = l.held.take(now, l.ripe[:0])
 		for i := range l.ripe {

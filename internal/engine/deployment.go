@@ -2,16 +2,14 @@ package engine
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -23,7 +21,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 		return nil
 	}
 	what := fmt.Sprintf("the primaries of the %s", kind)
-	target := deploymentOf(&n.plan.Target, n.plan.Client.DialTimeout, n.dialer.password)
+	target := deploymentOf(&n.plan.Target, n.plan.Client.DialTimeout, n.dialer.secret)
 	budget := dialBudget(n.plan.Client)
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
@@ -62,22 +60,27 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
-	loops := int64(len(n.loops))
-	for i, l := range n.loops {
-		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, kind == topology.KindCluster)
-		l.follower, _ = l.source.(workload.Follower)
-		l.readsElsewhere = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
-		l.layout = m
-		for shard := range m.Shards {
-			l.reach(shard)
-		}
-	}
+	n.layOutShards(m)
 	tracker.OnChange(func(*topology.Map) { // the loops take it up at once
 		for _, l := range n.loops {
 			l.nudge()
 		}
 	})
 	return nil
+}
+
+// layOutShards gives every loop connections to each shard.
+func (r *run) layOutShards(m *topology.Map) {
+	loops := int64(len(r.loops))
+	for i, l := range r.loops {
+		l.source = r.redis.Source(int64(r.pod)*loops+int64(i), int64(r.plan.Pods)*loops, m.Kind == topology.KindCluster)
+		l.follower, _ = l.source.(workload.Follower)
+		l.readsElsewhere = r.plan.Client.ReadFrom == plan.ReadReplica || r.plan.Client.ReadFrom == plan.ReadAny
+		l.layout = m
+		for shard := range m.Shards {
+			l.reach(shard)
+		}
+	}
 }
 
 // probeShards gives every shard a probe of its own.
@@ -93,7 +96,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		}
 		p, err := newProber(r.run, shard, tag)
 		if err != nil {
-			return &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+			return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}
 		r.probes = append(r.probes, p)
 	}
@@ -103,13 +106,13 @@ func (r *Runner) probeShards(m *topology.Map) error {
 // fits says what in the plan cannot be with such a deployment.
 func (r *run) fits(m *topology.Map) string {
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
-		return "target.database: a cluster has database 0 only"
+		return "spec.target.database: a cluster has database 0 only"
 	}
 	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
-		return "client.readFrom: is Replica, and the deployment has no replica now"
+		return "spec.client.readFrom: is Replica, and the deployment has no replica now"
 	}
 	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return "client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
+		return "spec.client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
 	}
 	return ""
 }
@@ -136,6 +139,14 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 	return "", false
 }
 
+// someServer names the deployment by a server that is known now.
+func (r *run) someServer() string {
+	if known := r.servers(); len(known) > 0 {
+		return known[0]
+	}
+	return "the deployment"
+}
+
 // servers are the addresses that are known now, primaries first.
 func (r *run) servers() []string {
 	if r.routes.tracker == nil {
@@ -145,41 +156,25 @@ func (r *run) servers() []string {
 	return slices.Concat(m.Primaries(), m.Replicas())
 }
 
-// someServer names the deployment by a server that is known now.
-func (r *run) someServer() string {
-	if known := r.servers(); len(known) > 0 {
-		return known[0]
-	}
-	return "the deployment"
-}
-
 var errNoAddress = errors.New("the deployment names no server")
 
-// deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. password, unless nil, comes before the
-// target's file; the sentinels have a file of their own in any case.
-func deploymentOf(t *plan.Target, timeout time.Duration, password *string) topology.Target {
-	d := topology.Target{Addresses: t.Addresses, Login: access(t.Username, t.PasswordFile, t.TLS), Timeout: timeout, After: time.After}
-	if password != nil {
-		d.Login.Password = func() (string, error) { return *password, nil }
-	}
+// deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. secret is the servers' password; the sentinels
+// have a file of their own.
+func deploymentOf(t *plan.Target, timeout time.Duration, secret func() (string, error)) topology.Target {
+	d := topology.Target{Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After}
 	if s := t.Sentinel; s != nil {
-		d.Sentinels, d.MasterName, d.SentinelLogin = s.Addresses, s.MasterName, access(s.Username, s.PasswordFile, s.TLS)
+		d.Sentinels, d.MasterName = s.Addresses, s.MasterName
+		d.SentinelLogin = loginFunc(s.Username, func() (string, error) { return readPassword(s.PasswordFile) }, s.TLS)
 	}
 	return d
 }
 
-func access(username, passwordFile string, settings *plan.TLS) topology.Access {
-	a := topology.Access{Username: username}
-	if passwordFile != "" {
-		a.Password = func() (string, error) { return readPassword(passwordFile) }
+func loginFunc(username string, secret func() (string, error), settings *plan.TLS) topology.LoginFunc {
+	return func() (redis.Login, error) {
+		l, failed := login(username, secret, settings)
+		if failed != nil {
+			return l, failed
+		}
+		return l, nil
 	}
-	if settings != nil {
-		a.TLS = func(address string) (*tls.Config, error) { return tlsConfig(settings, address) }
-	}
-	return a
-}
-
-func readPassword(file string) (string, error) {
-	b, err := os.ReadFile(file)
-	return strings.TrimRight(string(b), "\r\n"), err
 }

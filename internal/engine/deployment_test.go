@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // A password is read when it is needed: a rotated Secret reaches the next dial. The sentinels have their own.
@@ -20,27 +21,28 @@ func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 	}
 	servers, sentinels := file("servers", "one\n"), file("sentinels", "guard")
 	target := plan.Target{Username: "app", PasswordFile: servers, Sentinel: &plan.Sentinel{Addresses: []string{"s:1"}, Username: "watcher", PasswordFile: sentinels}}
-	d := deploymentOf(&target, time.Second, nil)
-	want := func(password func() (string, error), want string) {
+	r := dialer{target: target}
+	d := deploymentOf(&target, time.Second, r.secret)
+	want := func(login topology.LoginFunc, username, want string) {
 		t.Helper()
-		if got, err := password(); err != nil || got != want {
-			t.Errorf("the password is %q, %v, not %q", got, err, want)
+		if got, err := login(); err != nil || got.Username != username || got.Password != want {
+			t.Errorf("the login is %q with %q, %v, not with %q", got.Username, got.Password, err, want)
 		}
 	}
-	want(d.Login.Password, "one")
-	want(d.SentinelLogin.Password, "guard")
+	want(d.Login, "app", "one")
+	want(d.SentinelLogin, "watcher", "guard")
 	if err := os.WriteFile(servers, []byte("two"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	want(d.Login.Password, "two")
+	want(d.Login, "app", "two")
 	given := "three"
-	d = deploymentOf(&target, time.Second, &given)
-	want(d.Login.Password, "three")
-	want(d.SentinelLogin.Password, "guard")
+	r.password = &given
+	want(d.Login, "app", "three")
+	want(d.SentinelLogin, "watcher", "guard")
 	if err := os.Remove(sentinels); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := d.SentinelLogin.Password(); err == nil {
+	if _, err := d.SentinelLogin(); err == nil {
 		t.Error("a file that is gone is no error")
 	}
 }

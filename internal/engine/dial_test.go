@@ -12,10 +12,11 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-func TestHello(t *testing.T) {
+func TestLogin(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "password")
 	write := func(s string) {
 		if err := os.WriteFile(file, []byte(s), 0o600); err != nil {
@@ -24,34 +25,38 @@ func TestHello(t *testing.T) {
 	}
 	write("first\n")
 	empty, given := "", "given"
+	type made struct {
+		Username, Password string
+		Setup              [][]string
+	}
 	tests := []struct {
 		name string
 		d    dialer
-		want [][]string
+		want made
 	}{
-		{"nothing to say", dialer{protocol: 2}, nil},
-		{"RESP3", dialer{protocol: 3}, [][]string{{"HELLO", "3"}}},
-		{"a password alone", dialer{protocol: 2, target: plan.Target{PasswordFile: file}}, [][]string{{"AUTH", "first"}}},
-		{"all", dialer{protocol: 3, target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
-			[][]string{{"AUTH", "app", "first"}, {"HELLO", "3"}, {"SELECT", "4"}}},
-		{"a given password goes first", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &given}, [][]string{{"AUTH", "given"}}},
-		{"a given empty one, too", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &empty}, nil},
+		{"nothing to say", dialer{protocol: 2}, made{}},
+		{"RESP3", dialer{protocol: 3}, made{Setup: [][]string{{"HELLO", "3"}}}},
+		{"a password alone", dialer{protocol: 2, target: plan.Target{PasswordFile: file}}, made{Password: "first"}},
+		{"all", dialer{protocol: 3, replica: true, target: plan.Target{PasswordFile: file, Username: "app", Database: 4}},
+			made{"app", "first", [][]string{{"HELLO", "3"}, {"READONLY"}, {"SELECT", "4"}}}},
+		{"a given password goes first", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &given}, made{Password: "given"}},
+		{"a given empty one, too", dialer{protocol: 2, target: plan.Target{PasswordFile: file}, password: &empty}, made{}},
 	}
 	for _, tt := range tests {
-		got, err := tt.d.hello()
+		login, err := tt.d.login()
 		if err != nil {
 			t.Errorf("%s: %v", tt.name, err)
 		}
-		if diff := cmp.Diff(tt.want, got); diff != "" {
+		if diff := cmp.Diff(tt.want, made{login.Username, login.Password, tt.d.setup()}); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
 		}
 	}
 	rotated := dialer{protocol: 2, target: plan.Target{PasswordFile: file}}
-	if got, err := rotated.hello(); err != nil || got[0][1] != "first" {
+	if got, err := rotated.login(); err != nil || got.Password != "first" {
 		t.Errorf("%v, %v", got, err)
 	}
 	write("second")
-	if got, err := rotated.hello(); err != nil || got[0][1] != "second" {
+	if got, err := rotated.login(); err != nil || got.Password != "second" {
 		t.Errorf("after the rotation %v, %v", got, err)
 	}
 }
@@ -89,23 +94,23 @@ func TestReasonOfReply(t *testing.T) {
 func TestDialErrors(t *testing.T) {
 	tests := []struct {
 		name   string
-		err    *dialError
+		err    *redis.DialError
 		class  record.Class
 		reason plan.Reason
 		final  bool
 	}{
-		{"refused", &dialError{stage: stageTCP, err: syscall.ECONNREFUSED}, record.ClassRefused, plan.TargetUnreachable, false},
-		{"timed out", &dialError{stage: stageTCP, err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, false},
-		{"broken in the handshake", &dialError{stage: stageHello, err: io.EOF}, record.ClassRefused, plan.NotRedis, false},
-		{"silent", &dialError{stage: stageHello, err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.NotRedis, false},
-		{"no RESP", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, record.ClassProtocol, plan.NotRedis, true},
-		{"a TLS alert", &dialError{stage: stageHello, err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, record.ClassProtocol, plan.TLSFailed, true},
-		{"broken after TLS", &dialError{stage: stageHello, secured: true, err: io.EOF}, record.ClassRefused, plan.TLSFailed, false},
-		{"a bad certificate", &dialError{stage: stageTLS, err: errors.New("x509: expired")}, record.ClassRefused, plan.TLSFailed, true},
-		{"loading", &dialError{stage: stageAnswer, err: errors.New("LOADING Redis is loading")}, record.ClassLoading, plan.TargetUnreachable, false},
-		{"wrong password", &dialError{stage: stageAnswer, err: errors.New("WRONGPASS no")}, record.ClassAuth, plan.AuthenticationFailed, true},
-		{"too many clients", &dialError{stage: stageAnswer, err: errors.New("ERR max number of clients reached")}, record.ClassOther, plan.TargetUnreachable, false},
-		{"no password file", &dialError{stage: stageSetup, err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, true},
+		{"refused", &redis.DialError{Stage: redis.StageTCP, Err: syscall.ECONNREFUSED}, record.ClassRefused, plan.TargetUnreachable, false},
+		{"timed out", &redis.DialError{Stage: redis.StageTCP, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.TargetUnreachable, false},
+		{"broken in the handshake", &redis.DialError{Stage: redis.StageHello, Err: io.EOF}, record.ClassRefused, plan.NotRedis, false},
+		{"silent", &redis.DialError{Stage: redis.StageHello, Err: os.ErrDeadlineExceeded}, record.ClassRefused, plan.NotRedis, false},
+		{"no RESP", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte("HTTP")}}, record.ClassProtocol, plan.NotRedis, true},
+		{"a TLS alert", &redis.DialError{Stage: redis.StageHello, Err: &resp.UnknownTypeError{Head: []byte{21, 3, 1}}}, record.ClassProtocol, plan.TLSFailed, true},
+		{"broken after TLS", &redis.DialError{Stage: redis.StageHello, Secured: true, Err: io.EOF}, record.ClassRefused, plan.TLSFailed, false},
+		{"a bad certificate", &redis.DialError{Stage: redis.StageTLS, Err: errors.New("x509: expired")}, record.ClassRefused, plan.TLSFailed, true},
+		{"loading", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("LOADING Redis is loading")}, record.ClassLoading, plan.TargetUnreachable, false},
+		{"wrong password", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("WRONGPASS no")}, record.ClassAuth, plan.AuthenticationFailed, true},
+		{"too many clients", &redis.DialError{Stage: redis.StageAnswer, Err: errors.New("ERR max number of clients reached")}, record.ClassOther, plan.TargetUnreachable, false},
+		{"no password file", &redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, true},
 	}
 	for _, tt := range tests {
 		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || final(tt.err) != tt.final {
@@ -122,8 +127,8 @@ func TestGrouped(t *testing.T) {
 	}
 }
 
-func TestParseInfo(t *testing.T) {
-	redis := "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:12\r\n# Clients\r\nconnected_clients:51\r\n" +
+func TestServerOf(t *testing.T) {
+	text := "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:abc\r\nuptime_in_seconds:12\r\n# Clients\r\nconnected_clients:51\r\n" +
 		"# Memory\r\nused_memory:1000\r\nused_memory_rss:2000\r\nmaxmemory:4000\r\nmaxmemory_policy:noeviction\r\n" +
 		"# Persistence\r\nloading:1\r\naof_enabled:1\r\naof_delayed_fsync:3\r\n# Stats\r\ntotal_commands_processed:77\r\nrejected_connections:4\r\n" +
 		"expired_keys:5\r\nevicted_keys:6\r\n# Replication\r\nrole:slave\r\n# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\n" +
@@ -133,14 +138,14 @@ func TestParseInfo(t *testing.T) {
 		CPUSeconds: 3.75, CPUMainThreadSeconds: 3, UsedMemory: 1000, UsedMemoryRSS: 2000, MaxMemory: 4000, MaxMemoryPolicy: "noeviction",
 		ConnectedClients: 51, RejectedConnections: 4, EvictedKeys: 6, ExpiredKeys: 5, CommandsProcessed: 77, AOFEnabled: true, AOFDelayedFsync: 3,
 	}
-	if diff := cmp.Diff(want, parseInfo(redis)); diff != "" {
+	if diff := cmp.Diff(want, serverOf(redis.ParseInfo(text))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	valkey := parseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n")
+	valkey := serverOf(redis.ParseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n"))
 	if valkey.Name != "valkey" || valkey.Version != "8.1.1" || valkey.Mode != "standalone" {
 		t.Errorf("%+v", valkey)
 	}
-	if strange := parseInfo("used_memory:lots\r\nno colon\r\n:\r\n"); strange.UsedMemory != 0 {
+	if strange := serverOf(redis.ParseInfo("used_memory:lots\r\nno colon\r\n:\r\n")); strange.UsedMemory != 0 {
 		t.Errorf("%+v", strange)
 	}
 }

@@ -2,51 +2,89 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // final says that trying again would not help: not so for a connection that broke or hung, as a server does that is about to start.
 func final(err error) bool {
-	return reasonOf(err) != plan.TargetUnreachable && !isBroken(err) && !isTimeout(err)
+	return reasonOf(err) != plan.TargetUnreachable && !redis.IsBroken(err) && !redis.IsTimeout(err)
+}
+
+// explain turns the last failure to connect into the error for people.
+func explain(err error, budget time.Duration) *plan.Error {
+	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
+	d, ok := errors.AsType[*redis.DialError](err)
+	if !ok {
+		return e
+	}
+	switch e.Reason {
+	case plan.TargetUnreachable:
+		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.Address, budget, plainly(d.Err))
+	case plan.AuthenticationFailed:
+		if d.Stage == redis.StageSetup {
+			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.Address, plainly(d.Err))
+			break
+		}
+		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.Address, d.Err)
+		if strings.Contains(d.Err.Error(), "without any password configured") {
+			e.Message = fmt.Sprintf("a password is given, but %s has none configured: %s", d.Address, d.Err)
+		} else if strings.HasPrefix(d.Err.Error(), "NOAUTH") {
+			e.Message = fmt.Sprintf("%s asks for a password: %s", d.Address, d.Err)
+		}
+	case plan.PermissionDenied, plan.CommandInvalid:
+		e.Message = fmt.Sprintf("%s refuses %s: %s", d.Address, d.Command, d.Err)
+	case plan.TLSFailed:
+		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsPlainly(d.Err))
+		if d.Stage == redis.StageHello && d.Secured {
+			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.Address, d.Err)
+		}
+	case plan.NotRedis:
+		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.Address, plainly(d.Err))
+		if redis.IsBroken(d.Err) {
+			e.Message = d.Address + " closes the connection without an answer"
+		} else if redis.IsTimeout(d.Err) {
+			e.Message = d.Address + " accepts connections, but answers nothing: no Redis, or it hangs"
+		}
+	}
+	return e
 }
 
 // reasonOf is what a failure to connect comes down to. TargetUnreachable also stands for what may pass: loading, too many clients.
 func reasonOf(err error) plan.Reason {
-	d, ok := errors.AsType[*dialError](err)
+	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok {
 		return plan.TargetUnreachable
 	}
-	switch d.stage {
-	case stageSetup:
+	switch d.Stage {
+	case redis.StageSetup:
 		return plan.AuthenticationFailed
-	case stageTLS:
+	case redis.StageTLS:
 		return plan.TLSFailed
-	case stageHello:
-		if errors.Is(d.err, resp.ErrProtocol) {
-			if speaksTLS(d.err) {
+	case redis.StageHello:
+		if errors.Is(d.Err, resp.ErrProtocol) {
+			if speaksTLS(d.Err) {
 				return plan.TLSFailed
 			}
 			return plan.NotRedis
 		}
-		if d.secured && (isBroken(d.err) || isAlert(d.err)) {
+		if d.Secured && (redis.IsBroken(d.Err) || isAlert(d.Err)) {
 			return plan.TLSFailed // TLS 1.3 servers refuse a client's certificate after the handshake
 		}
-		if isBroken(d.err) || isTimeout(d.err) {
+		if redis.IsBroken(d.Err) || redis.IsTimeout(d.Err) {
 			return plan.NotRedis
 		}
-	case stageAnswer:
-		if reason := reasonOfReply(d.err.Error()); reason != "" {
+	case redis.StageAnswer:
+		if reason := reasonOfReply(d.Err.Error()); reason != "" {
 			return reason
 		}
 	}
@@ -78,45 +116,6 @@ func mustWait(message string) bool {
 	return word == "LOADING" || word == "MASTERDOWN" || word == "BUSY"
 }
 
-// explain turns the last failure to connect into the error for people.
-func explain(err error, budget time.Duration) *plan.Error {
-	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
-	d, ok := errors.AsType[*dialError](err)
-	if !ok {
-		return e
-	}
-	switch e.Reason {
-	case plan.TargetUnreachable:
-		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.address, budget, plainly(d.err))
-	case plan.AuthenticationFailed:
-		if d.stage == stageSetup {
-			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.address, plainly(d.err))
-			break
-		}
-		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.address, d.err)
-		if strings.Contains(d.err.Error(), "without any password configured") {
-			e.Message = fmt.Sprintf("a password is given, but %s has none configured: %s", d.address, d.err)
-		} else if strings.HasPrefix(d.err.Error(), "NOAUTH") {
-			e.Message = fmt.Sprintf("%s asks for a password: %s", d.address, d.err)
-		}
-	case plan.PermissionDenied, plan.CommandInvalid:
-		e.Message = fmt.Sprintf("%s refuses %s: %s", d.address, d.command, d.err)
-	case plan.TLSFailed:
-		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.address, tlsPlainly(d.err))
-		if d.stage == stageHello && d.secured {
-			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.address, d.err)
-		}
-	case plan.NotRedis:
-		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.address, plainly(d.err))
-		if isBroken(d.err) {
-			e.Message = d.address + " closes the connection without an answer"
-		} else if isTimeout(d.err) {
-			e.Message = d.address + " accepts connections, but answers nothing: no Redis, or it hangs"
-		}
-	}
-	return e
-}
-
 func tlsPlainly(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the port does not speak TLS (" + err.Error() + ")"
@@ -127,7 +126,7 @@ func tlsPlainly(err error) string {
 	switch {
 	case speaksTLS(err):
 		return errSpeaksTLS.Error()
-	case isTimeout(err), isBroken(err):
+	case redis.IsTimeout(err), redis.IsBroken(err):
 		return "no answer to the handshake (" + plainly(err) + ")"
 	}
 	return err.Error()
@@ -145,17 +144,9 @@ func isAlert(err error) bool {
 	return ok && e.Op == "remote error"
 }
 
-func isTimeout(err error) bool {
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
-		return true
-	}
-	n, ok := errors.AsType[net.Error](err)
-	return ok && n.Timeout()
-}
-
 // plainly leaves Go's own words for a timeout out.
 func plainly(err error) string {
-	if isTimeout(err) {
+	if redis.IsTimeout(err) {
 		return "no answer in time"
 	}
 	return err.Error()

@@ -3,106 +3,110 @@ package engine
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"os"
 	"strings"
+	"sync"
 
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
+// silent keeps go-redis from writing every failed dial to standard error: the record has them.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+var silence = sync.OnceFunc(func() { goredis.SetLogger(silent{}) })
+
 // goRedisClient makes go-redis's client for the deployment, with its own pool, retries and view of the topology. What the plan does not set stays at
 // go-redis's defaults, as it does in most services.
-func (r *run) goRedisClient(kind plan.Topology) (redis.UniversalClient, error) {
-	c, t := &r.plan.Client, &r.plan.Target
-	own := c.GoRedis
-	if own == nil {
-		own = &plan.GoRedis{}
+func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
+	silence()
+	o, err := r.goRedisOptions()
+	if err != nil {
+		return nil, err
 	}
-	o := &redis.UniversalOptions{
+	switch kind {
+	case plan.TopologyCluster:
+		c, cluster := &r.plan.Client, o.Cluster()
+		if c.GoRedis != nil && c.GoRedis.StateReloadInterval > 0 {
+			cluster.ClusterStateReloadInterval = c.GoRedis.StateReloadInterval
+		}
+		cluster.ReadOnly = c.ReadFrom == plan.ReadReplica || c.ReadFrom == plan.ReadAny
+		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
+		return goredis.NewClusterClient(cluster), nil
+	case plan.TopologySentinel:
+		return r.goRedisBySentinels(o)
+	}
+	simple := o.Simple()
+	simple.Addr = r.servers()[0] // of a plain replication the primary of the start: go-redis follows no other
+	return goredis.NewClient(simple), nil
+}
+
+// goRedisOptions are those that every kind of deployment has.
+func (r *run) goRedisOptions() (*goredis.UniversalOptions, error) {
+	c, t := &r.plan.Client, &r.plan.Target
+	o := &goredis.UniversalOptions{
 		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
 		DialTimeout: c.DialTimeout, ReadTimeout: c.RequestTimeout, WriteTimeout: c.RequestTimeout,
-		PoolSize: own.PoolSize, ConnMaxLifetime: c.MaxAge,
+		PoolSize: c.Connections, ConnMaxLifetime: c.MaxAge,
 		CredentialsProviderContext: func(context.Context) (string, string, error) {
 			password, err := r.dialer.secret()
 			return t.Username, password, err
 		},
 	}
-	if o.PoolSize == 0 {
-		o.PoolSize = c.Connections
-	}
-	if own.MaxRetries != nil {
-		o.MaxRetries = *own.MaxRetries
+	if own := c.GoRedis; own != nil {
+		o.PoolSize = cmp.Or(own.PoolSize, o.PoolSize)
+		if own.MaxRetries != nil {
+			o.MaxRetries = *own.MaxRetries
+		}
 	}
 	if r.portable {
 		o.Dialer = r.dialer.tcp
 	}
+	var err error
 	if t.TLS != nil {
-		config, err := goRedisTLS(t.TLS)
-		if err != nil {
-			return nil, err
-		}
-		o.TLSConfig = config
+		o.TLSConfig, err = tlsConfig(t.TLS) // go-redis fills in the server's name
 	}
-	switch kind {
-	case plan.TopologyCluster:
-		cluster := o.Cluster()
-		if own.StateReloadInterval > 0 {
-			cluster.ClusterStateReloadInterval = own.StateReloadInterval
-		}
-		cluster.ReadOnly = c.ReadFrom == plan.ReadReplica || c.ReadFrom == plan.ReadAny
-		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
-		return redis.NewClusterClient(cluster), nil
-	case plan.TopologySentinel:
-		sentinel := t.Sentinel
-		if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
-			sentinel = &plan.Sentinel{Addresses: t.Addresses}
-		}
-		if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
-			o.MasterName = r.routes.current().Shards[0].ID
-		}
-		failover := o.Failover()
-		failover.SentinelUsername = sentinel.Username
-		if sentinel.PasswordFile != "" {
-			password, err := readPassword(sentinel.PasswordFile)
-			if err != nil {
-				return nil, err
-			}
-			failover.SentinelPassword = password
-		}
-		if c.ReadFrom == plan.ReadAny {
-			failover.RouteRandomly = true
-			return redis.NewFailoverClusterClient(failover), nil
-		}
-		failover.ReplicaOnly = c.ReadFrom == plan.ReadReplica
-		return redis.NewFailoverClient(failover), nil
-	}
-	simple := o.Simple()
-	simple.Addr = r.servers()[0] // of a plain replication the primary of the start: go-redis follows no other
-	return redis.NewClient(simple), nil
+	return o, err
 }
 
-// goRedisTLS leaves the server's name to go-redis, which takes the address that it dials.
-func goRedisTLS(t *plan.TLS) (*tls.Config, error) {
-	config, err := tlsConfig(t, "any:0")
-	if err == nil && t.ServerName == "" {
-		config.ServerName = ""
+func (r *run) goRedisBySentinels(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
+	sentinel := r.plan.Target.Sentinel
+	if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
+		sentinel = &plan.Sentinel{Addresses: r.plan.Target.Addresses}
 	}
-	return config, err
+	if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
+		o.MasterName = r.routes.current().Shards[0].ID
+	}
+	failover := o.Failover()
+	failover.SentinelUsername = sentinel.Username
+	var err error
+	if failover.SentinelPassword, err = readPassword(sentinel.PasswordFile); err != nil {
+		return nil, err
+	}
+	if r.plan.Client.ReadFrom == plan.ReadAny {
+		failover.RouteRandomly = true
+		return goredis.NewFailoverClusterClient(failover), nil
+	}
+	failover.ReplicaOnly = r.plan.Client.ReadFrom == plan.ReadReplica
+	return goredis.NewFailoverClient(failover), nil
 }
 
 // goRedisCaller sends the requests of a workload through go-redis.
 type goRedisCaller struct {
-	client redis.UniversalClient
+	client goredis.UniversalClient
 	source workload.Source
 	out    []byte
 }
@@ -136,7 +140,7 @@ func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []ui
 // exchange sends the encoded commands, as a pipeline where there are several.
 func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) ([]resp.Value, error) {
 	in := bufio.NewReader(bytes.NewReader(out))
-	commands := make([]*redis.Cmd, 0, replies)
+	commands := make([]*goredis.Cmd, 0, replies)
 	for range replies {
 		v, err := resp.ReadValue(in)
 		if err != nil {
@@ -146,10 +150,10 @@ func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) (
 		for i := range v.Items {
 			words[i] = v.Items[i].Text
 		}
-		commands = append(commands, redis.NewCmd(ctx, words...))
+		commands = append(commands, goredis.NewCmd(ctx, words...))
 	}
 	if len(commands) == 1 {
-		if err := g.client.Process(ctx, commands[0]); err != nil && !errors.Is(err, redis.Nil) {
+		if err := g.client.Process(ctx, commands[0]); err != nil && !errors.Is(err, goredis.Nil) {
 			return nil, err
 		}
 	} else {
@@ -157,7 +161,7 @@ func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) (
 		for _, c := range commands {
 			_ = pipe.Process(ctx, c)
 		}
-		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, redis.Nil) {
+		if _, err := pipe.Exec(ctx); err != nil && !errors.Is(err, goredis.Nil) {
 			return nil, err
 		}
 	}
@@ -191,18 +195,18 @@ func valueOf(v any) resp.Value {
 
 // outcomeOfError is what an error of go-redis says of the request: an error reply and a dial that failed were surely not applied.
 func outcomeOfError(err error) (workload.Outcome, record.Class) {
-	var reply redis.Error
+	var reply goredis.Error
 	var network *net.OpError
 	switch {
 	case errors.As(err, &reply):
 		return workload.Fail, resp.Classify([]byte(err.Error()))
 	case errors.As(err, &network) && network.Op == "dial":
 		return workload.Fail, record.ClassRefused
-	case errors.Is(err, redis.ErrPoolTimeout), errors.Is(err, redis.ErrClosed):
+	case errors.Is(err, goredis.ErrPoolTimeout), errors.Is(err, goredis.ErrClosed):
 		return workload.Fail, record.ClassTimeout
 	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return workload.Unknown, record.ClassTimeout
-	case errors.Is(err, io.EOF), isBroken(err):
+	case errors.Is(err, io.EOF), redis.IsBroken(err):
 		return workload.Unknown, record.ClassReset
 	case strings.Contains(err.Error(), "all sentinels"), strings.Contains(err.Error(), "cluster has no nodes"):
 		return workload.Fail, record.ClassRefused

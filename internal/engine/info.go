@@ -5,53 +5,28 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// parseInfo reads INFO's text. What the server does not tell stays zero. Valkey names itself in server_name and keeps redis_version at
-// the Redis it forked from, so valkey_version goes first.
-func parseInfo(text string) record.Server {
-	fields := map[string]string{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok && !strings.HasPrefix(line, "#") {
-			fields[name] = value
-		}
-	}
-	integer := func(name string) int64 {
-		n, _ := strconv.ParseInt(fields[name], 10, 64) // absent or strange: 0, as documented
-		return n
-	}
-	seconds := func(name string) float64 {
-		x, _ := strconv.ParseFloat(fields[name], 64)
-		return x
-	}
+// serverOf is what a server says of itself in INFO. What it does not say stays zero.
+func serverOf(info redis.Info) record.Server {
 	s := record.Server{
-		RunID: fields["run_id"], Name: "redis", Version: fields["redis_version"], Mode: fields["redis_mode"], Role: fields["role"],
-		UptimeSeconds: integer("uptime_in_seconds"), Loading: integer("loading") != 0,
-		CPUSeconds:           seconds("used_cpu_sys") + seconds("used_cpu_user"),
-		CPUMainThreadSeconds: seconds("used_cpu_sys_main_thread") + seconds("used_cpu_user_main_thread"),
-		UsedMemory:           integer("used_memory"), UsedMemoryRSS: integer("used_memory_rss"),
-		MaxMemory: integer("maxmemory"), MaxMemoryPolicy: fields["maxmemory_policy"],
-		ConnectedClients: integer("connected_clients"), RejectedConnections: integer("rejected_connections"),
-		EvictedKeys: integer("evicted_keys"), ExpiredKeys: integer("expired_keys"), CommandsProcessed: integer("total_commands_processed"),
-		AOFEnabled: integer("aof_enabled") != 0, AOFDelayedFsync: integer("aof_delayed_fsync"),
-		BlockedClients: integer("blocked_clients"), MaxClients: integer("maxclients"),
-		TotalReads: integer("total_reads_processed"), TotalWrites: integer("total_writes_processed"),
-		IOThreadedReads: integer("io_threaded_reads_processed"), IOThreadedWrites: integer("io_threaded_writes_processed"),
-		InstantaneousOps: integer("instantaneous_ops_per_sec"), LatestForkMicros: integer("latest_fork_usec"),
+		RunID: info["run_id"], Name: info.Name(), Version: info.Version(), Mode: info.Mode(), Role: info["role"],
+		UptimeSeconds: info.Int("uptime_in_seconds"), Loading: info.On("loading"),
+		CPUSeconds:           info.Float("used_cpu_sys") + info.Float("used_cpu_user"),
+		CPUMainThreadSeconds: info.Float("used_cpu_sys_main_thread") + info.Float("used_cpu_user_main_thread"),
+		UsedMemory:           info.Int("used_memory"), UsedMemoryRSS: info.Int("used_memory_rss"),
+		MaxMemory: info.Int("maxmemory"), MaxMemoryPolicy: info["maxmemory_policy"],
+		ConnectedClients: info.Int("connected_clients"), RejectedConnections: info.Int("rejected_connections"),
+		EvictedKeys: info.Int("evicted_keys"), ExpiredKeys: info.Int("expired_keys"), CommandsProcessed: info.Int("total_commands_processed"),
+		AOFEnabled: info.On("aof_enabled"), AOFDelayedFsync: info.Int("aof_delayed_fsync"),
+		BlockedClients: info.Int("blocked_clients"), MaxClients: info.Int("maxclients"),
+		TotalReads: info.Int("total_reads_processed"), TotalWrites: info.Int("total_writes_processed"),
+		IOThreadedReads: info.Int("io_threaded_reads_processed"), IOThreadedWrites: info.Int("io_threaded_writes_processed"),
+		InstantaneousOps: info.Int("instantaneous_ops_per_sec"), LatestForkMicros: info.Int("latest_fork_usec"),
 	}
-	if _, count, ok := strings.Cut(fields["errorstat_OOM"], "count="); ok {
-		s.OOMErrors, _ = strconv.ParseInt(count, 10, 64)
-	}
-	if v := fields["valkey_version"]; v != "" {
-		s.Name, s.Version = "valkey", v
-	}
-	if n := fields["server_name"]; n != "" {
-		s.Name = n
-	}
-	if mode := fields["server_mode"]; s.Mode == "" {
-		s.Mode = mode
-	}
+	s.OOMErrors, _ = strconv.ParseInt(info.Pairs("errorstat_OOM")["count"], 10, 64)
 	return s
 }
 

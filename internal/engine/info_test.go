@@ -6,6 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -13,10 +14,10 @@ func list(items ...resp.Value) resp.Value   { return resp.Value{Type: '*', Items
 func bulk(text string) resp.Value           { return resp.Value{Type: '$', Text: text} }
 func integerReply(number string) resp.Value { return resp.Value{Type: ':', Text: number} }
 
-func TestParseInfoForTheBottleneck(t *testing.T) {
-	got := parseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
+func TestServerOfForTheBottleneck(t *testing.T) {
+	got := serverOf(redis.ParseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
 		"total_writes_processed:20\r\nio_threaded_reads_processed:5\r\nio_threaded_writes_processed:6\r\nlatest_fork_usec:321\r\n" +
-		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\n")
+		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\n"))
 	want := record.Server{Name: "redis", MaxClients: 100, BlockedClients: 2, InstantaneousOps: 9, TotalReads: 10, TotalWrites: 20,
 		IOThreadedReads: 5, IOThreadedWrites: 6, LatestForkMicros: 321, OOMErrors: 77}
 	if diff := cmp.Diff(want, got); diff != "" {

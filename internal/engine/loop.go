@@ -53,24 +53,24 @@ type loop struct {
 	lastOK   int64
 	nextScan int64
 
-	flying, queued int
-	ending         int64 // after an abort: when what is in flight is given up; 0 = no abort
-	dialing        context.Context
-	in, out        []byte
-	values         []resp.Value
-	message        []byte // the last redirection
-	drawn          request
-	shardOK        []shardSuccess
-	book           *ledger.Book // nil = no ledger
-	unrecorded     uint64       // requests that ended with the recording off
-	issued         int64        // requests of a closed loop so far, to tell which is a ledger write
+	inFlight, queued int
+	ending           int64 // after an abort: when what is in flight is given up; 0 = no abort
+	dialing          context.Context
+	in, out          []byte
+	values           []resp.Value
+	message          []byte // the last redirection
+	drawn            request
+	shardOK          []shardSuccess
+	book             *ledger.Book // nil = no ledger
+	unrecorded       uint64       // requests that ended with the recording off
+	issued           int64        // requests of a closed loop so far: by it the ledger writes are chosen
 
 	notes struct {
 		mu     sync.Mutex
 		list   []note
 		closed bool
 	}
-	heard []note
+	drained []note
 }
 
 // readBuffer is how much one read takes, in bytes. One for all connections of a loop.
@@ -135,8 +135,8 @@ func (l *loop) forget() {
 	l.retries = delays{}
 }
 
-// tell hands the loop a note; false when the loop has ended.
-func (l *loop) tell(n note) bool {
+// notify hands the loop a note; false when the loop has ended.
+func (l *loop) notify(n note) bool {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
 	if l.notes.closed {
@@ -161,9 +161,9 @@ func (l *loop) serve(ctx context.Context) {
 	l.dialing, cancel = context.WithCancel(ctx)
 	defer cancel()
 	defer l.close()
-	defer l.confess()
+	defer l.flushUnrecorded()
 	l.nextScan = math.MaxInt64
-	l.stale()
+	l.invalidateClock()
 	for _, c := range l.conns {
 		if !c.up {
 			c.connect(l.dialing)
@@ -173,7 +173,7 @@ func (l *loop) serve(ctx context.Context) {
 	var ready []event
 	for {
 		l.wakeUp()
-		l.hear()
+		l.drainNotes()
 		for _, e := range ready {
 			if c := l.conns[e.number]; c.up && c.generation == e.generation {
 				c.receive()
@@ -184,12 +184,12 @@ func (l *loop) serve(ctx context.Context) {
 			l.follow(m)
 		}
 		now := l.stamp()
-		l.ripen(now)
+		l.runDelayed(now)
 		next := l.demand.issue(now)
 		l.pump()
 		l.expire(now)
 		over := l.demand.over(l.at)
-		done := l.flying == 0 && (l.closing() || over && l.queued == 0)
+		done := l.inFlight == 0 && (l.closing() || over && l.queued == 0)
 		l.sleep()
 		if done {
 			return
@@ -198,8 +198,8 @@ func (l *loop) serve(ctx context.Context) {
 	}
 }
 
-// confess counts what went unrecorded, all at the end.
-func (l *loop) confess() {
+// flushUnrecorded counts what went unrecorded, all at the end.
+func (l *loop) flushUnrecorded() {
 	if l.unrecorded > 0 {
 		s, _ := l.shard.lock(l.run.now())
 		s.ops[0].Sent, s.ops[0].OK = l.unrecorded, l.unrecorded
@@ -239,8 +239,8 @@ func (l *loop) stamp() int64 {
 	return l.at
 }
 
-// stale says that time has passed.
-func (l *loop) stale() { l.read = false }
+// invalidateClock says that time has passed.
+func (l *loop) invalidateClock() { l.read = false }
 
 // nextWake is when the loop has to wake up though nothing comes.
 func (l *loop) nextWake() int64 {
@@ -250,7 +250,7 @@ func (l *loop) nextWake() int64 {
 	if l.ending > 0 { // only delayed replies are left
 		return never
 	}
-	if l.flying == 0 && l.queued == 0 {
+	if l.inFlight == 0 && l.queued == 0 {
 		return math.MaxInt64
 	}
 	return l.nextScan
@@ -262,7 +262,7 @@ func (l *loop) expire(now int64) {
 		l.abort(now)
 		return
 	}
-	if l.flying == 0 && l.queued == 0 {
+	if l.inFlight == 0 && l.queued == 0 {
 		l.nextScan = math.MaxInt64
 		return
 	}
@@ -332,13 +332,13 @@ func (l *loop) abort(now int64) {
 
 const abortGrace = 100 * time.Millisecond
 
-// hear handles the notes.
-func (l *loop) hear() {
+// drainNotes handles the notes.
+func (l *loop) drainNotes() {
 	l.notes.mu.Lock()
-	l.heard, l.notes.list = l.notes.list, l.heard[:0]
+	l.drained, l.notes.list = l.notes.list, l.drained[:0]
 	l.notes.mu.Unlock()
-	for i := range l.heard {
-		n := &l.heard[i]
+	for i := range l.drained {
+		n := &l.drained[i]
 		c := n.conn
 		switch {
 		case c.generation != n.generation:
@@ -352,7 +352,7 @@ func (l *loop) hear() {
 		case n.err != nil:
 			c.lose(n.err)
 		default:
-			l.stale()
+			l.invalidateClock()
 			c.take(n.piece.bytes[:n.piece.length])
 		}
 		if n.piece != nil {
@@ -360,7 +360,7 @@ func (l *loop) hear() {
 		}
 		*n = note{}
 	}
-	if len(l.heard) > 0 {
+	if len(l.drained) > 0 {
 		l.pump()
 	}
 }

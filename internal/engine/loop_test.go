@@ -131,8 +131,8 @@ func TestEveryRequestIsSettled(t *testing.T) {
 			if op.Sent != 4 || op.OK != tt.ok || op.Fail != tt.fail || op.Unknown != tt.unknown || op.Errors[tt.class] != tt.fail+tt.unknown {
 				t.Errorf("%+v", op.Counts)
 			}
-			if l.run.connections.Load() != 0 || l.flying != 0 || l.queued != 0 {
-				t.Errorf("%d connections, %d in flight, %d queued are left", l.run.connections.Load(), l.flying, l.queued)
+			if l.run.connections.Load() != 0 || l.inFlight != 0 || l.queued != 0 {
+				t.Errorf("%d connections, %d in flight, %d queued are left", l.run.connections.Load(), l.inFlight, l.queued)
 			}
 			if op.BytesOut != uint64(4*size) {
 				t.Errorf("%d bytes out, want %d", op.BytesOut, 4*size)

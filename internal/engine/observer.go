@@ -2,12 +2,12 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"net"
 	"sync"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -27,8 +27,7 @@ type observed struct {
 	*observer
 	place place
 
-	conn    net.Conn
-	release func() bool     // of conn, from the end of the loop
+	conn    *redis.Conn
 	process string          // run_id that answered last
 	slow    int64           // the number that SLOWLOG's next entry of this process will have
 	refused map[string]bool // questions that this connection's user may not ask
@@ -39,14 +38,6 @@ const mostObserved = 64
 
 // slowEntries is how many entries of SLOWLOG are read per period; more are only counted.
 const slowEntries = "16"
-
-var (
-	pingRequest    = resp.AppendCommand(nil, "PING")
-	infoRequest    = resp.AppendCommand(nil, "INFO")
-	slowRequest    = resp.AppendCommand(nil, "SLOWLOG", "GET", slowEntries)
-	latencyRequest = resp.AppendCommand(nil, "LATENCY", "LATEST")
-	fsyncRequest   = resp.AppendCommand(nil, "CONFIG", "GET", "appendfsync")
-)
 
 // loop follows the deployment until ctx ends: a server that comes is asked from then on, one that is gone is not asked any more. It returns
 // once nothing asks any more.
@@ -63,7 +54,7 @@ func (o *observer) loop(ctx context.Context) {
 			if asked[address] == nil && len(asked) < mostObserved {
 				within, cancel := context.WithCancel(ctx)
 				asked[address] = cancel
-				loops.Go(func() { (&observed{observer: o, place: place{address: address}}).loop(within) })
+				loops.Go(func() { o.newObserved(place{address: address}).loop(within) })
 			}
 		}
 		for address, stop := range asked {
@@ -91,8 +82,17 @@ func (o *observer) addresses() []string {
 	return o.run.servers()
 }
 
+func (o *observer) newObserved(p place) *observed {
+	one := &observed{observer: o, place: p}
+	one.conn = redis.NewConn(o.run.plan.Client.RequestTimeout, func(ctx context.Context) (net.Conn, error) {
+		one.refused = map[string]bool{}
+		return o.run.dialNode(ctx, p)
+	})
+	return one
+}
+
 func (o *observed) loop(ctx context.Context) {
-	defer o.disconnect()
+	defer o.conn.Close()
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	for {
@@ -106,44 +106,35 @@ func (o *observed) loop(ctx context.Context) {
 }
 
 func (o *observed) observe(ctx context.Context) {
-	if o.conn == nil {
-		c, err := o.run.dialerTo(o.place, 0).dial(ctx, 0, nil)
-		if err != nil {
-			return
-		}
-		o.conn, o.refused = c.Conn, map[string]bool{}
-		o.release = context.AfterFunc(ctx, func() { _ = c.Close() }) // a question may wait for as long as RequestTimeout
-	}
-	sent := o.run.now()
-	v, err := ask(o.conn, o.run.plan.Client.RequestTimeout, pingRequest)
-	took := o.run.now() - sent
-	if err != nil {
-		o.disconnect()
+	if o.conn.Connect(ctx) != nil {
 		return
 	}
-	s, err := readInfo(o.conn, o.run.plan.Client.RequestTimeout)
+	sent := o.run.now()
+	_, err := o.conn.Do(ctx, "PING")
+	took := o.run.now() - sent
+	if err != nil && !redis.IsReply(err) {
+		return
+	}
+	pinged := err == nil
+	s, err := readInfo(ctx, o.conn)
 	if err != nil {
-		o.disconnect()
 		return
 	}
 	s.At = o.run.now()
-	if err := o.inquire(&s); err != nil {
-		o.disconnect()
-		if ctx.Err() != nil {
-			return // cut off by the end of the run: a reading without the rest would be the last word about the server
-		}
+	if err := o.inquire(ctx, &s); err != nil && ctx.Err() != nil {
+		return // cut off by the end of the run: a reading without the rest would be the last word about the server
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.read = append(o.read, s)
-	if !v.IsError() && (o.roundTrip == 0 || took < o.roundTrip) {
+	if pinged && (o.roundTrip == 0 || took < o.roundTrip) {
 		o.roundTrip = max(took, 1)
 	}
 }
 
-// inquire adds what INFO does not tell. What the user may not ask stays empty.
-func (o *observed) inquire(s *record.Server) error {
-	slowlog, err := o.question("SLOWLOG", slowRequest)
+// inquire adds what INFO does not say. What the user may not ask stays empty.
+func (o *observed) inquire(ctx context.Context, s *record.Server) error {
+	slowlog, err := o.question(ctx, "SLOWLOG", "GET", slowEntries)
 	if err != nil {
 		return err
 	}
@@ -152,13 +143,13 @@ func (o *observed) inquire(s *record.Server) error {
 		_, o.slow = slowest(slowlog, 0)
 	}
 	s.SlowLog, o.slow = slowest(slowlog, o.slow)
-	latency, err := o.question("LATENCY", latencyRequest)
+	latency, err := o.question(ctx, "LATENCY", "LATEST")
 	if err != nil {
 		return err
 	}
 	s.Latency = latencyEvents(latency)
 	if s.AOFEnabled {
-		fsync, err := o.question("CONFIG", fsyncRequest)
+		fsync, err := o.question(ctx, "CONFIG", "GET", "appendfsync")
 		if err != nil {
 			return err
 		}
@@ -168,29 +159,27 @@ func (o *observed) inquire(s *record.Server) error {
 }
 
 // question asks, unless it was refused before on this connection. A refusal is an empty answer.
-func (o *observed) question(name string, request []byte) (resp.Value, error) {
+func (o *observed) question(ctx context.Context, words ...string) (resp.Value, error) {
+	name := words[0]
 	if o.refused[name] {
 		return resp.Value{}, nil
 	}
-	v, err := ask(o.conn, o.run.plan.Client.RequestTimeout, request)
-	if err == nil && v.IsError() {
+	v, err := o.conn.Do(ctx, words...)
+	if redis.IsReply(err) {
 		o.refused[name] = true
 		return resp.Value{}, nil
 	}
 	return v, err
 }
 
-// readInfo asks for INFO on a connection that nobody else uses. At is left to the caller.
-func readInfo(c net.Conn, timeout time.Duration) (record.Server, error) {
-	v, err := ask(c, timeout, infoRequest)
+// readInfo asks for INFO. At is left to the caller.
+func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
+	info, err := c.Info(ctx)
 	if err != nil {
 		return record.Server{}, err
 	}
-	if v.IsError() {
-		return record.Server{}, errors.New(v.Text)
-	}
-	s := parseInfo(v.Text)
-	s.Address = c.RemoteAddr().String()
+	s := serverOf(info)
+	s.Address = c.RemoteAddr()
 	return s, nil
 }
 
@@ -210,12 +199,4 @@ func (o *observer) takeRoundTrip() int64 {
 	took := o.roundTrip
 	o.roundTrip = 0
 	return took
-}
-
-func (o *observed) disconnect() {
-	if o.conn != nil {
-		o.release()
-		_ = o.conn.Close()
-		o.conn = nil
-	}
 }

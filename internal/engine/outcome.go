@@ -37,7 +37,7 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 			return
 		}
 		if reply.Class == record.ClassReadOnly && !c.pool.place.replica {
-			l.misled(c, at)
+			l.onReadOnly(c, at)
 		}
 		l.slot.fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.slot, c.pool.place.shard)
@@ -69,8 +69,8 @@ var retried = [record.NumClasses]bool{
 // renewEvery bounds how often a connection is made anew because its server turned out to be no primary, nanoseconds.
 const renewEvery = int64(100 * time.Millisecond)
 
-// misled handles a server that refuses writes: the deployment is looked at again, and the connection made anew, as clients do.
-func (l *loop) misled(c *conn, at int64) {
+// onReadOnly handles a server that refuses writes: the deployment is looked at again, and the connection made anew, as clients do.
+func (l *loop) onReadOnly(c *conn, at int64) {
 	l.run.routes.refresh("a primary answered READONLY")
 	if at-c.renewed > renewEvery || c.renewed == 0 {
 		c.renewed = max(at, 1)

@@ -13,11 +13,9 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
-
-// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
-func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
 
 // preparing is how many connections are dialled at a time before the start.
 const preparing = 64
@@ -33,12 +31,14 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = c.Close() }()
-	if s, err := readInfo(c, r.run.plan.Client.RequestTimeout); err == nil {
+	defer c.Close()
+	within, cancel := context.WithTimeout(ctx, r.run.plan.Client.RequestTimeout)
+	defer cancel()
+	if s, err := readInfo(within, c); err == nil {
 		r.server.Store(&s)
 	}
 	if r.run.redis != nil {
-		if err := r.tryCommands(c); err != nil {
+		if err := r.tryCommands(ctx, c); err != nil {
 			return err
 		}
 		if err := r.run.fill(ctx, progress); err != nil {
@@ -58,8 +58,8 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 
 // arrive finds out how the deployment looks, and connects to the primary that answers, or the first of several. The given addresses are tried
 // first: what is wrong there is told best.
-func (r *Runner) arrive(ctx context.Context, progress func(string)) (net.Conn, error) {
-	var c net.Conn
+func (r *Runner) arrive(ctx context.Context, progress func(string)) (*redis.Conn, error) {
+	var c *redis.Conn
 	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
 		progress("connecting to " + addresses[0])
 		var err error
@@ -72,7 +72,7 @@ func (r *Runner) arrive(ctx context.Context, progress func(string)) (net.Conn, e
 		return c, nil
 	}
 	if c != nil {
-		_ = c.Close()
+		c.Close()
 	}
 	if err != nil {
 		return nil, err
@@ -82,20 +82,21 @@ func (r *Runner) arrive(ctx context.Context, progress func(string)) (net.Conn, e
 }
 
 // reach dials until the server answers a PING and has loaded its data, or the budget is used up.
-func (r *Runner) reach(ctx context.Context) (net.Conn, error) {
+func (r *Runner) reach(ctx context.Context) (*redis.Conn, error) {
 	n := r.run
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
 	budget := dialBudget(n.plan.Client)
 	within, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	wait := backoffFirst
 	var last error
 	for number := 0; ; number++ {
-		c, err := n.dialNode(within, 0)
+		err := c.Connect(within)
 		if err == nil {
-			if err = n.ping(c); err == nil {
+			if err = n.ping(within, c); err == nil {
 				return c, nil
 			}
-			_ = c.Close()
+			c.Close()
 		}
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -124,24 +125,26 @@ func (r *Runner) reach(ctx context.Context) (net.Conn, error) {
 }
 
 // ping makes sure that a Redis answers which serves data. An ACL that forbids PING is no obstacle.
-func (r *run) ping(c net.Conn) error {
-	address := c.RemoteAddr().String()
-	v, err := ask(c, r.plan.Client.DialTimeout, resp.AppendCommand(nil, "PING"))
+func (r *run) ping(ctx context.Context, c *redis.Conn) error {
+	ctx, cancel := context.WithTimeout(ctx, r.plan.Client.DialTimeout)
+	defer cancel()
+	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.plan.Target.TLS != nil}
+	v, err := c.Exchange(ctx, resp.AppendCommand(nil, "PING"), 1)
+	failed.Address = c.RemoteAddr()
 	if err != nil {
-		return &dialError{stage: stageHello, address: address, command: "PING", secured: r.plan.Target.TLS != nil, err: err}
+		failed.Err = err
+		return failed
 	}
-	if !v.IsError() {
-		return nil
-	}
-	if mustWait(v.Text) || reasonOfReply(v.Text) == plan.AuthenticationFailed {
-		return &dialError{stage: stageAnswer, address: address, command: "PING", err: errors.New(v.Text)}
+	if text := v[0].Text; v[0].IsError() && (mustWait(text) || reasonOfReply(text) == plan.AuthenticationFailed) {
+		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
+		return failed
 	}
 	return nil
 }
 
 // tryCommands sends each command of the workload, and the probe's, once with its placeholders filled, so that what cannot work is known before
 // the start. Only what shows that a command can never work is an error; an answer such as WRONGTYPE may be what the test is about.
-func (r *Runner) tryCommands(c net.Conn) error {
+func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
 	source := n.redis.Source(int64(n.pod), int64(n.plan.Pods), false)
 	follower, follows := source.(workload.Follower)
@@ -150,7 +153,7 @@ func (r *Runner) tryCommands(c net.Conn) error {
 		source.Draw(op, &request)
 		out, replies := source.Append(nil, &request)
 		for replies > 0 { // an operation of several round trips is gone through to its end: half of one may leave something behind
-			answers, err := n.try(c, out, replies, o.Name)
+			answers, err := n.try(ctx, c, out, replies, o.Name)
 			if err != nil {
 				return err
 			}
@@ -161,16 +164,17 @@ func (r *Runner) tryCommands(c net.Conn) error {
 		}
 	}
 	if len(r.probes) > 0 {
-		_, err := n.try(c, r.probes[0].request(), 1, "probe")
+		_, err := n.try(ctx, c, r.probes[0].request(), 1, "probe")
 		return err
 	}
 	return nil
 }
 
-func (r *run) try(c net.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
+func (r *run) try(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
 	word := firstWord(request)
-	within := max(r.plan.Client.RequestTimeout, time.Second)
-	answers, err := askAll(c, within, request, replies)
+	within, cancel := context.WithTimeout(ctx, max(r.plan.Client.RequestTimeout, time.Second))
+	defer cancel()
+	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
 		return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err,
 			Message: fmt.Sprintf("the command %q (%s) got no answer from %s: %v", name, word, c.RemoteAddr(), err)}
@@ -197,7 +201,8 @@ func firstWord(request []byte) string {
 // fill makes this pod's part of the workload's data.
 func (r *run) fill(ctx context.Context, progress func(string)) error {
 	f := &workload.Filler{
-		Pod: r.pod, Pods: r.plan.Pods, Dial: r.dialNode,
+		Pod: r.pod, Pods: r.plan.Pods,
+		Dial: func(ctx context.Context, shard int) (net.Conn, error) { return r.dialNode(ctx, place{shard: shard}) },
 		Progress: func(what string, done, total int64) {
 			progress(fmt.Sprintf("prefilling %s of %s %s", grouped(done), grouped(total), what))
 		},
@@ -223,15 +228,6 @@ func (r *run) fill(ctx context.Context, progress func(string)) error {
 		failed.Message = fmt.Sprintf("prefilling at %s: %s", refused.Address, plainly(refused.Err))
 	}
 	return failed
-}
-
-// grouped writes n with a comma between thousands.
-func grouped(n int64) string {
-	s := strconv.FormatInt(n, 10)
-	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }
 
 // establish makes every connection of the load.
@@ -285,10 +281,13 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 		return context.Cause(ctx)
 	}
 	if last == nil {
-		last = &dialError{stage: stageTCP, address: n.someServer(), err: failure}
+		last = &redis.DialError{Stage: redis.StageTCP, Address: n.someServer(), Err: failure}
 	}
 	return explain(last, budget)
 }
+
+// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
+func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
 
 // establishProbe makes a connection for each probe's first arrival, so that it does not have to dial.
 func (r *Runner) establishProbe(ctx context.Context) error {
@@ -300,4 +299,13 @@ func (r *Runner) establishProbe(ctx context.Context) error {
 		p.putIdle(&probeConn{line: c})
 	}
 	return nil
+}
+
+// grouped writes n with a comma between thousands.
+func grouped(n int64) string {
+	s := strconv.FormatInt(n, 10)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
 }

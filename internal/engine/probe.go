@@ -31,7 +31,7 @@ type prober struct {
 	most   int64 // arrivals at a time
 	waiter waiter
 
-	flying   atomic.Int64
+	inFlight atomic.Int64
 	greeting *atomic.Int64 // dials that the server has accepted and not answered; the loop's alone: another server gets another count
 	greeted  string        // the primary that greeting counts, "" = the target is used as it is
 	mu       sync.Mutex
@@ -67,16 +67,6 @@ func newProber(n *run, shard int, tag string) (*prober, error) {
 	}, nil
 }
 
-// request is the next arrival's.
-func (p *prober) request() []byte {
-	r := workload.Request{User: int64(p.run.pod)}
-	p.source.Draw(0, &r)
-	out, _ := p.source.Append(nil, &r)
-	return out
-}
-
-func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard}, 0) }
-
 func (p *prober) prepare() (err error) {
 	p.waiter, err = p.run.newWaiter()
 	return err
@@ -86,8 +76,8 @@ func (p *prober) prepare() (err error) {
 func (p *prober) loop(ctx, probing context.Context) {
 	stop := context.AfterFunc(probing, p.waiter.interrupt)
 	defer stop()
-	var flying sync.WaitGroup
-	defer flying.Wait()
+	var sending sync.WaitGroup
+	defer sending.Wait()
 	for i := int64(0); i < p.pacer.total; i++ {
 		due := p.pacer.due(i)
 		if !p.waiter.wait(time.Duration(due-p.run.now())) || probing.Err() != nil {
@@ -96,23 +86,25 @@ func (p *prober) loop(ctx, probing context.Context) {
 		if primary := p.primary(); primary != p.greeted { // dials to a server that hangs are no reason not to dial another one
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.flying.Load() >= p.most || p.greeting.Load() >= mostGreetings || p.run.now()-due > p.run.timeout {
+		if p.inFlight.Load() >= p.most || p.greeting.Load() >= mostGreetings || p.run.now()-due > p.run.timeout {
 			p.settle(p.run.now(), func(s *slot) { s.dropped(0) })
 			continue
 		}
 		request, greeting := p.request(), p.greeting
-		p.flying.Add(1)
-		flying.Go(func() {
-			defer p.flying.Add(-1)
+		p.inFlight.Add(1)
+		sending.Go(func() {
+			defer p.inFlight.Add(-1)
 			p.send(ctx, due, request, greeting)
 		})
 	}
 }
 
-func (p *prober) settle(at int64, write func(*slot)) {
-	s, _ := p.run.rec.probe.lock(at)
-	write(s)
-	p.run.rec.probe.unlock()
+// request is the next arrival's.
+func (p *prober) request() []byte {
+	r := workload.Request{User: int64(p.run.pod)}
+	p.source.Draw(0, &r)
+	out, _ := p.source.Append(nil, &r)
+	return out
 }
 
 // send settles one arrival.
@@ -145,7 +137,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		p.settle(at, func(s *slot) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
 	case reply.Kind == resp.Error:
 		p.settle(at, func(s *slot) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
-		if p.misled(c, reply.Class, at) {
+		if p.onErrorReply(c, reply.Class, at) {
 			p.discard(c)
 			return
 		}
@@ -154,6 +146,12 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		p.gaps.success(at)
 	}
 	p.putIdle(c)
+}
+
+func (p *prober) settle(at int64, write func(*slot)) {
+	s, _ := p.run.rec.probe.lock(at)
+	write(s)
+	p.run.rec.probe.unlock()
 }
 
 // dial makes a connection before the arrival is too late.
@@ -167,8 +165,10 @@ func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*
 	return &probeConn{line: c}, nil
 }
 
-// misled handles an error reply, and says whether its connection leads to where it should not: to a server that was demoted, and keeps its clients. The deployment is looked at again.
-func (p *prober) misled(c *probeConn, class record.Class, at int64) bool {
+func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard}, 0) }
+
+// onErrorReply handles an error reply, and says whether its connection leads to where it should not: to a server that was demoted, and keeps its clients. The deployment is looked at again.
+func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
 	case record.ClassMoved:
@@ -187,21 +187,6 @@ func (p *prober) misled(c *probeConn, class record.Class, at int64) bool {
 	}
 	p.renewed = at
 	return true
-}
-
-// elsewhere says whether a connection leads to another server than the shard's primary of now.
-func (p *prober) elsewhere(c *probeConn) bool {
-	primary := p.primary()
-	return primary != "" && primary != c.address
-}
-
-// primary is the shard's of now, "" where it has none, or where the target is used as it is.
-func (p *prober) primary() string {
-	m := p.run.routes.current()
-	if p.shard >= len(m.Shards) {
-		return ""
-	}
-	return m.Shards[p.shard].Primary
 }
 
 func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (resp.Reply, error) {
@@ -242,6 +227,21 @@ func (p *prober) takeIdle() *probeConn {
 		_ = c.Close()
 	}
 	return nil
+}
+
+// elsewhere says whether a connection leads to another server than the shard's primary of now.
+func (p *prober) elsewhere(c *probeConn) bool {
+	primary := p.primary()
+	return primary != "" && primary != c.address
+}
+
+// primary is the shard's of now, "" where it has none, or where the target is used as it is.
+func (p *prober) primary() string {
+	m := p.run.routes.current()
+	if p.shard >= len(m.Shards) {
+		return ""
+	}
+	return m.Shards[p.shard].Primary
 }
 
 func (p *prober) putIdle(c *probeConn) {

@@ -34,14 +34,6 @@ type answer struct {
 	err   error
 }
 
-// stale says that a new lookup is due: the answer is too old, or is so late that the query may be lost.
-func (a *answer) stale(now time.Time) bool {
-	if a.at.IsZero() {
-		return now.Sub(a.began) > hedgeAfter
-	}
-	return now.Sub(a.at) > answerLife
-}
-
 func newResolver() *resolver {
 	return &resolver{
 		lookup: func(ctx context.Context, host string) ([]netip.Addr, error) {
@@ -103,6 +95,14 @@ func (r *resolver) find(ctx context.Context, host string) ([]netip.Addr, error) 
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+// stale says that a new lookup is due: the answer is too old, or is so late that the query may be lost.
+func (a *answer) stale(now time.Time) bool {
+	if a.at.IsZero() {
+		return now.Sub(a.began) > hedgeAfter
+	}
+	return now.Sub(a.at) > answerLife
 }
 
 func (r *resolver) ask(host string, a *answer) {

@@ -21,6 +21,39 @@ type routes struct {
 // one is the map of a target that is used as it is.
 var one = topology.NewMap(topology.KindStandalone, 0, []topology.Shard{{}})
 
+// dialNode connects to a place, for what is done beside the load.
+func (r *run) dialNode(ctx context.Context, p place) (net.Conn, error) {
+	c, err := r.dialerTo(p, 0).dial(ctx, 0, nil)
+	return c.Conn, err
+}
+
+// dialerTo is the dialer of a place. number spreads connections over replicas.
+func (r *run) dialerTo(p place, number int64) *dialer {
+	if p.address == "" && r.routes.tracker == nil {
+		return r.dialer
+	}
+	d := *r.dialer
+	d.replica = p.replica && r.routes.current().Kind == topology.KindCluster
+	switch {
+	case p.address != "":
+		d.addresses = func() []string { return []string{p.address} }
+		d.name = p.address
+	case p.replica:
+		d.name = "a replica of shard " + strconv.Itoa(p.shard)
+		d.addresses = func() []string { return rotated(r.routes.current().Shards[p.shard].Replicas, number) }
+	default:
+		d.name = "the primary of shard " + strconv.Itoa(p.shard)
+		d.addresses = func() []string {
+			if primary := r.routes.current().Shards[p.shard].Primary; primary != "" {
+				return []string{primary}
+			}
+			return nil
+		}
+	}
+	d.missed = func(err error) { r.routes.refresh("a dial of " + d.name + " failed: " + err.Error()) }
+	return &d
+}
+
 func (r *routes) current() *topology.Map {
 	if r.tracker == nil {
 		return one
@@ -32,51 +65,6 @@ func (r *routes) refresh(why string) {
 	if r.tracker != nil {
 		r.tracker.Refresh(why)
 	}
-}
-
-// dialerTo is the dialer of a place. number spreads connections over replicas.
-func (r *run) dialerTo(p place, number int64) *dialer {
-	if p.address == "" && r.routes.tracker == nil {
-		return r.dialer
-	}
-	d := *r.dialer
-	switch {
-	case p.address != "":
-		d.addresses = func() []string { return []string{p.address} }
-		d.name = p.address
-	case p.replica:
-		d.name = "a replica of shard " + strconv.Itoa(p.shard)
-		d.replica = r.routes.current().Kind == topology.KindCluster
-		d.addresses = func() []string { return rotated(r.routes.current().Shards[p.shard].Replicas, number) }
-	default:
-		d.name = "the primary of shard " + strconv.Itoa(p.shard)
-		d.addresses = func() []string {
-			if primary := r.routes.current().Shards[p.shard].Primary; primary != "" {
-				return []string{primary}
-			}
-			return nil
-		}
-	}
-	d.missed = func(err error) { r.routes.refresh("a dial failed: " + err.Error()) }
-	return &d
-}
-
-// dialNode connects to the primary of a shard, for what is done before the load.
-func (r *run) dialNode(ctx context.Context, shard int) (net.Conn, error) {
-	c, err := r.dialerTo(place{shard: shard}, 0).dial(ctx, 0, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.Conn, nil
-}
-
-// rotated is the list from entry number on, and round.
-func rotated(list []string, number int64) []string {
-	if len(list) == 0 {
-		return nil
-	}
-	first := int(number % int64(len(list)))
-	return slices.Concat(list[first:], list[:first])
 }
 
 // route is the pool that a request goes to.
@@ -136,6 +124,15 @@ func (l *loop) follow(m *topology.Map) {
 			}
 		}
 	}
+}
+
+// rotated is the list from entry number on, and round.
+func rotated(list []string, number int64) []string {
+	if len(list) == 0 {
+		return nil
+	}
+	first := int(number % int64(len(list)))
+	return slices.Concat(list[first:], list[:first])
 }
 
 // reach makes the pools of a shard where they are missing.

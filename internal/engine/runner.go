@@ -21,16 +21,13 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -78,7 +75,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		return nil, err
 	}
 	if pod < 0 || pod >= p.Pods {
-		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("pods: there is no pod %d of %d", pod, p.Pods)}
+		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
 	}
 	n := &run{
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
@@ -106,7 +103,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if p.Probe.Rate > 0 {
 		first, err := newProber(n, 0, "")
 		if err != nil {
-			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "probe.words: " + err.Error(), Err: err}
+			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}
 		r.probes = []*prober{first}
 	}
@@ -117,84 +114,6 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		o(r)
 	}
 	return r, nil
-}
-
-// perLoop is how many connections one loop serves before another one is worth its thread, and loopsMost bounds the loops: one fills a core
-// with some hundred thousand requests per second, and each costs 136 KiB and more per operation for its records.
-const (
-	perLoop   = 64
-	loopsMost = 8
-)
-
-// sharedDepth is how many requests may be in flight on a connection that users share.
-const sharedDepth = 1024
-
-// layOut makes the loops, and for a target that is used as it is their connections: as many as the plan says, or fewer where fewer can ever be busy.
-func (r *run) layOut() {
-	p := r.plan
-	pods, pod := int64(p.Pods), int64(r.pod)
-	count := int64(p.Client.Connections)
-	most := p.Client.Pipeline
-	if p.Client.Mode == plan.Multiplexed {
-		most = sharedDepth
-	}
-	depth := func(int64) int { return most }
-	if p.Shape.OpenLoop() {
-		flying := count * int64(most)
-		if p.Shape.Users > 0 {
-			flying = min(flying, max(1, share(int64(p.Shape.Users), pods, pod)))
-		}
-		count = min(count, flying)
-		conns := count
-		depth = func(i int64) int { return int(share(flying, conns, i)) }
-	} else {
-		users := share(int64(math.Ceil(plan.NewSchedule(p.Shape).Peak())), pods, pod)
-		count = min(count, users)
-	}
-	loops := min(int64(runtime.GOMAXPROCS(0)), loopsMost, (count+perLoop-1)/perLoop)
-	r.rec = newRecorder(int64(p.Interval), len(r.operations), len(p.Tallies()), max(1, int(loops)))
-	if r.callers != nil {
-		r.callers.most = count
-		return
-	}
-	for i := range loops {
-		l := r.newLoop(i, loops)
-		l.connsPerPool, l.depth = share(count, loops, i), depth
-		l.reach(0)
-		r.loops = append(r.loops, l)
-	}
-}
-
-// newLoop is loop number i of loops.
-func (r *run) newLoop(i, loops int64) *loop {
-	p := r.plan
-	l := &loop{
-		run: r, shard: r.rec.shards[i], in: make([]byte, readBuffer), layout: one, first: i, stride: loops,
-		source: r.redis.Source(int64(r.pod)*loops+i, int64(p.Pods)*loops, false),
-	}
-	l.follower, _ = l.source.(workload.Follower)
-	l.shares, l.maxAge, l.added = p.Client.Mode == plan.Multiplexed, int64(p.Client.MaxAge), int64(p.Client.AddedLatency)
-	if r.pacer.Load() != nil {
-		l.demand = newOpenLoop(l, i, loops)
-	} else {
-		l.demand = newClosedLoop(l, i, loops)
-	}
-	return l
-}
-
-// newPool makes the loop's connections to a place; they are dialled at once where the loop runs already.
-func (l *loop) newPool(to place, conns int64) *pool {
-	p := &pool{place: to}
-	for i := range conns {
-		number := l.first + i*l.stride
-		c := &conn{loop: l, pool: p, number: number, index: int32(len(l.conns)), depth: l.depth(number)}
-		p.conns, l.conns = append(p.conns, c), append(l.conns, c)
-		if l.dialing != nil {
-			c.connect(l.dialing)
-		}
-	}
-	l.pools = append(l.pools, p)
-	return p
 }
 
 // Server is the reading of INFO that Prepare made, At = 0; nil before it was made, or where the server refuses INFO. It may be called while Prepare and Run go on.
@@ -253,121 +172,4 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 func withMonotonic(t time.Time) time.Time {
 	now := time.Now()
 	return now.Add(t.Sub(now))
-}
-
-// launch starts all that runs beside the recording, and returns what is closed when load and probe are through.
-func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
-	n := r.run
-	if n.length > 0 {
-		n.rec.setLast((n.length - 1) / n.rec.step)
-	}
-	var load, all sync.WaitGroup
-	probing, endProbe := context.WithCancel(ctx)
-	for _, p := range r.probes {
-		if err := p.prepare(); err != nil {
-			endProbe()
-			return nil, err
-		}
-		all.Go(func() { p.loop(ctx, probing) })
-	}
-	var observing sync.WaitGroup
-	if r.observer != nil {
-		observing.Go(func() { r.observer.loop(probing) })
-	}
-	sampled := make(chan struct{})
-	go func() {
-		defer close(sampled)
-		if n.sampler != nil {
-			_ = n.sampler.Run(probing) // the books found keys in every shard, so it does, too
-		}
-	}()
-	for _, l := range n.loops {
-		if err := l.open(); err != nil {
-			endProbe()
-			return nil, err
-		}
-	}
-	for _, l := range n.loops {
-		load.Go(func() { l.serve(ctx) })
-	}
-	if n.callers != nil {
-		if err := n.callers.start(ctx, &load); err != nil {
-			endProbe()
-			return nil, err
-		}
-	}
-	r.launched.Store(true)
-	stop := context.AfterFunc(ctx, n.abort)
-	done := make(chan struct{})
-	go func() {
-		load.Wait()
-		if !n.lastsUntilEnd(ctx) {
-			endProbe() // the probe ends with the load
-		}
-		all.Wait()
-		endProbe()
-		observing.Wait()
-		<-sampled
-		stop()
-		close(done)
-	}()
-	return done, nil
-}
-
-// lastsUntilEnd waits for the run's end when its length says so, as the last request may be long before it. It returns false when the run is over
-// before: the requests are done, or ctx has ended.
-func (r *run) lastsUntilEnd(ctx context.Context) bool {
-	requests, pacer := r.plan.Shape.Requests, r.pacer.Load()
-	mine := int64(share(requests, uint64(r.plan.Pods), uint64(r.pod)))
-	switch {
-	case r.length == 0 || r.ended.Load(),
-		requests > 0 && pacer == nil && r.budget.left.Load() == 0,
-		requests > 0 && pacer != nil && pacer.total == mine:
-		return false
-	}
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(time.Duration(r.length - r.now())):
-		return true
-	}
-}
-
-// abort makes the loops send nothing more, and end.
-func (r *run) abort() {
-	r.aborted.Store(true)
-	for _, l := range r.loops {
-		l.nudge()
-	}
-}
-
-// forgetDeployment ends the following of the deployment.
-func (r *Runner) forgetDeployment() {
-	if t := r.run.routes.tracker; t != nil {
-		t.Close()
-	}
-}
-
-// close ends what is left of the runner's connections.
-func (r *Runner) close() {
-	for _, l := range r.run.loops {
-		l.close()
-	}
-	for _, p := range r.probes {
-		p.close()
-	}
-	if c := r.run.callers; c != nil && c.close != nil {
-		_ = c.close()
-	}
-	if r.run.audit == nil { // else Verify still asks who is primary
-		r.forgetDeployment()
-	}
-}
-
-// classOf is the kind of a failure to connect.
-func classOf(err error) record.Class {
-	if d, ok := errors.AsType[*dialError](err); ok {
-		return d.class()
-	}
-	return record.ClassRefused
 }

@@ -24,7 +24,7 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 		return nil
 	}
 	progress("preparing the ledger of acknowledged writes")
-	n.audit = &ledger.Audit{Discover: n.discover, Dial: n.dialAddress, Wait: waitFor}
+	n.audit = &ledger.Audit{Discover: n.discover, Dial: n.dialLedger, Wait: waitFor}
 	unique, err := n.audit.Begin(ctx)
 	if err != nil {
 		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
@@ -57,16 +57,6 @@ func (r *run) expectedWrites() uint64 {
 		return unknown
 	}
 	return uint64(float64(p.arrivals(r.length))*r.plan.Verify.Share)/uint64(len(r.loops)) + 1
-}
-
-func (r *run) books() []*ledger.Book {
-	var books []*ledger.Book
-	for _, l := range r.loops {
-		if l.book != nil {
-			books = append(books, l.book)
-		}
-	}
-	return books
 }
 
 // discover is the deployment as the ledger's audit needs it.
@@ -104,12 +94,8 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 	}
 }
 
-func (r *run) dialAddress(ctx context.Context, address string) (net.Conn, error) {
-	c, err := r.dialerTo(place{address: address}, 0).dial(ctx, 0, nil)
-	if err != nil {
-		return nil, err
-	}
-	return c.Conn, nil
+func (r *run) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+	return r.dialNode(ctx, place{address: address, replica: readReplica})
 }
 
 func waitFor(ctx context.Context, d time.Duration) bool {
@@ -136,6 +122,16 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 		r.run.sampler.Add(result)
 	}
 	return result, nil
+}
+
+func (r *run) books() []*ledger.Book {
+	var books []*ledger.Book
+	for _, l := range r.loops {
+		if l.book != nil {
+			books = append(books, l.book)
+		}
+	}
+	return books
 }
 
 // isLedgerWrite says whether request i of a row of requests is a ledger write: evenly spread, so many that the share comes out.

@@ -4,26 +4,26 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"time"
+	"net"
 
-	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Redis tells a client that speaks the other language nothing: it closes, or waits for more. So the other language is tried, once.
 
 // wrongPort says what the port speaks instead, after err; nil when it is not that.
 func (d *dialer) wrongPort(ctx context.Context, err error) error {
-	failed, ok := errors.AsType[*dialError](err)
-	if !ok || !isBroken(failed.err) && !isTimeout(failed.err) {
+	failed, ok := errors.AsType[*redis.DialError](err)
+	if !ok || !redis.IsBroken(failed.Err) && !redis.IsTimeout(failed.Err) {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
 	switch {
-	case failed.stage == stageHello && !failed.secured && d.speaksTLS(ctx, failed.address):
-		return &dialError{stage: stageTLS, address: failed.address, err: errSpeaksTLS}
-	case failed.stage == stageTLS && d.speaksPlain(ctx, failed.address):
-		return &dialError{stage: stageTLS, address: failed.address, err: errSpeaksPlain}
+	case failed.Stage == redis.StageHello && !failed.Secured && d.speaksTLS(ctx, failed.Address):
+		return &redis.DialError{Stage: redis.StageTLS, Address: failed.Address, Err: errSpeaksTLS}
+	case failed.Stage == redis.StageTLS && d.speaksPlain(ctx, failed.Address):
+		return &redis.DialError{Stage: redis.StageTLS, Address: failed.Address, Err: errSpeaksPlain}
 	}
 	return nil
 }
@@ -46,12 +46,8 @@ func (d *dialer) speaksTLS(ctx context.Context, address string) bool {
 
 // speaksPlain says whether a PING in the clear gets an answer in RESP.
 func (d *dialer) speaksPlain(ctx context.Context, address string) bool {
-	c, err := d.tcp(ctx, "tcp", address)
-	if err != nil {
-		return false
-	}
-	defer func() { _ = c.Close() }()
-	deadline, _ := ctx.Deadline()
-	_, err = ask(c, time.Until(deadline), resp.AppendCommand(nil, "PING"))
-	return err == nil
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return d.tcp(ctx, "tcp", address) })
+	defer c.Close()
+	_, err := c.Do(ctx, "PING")
+	return err == nil || redis.IsReply(err)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // mayRun says why the operator's user may not run a command at a server, words as they would be sent; nil where it may, and where the server lets
@@ -23,14 +23,14 @@ func mayRun(ctx context.Context, around Surroundings, address string, command ..
 		return nil
 	case err == nil:
 		return unsupported("at %s, %v. Give user %s the ACL rule %s", address, reply, user, ruleOf(command))
-	case !topology.IsReply(err):
+	case !redis.IsReply(err):
 		return err
 	case strings.Contains(err.Error(), "not found") && strings.Contains(err.Error(), "Command"):
 		return unknownCommand(address, command)
 	}
 	// Before Redis 7, or DRYRUN itself is forbidden: whether the command exists is all that can be learned.
 	reply, err = around.Servers.Do(ctx, address, around.Login, "COMMAND", "INFO", command[0])
-	if err != nil && !topology.IsReply(err) {
+	if err != nil && !redis.IsReply(err) {
 		return err
 	}
 	if known, ok := reply.([]any); ok && len(known) == 1 && (known[0] == nil || isEmpty(known[0])) {
@@ -41,7 +41,7 @@ func mayRun(ctx context.Context, around Surroundings, address string, command ..
 
 // refused is mayRun for a command that was sent: the Problem that an error reply tells of, or the error as it came.
 func refused(err error, around Surroundings, address string, command ...string) error {
-	if err == nil || !topology.IsReply(err) {
+	if err == nil || !redis.IsReply(err) {
 		return err
 	}
 	switch text := err.Error(); {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -58,7 +58,7 @@ func TestRefused(t *testing.T) {
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
 	around := s.around()
-	around.Login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
+	around.Login = redis.Login{Username: "app", Password: "pw", Timeout: patient}
 	for command, says := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
 		words := strings.Fields(command)
 		sent := make([]any, len(words))

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -28,7 +28,7 @@ func TestSelectAsksTheSentinels(t *testing.T) {
 	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
 		t.Errorf("without sentinels: %+v", p)
 	}
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: patient}
+	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), redis.Login{Timeout: patient}
 	found, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), primaries)
 	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
 		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())

@@ -17,7 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -158,7 +158,7 @@ func TestBackgroundSaveMemory(t *testing.T) {
 func TestBackgroundSaveRefused(t *testing.T) {
 	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun"}, Config: []string{`rename-command BGREWRITEAOF ""`}})
-	s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
+	s.login = redis.Login{Username: "app", Password: "pw", Timeout: patient}
 	s.host("redis-0", server, nil)
 	for kind, says := range map[v1alpha1.SaveKind]string{v1alpha1.SaveSnapshot: "+bgsave", v1alpha1.SaveAppendOnlyRewrite: "rename-command"} {
 		_, _, err := s.tryAim(saveOf(kind))

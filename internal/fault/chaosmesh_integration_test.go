@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -43,7 +44,7 @@ func newChaosCluster(t *testing.T) *chaosCluster {
 	c.pod("run-0", map[string]string{v1alpha1.LabelLoadTest: "run"}, server)
 	c.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: server.Address(), Container: "redis", RunID: server.Info("run_id"), Role: v1alpha1.RolePrimary}
 	c.around = Surroundings{
-		Namespace: namespace, Cluster: c.client, Live: c.client, Servers: real, Login: topology.Login{Timeout: patient},
+		Namespace: namespace, Cluster: c.client, Live: c.client, Servers: real, Login: redis.Login{Timeout: patient},
 		Target: byPods(map[string]string{"app": "redis"}), LoadTest: "run",
 		Owner: metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)},
 	}
@@ -178,7 +179,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	pair := redistest.NewReplication(t, 1, redistest.Options{})
 	real := topology.NewReal()
 	t.Cleanup(real.Close)
-	c := chaosMesh{Surroundings: Surroundings{Servers: real, Login: topology.Login{Timeout: patient}}}
+	c := chaosMesh{Surroundings: Surroundings{Servers: real, Login: redis.Login{Timeout: patient}}}
 	target := &v1alpha1.FaultTarget{Address: pair.Primary.Address()}
 	connections, err := c.connections(t.Context(), target.Address)
 	if err != nil || len(connections) == 0 || connections[0].from != "127.0.0.1" {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -125,7 +125,7 @@ func TestClientKillRefused(t *testing.T) {
 		t.Errorf("nothing to kill: %v", err)
 	}
 	for user, says := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
-		s.login = topology.Login{Username: user, Password: "pw", Timeout: patient}
+		s.login = redis.Login{Username: user, Password: "pw", Timeout: patient}
 		_, _, err := s.tryAim(killOf(v1alpha1.ClientNormal))
 		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
 			t.Errorf("%s: %+v, want %q", user, p, says)

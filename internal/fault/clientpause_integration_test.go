@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -208,7 +208,7 @@ func TestClientPauseRefused(t *testing.T) {
 		{"nothing to see it by", "app on >pw ~* +info +ping +acl|dryrun +client|pause +client|unpause", pauseOfWrites(time.Minute), "EVAL"},
 	} {
 		s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{tc.user}})
-		s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
+		s.login = redis.Login{Username: "app", Password: "pw", Timeout: patient}
 		s.host("redis-0", server, nil)
 		_, _, err := s.tryAim(tc.spec)
 		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.says) {
@@ -231,7 +231,7 @@ func TestClientPauseByACLUserOverTLS(t *testing.T) {
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{TLS: authority,
 		Users: []string{"app on >pw &redquake +info +ping +acl|dryrun +client|pause +client|unpause +publish"}})
-	s.login = topology.Login{Username: "app", Password: "pw", TLS: authority.Client("client"), Timeout: patient}
+	s.login = redis.Login{Username: "app", Password: "pw", TLS: authority.Client("client"), Timeout: patient}
 	s.host("redis-0", server, nil)
 	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"PING": pauseOfAll(time.Minute), "PUBLISH": pauseOfWrites(time.Minute)} {
 		injector, target := s.aim(spec)

@@ -13,7 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -128,23 +128,23 @@ func TestConfigOperatorDies(t *testing.T) {
 
 func TestConfigRefused(t *testing.T) {
 	t.Parallel()
-	user := topology.Login{Username: "app", Password: "pw", Timeout: patient}
+	user := redis.Login{Username: "app", Password: "pw", Timeout: patient}
 	for _, tc := range []struct {
 		name    string
 		options redistest.Options
-		login   topology.Login
+		login   redis.Login
 		spec    *v1alpha1.RedisFaultSpec
 		reason  string
 		says    string
 	}{
-		{"unknown", redistest.Options{}, topology.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.max-memory: the server"},
-		{"immutable", redistest.Options{}, topology.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG at 127.0.0.1"},
-		{"no append-only file", redistest.Options{}, topology.Login{}, configFault(parameters{"appendfsync": "always"}), v1alpha1.ReasonInvalidSpec, `set appendonly: "yes" beside it`},
-		{"evicts", redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}}, topology.Login{}, configFault(parameters{"maxmemory": "10mb"}), v1alpha1.ReasonBlastRadius, "spec.allow: [Eviction]"},
+		{"unknown", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.max-memory: the server"},
+		{"immutable", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG at 127.0.0.1"},
+		{"no append-only file", redistest.Options{}, redis.Login{}, configFault(parameters{"appendfsync": "always"}), v1alpha1.ReasonInvalidSpec, `set appendonly: "yes" beside it`},
+		{"evicts", redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}}, redis.Login{}, configFault(parameters{"maxmemory": "10mb"}), v1alpha1.ReasonBlastRadius, "spec.allow: [Eviction]"},
 		{"may not set", redistest.Options{Users: []string{"app on >pw ~* +@all -config|set"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|set"},
 		{"may not rewrite", redistest.Options{Users: []string{"app on >pw ~* +@all -config|rewrite"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|rewrite"},
-		{"renamed", redistest.Options{Config: []string{`rename-command CONFIG ""`}}, topology.Login{}, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "CONFIG"},
-		{"nothing", redistest.Options{}, topology.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters"},
+		{"renamed", redistest.Options{Config: []string{`rename-command CONFIG ""`}}, redis.Login{}, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "CONFIG"},
+		{"nothing", redistest.Options{}, redis.Login{}, configFault(nil), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 func TestConfigDenied(t *testing.T) {
@@ -110,7 +110,7 @@ func TestConfigByHand(t *testing.T) {
 		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG REWRITE"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	around.Login = topology.Login{Username: "ops", Password: "hunter2"}
+	around.Login = redis.Login{Username: "ops", Password: "hunter2"}
 	target.Undo = []v1alpha1.UndoValue{{Name: "maxclients", Value: "10000"}}
 	spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
 	if got, want := newConfig(spec, around).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {

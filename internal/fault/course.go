@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -139,7 +140,7 @@ func (c *course) heard(at time.Time, sentinel, channel, payload string) []Sighti
 
 // parseObserved reads INFO, and CLUSTER INFO where there is one.
 func parseObserved(info, clusterInfo string) observed {
-	said := topology.ParseInfo("", info)
+	said := topology.ServerOf("", redis.ParseInfo(info))
 	o := observed{runID: said.RunID, role: said.Role, loading: said.Loading}
 	for line := range strings.Lines(info) {
 		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -193,7 +194,7 @@ func (f failover) replication(ctx context.Context, address string) (topology.Rep
 		return topology.ReplicationInfo{}, err
 	}
 	text, _ := reply.(string)
-	return topology.ParseReplication(text), nil
+	return topology.ReplicationOf(redis.ParseInfo(text)), nil
 }
 
 // Begun holds for a failover of somebody else's, too: there must not be another on top of it.

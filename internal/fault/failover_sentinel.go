@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -92,7 +93,7 @@ func (s sentinelFailover) planCare(ctx context.Context, target *v1alpha1.FaultTa
 	}
 	_, err := s.sentinel(ctx, s.recorded(target, failoverSentinel), "FAILOVER", unknownToAll, "COORDINATED")
 	switch {
-	case err != nil && !topology.IsReply(err):
+	case err != nil && !redis.IsReply(err):
 		return err
 	case err == nil, !strings.Contains(strings.ToLower(err.Error()), "wrong number of arguments"):
 		setUndo(target, failoverOption, "COORDINATED")
@@ -161,7 +162,7 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 	if err == nil || strings.Contains(err.Error(), "INPROG") { // one that runs already is ours, or as good
 		return nil
 	}
-	if paused && topology.IsReply(err) {
+	if paused && redis.IsReply(err) {
 		if err := s.unpause(ctx, target); err != nil {
 			return err
 		}
@@ -223,7 +224,7 @@ func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarg
 		}
 	}
 	// So that a restart does not bring it back as a primary. A server without a configuration file refuses, and has nothing to come back by.
-	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE"); err != nil && !topology.IsReply(err) {
+	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE"); err != nil && !redis.IsReply(err) {
 		return err
 	}
 	return nil

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -44,7 +45,7 @@ func changes(command []any) bool {
 	return false
 }
 
-func (m *mortal) Do(ctx context.Context, address string, login topology.Login, command ...any) (any, error) {
+func (m *mortal) Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error) {
 	if !changes(command) {
 		if m.isDead() {
 			return nil, errOperatorDied
@@ -80,7 +81,7 @@ func (m *mortal) isDead() bool {
 	return m.dead
 }
 
-func (m *mortal) Ask(ctx context.Context, address string, login topology.Login) (topology.Server, error) {
+func (m *mortal) Ask(ctx context.Context, address string, login redis.Login) (topology.Server, error) {
 	if m.isDead() {
 		return topology.Server{}, errOperatorDied
 	}
@@ -104,7 +105,7 @@ type failoverStage struct {
 	*stage
 	servers    *mortal
 	sentinels  []string
-	atSentinel topology.Login
+	atSentinel redis.Login
 	master     string
 	pods       map[string]string // by address
 	ahead      time.Duration     // how much later than it is injectors take it to be

@@ -11,15 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
-
-// reply is an error reply of a server.
-type reply string
-
-func (r reply) Error() string { return string(r) }
-
-func (reply) RedisError() {}
 
 // sentinelWorld is a primary at 10.0.0.1 with a replica at 10.0.0.2 and a single sentinel, which answers SENTINEL FAILOVER as told. More
 // commands may be answered by further; they go by their words, joined by spaces.
@@ -46,7 +40,7 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*world, *v1alpha1.Faul
 		}
 		switch answer := known[words].(type) {
 		case nil:
-			return nil, reply("ERR unexpected: " + words)
+			return nil, redis.Error("ERR unexpected: " + words)
 		case error:
 			return nil, answer
 		default:
@@ -74,9 +68,9 @@ func TestCoordinatedBySentinelItself(t *testing.T) {
 		answer error
 		option bool
 	}{
-		"Valkey 9":           {reply("ERR No such primary with that name"), true},
-		"Redis 7, Valkey 8":  {reply("ERR wrong number of arguments for 'sentinel|failover' command"), false},
-		"Redis 6":            {reply("ERR Unknown sentinel subcommand or Wrong number of arguments for 'FAILOVER'"), false},
+		"Valkey 9":           {redis.Error("ERR No such primary with that name"), true},
+		"Redis 7, Valkey 8":  {redis.Error("ERR wrong number of arguments for 'sentinel|failover' command"), false},
+		"Redis 6":            {redis.Error("ERR Unknown sentinel subcommand or Wrong number of arguments for 'FAILOVER'"), false},
 		"nobody who answers": {errSilent, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -123,7 +117,7 @@ func TestFailoverRefusals(t *testing.T) {
 			v1alpha1.ReasonInjectionFailed, "no majority of the 3 sentinels"},
 		"no replica": {map[string]any{"INFO replication": "role:master\r\nmaster_failover_state:no-failover\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"}, false,
 			v1alpha1.ReasonNotSupported, "has no replica"},
-		"gone since": {map[string]any{"SENTINEL FAILOVER m": reply("ERR No such master with that name")}, true, v1alpha1.ReasonInvalidSpec, "masterName"},
+		"gone since": {map[string]any{"SENTINEL FAILOVER m": redis.Error("ERR No such master with that name")}, true, v1alpha1.ReasonInvalidSpec, "masterName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, target := sentinelWorld(t, tc.answers)
@@ -141,7 +135,7 @@ func TestFailoverRefusals(t *testing.T) {
 
 // What runs already is ours, begun by an operator that died, or as good.
 func TestFailoverInProgressAlready(t *testing.T) {
-	w, target := sentinelWorld(t, map[string]any{"SENTINEL FAILOVER m": reply("INPROG Failover already in progress")})
+	w, target := sentinelWorld(t, map[string]any{"SENTINEL FAILOVER m": redis.Error("INPROG Failover already in progress")})
 	injector := sentinelInjector(t, w, "")
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -118,7 +119,7 @@ func (f failover) sentinel(ctx context.Context, address string, words ...any) (a
 
 // unknownName turns the refusal of a name that a sentinel does not watch into the problem of the spec.
 func unknownName(err error, name string) error {
-	if !topology.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
+	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
 		return err
 	}
 	return invalid("spec.target.sentinel.masterName: the sentinels watch nothing named %q (%v)", name, err)

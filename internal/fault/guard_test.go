@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -125,7 +126,7 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 				case port != "26379", n > 3+tc.more:
 					return nil, errSilent
 				case tc.mute:
-					return nil, reply("NOPERM this user has no permissions")
+					return nil, redis.Error("NOPERM this user has no permissions")
 				case words == "SENTINEL MYID":
 					return "id-" + host, nil
 				case words == "SENTINEL MASTERS":
@@ -194,7 +195,7 @@ func TestSelectShard(t *testing.T) {
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "shard 0") {
 		t.Errorf("%+v", p)
 	}
-	w.servers.do = func(string, ...any) (any, error) { return nil, reply("NOPERM this user has no permissions") }
+	w.servers.do = func(string, ...any) (any, error) { return nil, redis.Error("NOPERM this user has no permissions") }
 	_, err = Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
 	if p := problemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "+cluster|nodes") {
 		t.Errorf("a user without CLUSTER NODES: %+v", p)

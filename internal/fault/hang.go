@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
@@ -78,14 +78,14 @@ func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMetho
 	case v1alpha1.HangScript:
 		command = "eval_ro" // hardly anybody else uses it, so its count tells of us
 		_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
-		if err != nil && topology.IsReply(err) { // before Redis 7, or forbidden
+		if err != nil && redis.IsReply(err) { // before Redis 7, or forbidden
 			command = "eval"
 			_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
 		}
 	default:
 		return "client|pause", mayRun(ctx, h.Surroundings, address, "CLIENT", "PAUSE", "1")
 	}
-	if err == nil || !topology.IsReply(err) {
+	if err == nil || !redis.IsReply(err) {
 		return command, err
 	}
 	var problem *lifecycle.Problem
@@ -232,7 +232,7 @@ func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget) erro
 }
 
 func isBusy(err error) bool {
-	return err != nil && topology.IsReply(err) && strings.Contains(err.Error(), "BUSY ")
+	return err != nil && redis.IsReply(err) && strings.Contains(err.Error(), "BUSY ")
 }
 
 func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {

@@ -11,11 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -40,13 +40,13 @@ func executions(t *testing.T, server *redistest.Server, command string) int {
 }
 
 // slowCalls are the executions of a command that the server's slow log holds, the newest first.
-func slowCalls(t *testing.T, server *redistest.Server, command string) []redis.SlowLog {
+func slowCalls(t *testing.T, server *redistest.Server, command string) []goredis.SlowLog {
 	t.Helper()
 	entries, err := server.Client().SlowLogGet(t.Context(), -1).Result()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return slices.DeleteFunc(entries, func(e redis.SlowLog) bool { return !strings.EqualFold(e.Args[0], command) })
+	return slices.DeleteFunc(entries, func(e goredis.SlowLog) bool { return !strings.EqualFold(e.Args[0], command) })
 }
 
 // hungOnce fails the test unless the server has hung once, and was asked to hang for so long.
@@ -156,7 +156,7 @@ func TestHangAuto(t *testing.T) {
 		{"", ""},
 	} {
 		s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
-		s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
+		s.login = redis.Login{Username: "app", Password: "pw", Timeout: patient}
 		s.host("redis-0", server, nil)
 		injector, target, err := s.tryAim(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}})
 		if tc.want == "" {
@@ -248,7 +248,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 func TestHangRefusedLate(t *testing.T) {
 	t.Parallel()
 	s, server := newStage(t), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
-	s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
+	s.login = redis.Login{Username: "app", Password: "pw", Timeout: patient}
 	s.host("redis-0", server, nil)
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		server.Do("ACL", "SETUSER", "app", "+@all")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -86,12 +87,12 @@ type Surroundings struct {
 	Cluster   client.Client         // writes, and reads that may be some milliseconds old
 	Live      client.Reader         // reads past every cache
 	Servers   topology.Servers
-	Login     topology.Login
+	Login     redis.Login
 	Target    *v1alpha1.RedisTarget // what is broken; nil where it is not known
 	LoadTest  string                // name of the test that measures it
 
 	Sentinels     []string // host:port of the target's sentinels; empty without
-	SentinelLogin topology.Login
+	SentinelLogin redis.Login
 	MasterName    string // under which they watch the primary; "" = the only one that they watch
 }
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
@@ -91,7 +91,7 @@ func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now th
 	switch {
 	case err == nil:
 		return byLive, nil
-	case !topology.IsReply(err):
+	case !redis.IsReply(err):
 		return "", err
 	case !strings.Contains(err.Error(), "immutable") && !strings.Contains(err.Error(), "Unsupported CONFIG parameter"): // the latter before Redis 7
 		return "", unsupported("spec.action.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))

@@ -14,16 +14,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
-
-// replyError is an error that a server replied.
-type replyError string
-
-func (e replyError) Error() string { return string(e) }
-
-// RedisError marks it as a redis.Error.
-func (replyError) RedisError() {}
 
 // modifiable plays a server that takes io-threads while it runs, as Valkey 9 does. No such server is at hand.
 type modifiable struct {
@@ -95,7 +88,7 @@ func TestIOThreadsLive(t *testing.T) {
 		t.Errorf("method %s", how)
 	}
 	c.effect(v1alpha1.EffectNotObserved, "still 1 instead of 4")
-	server.refuses = replyError("ERR Can't update IO threads under load, try again later")
+	server.refuses = redis.Error("ERR Can't update IO threads under load, try again later")
 	if err := injector.Inject(t.Context(), c.target); err == nil {
 		t.Error("a refusal passes for a success")
 	}
@@ -110,7 +103,7 @@ func TestIOThreadsLive(t *testing.T) {
 	c.effect(v1alpha1.EffectInconclusive, "8 or more clients")
 	server.counters[threadedWrites]++
 	c.effect(v1alpha1.EffectConfirmed, "0 reads and 1 writes")
-	server.refuses = replyError("ERR Can't update IO threads under load, try again later")
+	server.refuses = redis.Error("ERR Can't update IO threads under load, try again later")
 	var steps *InProgress
 	if err := injector.Revert(t.Context(), c.target); !errors.As(err, &steps) {
 		t.Errorf("a server that wants to be asked again later is given up: %v", err)
@@ -148,7 +141,7 @@ func TestIOThreadsAlreadySo(t *testing.T) {
 }
 
 func TestIOThreadsRefused(t *testing.T) {
-	immutable := replyError("ERR CONFIG SET failed (possibly related to argument 'io-threads') - can't set immutable config")
+	immutable := redis.Error("ERR CONFIG SET failed (possibly related to argument 'io-threads') - can't set immutable config")
 	for _, tc := range []struct {
 		name   string
 		values map[string]string

@@ -1,7 +1,6 @@
 package fault
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -17,12 +16,12 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // LoginFor reads the Secrets that a target names. A Problem names the field whose Secret or key is missing.
 // Server names are not checked against pod addresses, which no certificate holds, unless serverName is set.
-func LoginFor(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget) (topology.Login, error) {
+func LoginFor(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget) (redis.Login, error) {
 	return loginFor(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
 }
 
@@ -34,15 +33,15 @@ func SentinelsOf(ctx context.Context, secrets client.Reader, around *Surrounding
 	}
 	around.Sentinels, around.MasterName = s.Addresses, s.MasterName
 	if s.Service != nil {
-		around.Sentinels = []string{net.JoinHostPort(s.Service.Name+"."+around.Namespace+".svc", strconv.Itoa(int(cmp.Or(s.Service.Port, 26379))))}
+		around.Sentinels = []string{net.JoinHostPort(s.Service.Name+"."+around.Namespace+".svc", strconv.Itoa(int(s.Service.Port)))}
 	}
 	login, err := loginFor(ctx, secrets, around.Namespace, "spec.target.sentinel", s.Auth, s.TLS)
 	around.SentinelLogin = login
 	return err
 }
 
-func loginFor(ctx context.Context, secrets client.Reader, namespace, field string, auth *v1alpha1.RedisAuth, secure *v1alpha1.RedisTLS) (topology.Login, error) {
-	login := topology.Login{Timeout: AskTimeout}
+func loginFor(ctx context.Context, secrets client.Reader, namespace, field string, auth *v1alpha1.RedisAuth, secure *v1alpha1.RedisTLS) (redis.Login, error) {
+	login := redis.Login{Timeout: AskTimeout}
 	if auth != nil {
 		password, err := secretKey(ctx, secrets, namespace, field+".auth.passwordSecretRef", auth.PasswordSecretRef.Name, auth.PasswordSecretRef.Key)
 		if err != nil {

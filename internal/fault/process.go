@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // probeWithin is how long a server that serves may take to answer a probe.
@@ -37,7 +37,7 @@ func (s Surroundings) runs(ctx context.Context, target *v1alpha1.FaultTarget) (b
 // why the server could not be asked.
 func (s Surroundings) silent(ctx context.Context, address string, command ...any) (bool, error) {
 	silent, err := s.send(ctx, address, probeWithin, command...)
-	if topology.IsReply(err) {
+	if redis.IsReply(err) {
 		return false, nil
 	}
 	return silent, err

@@ -4,11 +4,11 @@ import (
 	"context"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Queue sends the first command through do; the others stay queued until HangUp.
-func (s *scripted) Queue(ctx context.Context, key, address string, login topology.Login, commands [][]string) error {
+func (s *scripted) Queue(ctx context.Context, key, address string, login redis.Login, commands [][]string) error {
 	if s.Queued(key) {
 		return nil
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -36,7 +37,7 @@ func goesOn(t *testing.T, server *redistest.Server, runID string) {
 }
 
 // inPod records a real server as the target that a fault selected.
-func inPod(t *testing.T, server *redistest.Server, login topology.Login) (Surroundings, *v1alpha1.FaultTarget) {
+func inPod(t *testing.T, server *redistest.Server, login redis.Login) (Surroundings, *v1alpha1.FaultTarget) {
 	t.Helper()
 	s := newStage(t)
 	s.login = login
@@ -64,11 +65,11 @@ func TestCrashRealServer(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		options redistest.Options
-		login   topology.Login
+		login   redis.Login
 	}{
-		{"without a password", redistest.Options{}, topology.Login{Timeout: patient}},
-		{"with a password", redistest.Options{Password: "s3cret"}, topology.Login{Password: "s3cret", Timeout: patient}},
-		{"as an ACL user", redistest.Options{Users: []string{"app on >pw ~* +info +ping +shutdown"}}, topology.Login{Username: "app", Password: "pw", Timeout: patient}},
+		{"without a password", redistest.Options{}, redis.Login{Timeout: patient}},
+		{"with a password", redistest.Options{Password: "s3cret"}, redis.Login{Password: "s3cret", Timeout: patient}},
+		{"as an ACL user", redistest.Options{Users: []string{"app on >pw ~* +info +ping +shutdown"}}, redis.Login{Username: "app", Password: "pw", Timeout: patient}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
@@ -114,17 +115,17 @@ func TestCrashRealServer(t *testing.T) {
 // A server that refuses lives, and the refusal is an error with the server's words.
 func TestCrashRefused(t *testing.T) {
 	t.Parallel()
-	user := topology.Login{Username: "app", Password: "pw", Timeout: patient}
+	user := redis.Login{Username: "app", Password: "pw", Timeout: patient}
 	for _, tc := range []struct {
 		name    string
 		options redistest.Options
-		login   topology.Login
+		login   redis.Login
 		method  v1alpha1.CrashMethod
 		says    string
 	}{
 		{"NOPERM for SHUTDOWN", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
 		{"NOPERM for PING", redistest.Options{Users: []string{"app on >pw ~* +info +shutdown"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
-		{"DEBUG is off by default", redistest.Options{Config: []string{"enable-debug-command no"}}, topology.Login{Timeout: patient}, v1alpha1.CrashSegfault, "DEBUG"},
+		{"DEBUG is off by default", redistest.Options{Config: []string{"enable-debug-command no"}}, redis.Login{Timeout: patient}, v1alpha1.CrashSegfault, "DEBUG"},
 		{"NOPERM for DEBUG", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashSegfault, "NOPERM"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,7 +148,7 @@ func TestCrashRefused(t *testing.T) {
 func TestSegfaultRealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}}) // it may take seconds
-	around, target := inPod(t, server, topology.Login{Timeout: 30 * time.Second})
+	around, target := inPod(t, server, redis.Login{Timeout: 30 * time.Second})
 	if err := crash(t, around, v1alpha1.CrashSegfault).Inject(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
@@ -169,16 +170,16 @@ func TestCrashThatCannotBeTold(t *testing.T) {
 	for _, tc := range []struct {
 		name, address string
 		ctx           context.Context
-		login         topology.Login
+		login         redis.Login
 	}{
-		{"no password", server.Address(), t.Context(), topology.Login{}},
-		{"a wrong password", server.Address(), t.Context(), topology.Login{Password: "guess"}},
-		{"nobody answers", hung.Addr().String(), t.Context(), topology.Login{Timeout: 200 * time.Millisecond}},
-		{"the context has ended", server.Address(), cancelled, topology.Login{Password: "s3cret"}},
-		{"nobody listens", "127.0.0.1:1", t.Context(), topology.Login{Timeout: 200 * time.Millisecond}},
+		{"no password", server.Address(), t.Context(), redis.Login{}},
+		{"a wrong password", server.Address(), t.Context(), redis.Login{Password: "guess"}},
+		{"nobody answers", hung.Addr().String(), t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
+		{"the context has ended", server.Address(), cancelled, redis.Login{Password: "s3cret"}},
+		{"nobody listens", "127.0.0.1:1", t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for name, end := range map[string]func(context.Context, string, topology.Login) error{"SHUTDOWN": topology.NewReal().Shutdown, "DEBUG SEGFAULT": topology.NewReal().Segfault} {
+			for name, end := range map[string]func(context.Context, string, redis.Login) error{"SHUTDOWN": topology.NewReal().Shutdown, "DEBUG SEGFAULT": topology.NewReal().Segfault} {
 				began := time.Now()
 				if err := end(tc.ctx, tc.address, tc.login); err == nil {
 					t.Errorf("%s: success", name)

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // listed is one line of CLUSTER NODES.
@@ -271,7 +271,7 @@ func (s *replicaScale) forget(ctx context.Context, target *v1alpha1.FaultTarget,
 				return fmt.Sprintf("owned slots as node %s: it must not be forgotten before another node serves them", n.id)
 			}
 			_, err := s.Servers.Do(ctx, at.address, s.Login, "CLUSTER", "FORGET", n.id)
-			if err != nil && !(topology.IsReply(err) && strings.Contains(err.Error(), "Unknown node")) {
+			if err != nil && !(redis.IsReply(err) && strings.Contains(err.Error(), "Unknown node")) {
 				return fmt.Sprintf("is not forgotten by %s yet: %v", at.address, err)
 			}
 		}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -56,7 +57,7 @@ func (s *replicaScale) info(ctx context.Context, address string) (told, error) {
 		return told{}, err
 	}
 	text, _ := reply.(string)
-	t := told{ReplicationInfo: topology.ParseReplication(text), Server: topology.ParseInfo(address, text)}
+	t := told{ReplicationInfo: topology.ReplicationOf(redis.ParseInfo(text)), Server: topology.ServerOf(address, redis.ParseInfo(text))}
 	t.role, t.followers = t.ReplicationInfo.Role, t.Replicas
 	for line := range strings.Lines(text) {
 		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -138,7 +139,7 @@ func (r roller) examine(ctx context.Context, m *rolled) {
 		return
 	}
 	info, _ := reply.(string)
-	said := topology.ParseInfo(address, info)
+	said := topology.ServerOf(address, redis.ParseInfo(info))
 	m.primary = said.Role == topology.Primary
 	switch {
 	case said.Loading:

@@ -17,7 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // settings changes settings of a server process by one CONFIG SET. The old values are in the target's Undo, each under the setting's name; what
@@ -269,7 +269,7 @@ func (s settings) set(ctx context.Context, address string, values map[string]str
 
 // refusal makes a Problem of what a server says to a CONFIG command, and names the field.
 func (s settings) refusal(err error, address, subcommand string) error {
-	if err == nil || !topology.IsReply(err) {
+	if err == nil || !redis.IsReply(err) {
 		return err
 	}
 	if told := refused(err, s.Surroundings, address, "CONFIG", subcommand); !errors.Is(told, err) {

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // setBack gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its
@@ -68,7 +68,7 @@ func (s settings) restore(ctx context.Context, target *v1alpha1.FaultTarget, at 
 	}
 	if len(back) > 0 {
 		if err := s.set(ctx, at.address, back); err != nil {
-			if topology.IsReply(err) && strings.Contains(err.Error(), "try again later") {
+			if redis.IsReply(err) && strings.Contains(err.Error(), "try again later") {
 				return &InProgress{Message: err.Error()}
 			}
 			return err
@@ -113,7 +113,7 @@ func (s settings) fileHoldsFault(ctx context.Context, target *v1alpha1.FaultTarg
 // rewrite writes the present values to the file. A file that cannot be written holds nothing of the fault.
 func (s settings) rewrite(ctx context.Context, address string) error {
 	_, err := s.Servers.Do(ctx, address, s.Login, "CONFIG", "REWRITE")
-	if err == nil || !topology.IsReply(err) {
+	if err == nil || !redis.IsReply(err) {
 		return err
 	}
 	for _, fine := range []string{"running without a config file", "Read-only file system", "Permission denied"} {

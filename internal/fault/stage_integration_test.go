@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -21,12 +22,12 @@ const patient = 5 * time.Second
 type stage struct {
 	*world
 	real  *topology.Real
-	login topology.Login
+	login redis.Login
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	s := &stage{world: newWorld(t), real: topology.NewReal(), login: topology.Login{Timeout: patient}}
+	s := &stage{world: newWorld(t), real: topology.NewReal(), login: redis.Login{Timeout: patient}}
 	t.Cleanup(s.real.Close)
 	return s
 }

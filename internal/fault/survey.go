@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -97,7 +98,7 @@ func sentinelPorts(around Surroundings, pod *corev1.Pod) []string {
 // isSentinel says whether a sentinel listens at an address. Who refuses the user knows the command.
 func (s Surroundings) isSentinel(ctx context.Context, address string) bool {
 	_, err := s.Servers.Do(ctx, address, s.SentinelLogin, "SENTINEL", "MYID")
-	return err == nil || topology.IsReply(err) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
+	return err == nil || redis.IsReply(err) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
 		return strings.Contains(err.Error(), refusal)
 	})
 }

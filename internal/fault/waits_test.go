@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -85,7 +86,7 @@ func TestSilent(t *testing.T) {
 		lasts         time.Duration
 	}{
 		{name: "an answer in time", takes: probeWithin - 1, lasts: probeWithin - 1},
-		{name: "a refusal in time", takes: time.Millisecond, answer: reply("NOPERM"), lasts: time.Millisecond},
+		{name: "a refusal in time", takes: time.Millisecond, answer: redis.Error("NOPERM"), lasts: time.Millisecond},
 		{name: "too late", takes: probeWithin + 1, silent: true, lasts: probeWithin},
 		{name: "never", takes: time.Hour, silent: true, lasts: probeWithin},
 		{name: "nobody there", answer: errSilent, fails: true},
@@ -132,7 +133,7 @@ func (h *hanging) do(_ string, command ...any) (any, error) {
 	case "PING":
 		return "PONG", nil
 	default:
-		return nil, reply("ERR unexpected: " + words)
+		return nil, redis.Error("ERR unexpected: " + words)
 	}
 }
 
@@ -148,7 +149,7 @@ type hangingServers struct {
 	server *hanging
 }
 
-func (s hangingServers) Do(ctx context.Context, address string, login topology.Login, command ...any) (any, error) {
+func (s hangingServers) Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error) {
 	if words := fmt.Sprint(command...); strings.HasPrefix(words, "DEBUGSLEEP") && !strings.HasSuffix(words, "0.000") {
 		s.server.sleep()
 	}

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -121,7 +122,7 @@ func (w *Witness) askOne(ctx context.Context, address string) (observed, bool) {
 	}
 	info, _ := reply.(string)
 	var cluster string
-	if topology.ParseInfo(address, info).Mode == "cluster" {
+	if topology.ServerOf(address, redis.ParseInfo(info)).Mode == "cluster" {
 		if reply, err := w.around.Servers.Do(ctx, address, w.around.Login, "CLUSTER", "INFO"); err == nil {
 			cluster, _ = reply.(string)
 		}

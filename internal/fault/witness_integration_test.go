@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -23,7 +23,7 @@ func TestWitnessSeesAFailover(t *testing.T) {
 		s.host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
 	around := s.around()
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: patient}
+	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), redis.Login{Timeout: patient}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	w, err := Watch(ctx, around, byPods(map[string]string{"app": "redis"}))

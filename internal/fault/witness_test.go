@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -23,7 +24,7 @@ type published struct {
 	channel, payload string
 }
 
-func (l listening) Listen(ctx context.Context, address string, _ topology.Login, _ string, heard func(at time.Time, channel, payload string)) {
+func (l listening) Listen(ctx context.Context, address string, _ redis.Login, _ string, heard func(at time.Time, channel, payload string)) {
 	began := time.Now()
 	for _, p := range l.publish[address] {
 		select {

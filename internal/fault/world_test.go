@@ -21,6 +21,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -48,7 +49,7 @@ func (s *scripted) wait(ctx context.Context, address string) error {
 	return ctx.Err()
 }
 
-func (s *scripted) Ask(ctx context.Context, address string, _ topology.Login) (topology.Server, error) {
+func (s *scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
 	if err := s.wait(ctx, address); err != nil {
 		return topology.Server{}, err
 	}
@@ -61,7 +62,7 @@ func (s *scripted) Ask(ctx context.Context, address string, _ topology.Login) (t
 	return server, nil
 }
 
-func (s *scripted) Do(ctx context.Context, address string, _ topology.Login, command ...any) (any, error) {
+func (s *scripted) Do(ctx context.Context, address string, _ redis.Login, command ...any) (any, error) {
 	if err := s.wait(ctx, address); err != nil {
 		return nil, err
 	}
@@ -71,11 +72,11 @@ func (s *scripted) Do(ctx context.Context, address string, _ topology.Login, com
 	return s.do(address, command...)
 }
 
-func (s *scripted) Shutdown(ctx context.Context, address string, _ topology.Login) error {
+func (s *scripted) Shutdown(ctx context.Context, address string, _ redis.Login) error {
 	return s.end(ctx, "shutdown "+address, address)
 }
 
-func (s *scripted) Segfault(ctx context.Context, address string, _ topology.Login) error {
+func (s *scripted) Segfault(ctx context.Context, address string, _ redis.Login) error {
 	return s.end(ctx, "segfault "+address, address)
 }
 

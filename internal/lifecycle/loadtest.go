@@ -33,7 +33,7 @@ const (
 	// FaultsGrace is how long a finished load waits for the faults that hit it to be settled.
 	FaultsGrace = 30 * time.Second
 	// StartLead is how far ahead the start instant lies: time to tell all pods.
-	StartLead = 2 * time.Second
+	StartLead = 3 * time.Second
 	// endGrace is how much later than planned a load may end before its pods count as lost.
 	endGrace = time.Minute
 	// verifyGrace is how long the load pods may take beyond that to read their ledgers back: they give up by themselves before.
@@ -212,6 +212,9 @@ func running(o LoadTest, elapsed time.Duration, now time.Time) Decision[LoadTest
 	}
 	if o.Extension > 0 && elapsed >= o.Length-o.Extension && !o.Stopped {
 		return extended(o, next)
+	}
+	if o.Extension > 0 && !o.Stopped { // the load ends at its planned end where no fault keeps it
+		next = earlier(next, o.StartedAt.Add(o.Length-o.Extension))
 	}
 	return wait(v1alpha1.ReasonRunning, fmt.Sprintf("%d load pods run", o.PodsLive), next)
 }

@@ -101,7 +101,7 @@ func TestNextForLoadTest(t *testing.T) {
 			o.RecordEnded, o.RecordEndedAt, o.FaultsUnfinished = true, at(69*time.Second), []string{"kill"}
 		}), 69*time.Second + FaultsGrace, LoadTestFinish, v1alpha1.ReasonSucceeded, 0, ""},
 		{"every fault has settled when the extension begins", runningTest(func(o *LoadTest) { o.Extension = 20 * time.Second }), 48 * time.Second, LoadTestStop, v1alpha1.ReasonRunning, 0, "every fault"},
-		{"a fault that has not settled before the extension", runningTest(func(o *LoadTest) { o.Extension, o.FaultsUnsettled = 20*time.Second, []string{"kill"} }), 47 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 49 * time.Second, ""},
+		{"a fault that has not settled before the extension", runningTest(func(o *LoadTest) { o.Extension, o.FaultsUnsettled = 20*time.Second, []string{"kill"} }), 47 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 48 * time.Second, ""},
 		{"a fault that has not settled in the extension", runningTest(func(o *LoadTest) { o.Extension, o.FaultsUnsettled = 20*time.Second, []string{"kill"} }), 49 * time.Second, LoadTestWait, v1alpha1.ReasonWaitingForFaults, 51 * time.Second, "kill"},
 		{"the extension has ended by request", runningTest(func(o *LoadTest) { o.Extension, o.Stopped = 20*time.Second, true }), 49 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 51 * time.Second, ""},
 		{"abort in the extension", runningTest(func(o *LoadTest) { o.Extension, o.Abort, o.FaultsUnsettled = 20*time.Second, true, []string{"kill"} }), 49 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},

@@ -68,15 +68,9 @@ func msetWords() string {
 }
 
 func (b *Benchmark) check(*Workload) string {
-	if len(b.Tests) == 0 {
-		return "tests: is empty"
-	}
 	for i, name := range b.Tests {
-		if _, ok := benchmarkTests[name]; !ok {
-			return fmt.Sprintf("tests[%d]: %q is none of %s", i, name, strings.Join(BenchmarkTests(), ", "))
-		}
-		if slices.Contains(b.Tests[:i], name) {
-			return fmt.Sprintf("tests[%d]: %q stands twice", i, name)
+		if problem := unknown(fmt.Sprintf("tests[%d]", i), name, BenchmarkTests()...); problem != "" {
+			return problem
 		}
 	}
 	return ""

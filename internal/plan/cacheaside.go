@@ -1,9 +1,6 @@
 package plan
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // CacheAsideMode says where reads go.
 type CacheAsideMode string
@@ -49,19 +46,10 @@ const (
 )
 
 func (c *CacheAside) check(*Workload) string {
-	switch {
-	case c.Database.Driver != DriverMySQL && c.Database.Driver != DriverPostgres:
-		return fmt.Sprintf("database.driver: %q is neither mysql nor postgres", c.Database.Driver)
-	case c.Database.DSNFile == "":
-		return "database.dsnFile: is empty"
-	case strings.TrimSpace(c.Database.Query) == "":
-		return "database.query: is empty"
-	case c.Mode != ThroughCache && c.Mode != DatabaseOnly:
-		return fmt.Sprintf("mode: %q is neither %s nor %s", c.Mode, ThroughCache, DatabaseOnly)
-	case !(c.HitRatio >= 0 && c.HitRatio <= 1):
-		return fmt.Sprintf("hitRatio: is %v, must be 0 to 1", c.HitRatio)
+	if strings.TrimSpace(c.Database.Query) == "" {
+		return "database.query: must be a SELECT with one parameter, the key's number"
 	}
-	return ""
+	return firstOf(unknown("database.driver", c.Database.Driver, DriverMySQL, DriverPostgres), unknown("mode", c.Mode, ThroughCache, DatabaseOnly))
 }
 
 func (c *CacheAside) operations() []Operation { return []Operation{{Name: "read", Weight: 1}} }

@@ -3,8 +3,6 @@ package plan
 import (
 	"fmt"
 	"strings"
-
-	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 // Command is one operation of the workload commands. Its words may hold the placeholders
@@ -16,30 +14,14 @@ type Command struct {
 	Words  []string `json:"words"`
 }
 
-// maxWeight bounds a weight.
-const maxWeight = 1_000_000
-
 // commandList is the spec of the workload commands.
 type commandList []Command
 
-func (l commandList) check(w *Workload) string {
-	names := map[string]bool{}
+func (l commandList) check(*Workload) string {
 	for i, c := range l {
-		at := fmt.Sprintf("[%d]", i)
-		switch {
-		case c.Name == "":
-			return at + ".name: is empty"
-		case names[c.Name]:
-			return fmt.Sprintf("%s.name: %q stands twice", at, c.Name)
-		case c.Weight < 1 || c.Weight > maxWeight:
-			return fmt.Sprintf("%s.weight: is %d, must be 1 to %d", at, c.Weight, maxWeight)
-		case len(c.Words) == 0 || c.Words[0] == "":
-			return at + ".words: is empty"
+		if len(c.Words) == 0 || c.Words[0] == "" {
+			return fmt.Sprintf("[%d].command: must begin with the name of a command of Redis", i)
 		}
-		if _, err := resp.Compile(c.Words, w.Keyspace.Prefix); err != nil {
-			return fmt.Sprintf("%s.words: %s", at, err)
-		}
-		names[c.Name] = true
 	}
 	return ""
 }

@@ -38,7 +38,7 @@ const (
 
 var httpTallies = []string{"status1xx", "status2xx", "status3xx", "status4xx", "status5xx", "connects", "connectMicros", "firstByteMicros", "bodyMicros"}
 
-var httpMethods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+var httpMethods = []string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
 // placeholders puts an example in the places that any URL may have.
 var placeholders = strings.NewReplacer("{int}", "0", "{user}", "0", "{seq}", "0")
@@ -50,18 +50,14 @@ func (h *HTTP) check(w *Workload) string {
 	case err != nil:
 		return "url: " + err.Error()
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return fmt.Sprintf("url: is %q, must be http://host... or https://host...", h.URL)
+		return fmt.Sprintf("url: %q must be http://host... or https://host...", h.URL)
 	}
-	known := h.Method == ""
-	for _, m := range httpMethods {
-		known = known || h.Method == m
-	}
-	if !known {
-		return fmt.Sprintf("method: %q is none of %s", h.Method, strings.Join(httpMethods, ", "))
+	if problem := unknown("method", h.Method, httpMethods...); problem != "" {
+		return problem
 	}
 	for i, header := range h.Headers {
-		if header.Name == "" || strings.ContainsAny(header.Name, " :\r\n") || strings.ContainsAny(header.Value, "\r\n") {
-			return fmt.Sprintf("headers[%d]: %q is no header", i, header.Name)
+		if strings.ContainsAny(header.Value, "\r\n") {
+			return fmt.Sprintf("headers[%d].value: must be one line", i)
 		}
 	}
 	return ""

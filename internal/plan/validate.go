@@ -2,98 +2,143 @@ package plan
 
 import (
 	"fmt"
-	"time"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
 
-	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/analysis/search"
 )
 
-// Limits of a plan.
-const (
-	minInterval   = 10 * time.Millisecond
-	maxIntervals  = 10_000_000
-	maxConnection = 100_000 // per pod
-	maxPipeline   = 10_000
-)
+// maxIntervals bounds a record.
+const maxIntervals = 10_000_000
 
-// Validate says what is wrong with the plan: an *Error with reason PlanInvalid whose message begins with the field's JSON path, or nil.
+// Validate returns an *Error with reason PlanInvalid whose message begins with the field of the RedisLoadTest, or nil. The schema of the
+// RedisLoadTest is not checked once more: what remains are the addresses that were found, text that only the engine reads, members that
+// do not go together, and values that an agent of another version than the operator's does not know.
 func (p *Plan) Validate() error {
-	checks := []func() string{p.checkRun, p.checkTarget, p.checkClient, p.checkEngine, p.checkStages, p.checkShape, p.checkWorkload, p.checkProbe, p.checkVerify}
-	for _, check := range checks {
+	for _, check := range []func() string{p.checkComplete, p.checkKnown, p.checkTarget, p.checkShape, p.checkTogether, p.checkWorkload} {
 		if problem := check(); problem != "" {
-			return &Error{Reason: PlanInvalid, Message: problem}
+			return &Error{Reason: PlanInvalid, Message: "spec." + problem}
 		}
 	}
 	return nil
 }
 
-func (p *Plan) checkRun() string {
-	switch {
-	case p.Pods < 1:
-		return fmt.Sprintf("pods: is %d, must be at least 1", p.Pods)
-	case p.Interval < minInterval:
-		return fmt.Sprintf("interval: is %s, must be at least %s", p.Interval, minInterval)
-	case p.Shape.Length()/p.Interval > maxIntervals:
-		return fmt.Sprintf("interval: %s over %s are more than %d intervals", p.Interval, p.Shape.Length(), maxIntervals)
-	case p.Info < 0:
-		return "info: is negative"
+// checkComplete refuses a plan without what every plan has, as one from an object without defaults.
+func (p *Plan) checkComplete() string {
+	for _, member := range []struct {
+		field   string
+		missing bool
+	}{
+		{"pods.count", p.Pods < 1},
+		{"observe.interval", p.Interval <= 0},
+		{"client.connections", p.Client.Connections < 1},
+		{"client.pipeline", p.Client.Pipeline < 1},
+		{"client.dialTimeout", p.Client.DialTimeout <= 0},
+		{"client.requestTimeout", p.Client.RequestTimeout <= 0},
+		{"load", p.Shape.Users == 0 && p.Shape.Rate == 0 && len(p.Shape.Stages) == 0},
+		{"load.duration", p.Shape.Length() == 0 && p.Shape.Requests == 0},
+		{"workload.keyspace.keys", p.Workload.Keyspace.Keys < 1},
+		{"probe", p.Probe.Rate > 0 && (len(p.Probe.Words) == 0 || p.Probe.Words[0] == "")},
+	} {
+		if member.missing {
+			return member.field + ": is missing"
+		}
 	}
 	return ""
 }
 
-func (p *Plan) checkShape() string {
-	s := p.Shape
-	switch {
-	case s.Users < 0:
-		return "shape.users: is negative"
-	case !(s.Rate >= 0) || s.Rate > 1e9:
-		return "shape.rate: must be 0 to 1e9"
-	case s.ThinkTime < 0 || s.RampUp < 0 || s.WarmUp < 0 || s.Duration < 0:
-		return "shape: thinkTime, rampUp, warmUp and duration must not be negative"
-	case s.Users == 0 && s.Rate == 0 && len(s.Stages) == 0:
-		return "shape: one of users, rate and stages must say how much"
-	case s.Search != nil && (s.Search.From < 1 || s.Search.To < s.Search.From || s.Search.To > 1e9):
-		return "shape.search: from must be at least 1, and to between it and 1e9"
-	case s.Search != nil && (!(s.Search.Precision > 0) || s.Search.Settle < 0 || s.Search.Trial <= 0 || !(s.Search.Requests >= 0)):
-		return "shape.search: precision and trial must be above 0, settle and requests not below"
-	case s.Search != nil && (s.Rate != s.Search.From || len(s.Stages) > 0 || s.Requests > 0 || s.Duration <= 0):
-		return "shape.search: begins at rate, has a duration as its bound, and no stages or requests"
-	case s.Rate > 0 && len(s.Stages) > 0:
-		return "shape: rate and stages exclude each other"
-	case s.OpenLoop() && s.ThinkTime > 0:
-		return "shape.thinkTime: belongs to users, not to a rate"
-	case s.Requests > 0 && !s.OpenLoop() && len(s.Stages) == 0 && s.Users < p.Pods:
-		return fmt.Sprintf("shape.users: %d users cannot share the requests of %d pods", s.Users, p.Pods)
-	case s.Length() == 0 && s.Requests == 0:
-		return "shape: one of duration, stages and requests must say how long"
-	}
-	return ""
+// checkKnown refuses values that this program does not know. "" is each type's default.
+func (p *Plan) checkKnown() string {
+	c := &p.Client
+	return firstOf(
+		unknown("target.topology", p.Target.Topology, "", TopologyAuto, TopologyStandalone, TopologyReplication, TopologySentinel, TopologyCluster),
+		unknown("client.protocol", "RESP"+strconv.Itoa(c.Protocol), "RESP2", "RESP3"),
+		unknown("client.readFrom", c.ReadFrom, "", ReadPrimary, ReadReplica, ReadAny),
+		unknown("client.mode", c.Mode, "", Dedicated, Multiplexed),
+		unknown("client.driver", c.Driver, "", NativeDriver, GoRedisDriver),
+		unknown("workload.keyspace.distribution", p.Workload.Keyspace.Distribution, Uniform, Zipf, Gaussian, Sequential),
+	)
 }
 
-func (p *Plan) checkStages() string {
-	s := p.Shape
-	if len(s.Stages) == 0 {
+// unknown is a problem where value is none of known.
+func unknown[T ~string](field string, value T, known ...T) string {
+	if slices.Contains(known, value) {
 		return ""
 	}
-	var sum time.Duration
-	users, rates := false, false
-	for i, st := range s.Stages {
-		if st.Duration <= 0 || st.Users < 0 || !(st.Rate >= 0) || st.Rate > 1e9 {
-			return fmt.Sprintf("shape.stages[%d]: the duration must be over 0, users and rate not negative", i)
+	var names []string
+	for _, name := range known {
+		if name != "" {
+			names = append(names, string(name))
 		}
-		sum += st.Duration
-		users, rates = users || st.Users > 0, rates || st.Rate > 0
 	}
+	return fmt.Sprintf("%s: %q is none of %s", field, value, strings.Join(names, ", "))
+}
+
+// firstOf is the first problem.
+func firstOf(problems ...string) string {
+	for _, problem := range problems {
+		if problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+// checkTarget refuses a target in which nothing was found to dial.
+func (p *Plan) checkTarget() string {
+	t := &p.Target
+	if t.Sentinel == nil {
+		if len(t.Addresses) == 0 {
+			return "target: no address of a Redis was found: set service, addresses or podSelector, or sentinel"
+		}
+		return checkAddresses("target.addresses", t.Addresses)
+	}
+	if len(t.Sentinel.Addresses) == 0 {
+		return "target.sentinel: no address of a sentinel was found: set service or addresses"
+	}
+	return firstOf(checkAddresses("target.addresses", t.Addresses), checkAddresses("target.sentinel.addresses", t.Sentinel.Addresses))
+}
+
+func checkAddresses(field string, addresses []string) string {
+	for i, address := range addresses {
+		host, port, err := net.SplitHostPort(address)
+		if err != nil || host == "" {
+			return fmt.Sprintf("%s[%d]: %q must be host:port", field, i, address)
+		}
+		if n, err := strconv.Atoi(port); err != nil || n < 1 || n > 65535 {
+			return fmt.Sprintf("%s[%d]: the port of %q must be between 1 and 65535", field, i, address)
+		}
+	}
+	return ""
+}
+
+// checkShape refuses what only the whole course of the load shows.
+func (p *Plan) checkShape() string {
+	s := &p.Shape
+	if n := s.Length() / p.Interval; n > maxIntervals {
+		return fmt.Sprintf("observe.interval: %s over %s makes %d intervals, at most %d can be recorded", p.Interval, s.Length(), n, maxIntervals)
+	}
+	if len(s.Stages) > 0 && !slices.ContainsFunc(s.Stages, func(st Stage) bool { return st.Users > 0 || st.Rate > 0 }) {
+		return "load.stages: no stage has any users or rate: there is no load"
+	}
+	if s.Search != nil {
+		if _, end := s.Search.Window(search.Trial{Rate: s.Search.From, At: s.MeasuredFrom()}); end > s.Length() {
+			return fmt.Sprintf("load.duration: the first trial alone takes %s: set a longer duration than %s, or a higher search.from", end-s.MeasuredFrom(), s.Duration)
+		}
+	}
+	return ""
+}
+
+// checkTogether refuses members that exclude each other across the spec.
+func (p *Plan) checkTogether() string {
+	remote, goRedis := p.Workload.IsRemote(), p.Client.Driver == GoRedisDriver
 	switch {
-	case users && rates:
-		return "shape.stages: users and rate exclude each other"
-	case !users && !rates:
-		return "shape.stages: no stage has users or a rate"
-	case users && s.Users > 0:
-		return "shape: users and stages with users exclude each other"
-	case s.RampUp > 0 || s.WarmUp > 0:
-		return "shape: stages bring their own ramp, rampUp and warmUp must be 0"
-	case s.Duration > 0 && s.Duration != sum:
-		return fmt.Sprintf("shape.duration: is %s, the stages last %s", s.Duration, sum)
+	case remote && goRedis:
+		return "client.driver: GoRedis is for workloads of Redis commands: set Native"
+	case p.Verify != nil && (remote || goRedis):
+		return "verify: acknowledged writes are verified by driver Native only, with workloads of Redis commands"
 	}
 	return ""
 }
@@ -101,35 +146,6 @@ func (p *Plan) checkStages() string {
 func (p *Plan) checkWorkload() string {
 	if problem := p.Workload.Problem(); problem != "" {
 		return "workload." + problem
-	}
-	return ""
-}
-
-func checkWords(words []string) string {
-	if len(words) == 0 || words[0] == "" {
-		return "is empty"
-	}
-	if _, err := resp.Compile(words, ""); err != nil {
-		return err.Error()
-	}
-	return ""
-}
-
-func (p *Plan) checkProbe() string {
-	if !(p.Probe.Rate >= 0) || p.Probe.Rate > 10_000 {
-		return "probe.rate: must be 0 to 10000"
-	}
-	if p.Probe.Rate > 0 {
-		if problem := checkWords(p.Probe.Words); problem != "" {
-			return "probe.words: " + problem
-		}
-	}
-	return ""
-}
-
-func (p *Plan) checkVerify() string {
-	if v := p.Verify; v != nil && !(v.Share > 0 && v.Share <= 1) {
-		return fmt.Sprintf("verify.share: is %g, must be above 0, at most 1", v.Share)
 	}
 	return ""
 }

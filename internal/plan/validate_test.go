@@ -3,83 +3,86 @@ package plan_test
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
 func TestValidate(t *testing.T) {
+	sentinels := func(p *plan.Plan) {
+		p.Target = plan.Target{Topology: plan.TopologySentinel, Sentinel: &plan.Sentinel{Addresses: []string{"s:26379"}, MasterName: "m"}}
+	}
+	http := func(p *plan.Plan) {
+		p.Workload.Commands, p.Workload.HTTP = nil, &plan.HTTP{URL: "http://shop/api/{int}"}
+	}
+	searched := func(p *plan.Plan) {
+		p.Shape = plan.Shape{Rate: 10, Duration: time.Minute, Search: &search.Spec{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second}}
+	}
 	tests := []struct {
-		field  string // how the message begins; "" = valid
-		change func(*plan.Plan)
+		field   string // how the message begins; "" = valid
+		changes []func(*plan.Plan)
 	}{
-		{"", func(*plan.Plan) {}},
-		{"", func(p *plan.Plan) { p.Shape = plan.Shape{Rate: 10, Users: 5, Requests: 7} }},
-		{"", func(p *plan.Plan) {
-			p.Shape = plan.Shape{Stages: []plan.Stage{{Duration: time.Second, Rate: 7}}, Duration: time.Second}
-		}},
-		{"", func(p *plan.Plan) {
+		{"", nil},
+		{"", []func(*plan.Plan){sentinels}},
+		{"", []func(*plan.Plan){http}},
+		{"", []func(*plan.Plan){searched}},
+		{"", []func(*plan.Plan){func(p *plan.Plan) { p.Shape = plan.Shape{Rate: 10, Users: 5, Requests: 7} }}},
+		{"", []func(*plan.Plan){func(p *plan.Plan) {
 			p.Shape = plan.Shape{Users: 9, Stages: []plan.Stage{{Duration: time.Second, Rate: 7}}}
-		}},
-		{"pods", func(p *plan.Plan) { p.Pods = 0 }},
-		{"interval", func(p *plan.Plan) { p.Interval = time.Millisecond }},
-		{"interval", func(p *plan.Plan) { p.Shape.Duration = 100000 * time.Hour }},
-		{"info", func(p *plan.Plan) { p.Info = -1 }},
-		{"target.addresses", func(p *plan.Plan) { p.Target.Addresses = nil }},
-		{"target.addresses[1]", func(p *plan.Plan) { p.Target.Addresses = []string{"a:1", "b"} }},
-		{"target.database", func(p *plan.Plan) { p.Target.Database = -1 }},
-		{"target.tls", func(p *plan.Plan) { p.Target.TLS = &plan.TLS{CertFile: "x"} }},
-		{"client.connections", func(p *plan.Plan) { p.Client.Connections = 0 }},
-		{"client.pipeline", func(p *plan.Plan) { p.Client.Pipeline = 0 }},
-		{"client.dialTimeout", func(p *plan.Plan) { p.Client.DialTimeout = 0 }},
-		{"client.requestTimeout", func(p *plan.Plan) { p.Client.RequestTimeout = 0 }},
-		{"client.protocol", func(p *plan.Plan) { p.Client.Protocol = 4 }},
-		{"shape.users", func(p *plan.Plan) { p.Shape.Users = -1 }},
-		{"shape.rate", func(p *plan.Plan) { p.Shape.Rate = math.NaN() }},
-		{"shape.users", func(p *plan.Plan) { p.Shape = plan.Shape{Users: 1, Requests: 10} }},
-		{"shape", func(p *plan.Plan) { p.Shape.Users = 0 }},
-		{"shape", func(p *plan.Plan) { p.Shape.RampUp = -1 }},
-		{"shape", func(p *plan.Plan) { p.Shape.Duration = 0 }},
-		{"shape", func(p *plan.Plan) { p.Shape = plan.Shape{Rate: 5, Stages: []plan.Stage{{Duration: 1, Rate: 1}}} }},
-		{"shape.thinkTime", func(p *plan.Plan) { p.Shape.Rate = 5; p.Shape.ThinkTime = 1 }},
-		{"shape.stages[0]", func(p *plan.Plan) { p.Shape = plan.Shape{Stages: []plan.Stage{{Rate: 1}}} }},
-		{"shape.stages", func(p *plan.Plan) {
-			p.Shape = plan.Shape{Stages: []plan.Stage{{Duration: 1, Rate: 1}, {Duration: 1, Users: 1}}}
-		}},
-		{"shape.stages", func(p *plan.Plan) { p.Shape = plan.Shape{Stages: []plan.Stage{{Duration: 1}}} }},
-		{"shape", func(p *plan.Plan) { p.Shape = plan.Shape{Users: 1, Stages: []plan.Stage{{Duration: 1, Users: 1}}} }},
-		{"shape", func(p *plan.Plan) { p.Shape = plan.Shape{RampUp: 1, Stages: []plan.Stage{{Duration: 1, Users: 1}}} }},
-		{"shape.duration", func(p *plan.Plan) { p.Shape = plan.Shape{Duration: 2, Stages: []plan.Stage{{Duration: 1, Users: 1}}} }},
-		{"workload.commands", func(p *plan.Plan) { p.Workload.Commands = nil }},
-		{"workload.commands[0].name", func(p *plan.Plan) { p.Workload.Commands[0].Name = "" }},
-		{"workload.commands[1].name", func(p *plan.Plan) { p.Workload.Commands = append(p.Workload.Commands, p.Workload.Commands[0]) }},
-		{"workload.commands[0].weight", func(p *plan.Plan) { p.Workload.Commands[0].Weight = 0 }},
-		{"workload.commands[0].words", func(p *plan.Plan) { p.Workload.Commands[0].Words = nil }},
-		{"workload.keyspace.keys", func(p *plan.Plan) { p.Workload.Keyspace.Keys = 0 }},
-		{"workload.keyspace.distribution", func(p *plan.Plan) { p.Workload.Keyspace.Distribution = "Normal" }},
-		{"workload.keyspace.ttl", func(p *plan.Plan) { p.Workload.Keyspace.TTL = 1 }},
-		{"workload.values", func(p *plan.Plan) { p.Workload.Values = plan.Values{MinBytes: 2, MaxBytes: 1} }},
-		{"probe.rate", func(p *plan.Plan) { p.Probe.Rate = -1 }},
-		{"probe.words", func(p *plan.Plan) { p.Probe.Words = nil }},
+		}}},
+
+		{"pods.count", []func(*plan.Plan){func(p *plan.Plan) { p.Pods = 0 }}},
+		{"observe.interval", []func(*plan.Plan){func(p *plan.Plan) { p.Interval = 0 }}},
+		{"observe.interval", []func(*plan.Plan){func(p *plan.Plan) { p.Shape.Duration = 100000 * time.Hour }}},
+		{"client.connections", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Connections = 0 }}},
+		{"client.pipeline", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Pipeline = 0 }}},
+		{"client.dialTimeout", []func(*plan.Plan){func(p *plan.Plan) { p.Client.DialTimeout = 0 }}},
+		{"client.requestTimeout", []func(*plan.Plan){func(p *plan.Plan) { p.Client.RequestTimeout = 0 }}},
+		{"load", []func(*plan.Plan){func(p *plan.Plan) { p.Shape.Users = 0 }}},
+		{"load.duration", []func(*plan.Plan){func(p *plan.Plan) { p.Shape.Duration = 0 }}},
+		{"workload.keyspace.keys", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Keyspace.Keys = 0 }}},
+		{"probe", []func(*plan.Plan){func(p *plan.Plan) { p.Probe.Words = nil }}},
+
+		{"target.topology", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Topology = "Ring" }}},
+		{"client.protocol", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Protocol = 4 }}},
+		{"client.readFrom", []func(*plan.Plan){func(p *plan.Plan) { p.Client.ReadFrom = "Moon" }}},
+		{"client.mode", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Mode = "Moon" }}},
+		{"client.driver", []func(*plan.Plan){func(p *plan.Plan) { p.Client.Driver = "Moon" }}},
+		{"workload.keyspace.distribution", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Keyspace.Distribution = "Normal" }}},
+
+		{"target", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = nil }}},
+		{"target.addresses[1]", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = []string{"a:1", "b"} }}},
+		{"target.sentinel", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = nil }}},
+		{"target.sentinel.addresses[0]", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = []string{"s"} }}},
+
+		{"load.stages", []func(*plan.Plan){func(p *plan.Plan) { p.Shape = plan.Shape{Stages: []plan.Stage{{Duration: 1}}} }}},
+		{"load.duration", []func(*plan.Plan){searched, func(p *plan.Plan) { p.Shape.Duration = 11 * time.Second }}},
+		{"client.driver", []func(*plan.Plan){http, func(p *plan.Plan) { p.Client.Driver = plan.GoRedisDriver }}},
+		{"verify", []func(*plan.Plan){http, func(p *plan.Plan) { p.Verify = &plan.Verify{Share: 0.1} }}},
+		{"verify", []func(*plan.Plan){func(p *plan.Plan) { p.Verify, p.Client.Driver = &plan.Verify{Share: 0.1}, plan.GoRedisDriver }}},
+		{"workload.commands", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Commands = nil }}},
+		{"workload.commands[0].command", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Commands[0].Words = []string{""} }}},
 	}
 	for _, tt := range tests {
 		p := builders.Plan()
-		tt.change(p)
+		for _, change := range tt.changes {
+			change(p)
+		}
 		err := p.Validate()
 		if tt.field == "" {
 			if err != nil {
-				t.Errorf("%+v: %v", p.Shape, err)
+				t.Errorf("%+v: %v", p, err)
 			}
 			continue
 		}
 		e, ok := errors.AsType[*plan.Error](err)
-		if !ok || e.Reason != plan.PlanInvalid || !strings.HasPrefix(e.Message, tt.field+":") {
+		if !ok || e.Reason != plan.PlanInvalid || !strings.HasPrefix(e.Message, "spec."+tt.field+": ") {
 			t.Errorf("want PlanInvalid about %s, have %v", tt.field, err)
 		}
 	}

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"slices"
 	"time"
 )
 
@@ -45,12 +44,9 @@ type Values struct {
 	MaxBytes int `json:"maxBytes"`
 }
 
-// maxValue bounds a value, in bytes.
-const maxValue = 64 << 20
-
 // definition is what each workload's file says of it.
 type definition interface {
-	check(w *Workload) string // what is wrong, beginning with the field below the workload's own; "" = nothing
+	check(w *Workload) string // what is wrong that the CRD cannot know, beginning with the field below the workload's own; "" = nothing
 	operations() []Operation  // of a workload that is right
 	tallies() []string        // names of further counters
 }
@@ -85,40 +81,21 @@ func (w *Workload) set() []named {
 	return found
 }
 
-// Problem says what is wrong with the spec, beginning with the field's JSON path below the spec; "" = nothing.
+// Problem says what is wrong with the workload, beginning with the field's path below spec.workload; "" = nothing.
 func (w *Workload) Problem() string {
 	set := w.set()
 	switch len(set) {
 	case 0:
-		return "commands: is empty, and no other workload is set"
+		return "commands: is missing, and no other workload is set"
 	case 1:
 	default:
 		return fmt.Sprintf("%s: %s is set, too; set one workload", set[1].name, set[0].name)
-	}
-	if problem := w.checkKeyspace(); problem != "" {
-		return problem
 	}
 	if problem := set[0].check(w); problem != "" {
 		if problem[0] == '[' {
 			return set[0].name + problem
 		}
 		return set[0].name + "." + problem
-	}
-	return ""
-}
-
-func (w *Workload) checkKeyspace() string {
-	k, v := w.Keyspace, w.Values
-	known := []Distribution{Uniform, Zipf, Gaussian, Sequential}
-	switch {
-	case k.Keys < 1:
-		return fmt.Sprintf("keyspace.keys: is %d, must be at least 1", k.Keys)
-	case !slices.Contains(known, k.Distribution):
-		return fmt.Sprintf("keyspace.distribution: %q is none of %v", k.Distribution, known)
-	case k.TTL < 0 || k.TTL > 0 && k.TTL < time.Millisecond:
-		return "keyspace.ttl: must be 0 or at least 1ms"
-	case v.MinBytes < 0 || v.MaxBytes < v.MinBytes || v.MaxBytes > maxValue:
-		return fmt.Sprintf("values: minBytes %d and maxBytes %d must satisfy 0 <= minBytes <= maxBytes <= %d", v.MinBytes, v.MaxBytes, maxValue)
 	}
 	return ""
 }

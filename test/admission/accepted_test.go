@@ -70,9 +70,12 @@ func TestAccepted(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			for _, test := range cases {
 				t.Run(test.name, func(t *testing.T) {
-					if err := strict.Create(t.Context(), object(t, kind, name(t), test.change), client.DryRunAll); err != nil {
-						t.Error(err)
+					sent := object(t, kind, name(t), test.change)
+					stored := sent.DeepCopy()
+					if err := strict.Create(t.Context(), stored, client.DryRunAll); err != nil {
+						t.Fatal(err)
 					}
+					expectSameDefaults(t, sent, stored)
 				})
 			}
 		})

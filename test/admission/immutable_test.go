@@ -37,6 +37,7 @@ var changes = map[string]struct {
 		"duration":         {`{action: {type: ClientPause}}`, `{duration: 5s}`},
 		"deadline":         {`{}`, `{deadline: 5m}`},
 		"recoveryDeadline": {`{}`, `{recoveryDeadline: 1m}`},
+		"objectives":       {`{}`, `{objectives: {maxOutage: 5s}}`},
 		"allow":            {`{}`, `{allow: [AllCopies]}`},
 		"engine":           {`{}`, `{engine: ChaosMesh}`},
 		"action":           {`{}`, `{action: {type: ProcessCrash}}`},

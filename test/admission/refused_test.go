@@ -180,8 +180,9 @@ func TestRefused(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			for _, test := range cases {
 				t.Run(test.name, func(t *testing.T) {
-					err := strict.Create(t.Context(), object(t, kind, name(t), test.change), client.DryRunAll)
-					expectRefusal(t, err, test.field, test.why)
+					o := object(t, kind, name(t), test.change)
+					expectFileRefused(t, o, test.field, test.why)
+					expectRefusal(t, strict.Create(t.Context(), o, client.DryRunAll), test.field, test.why)
 				})
 			}
 		})

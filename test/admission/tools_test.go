@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"github.com/google/go-cmp/cmp"
@@ -105,35 +106,41 @@ func TestColumns(t *testing.T) {
 		want                   map[string]string
 	}{
 		{"RedisLoadTest", "redisloadtests", `
-progress: 62%
-trend: "▇▇▁▇"
+display: {progress: 62%, tps: "3012.4", p99: 0.41ms, errors: 0.16%, trend: "▂███▁████████▇██████", faults: kill-primary Pass}
+progress: 62
 verdict: Fail
 target: {version: 7.0.15}
-summary: {requests: 10, errors: 3, failed: 1, unknown: 1, dropped: 1, throughput: "3012.4", tpsDip: 100%, recoveryTime: 4.12s, lostWrites: 7, latency: {p99: 0.41ms}}
+bottleneck: {component: RedisMainThread}
+summary: {requests: 10, errors: 3, failed: 1, unknown: 1, dropped: 1, throughput: "3012.4", lostWrites: 7, latency: {p99: 410}}
 conditions: [{type: Failed, status: "False", reason: Other, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"},
   {type: Complete, status: "False", reason: Running, message: under way, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
-			"Name": "columns", "Status": "Running", "Progress": "62%", "TPS": "3012.4", "P99": "0.41ms", "Errors": "3", "Dip": "100%",
-			"Recovery": "4.12s", "Trend": "▇▇▁▇", "Verdict": "Fail", "LostWrites": "7", "Redis": "7.0.15", "Message": "under way",
+			"Name": "checkout-cache", "Status": "Running", "Progress": "62%", "TPS": "3012.4", "P99": "0.41ms", "Errors": "0.16%", "Trend": "▂███▁████████▇██████",
+			"Verdict": "Fail", "Bottleneck": "RedisMainThread", "Faults": "kill-primary Pass", "LostWrites": "7", "Redis": "7.0.15", "Message": "under way",
 		}},
 		{"RedisFault", "redisfaults", `
 loadTest: checkout-cache
 effect: Confirmed
-targets: [{pod: redis-0, uid: a}, {pod: redis-1, uid: b}]
-impact: {tpsDip: 100%, outage: 2.31s, recoveryTime: 4.12s, recovered: true, lostRequests: 1, errors: 1, lostWrites: 7}
+verdict: Pass
+display: {target: redis-0, dip: 99.7%, outage: 2.31s, recovery: 4.12s}
+targets: [{pod: redis-0, uid: a}]
+impact: {tpsDip: "0.997", outage: {value: 2310000, atLeast: 2310000, atMost: 2310000}, recovered: true, lostRequests: 1, errors: 1, lostWrites: 7}
 conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
-			"Name": "columns", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "100%",
-			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "7", "LoadTest": "checkout-cache", "Message": "done",
+			"Name": "checkout-cache", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "99.7%",
+			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "7", "Verdict": "Pass", "LoadTest": "checkout-cache", "Message": "done",
 		}},
 	}
 	for _, test := range tests {
 		t.Run(test.kind, func(t *testing.T) {
-			o := created(t, object(t, test.kind, "columns", `{}`))
+			o := created(t, object(t, test.kind, "checkout-cache", `{}`))
 			if err := patchStatus(t, o, test.status); err != nil {
 				t.Fatal(err)
 			}
-			got := row(t, test.resource, o.GetName())
+			got, width := row(t, test.resource, o.GetName())
+			if width > 120 {
+				t.Errorf("kubectl get prints lines of %d characters, at most 120 are wanted", width)
+			}
 			if age := got["Age"]; age == "" || age == "<nil>" {
 				t.Errorf("Age is %q", age)
 			}
@@ -145,8 +152,11 @@ conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, 
 	}
 }
 
-// row asks for an object as kubectl does: as a line of a table.
-func row(t *testing.T, resource, name string) map[string]string {
+// columnGap is how many spaces kubectl writes between columns.
+const columnGap = 3
+
+// row asks for an object as kubectl does: as a line of a table. width is how many characters kubectl get prints of it without -o wide.
+func row(t *testing.T, resource, name string) (cells map[string]string, width int) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(server)
 	if err != nil {
@@ -164,11 +174,14 @@ func row(t *testing.T, resource, name string) map[string]string {
 	if len(table.Rows) != 1 {
 		t.Fatalf("%d rows: %s", len(table.Rows), raw)
 	}
-	cells := map[string]string{}
+	cells = map[string]string{}
 	for i, c := range table.ColumnDefinitions {
 		cells[c.Name] = fmt.Sprint(table.Rows[0].Cells[i])
+		if c.Priority == 0 {
+			width += max(len(c.Name), utf8.RuneCountInString(cells[c.Name])) + columnGap
+		}
 	}
-	return cells
+	return cells, width - columnGap
 }
 
 // The fields that a list can be narrowed by, without reading all objects.

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -181,4 +184,45 @@ func durationText(d *v1alpha1.BoundedDuration) string {
 		return ""
 	}
 	return format.Duration(d.Value.Duration())
+}
+
+// withUnit is text that a program would have to parse to get a figure.
+var withUnit = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h|%|Ki|Mi|Gi|/s)+$`)
+
+// figuresAreNumbers checks that no figure in the status of an object is text with a unit, but those for people in status.display.
+func (n *namespace) figuresAreNumbers(objects ...client.Object) {
+	n.Helper()
+	for _, object := range objects {
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+		if err != nil {
+			n.Fatal(err)
+		}
+		status := content["status"].(map[string]any)
+		if status["display"] == nil {
+			n.Errorf("%s has no status.display", object.GetName())
+		}
+		delete(status, "display")
+		for _, text := range texts("status", status) {
+			if path, value, _ := strings.Cut(text, "="); withUnit.MatchString(value) {
+				n.Errorf("%s: %s is %q: text with a unit", object.GetName(), path, value)
+			}
+		}
+	}
+}
+
+// texts are all strings below a value, each as path=text.
+func texts(path string, value any) (found []string) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			found = append(found, texts(path+"."+key, inner)...)
+		}
+	case []any:
+		for _, inner := range v {
+			found = append(found, texts(path+"[]", inner)...)
+		}
+	case string:
+		found = append(found, path+"="+v)
+	}
+	return found
 }

@@ -40,6 +40,7 @@ func (n *namespace) sampleLoad(name string, rampUp, warmUp, duration time.Durati
 	test.Spec.Load.Rate = new(int32(500))
 	test.Spec.Client.DialTimeout = *span(10 * time.Second) // longer than the 5 s after which a resolver asks again
 	test.Spec.Load.RampUp, test.Spec.Load.WarmUp, test.Spec.Load.Duration = span(rampUp), span(warmUp), span(duration)
+	test.Spec.Load.UntilFaultsSettle = nil // requests are counted
 	// How long the cluster takes to replace a pod (6 to 9 s where its volume goes to the other node) is not what is tested here.
 	test.Spec.Objectives.MaxErrorRate = new("60%")
 	return test

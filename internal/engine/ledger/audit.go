@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -73,8 +74,8 @@ const (
 type Audit struct {
 	// Discover asks the topology anew.
 	Discover func(ctx context.Context) (Layout, error)
-	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3.
-	Dial func(ctx context.Context, address string) (net.Conn, error)
+	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3. With readReplica a cluster's replica answers reads.
+	Dial func(ctx context.Context, address string, readReplica bool) (net.Conn, error)
 	// Wait lets a time pass; false when ctx ended first.
 	Wait func(ctx context.Context, d time.Duration) bool
 	// ResyncLimit is how long a replica may take to be in step after the load; default DefaultResyncLimit.
@@ -97,15 +98,15 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	}
 	a.begun, a.before = map[string]counters{}, len(layout.Nodes)
 	for _, n := range layout.Nodes {
-		fields, err := a.infoOf(ctx, n.Address)
+		info, err := a.infoOf(ctx, n.Address)
 		if err != nil && n.Primary {
 			return false, fmt.Errorf("ledger: verify.acknowledgedWrites needs INFO from every primary: %w", err)
 		}
 		if err != nil {
 			continue // a replica that is down now may be back when it is read
 		}
-		a.begun[fields["run_id"]] = counters{evicted: integer(fields["evicted_keys"])}
-		if policy := fields["maxmemory_policy"]; n.Primary && policy != "" && policy != "noeviction" {
+		a.begun[info["run_id"]] = counters{evicted: info.Int("evicted_keys")}
+		if policy := info["maxmemory_policy"]; n.Primary && policy != "" && policy != "noeviction" {
 			unique = true
 		}
 	}
@@ -247,7 +248,7 @@ func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]strin
 		if at["role"] != "master" {
 			return nil, fmt.Errorf("%s is named the primary but says role %s", primary.Address, at["role"])
 		}
-		if at["loading"] == "1" {
+		if at.On("loading") {
 			return nil, fmt.Errorf("%s loads its data set", primary.Address)
 		}
 		for _, n := range layout.Nodes {
@@ -263,7 +264,7 @@ func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]strin
 }
 
 // behind says why a replica is not in step with what its primary said, "" when it is.
-func (a *Audit) behind(ctx context.Context, n Node, primary map[string]string) string {
+func (a *Audit) behind(ctx context.Context, n Node, primary redis.Info) string {
 	at, err := a.infoOf(ctx, n.Address)
 	switch {
 	case err != nil:
@@ -272,44 +273,44 @@ func (a *Audit) behind(ctx context.Context, n Node, primary map[string]string) s
 		return "it says role " + at["role"]
 	case at["master_link_status"] != "up":
 		return "its link to the primary is " + at["master_link_status"]
-	case at["master_sync_in_progress"] != "0" || at["loading"] == "1":
+	case at["master_sync_in_progress"] != "0" || at.On("loading"):
 		return "it still takes over the primary's data"
 	case at["master_replid"] != primary["master_replid"]:
 		return "it follows another primary"
-	case integer(at["slave_repl_offset"]) < integer(primary["master_repl_offset"]):
-		return fmt.Sprintf("it is %d bytes behind", integer(primary["master_repl_offset"])-integer(at["slave_repl_offset"]))
+	case at.Int("slave_repl_offset") < primary.Int("master_repl_offset"):
+		return fmt.Sprintf("it is %d bytes behind", primary.Int("master_repl_offset")-at.Int("slave_repl_offset"))
 	}
 	return ""
 }
 
 // infoOf asks a node for INFO on a connection of its own.
-func (a *Audit) infoOf(ctx context.Context, address string) (map[string]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
-	raw, err := a.Dial(ctx, address)
+func (a *Audit) infoOf(ctx context.Context, address string) (redis.Info, error) {
+	c := a.conn(address, askWithin, false)
+	defer c.Close()
+	info, err := c.Info(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", address, err)
 	}
-	defer raw.Close()
-	return newConn(raw, address).info(ctx)
+	return info, nil
 }
 
-func integer(text string) int64 {
-	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return 0 // absent or strange, as where a server does not tell
-	}
-	return n
+// conn is a connection to a node, each of whose exchanges is bounded.
+func (a *Audit) conn(address string, within time.Duration, readReplica bool) *redis.Conn {
+	return redis.NewConn(within, func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		return a.Dial(ctx, address, readReplica)
+	})
 }
 
-// connections are the nodes' connections of one pass, dialled when they are first needed.
+// connections are the nodes' connections of one pass.
 type connections struct {
 	audit *Audit
-	open  map[string]*conn
+	open  map[string]*redis.Conn
 }
 
 func (a *Audit) connections() *connections {
-	return &connections{audit: a, open: map[string]*conn{}}
+	return &connections{audit: a, open: map[string]*redis.Conn{}}
 }
 
 func (c *connections) close() {
@@ -318,30 +319,18 @@ func (c *connections) close() {
 	}
 }
 
-// exchange sends commands to a node; with inCluster a replica is told first that it may serve reads.
+// exchange sends commands to a node; inCluster a replica serves reads.
 func (c *connections) exchange(ctx context.Context, n Node, inCluster bool, request []byte, replies int) ([]resp.Value, error) {
-	ctx, cancel := context.WithTimeout(ctx, askWithin)
-	defer cancel()
 	open := c.open[n.Address]
 	if open == nil {
-		raw, err := c.audit.Dial(ctx, n.Address)
-		if err != nil {
-			return nil, err
-		}
-		open = newConn(raw, n.Address)
+		open = c.audit.conn(n.Address, askWithin, inCluster && !n.Primary)
 		c.open[n.Address] = open
-		if inCluster && !n.Primary {
-			if _, err := open.ask(ctx, "READONLY"); err != nil {
-				return nil, err
-			}
-		}
 	}
-	values, err := open.exchange(ctx, request, replies)
+	values, err := open.Exchange(ctx, request, replies)
 	if err != nil {
-		open.Close()
-		delete(c.open, n.Address)
+		return nil, fmt.Errorf("%s: %w", n.Address, err)
 	}
-	return values, err
+	return values, nil
 }
 
 // errReply is an error that a node answered to a read.

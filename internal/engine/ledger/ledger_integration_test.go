@@ -4,12 +4,14 @@ package ledger
 
 import (
 	"context"
+	"net"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -175,12 +177,9 @@ func TestNodeThatIsGone(t *testing.T) {
 // verifyABatch writes a few numbers and reads them back.
 func (w *world) verifyABatch() *record.Ledger {
 	w.t.Helper()
-	c, err := dial(w.t.Context(), w.primary())
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return dial(ctx, w.primary(), false) })
 	defer c.Close()
-	if !w.batch(0, 0, newConn(c, "primary")) {
+	if !w.batch(0, 0, c) {
 		w.t.Fatal("nothing was written")
 	}
 	return w.verify()

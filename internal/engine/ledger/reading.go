@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -183,13 +184,13 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 	}
 	result.Replicas = len(r.replicaMissing)
 	for _, n := range r.layout.Nodes {
-		fields, err := r.audit.infoOf(ctx, n.Address)
+		info, err := r.audit.infoOf(ctx, n.Address)
 		if err != nil {
 			continue
 		}
-		result.Evicted += uint64(max(0, integer(fields["evicted_keys"])-r.audit.begun[fields["run_id"]].evicted))
+		result.Evicted += uint64(max(0, info.Int("evicted_keys")-r.audit.begun[info["run_id"]].evicted))
 		if n.Primary && result.Settings == "" {
-			result.Settings = r.settings(ctx, n, fields)
+			result.Settings = r.settings(ctx, n, info)
 		}
 	}
 	if taken := min(result.Lost, result.Evicted); taken > 0 {
@@ -213,9 +214,9 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 }
 
 // settings is what a primary says of its persistence and limits; what it refuses to say is left out.
-func (r *reading) settings(ctx context.Context, n Node, info map[string]string) string {
+func (r *reading) settings(ctx context.Context, n Node, info redis.Info) string {
 	text := "appendonly no"
-	if info["aof_enabled"] == "1" {
+	if info.On("aof_enabled") {
 		text = "appendonly yes"
 	}
 	for _, name := range []string{"appendfsync", "save", "min-replicas-to-write"} {

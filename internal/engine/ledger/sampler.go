@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
@@ -39,9 +40,9 @@ type Sampler struct {
 
 	stale     record.Staleness
 	dual      record.DualPrimary
-	registers []*register // by shard
-	offers    []string    // keys for DualPrimary, by shard
-	nodes     map[string]*sampled
+	registers []*register         // by shard
+	offers    []string            // keys for DualPrimary, by shard
+	nodes     map[string]*sampled // by address
 	round     uint64
 }
 
@@ -62,7 +63,7 @@ type ackedWrite struct {
 
 // sampled is a node's connection.
 type sampled struct {
-	conn       *conn
+	conn       *redis.Conn
 	avoidUntil int64
 }
 
@@ -127,9 +128,7 @@ func (s *Sampler) begin() error {
 
 func (s *Sampler) close() {
 	for _, n := range s.nodes {
-		if n.conn != nil {
-			n.conn.Close()
-		}
+		n.conn.Close()
 	}
 }
 
@@ -137,40 +136,20 @@ func (s *Sampler) close() {
 func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
 	node := s.nodes[n.Address]
 	if node == nil {
-		node = &sampled{}
+		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
 		s.nodes[n.Address] = node
 	}
-	if node.conn == nil && s.Now() < node.avoidUntil {
+	if s.Now() < node.avoidUntil {
 		return resp.Value{}, false
 	}
 	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
 	defer cancel()
-	values, err := node.exchange(ctx, s.Audit, layout, n, resp.AppendCommand(nil, words...))
-	if err != nil {
-		if node.conn != nil {
-			node.conn.Close()
-			node.conn = nil
-		}
+	v, err := node.conn.Do(ctx, words...)
+	if err != nil && !redis.IsReply(err) {
 		node.avoidUntil = s.Now() + int64(avoidFor)
-		return resp.Value{}, false
+		return v, false
 	}
-	return values[0], true
-}
-
-func (s *sampled) exchange(ctx context.Context, a *Audit, layout *Layout, n Node, request []byte) ([]resp.Value, error) {
-	if s.conn == nil {
-		raw, err := a.Dial(ctx, n.Address)
-		if err != nil {
-			return nil, err
-		}
-		s.conn = newConn(raw, n.Address)
-		if layout.ShardOf != nil { // for reads while it is a replica; a primary takes no notice
-			if _, err := s.conn.ask(ctx, "READONLY"); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return s.conn.exchange(ctx, request, 1)
+	return v, true
 }
 
 // set writes a number into a key of a node; true when it was acknowledged.

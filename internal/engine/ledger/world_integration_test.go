@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -33,8 +34,12 @@ type world struct {
 	done   sync.WaitGroup
 }
 
-func dial(ctx context.Context, address string) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", address)
+func dial(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+	d := redis.Dialer{}
+	if readReplica {
+		d.Setup = [][]string{{"READONLY"}}
+	}
+	return d.Dial(ctx, address)
 }
 
 // newWorld prepares ledgers for some writers.
@@ -98,7 +103,7 @@ const pipelined = 16
 // write sends batches where the topology says that the primary is, until the load stops. It looks for the topology again every 50 ms.
 func (w *world) write(writer int) {
 	b := w.books[writer]
-	open := map[int]*conn{} // by shard
+	open, at := map[int]*redis.Conn{}, map[int]string{} // by shard
 	defer func() {
 		for _, c := range open {
 			c.Close()
@@ -123,31 +128,33 @@ func (w *world) write(writer int) {
 			continue
 		}
 		c := open[shard]
-		if c != nil && c.address != primary.Address {
-			c.Close()
-			c = nil
-		}
-		if c == nil {
-			raw, err := net.DialTimeout("tcp", primary.Address, time.Second)
-			if err != nil {
-				b.Erred(w.now())
-				time.Sleep(10 * time.Millisecond)
-				continue
+		if c == nil || at[shard] != primary.Address {
+			if c != nil {
+				c.Close()
 			}
-			c = newConn(raw, primary.Address)
-			open[shard] = c
+			c = redis.NewConn(0, func(ctx context.Context) (net.Conn, error) {
+				return dial(ctx, primary.Address, false)
+			})
+			open[shard], at[shard] = c, primary.Address
+		}
+		within, cancel := context.WithTimeout(context.Background(), time.Second)
+		err = c.Connect(within)
+		cancel()
+		if err != nil {
+			b.Erred(w.now())
+			time.Sleep(10 * time.Millisecond)
+			continue
 		}
 		time.Sleep(time.Millisecond) // some thousand writes a second are enough
 		if !w.batch(writer, shard, c) {
 			c.Close()
-			delete(open, shard)
 			looked = time.Time{}
 		}
 	}
 }
 
 // batch sends some writes and settles them; it is false when the connection or the node is of no more use.
-func (w *world) batch(writer, shard int, c *conn) bool {
+func (w *world) batch(writer, shard int, c *redis.Conn) bool {
 	b := w.books[writer]
 	var request []byte
 	var numbers []uint64
@@ -158,7 +165,7 @@ func (w *world) batch(writer, shard int, c *conn) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), w.within)
 	defer cancel()
-	values, err := c.exchange(ctx, request, len(numbers))
+	values, err := c.Exchange(ctx, request, len(numbers))
 	well := err == nil
 	for i, n := range numbers {
 		switch {

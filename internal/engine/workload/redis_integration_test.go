@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -288,11 +289,8 @@ func TestTenMillionMembers(t *testing.T) {
 	took := time.Since(begin)
 	c := dial(t, address, 3)
 	t.Logf("%s members in %s: %.0f per second", c.do("ZCARD", "rq:ranking").Text, took.Round(time.Millisecond), float64(members)/took.Seconds())
-	for line := range strings.SplitSeq(c.do("INFO", "memory").Text, "\r\n") {
-		if strings.HasPrefix(line, "used_memory:") || strings.HasPrefix(line, "used_memory_rss:") {
-			t.Log(line)
-		}
-	}
+	info := redis.ParseInfo(c.do("INFO", "memory").Text)
+	t.Logf("used_memory %s, used_memory_rss %s", info["used_memory"], info["used_memory_rss"])
 	s := w.Source(0, 1, false)
 	for op, o := range w.Operations() {
 		begin := time.Now()

@@ -6,44 +6,35 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // cluster follows a Redis Cluster by what its nodes say.
-type cluster struct {
-	seeds  []string
-	secure bool
-}
+type cluster struct{ seeds []string }
 
-func (k cluster) ask(ctx context.Context, c *redis.Client, address string) (any, error) {
-	p := c.Pipeline()
-	shards := p.Do(ctx, "cluster", "shards")
-	nodes := p.Do(ctx, "cluster", "nodes")
-	if err := exec(ctx, p); err != nil {
-		return nil, err
-	}
-	reply, err := shards.Result()
-	var v View
-	switch {
-	case IsReply(err): // before 7.0, or the user may not
-		var old error
-		if reply, old = c.Do(ctx, "cluster", "slots").Result(); old != nil {
-			if IsReply(old) {
-				return nil, err
-			}
-			return nil, old
-		}
-		v, err = ParseSlots(reply, address)
-	case err == nil:
-		v, err = ParseShards(reply, address, k.secure)
-	}
+func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, error) {
+	replies, err := questions(ctx, c, []string{"CLUSTER", "SHARDS"}, []string{"CLUSTER", "NODES"})
 	if err != nil {
 		return nil, err
 	}
-	if text, err := nodes.Text(); err == nil {
-		if told, err := ParseNodes(text, address); err == nil {
-			v.Epochs = told.Epochs
+	var v View
+	if refusal, refused := replies[0].(redis.Error); refused { // before 7.0, or the user may not
+		slots, err := question(ctx, c, "CLUSTER", "SLOTS")
+		if redis.IsReply(err) {
+			return nil, refusal
 		}
+		if err != nil {
+			return nil, err
+		}
+		v, err = ParseSlots(slots, address)
+		if err != nil {
+			return nil, err
+		}
+	} else if v, err = ParseShards(replies[0], address, c.Secured()); err != nil {
+		return nil, err
+	}
+	if told, err := ParseNodes(textOf(replies[1]), address); err == nil {
+		v.Epochs = told.Epochs
 	}
 	return v, nil
 }
@@ -81,35 +72,9 @@ func mergeViews(views []View) []Group {
 	if len(views) == 1 || sameGroups(views) {
 		return views[0].Groups
 	}
-	type claim struct {
-		epoch uint64
-		votes int
-	}
-	best := map[string]*Group{} // by the primary's ID: as the view with the highest epoch of this primary has it
-	epochOf := map[string]uint64{}
-	var order []string
-	for i := range views {
-		v := &views[i]
-		for j := range v.Groups {
-			g := &v.Groups[j]
-			p := g.primary()
-			if p == nil {
-				continue
-			}
-			epoch := v.Epochs[p.ID]
-			if old, ok := best[p.ID]; !ok {
-				order = append(order, p.ID)
-				best[p.ID], epochOf[p.ID] = g, epoch
-			} else if epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && len(g.Nodes) > len(old.Nodes) {
-				best[p.ID], epochOf[p.ID] = g, epoch
-			}
-		}
-	}
-	slices.Sort(order)
-	merged := make([]Group, len(order))
+	order, merged := bestGroups(views)
 	claims := make([][]claim, len(order))
-	for n, id := range order {
-		merged[n].Nodes = best[id].Nodes
+	for n := range claims {
 		claims[n] = make([]claim, SlotCount)
 	}
 	for i := range views {
@@ -132,11 +97,7 @@ func mergeViews(views []View) []Group {
 	for s := range SlotCount {
 		winner := -1
 		for n := range order {
-			c := claims[n][s]
-			if c.votes == 0 {
-				continue
-			}
-			if winner < 0 || c.epoch > claims[winner][s].epoch || c.epoch == claims[winner][s].epoch && c.votes > claims[winner][s].votes {
+			if c := claims[n][s]; c.votes > 0 && (winner < 0 || c.over(claims[winner][s])) {
 				winner = n
 			}
 		}
@@ -145,6 +106,41 @@ func mergeViews(views []View) []Group {
 		}
 	}
 	return merged
+}
+
+// claim is what the views say about a slot and one primary.
+type claim struct {
+	epoch uint64
+	votes int
+}
+
+func (c claim) over(o claim) bool {
+	return c.epoch > o.epoch || c.epoch == o.epoch && c.votes > o.votes
+}
+
+// bestGroups are the groups, without slots, as the view with the highest epoch of their primary has them, in the order of their primaries' IDs.
+func bestGroups(views []View) (order []string, groups []Group) {
+	best := map[string]*Group{} // by the primary's ID
+	epochOf := map[string]uint64{}
+	for i := range views {
+		v := &views[i]
+		for j := range v.Groups {
+			g := &v.Groups[j]
+			p := g.primary()
+			if p == nil {
+				continue
+			}
+			epoch := v.Epochs[p.ID]
+			if old := best[p.ID]; old == nil || epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && len(g.Nodes) > len(old.Nodes) {
+				best[p.ID], epochOf[p.ID] = g, epoch
+			}
+		}
+	}
+	order = slices.Sorted(maps.Keys(best))
+	for _, id := range order {
+		groups = append(groups, Group{Nodes: best[id].Nodes})
+	}
+	return order, groups
 }
 
 // extend adds a slot that is above all others of the group.

@@ -11,7 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // The pace of looking.
@@ -26,7 +26,7 @@ const (
 
 // policy is what one kind of deployment is asked, and what follows from the answers.
 type policy interface {
-	ask(ctx context.Context, c *redis.Client, address string) (any, error)
+	ask(ctx context.Context, c *redis.Conn, address string) (any, error)
 	// resolve makes a map of the newest answer of each address that answers, and names further addresses to ask. before is nil at first.
 	resolve(before *Map, answers map[string]any) (m *Map, known []string)
 }
@@ -35,7 +35,7 @@ type policy interface {
 type follower struct {
 	target  Target
 	policy  policy
-	access  Access
+	login   LoginFunc
 	seeds   []string
 	most    int // addresses asked at a time
 	log     *slog.Logger
@@ -61,9 +61,9 @@ type follower struct {
 	isReady bool
 }
 
-func newFollower(target Target, p policy, access Access, seeds []string, most int) *follower {
+func newFollower(target Target, p policy, login LoginFunc, seeds []string, most int) *follower {
 	f := &follower{
-		target: target, policy: p, access: access, seeds: seeds, most: most, log: target.Log,
+		target: target, policy: p, login: login, seeds: seeds, most: most, log: target.Log,
 		wake: make(chan string, 1), changed: make(chan struct{}, 1), answers: make(chan answer), ready: make(chan struct{}),
 		moves: map[uint16]string{}, errors: map[string]error{}, nodes: map[string]*node{}, newest: map[string]any{},
 	}
@@ -278,7 +278,7 @@ func (f *follower) know(ctx context.Context, addresses []string) {
 			continue
 		}
 		within, cancel := context.WithCancel(ctx)
-		n := &node{address: address, client: f.target.client(address, f.access), kick: make(chan struct{}, 1), cancel: cancel}
+		n := &node{address: address, conn: f.target.conn(address, f.login), kick: make(chan struct{}, 1), cancel: cancel}
 		f.nodes[address] = n
 		n.kick <- struct{}{}
 		f.all.Go(func() { n.run(within, f.target.timeout(), f.policy.ask, f.answers) })

@@ -4,7 +4,6 @@ package topology
 
 import (
 	"context"
-	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -23,17 +23,15 @@ type security struct {
 	name            string
 	servers         redistest.Options
 	sentinels       redistest.SentinelOptions // only the login
-	login, sentinel Access
+	login, sentinel LoginFunc
 }
 
 // securities are plain ones, and TLS with client certificates and ACL users that may do only what the documentation names.
 func securities(t *testing.T) []security {
 	a := redistest.NewAuthority(t)
-	access := func(user, password string) Access {
-		return Access{
-			Username: user,
-			Password: func() (string, error) { return password, nil },
-			TLS:      func(string) (*tls.Config, error) { return a.Client("client"), nil },
+	as := func(user, password string) LoginFunc {
+		return func() (redis.Login, error) {
+			return redis.Login{Username: user, Password: password, TLS: a.Client("client")}, nil
 		}
 	}
 	return []security{
@@ -43,7 +41,7 @@ func securities(t *testing.T) []security {
 			servers: redistest.Options{TLS: a, Password: "admin",
 				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|shards +cluster|slots"}},
 			sentinels: redistest.SentinelOptions{SentinelPassword: "guard", SentinelUsers: []string{"watcher on >look &* -@all +@connection +sentinel +subscribe"}},
-			login:     access("app", "secret"), sentinel: access("watcher", "look"),
+			login:     as("app", "secret"), sentinel: as("watcher", "look"),
 		},
 	}
 }
@@ -301,17 +299,16 @@ func TestStartTroubles(t *testing.T) {
 	a := redistest.NewAuthority(t)
 	server := redistest.NewServer(t, redistest.Options{TLS: a, Password: "admin"})
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 1})
-	secured := func(string) (*tls.Config, error) { return a.Client("client"), nil }
-	wrong := func() (string, error) { return "wrong", nil }
+	wrong := func() (redis.Login, error) { return redis.Login{Password: "wrong", TLS: a.Client("client")}, nil }
+	nobody := func() (redis.Login, error) { return redis.Login{TLS: a.Client("")}, nil }
 	for _, tc := range []struct {
 		name   string
 		kind   Kind
 		target Target
 		want   string
 	}{
-		{"wrong password", KindCluster, Target{Addresses: []string{server.Address()}, Login: Access{Password: wrong, TLS: secured}}, "WRONGPASS"},
-		{"no certificate", KindReplication, Target{Addresses: []string{server.Address()}, Login: Access{
-			TLS: func(string) (*tls.Config, error) { return a.Client(""), nil }}}, "certificate"},
+		{"wrong password", KindCluster, Target{Addresses: []string{server.Address()}, Login: wrong}, "WRONGPASS"},
+		{"no certificate", KindReplication, Target{Addresses: []string{server.Address()}, Login: nobody}, "certificate"},
 		{"no cluster", KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
 		{"unknown name", KindSentinel, Target{Sentinels: d.SentinelAddresses(), MasterName: "other"}, `nothing named "other"`},
 		{"no sentinel", KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},

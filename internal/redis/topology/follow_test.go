@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -26,7 +27,6 @@ type world struct {
 func inMemory(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		t.Cleanup(func() { time.Sleep(defaultTimeout) }) // go-redis ends a dial in the background, after Close
 		test(t, &world{t: t, network: memnet.New(), began: time.Now()})
 	})
 }
@@ -73,7 +73,7 @@ func encode(v any) string {
 // start begins to follow, and tells after how long the layout was known.
 func (w *world) start(ctx context.Context, target Target, kind Kind) (Tracker, time.Duration, error) {
 	w.t.Helper()
-	target.After, target.Log, target.dial = time.After, slog.New(slog.DiscardHandler), w.network.Dial
+	target.After, target.Log, target.tcp = time.After, slog.New(slog.DiscardHandler), w.network.Dial
 	began := time.Now()
 	tracker, err := Start(ctx, target, kind)
 	if err == nil {
@@ -200,22 +200,22 @@ func TestHangingReplica(t *testing.T) {
 func TestStartIsPatient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(w *world)
-		login   Access
+		login   LoginFunc
 		after   time.Duration
 		want    string // in the error; "" = none
 	}{
-		"nobody listens":        {func(*world) {}, Access{}, 5 * time.Second, "the primary is not known: no server says that it is the primary; a:1: dial tcp a:1: connect: connection refused"},
-		"nothing arrives there": {func(w *world) { w.network.Set("a:1", memnet.Swallow) }, Access{}, 5 * time.Second, "a:1: dial tcp a:1: context deadline exceeded"},
-		"it hangs":              {func(w *world) { w.server("a:1").Stop() }, Access{}, 5 * time.Second, "a:1: "},
-		"only a replica":        {func(w *world) { replica(w.server("a:1"), "b:1") }, Access{}, 5 * time.Second, "no server says that it is the primary"},
+		"nobody listens":        {func(*world) {}, nil, 5 * time.Second, "the primary is not known: no server says that it is the primary; a:1: dial tcp a:1: connect: connection refused"},
+		"nothing arrives there": {func(w *world) { w.network.Set("a:1", memnet.Swallow) }, nil, 5 * time.Second, "a:1: dial tcp a:1: context deadline exceeded"},
+		"it hangs":              {func(w *world) { w.server("a:1").Stop() }, nil, 5 * time.Second, "a:1: "},
+		"only a replica":        {func(w *world) { replica(w.server("a:1"), "b:1") }, nil, 5 * time.Second, "no server says that it is the primary"},
 		"it comes late": {func(w *world) {
 			s := w.server("a:1")
 			s.Kill()
 			time.AfterFunc(2500*time.Millisecond, s.Restart)
-		}, Access{}, 3 * time.Second, ""},
-		"no login": {func(w *world) { memredis.Start(w.t, w.network, "a:1", memredis.Options{Password: "p"}) }, Access{}, restBetween, "NOAUTH"},
+		}, nil, 3 * time.Second, ""},
+		"no login": {func(w *world) { memredis.Start(w.t, w.network, "a:1", memredis.Options{Password: "p"}) }, nil, restBetween, "NOAUTH"},
 		"a wrong login": {func(w *world) { memredis.Start(w.t, w.network, "a:1", memredis.Options{Password: "p"}) },
-			Access{Password: func() (string, error) { return "q", nil }}, restBetween, "WRONGPASS"},
+			func() (redis.Login, error) { return redis.Login{Password: "q"}, nil }, restBetween, "WRONGPASS"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, func(t *testing.T, w *world) {

@@ -5,9 +5,11 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
-func TestParseInfo(t *testing.T) {
+func TestServerOf(t *testing.T) {
 	for _, tc := range []struct {
 		name, info string
 		want       Server
@@ -21,7 +23,7 @@ func TestParseInfo(t *testing.T) {
 		{"no fields", "hello\n:::\nuptime_in_seconds:soon\n", Server{Address: "a:1", Name: "redis", Role: Unknown}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, ParseInfo("a:1", tc.info)); diff != "" {
+			if diff := cmp.Diff(tc.want, ServerOf("a:1", redis.ParseInfo(tc.info))); diff != "" {
 				t.Errorf("-want +got\n%s", diff)
 			}
 		})

@@ -2,16 +2,13 @@ package topology
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-	"github.com/redis/go-redis/v9/maintnotifications"
+	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 const defaultTimeout = time.Second
@@ -23,96 +20,61 @@ func (t *Target) timeout() time.Duration {
 	return defaultTimeout
 }
 
-// client keeps one connection to an address, and dials it again at the next command once it broke. It hides nothing: no retry, nothing sent
-// that was not asked for.
-func (t *Target) client(address string, access Access) *redis.Client {
-	silence()
+// conn is a connection to an address, with the login as it is at each dial.
+func (t *Target) conn(address string, login LoginFunc) *redis.Conn {
 	timeout := t.timeout()
-	plain := t.dial
-	if plain == nil {
-		plain = new(net.Dialer).DialContext
-	}
-	return redis.NewClient(&redis.Options{
-		Addr: address, PoolSize: 1, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
-		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, ContextTimeoutEnabled: true,
-		DisableIdentity: true, MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-		CredentialsProviderContext: func(context.Context) (string, string, error) {
-			if access.Password == nil {
-				return access.Username, "", nil
+	return redis.NewConn(timeout, func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		d := redis.Dialer{TCP: t.tcp}
+		if login != nil {
+			var err error
+			if d.Login, err = login(); err != nil {
+				return nil, err
 			}
-			password, err := access.Password()
-			return access.Username, password, err
-		},
-		Dialer: alwaysDialed(func(ctx context.Context, network, address string) (net.Conn, error) {
-			ctx, cancel := context.WithTimeout(ctx, timeout)
-			defer cancel()
-			if access.TLS == nil {
-				return plain(ctx, network, address)
-			}
-			return access.dial(ctx, network, address)
-		}),
+		}
+		return d.Dial(ctx, address)
 	})
 }
 
-// alwaysDialed keeps go-redis from a pace of its own: after as many failed dials as its pool has places it returns the last error without dialling, and
-// dials in the background once a second, so that a server which is back is not seen. It gets a connection from every dial, and the error of one that failed
-// from its first use.
-func alwaysDialed(dial func(ctx context.Context, network, address string) (net.Conn, error)) func(ctx context.Context, network, address string) (net.Conn, error) {
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		c, err := dial(ctx, network, address)
-		if err != nil {
-			return undialed{fmt.Errorf("dial: %w", err)}, nil // go-redis takes one layer off
-		}
-		return c, nil
-	}
-}
-
-// undialed is a connection that could not be made.
-type undialed struct{ err error }
-
-func (c undialed) Read([]byte) (int, error)       { return 0, c.err }
-func (c undialed) Write([]byte) (int, error)      { return 0, c.err }
-func (undialed) Close() error                     { return nil }
-func (undialed) LocalAddr() net.Addr              { return &net.TCPAddr{} }
-func (undialed) RemoteAddr() net.Addr             { return &net.TCPAddr{} }
-func (undialed) SetDeadline(time.Time) error      { return nil }
-func (undialed) SetReadDeadline(time.Time) error  { return nil }
-func (undialed) SetWriteDeadline(time.Time) error { return nil }
-
-// dial connects by TLS.
-func (a Access) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	config, err := a.TLS(address)
+// question asks one thing and returns the reply as this package reads it.
+func question(ctx context.Context, c *redis.Conn, words ...string) (any, error) {
+	v, err := c.Do(ctx, words...)
 	if err != nil {
 		return nil, err
 	}
-	return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
+	return redis.Plain(v), nil
 }
 
-// exec sends a pipeline whose commands are looked at one by one. Its error is one that is no command's own: a dial or a login that failed.
-func exec(ctx context.Context, p redis.Pipeliner) error {
-	commands, err := p.Exec(ctx)
-	if slices.ContainsFunc(commands, func(c redis.Cmder) bool { return c.Err() != nil }) {
-		err = nil
+// questions asks several things at once. Error replies are among the replies.
+func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any, error) {
+	var request []byte
+	for _, words := range commands {
+		request = resp.AppendCommand(request, words...)
 	}
-	return err
-}
-
-// IsReply says that a server answered with an error: it understood the command and refused it.
-func IsReply(err error) bool {
-	var reply redis.Error
-	return errors.As(err, &reply) && !errors.Is(err, redis.Nil)
+	values, err := c.Exchange(ctx, request, len(commands))
+	if err != nil {
+		return nil, err
+	}
+	replies := make([]any, len(values))
+	for i, v := range values {
+		replies[i] = redis.Plain(v)
+	}
+	return replies, nil
 }
 
 // isRefused says that the user may not send the command, or that the server does not know it.
 func isRefused(err error) bool {
-	return IsReply(err) && (strings.HasPrefix(err.Error(), "NOPERM") || strings.Contains(err.Error(), "unknown command") ||
-		strings.Contains(err.Error(), "unknown subcommand"))
+	reply, ok := errors.AsType[redis.Error](err)
+	text := string(reply)
+	return ok && (strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"))
 }
 
 // isLogin says that the login is wrong, so that asking again is in vain.
 func isLogin(err error) bool {
-	text := err.Error()
-	return IsReply(err) && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.HasPrefix(text, "NOPERM") ||
+	reply, ok := errors.AsType[redis.Error](err)
+	text := string(reply)
+	return ok && (strings.HasPrefix(text, "WRONGPASS") || strings.HasPrefix(text, "NOAUTH") || strings.HasPrefix(text, "NOPERM") ||
 		strings.Contains(text, "invalid password") || strings.Contains(text, "AUTH <password> called without"))
 }
 
@@ -126,16 +88,15 @@ type answer struct {
 // node asks one address whenever it is kicked, one question at a time.
 type node struct {
 	address  string
-	client   *redis.Client
+	conn     *redis.Conn
 	kick     chan struct{} // holds one
 	cancel   context.CancelFunc
 	failures int // in a row; of the follower's loop
 }
 
 // run asks until ctx ends.
-func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.Context, *redis.Client, string) (any, error), answers chan<- answer) {
-	stop := context.AfterFunc(ctx, func() { _ = n.client.Close() }) // also under a question that nobody answers
-	defer stop()
+func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.Context, *redis.Conn, string) (any, error), answers chan<- answer) {
+	defer n.conn.Close()
 	for {
 		select {
 		case <-ctx.Done():
@@ -143,7 +104,7 @@ func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.
 		case <-n.kick:
 		}
 		within, cancel := context.WithTimeout(ctx, 2*timeout) // a dial and an answer
-		value, err := ask(within, n.client, n.address)
+		value, err := ask(within, n.conn, n.address)
 		cancel()
 		select {
 		case <-ctx.Done():
@@ -151,9 +112,4 @@ func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.
 		case answers <- answer{address: n.address, value: value, err: err}:
 		}
 	}
-}
-
-func isTimeout(err error) bool {
-	var network net.Error
-	return errors.As(err, &network) && network.Timeout()
 }

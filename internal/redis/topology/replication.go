@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // serverAnswer is what one server of a plain replication said.
@@ -18,13 +18,13 @@ type serverAnswer struct {
 // replication follows a primary and its replicas by ROLE alone.
 type replication struct{ seeds []string }
 
-func (replication) ask(ctx context.Context, c *redis.Client, _ string) (any, error) {
+func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error) {
 	var a serverAnswer
-	reply, err := c.Do(ctx, "role").Result()
+	reply, err := question(ctx, c, "ROLE")
 	switch {
 	case isRefused(err):
 		// A user of data often may not ask ROLE; HELLO tells the role as well, but neither offset nor replicas.
-		if reply, err = c.Do(ctx, "hello", "3").Result(); err != nil {
+		if reply, err = question(ctx, c, "HELLO", "2"); err != nil {
 			return nil, err
 		}
 		a.Role = parseRole(textOf(fieldsOf(reply)["role"]))
@@ -35,11 +35,11 @@ func (replication) ask(ctx context.Context, c *redis.Client, _ string) (any, err
 			return nil, err
 		}
 	}
-	info, err := c.Info(ctx, "server").Result()
+	info, err := c.Info(ctx, "server")
 	if err != nil && !isRefused(err) {
 		return nil, err
 	}
-	a.runID = ParseInfo("", info).RunID
+	a.runID = info["run_id"]
 	return a, nil
 }
 
@@ -102,9 +102,9 @@ func inOrder(seeds []string, answers map[string]any) []string {
 // choice uses the first of several addresses that answers, and stays there while it does.
 type choice struct{ seeds []string }
 
-func (choice) ask(ctx context.Context, c *redis.Client, _ string) (any, error) {
-	err := c.Ping(ctx).Err()
-	if IsReply(err) && !isRefused(err) {
+func (choice) ask(ctx context.Context, c *redis.Conn, _ string) (any, error) {
+	_, err := c.Do(ctx, "PING")
+	if redis.IsReply(err) && !isRefused(err) {
 		err = nil // LOADING and the like: somebody is there
 	}
 	return struct{}{}, err

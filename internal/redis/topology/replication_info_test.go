@@ -4,9 +4,11 @@ import (
 	"reflect"
 	"testing"
 	"time"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
-func TestParseReplication(t *testing.T) {
+func TestReplicationOf(t *testing.T) {
 	for name, tc := range map[string]struct {
 		info string
 		want ReplicationInfo
@@ -31,7 +33,7 @@ func TestParseReplication(t *testing.T) {
 		},
 		"nothing": {"", ReplicationInfo{Role: Unknown}},
 	} {
-		if got := ParseReplication(tc.info); !reflect.DeepEqual(got, tc.want) {
+		if got := ReplicationOf(redis.ParseInfo(tc.info)); !reflect.DeepEqual(got, tc.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, tc.want)
 		}
 	}
@@ -44,7 +46,7 @@ func TestParseWatched(t *testing.T) {
 	if got, err := ParseWatched(flat); err != nil || got != want {
 		t.Errorf("%+v, %v, want %+v", got, err, want)
 	}
-	quiet := map[any]any{"name": "mymaster", "flags": "master,s_down", "config-epoch": "7"}
+	quiet := []any{"name", "mymaster", "flags", "master,s_down", "config-epoch", "7"}
 	if got, err := ParseWatched(quiet); err != nil || got != (Watched{Name: "mymaster", ConfigEpoch: 7}) {
 		t.Errorf("%+v, %v", got, err)
 	}
@@ -54,7 +56,7 @@ func TestParseWatched(t *testing.T) {
 }
 
 func TestParseSentinelLists(t *testing.T) {
-	if got := ParseWatchedNames([]any{[]any{"name", "b"}, map[any]any{"name": "a"}}); !reflect.DeepEqual(got, []string{"a", "b"}) {
+	if got := ParseWatchedNames([]any{[]any{"name", "b"}, []any{"name", "a"}}); !reflect.DeepEqual(got, []string{"a", "b"}) {
 		t.Errorf("names %q", got)
 	}
 	peers := ParsePeers([]any{

@@ -6,23 +6,14 @@ import (
 	"strconv"
 )
 
-// A reply is what go-redis makes of one: string, int64, nil, []any, map[any]any. A server that speaks RESP2 sends maps as flat lists.
+// A reply is what redis.Plain makes of one. A map is a list of names and values in turn.
 
-// fieldsOf reads a map, or a list of names and values in turn. Names that are no text are passed over.
+// fieldsOf reads a map. Names that are no text are passed over.
 func fieldsOf(reply any) map[string]any {
 	fields := map[string]any{}
-	switch r := reply.(type) {
-	case map[any]any:
-		for k, v := range r {
-			if name, ok := k.(string); ok {
-				fields[name] = v
-			}
-		}
-	case []any:
-		for i := 0; i+1 < len(r); i += 2 {
-			if name, ok := r[i].(string); ok {
-				fields[name] = r[i+1]
-			}
+	for l := listOf(reply); len(l) >= 2; l = l[2:] {
+		if name, ok := l[0].(string); ok {
+			fields[name] = l[1]
 		}
 	}
 	return fields

@@ -8,15 +8,6 @@ import (
 
 func list(items ...any) []any { return items }
 
-// flat is a map as RESP2 sends it.
-func flat(m map[any]any) []any {
-	var l []any
-	for k, v := range m {
-		l = append(l, k, v)
-	}
-	return l
-}
-
 func TestParseRole(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -45,20 +36,14 @@ func TestParseRole(t *testing.T) {
 }
 
 func TestParseSentinelReplies(t *testing.T) {
-	replica := func(port, flags, reported string) map[any]any {
-		return map[any]any{"ip": "10.0.0.1", "port": port, "flags": flags, "role-reported": reported}
+	replica := func(port, flags, reported string) []any {
+		return list("ip", "10.0.0.1", "port", port, "flags", flags, "role-reported", reported)
 	}
 	entries := list(replica("3", "slave", "slave"), replica("1", "slave", "slave"), replica("4", "s_down,slave", "slave"),
 		replica("5", "slave,disconnected", "slave"), replica("6", "slave", "master"))
 	want := []string{"10.0.0.1:1", "10.0.0.1:3"}
 	if diff := cmp.Diff(want, ParseSentinelReplicas(entries)); diff != "" {
 		t.Error(diff)
-	}
-	for i := range entries {
-		entries[i] = flat(entries[i].(map[any]any))
-	}
-	if diff := cmp.Diff(want, ParseSentinelReplicas(entries)); diff != "" {
-		t.Errorf("as RESP2: %s", diff)
 	}
 	if diff := cmp.Diff([]string{"10.0.0.1:3", "10.0.0.1:9"}, ParseSentinels(list(replica("9", "sentinel", ""), replica("3", "sentinel", "")))); diff != "" {
 		t.Error(diff)
@@ -77,17 +62,13 @@ func TestParseSentinelReplies(t *testing.T) {
 }
 
 func TestParseShards(t *testing.T) {
-	node := func(id, endpoint, role, health string, ports ...any) map[any]any {
-		n := map[any]any{"id": id, "ip": "10.0.0.9", "endpoint": endpoint, "role": role, "replication-offset": int64(7), "health": health}
-		for i := 0; i+1 < len(ports); i += 2 {
-			n[ports[i]] = ports[i+1]
-		}
-		return n
+	node := func(id, endpoint, role, health string, ports ...any) []any {
+		return append(list("id", id, "ip", "10.0.0.9", "endpoint", endpoint, "role", role, "replication-offset", int64(7), "health", health), ports...)
 	}
 	reply := list(
-		map[any]any{"slots": list(int64(0), int64(99), int64(200), int64(200)), "nodes": list(
-			node("b", "10.0.0.2", "replica", "failed", "port", int64(2)), node("a", "10.0.0.1", "master", "online", "port", int64(1), "tls-port", int64(11)))},
-		map[any]any{"slots": list(), "nodes": list(node("c", "?", "master", "loading", "tls-port", int64(3)), node("d", "", "replica", "online", "port", int64(4)))},
+		list("slots", list(int64(0), int64(99), int64(200), int64(200)), "nodes", list(
+			node("b", "10.0.0.2", "replica", "failed", "port", int64(2)), node("a", "10.0.0.1", "master", "online", "port", int64(1), "tls-port", int64(11)))),
+		list("slots", list(), "nodes", list(node("c", "?", "master", "loading", "tls-port", int64(3)), node("d", "", "replica", "online", "port", int64(4)))),
 	)
 	want := View{Groups: []Group{
 		{Ranges: [][2]uint16{{0, 99}, {200, 200}}, Nodes: []Node{
@@ -101,7 +82,7 @@ func TestParseShards(t *testing.T) {
 	if got, _ := ParseShards(reply, "asked:6379", true); got.Groups[0].Nodes[0].Address != "10.0.0.1:11" {
 		t.Errorf("with TLS the address is %s", got.Groups[0].Nodes[0].Address)
 	}
-	for _, bad := range []any{nil, "x", list(map[any]any{"slots": list(int64(5), int64(1))}), list(map[any]any{"slots": list(int64(0), int64(16384))})} {
+	for _, bad := range []any{nil, "x", list(list("slots", list(int64(5), int64(1)))), list(list("slots", list(int64(0), int64(16384))))} {
 		if got, err := ParseShards(bad, "asked:1", false); err == nil {
 			t.Errorf("%v is read as %+v", bad, got)
 		}

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // sentinelAnswer is what one sentinel said.
@@ -29,7 +29,7 @@ type sentinels struct {
 	heard map[string]string // address -> identity
 }
 
-func (s sentinels) ask(ctx context.Context, c *redis.Client, _ string) (any, error) {
+func (s sentinels) ask(ctx context.Context, c *redis.Conn, _ string) (any, error) {
 	a := sentinelAnswer{name: s.name}
 	if a.name == "" {
 		name, err := onlyMaster(ctx, c)
@@ -38,47 +38,30 @@ func (s sentinels) ask(ctx context.Context, c *redis.Client, _ string) (any, err
 		}
 		a.name = name
 	}
-	p := c.Pipeline()
-	primary := p.Do(ctx, "sentinel", "get-master-addr-by-name", a.name)
-	replicas := p.Do(ctx, "sentinel", "replicas", a.name)
-	others := p.Do(ctx, "sentinel", "sentinels", a.name)
-	id := p.Do(ctx, "sentinel", "myid")
-	if err := exec(ctx, p); err != nil {
+	replies, err := questions(ctx, c, []string{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", a.name}, []string{"SENTINEL", "REPLICAS", a.name},
+		[]string{"SENTINEL", "SENTINELS", a.name}, []string{"SENTINEL", "MYID"})
+	if err != nil {
 		return nil, err
 	}
-	reply, err := primary.Result()
-	switch {
-	case errors.Is(err, redis.Nil):
+	switch reply := replies[0].(type) {
+	case nil:
 		return nil, fmt.Errorf("the sentinel watches nothing named %q", a.name)
-	case err != nil:
-		return nil, err
+	case redis.Error:
+		return nil, reply
 	}
-	if l := listOf(reply); len(l) == 2 {
-		a.primary = joinAddress(l[0], l[1])
+	if a.primary = ParsePrimaryAddress(replies[0]); a.primary == "" {
+		return nil, unexpected("SENTINEL GET-MASTER-ADDR-BY-NAME", replies[0])
 	}
-	if a.primary == "" {
-		return nil, unexpected("SENTINEL GET-MASTER-ADDR-BY-NAME", reply)
-	}
-	if reply, err := replicas.Result(); err == nil {
-		a.replicas = ParseSentinelReplicas(reply)
-	}
-	if reply, err := others.Result(); err == nil {
-		a.others = ParseSentinels(reply)
-	}
-	a.id, _ = id.Text()
+	a.replicas, a.others, a.id = ParseSentinelReplicas(replies[1]), ParseSentinels(replies[2]), textOf(replies[3])
 	return a, nil
 }
 
-func onlyMaster(ctx context.Context, c *redis.Client) (string, error) {
-	reply, err := c.Do(ctx, "sentinel", "masters").Result()
+func onlyMaster(ctx context.Context, c *redis.Conn) (string, error) {
+	reply, err := question(ctx, c, "SENTINEL", "MASTERS")
 	if err != nil {
 		return "", err
 	}
-	var names []string
-	for _, entry := range listOf(reply) {
-		names = append(names, textOf(fieldsOf(entry)["name"]))
-	}
-	slices.Sort(names)
+	names := ParseWatchedNames(reply)
 	switch len(names) {
 	case 0:
 		return "", errors.New("the sentinel watches nothing")

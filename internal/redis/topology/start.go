@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Start looks at the deployment until its primaries are known, at most as long as ctx lives, and then follows it until Close; ctx ends nothing
@@ -28,14 +28,14 @@ func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	case KindReplication:
 		return begin(ctx, newFollower(target, replication{target.Addresses}, target.Login, target.Addresses, unlimited))
 	case KindSentinel:
-		seeds, access := target.Sentinels, target.SentinelLogin
+		seeds, login := target.Sentinels, target.SentinelLogin
 		if len(seeds) == 0 { // the addresses may be the sentinels', as Detect finds
-			seeds, access = target.Addresses, target.Login
+			seeds, login = target.Addresses, target.Login
 		}
 		p := sentinels{seeds: seeds, name: target.MasterName, heard: map[string]string{}}
-		return begin(ctx, newFollower(target, p, access, seeds, unlimited))
+		return begin(ctx, newFollower(target, p, login, seeds, unlimited))
 	case KindCluster:
-		p := cluster{seeds: target.Addresses, secure: target.Login.TLS != nil}
+		p := cluster{seeds: target.Addresses}
 		return begin(ctx, newFollower(target, p, target.Login, target.Addresses, max(mostNodes, len(target.Addresses))))
 	}
 	return nil, fmt.Errorf("topology %q is none of %s, %s, %s, %s", kind, KindStandalone, KindReplication, KindSentinel, KindCluster)
@@ -95,8 +95,8 @@ func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
 	var mu sync.Mutex
 	for _, address := range target.Addresses {
 		all.Go(func() {
-			c := target.client(address, target.Login)
-			defer func() { _ = c.Close() }()
+			c := target.conn(address, target.Login)
+			defer c.Close()
 			h, err := sayHello(ctx, c)
 			mu.Lock()
 			defer mu.Unlock()
@@ -112,14 +112,14 @@ func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
 	return hellos, errs
 }
 
-func sayHello(ctx context.Context, c *redis.Client) (hello, error) {
-	reply, err := c.Do(ctx, "hello", "3").Result()
-	if IsReply(err) && !isLogin(err) { // before 6.0, or a proxy
-		info, err := c.Info(ctx).Result()
-		if IsReply(err) {
-			return hello{mode: "standalone"}, nil // somebody serves there and tells nothing: a client sees one server
+func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
+	reply, err := question(ctx, c, "HELLO", "2")
+	if redis.IsReply(err) && !isLogin(err) { // before 6.0, or a proxy
+		info, err := c.Info(ctx)
+		if redis.IsReply(err) {
+			return hello{mode: "standalone"}, nil // somebody serves there and says nothing of itself: a client sees one server
 		}
-		s := ParseInfo("", info)
+		s := ServerOf("", info)
 		return hello{mode: s.Mode, role: s.Role}, err
 	}
 	if err != nil {

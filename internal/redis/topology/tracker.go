@@ -1,11 +1,10 @@
 package topology
 
 import (
-	"context"
-	"crypto/tls"
 	"log/slog"
-	"net"
 	"time"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Tracker knows how a deployment looks now and follows its changes. All methods may be called at any time from any goroutine.
@@ -26,22 +25,18 @@ type Tracker interface {
 
 // Target is a deployment as a client reaches it.
 type Target struct {
-	Addresses     []string // host:port of servers; may be empty where there are sentinels
-	Login         Access   // to servers
-	Sentinels     []string // host:port of sentinels; none = no Sentinel
-	MasterName    string   // the name that the sentinels watch; "" = the only one they watch
-	SentinelLogin Access   // to sentinels
+	Addresses     []string  // host:port of servers; may be empty where there are sentinels
+	Login         LoginFunc // to servers
+	Sentinels     []string  // host:port of sentinels; none = no Sentinel
+	MasterName    string    // the name that the sentinels watch; "" = the only one they watch
+	SentinelLogin LoginFunc // to sentinels
 
 	Timeout time.Duration                        // of one dial, and of one answer; 0 = 1 s
 	After   func(time.Duration) <-chan time.Time // time.After; tests may set the time
 	Log     *slog.Logger                         // changes and troubles; nil = nowhere
 
-	dial func(ctx context.Context, network, address string) (net.Conn, error) // of plain TCP; nil = a net.Dialer
+	tcp redis.DialFunc // nil = a net.Dialer
 }
 
-// Access is how to log in. Its functions are called at every dial, so that rotated secrets are picked up.
-type Access struct {
-	Username string
-	Password func() (string, error)                    // nil = none
-	TLS      func(address string) (*tls.Config, error) // nil = plain TCP
-}
+// LoginFunc is called at every dial, so that rotated secrets are picked up; nil = no login.
+type LoginFunc func() (redis.Login, error)

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
 const slotCount = 16384
@@ -48,7 +49,7 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	for _, s := range c.Servers() {
 		s.WaitUp()
 	}
-	shards := make([][]*redis.Client, primaries)
+	shards := make([][]*goredis.Client, primaries)
 	for i, shard := range c.Shards {
 		for _, s := range shard {
 			shards[i] = append(shards[i], s.Client())
@@ -82,7 +83,7 @@ func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
 
 // FormCluster makes a cluster of nodes that know no other. The first of each shard becomes its primary, with its part of the slots in order, the
 // others its replicas.
-func FormCluster(ctx context.Context, shards [][]*redis.Client) error {
+func FormCluster(ctx context.Context, shards [][]*goredis.Client) error {
 	for i, shard := range shards {
 		if err := shard[0].Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
 			return err
@@ -106,7 +107,7 @@ func FormCluster(ctx context.Context, shards [][]*redis.Client) error {
 }
 
 // join introduces all nodes to one another. It may be called again: nodes that are too busy for a handshake give it up.
-func join(ctx context.Context, all []*redis.Client) error {
+func join(ctx context.Context, all []*goredis.Client) error {
 	for i, node := range all {
 		for _, other := range all[:i] {
 			if err := meet(ctx, node, other); err != nil {
@@ -134,7 +135,7 @@ func until(ctx context.Context, check func() error) error {
 	}
 }
 
-func meet(ctx context.Context, node, other *redis.Client) error {
+func meet(ctx context.Context, node, other *goredis.Client) error {
 	host, port, err := net.SplitHostPort(node.Options().Addr)
 	if err != nil {
 		return err
@@ -151,7 +152,7 @@ func meet(ctx context.Context, node, other *redis.Client) error {
 }
 
 // know says which node does not know all others yet.
-func know(ctx context.Context, all []*redis.Client) error {
+func know(ctx context.Context, all []*goredis.Client) error {
 	for _, node := range all {
 		text, err := node.ClusterNodes(ctx).Result()
 		if err != nil {
@@ -164,7 +165,7 @@ func know(ctx context.Context, all []*redis.Client) error {
 	return nil
 }
 
-func replicate(ctx context.Context, node, primary *redis.Client) error {
+func replicate(ctx context.Context, node, primary *goredis.Client) error {
 	id, err := primary.Do(ctx, "cluster", "myid").Text()
 	if err != nil {
 		return err
@@ -182,7 +183,7 @@ func (c *Cluster) meet(s, other *Server) {
 // waitKnown waits until every node knows every other.
 func (c *Cluster) waitKnown(all []*Server) {
 	c.t.Helper()
-	var clients []*redis.Client
+	var clients []*goredis.Client
 	for _, s := range all {
 		clients = append(clients, s.Client())
 	}
@@ -219,12 +220,13 @@ func (c *Cluster) healthy() error {
 	layout := ""
 	for _, s := range c.running() {
 		ctx := context.Background()
-		info, err := s.Client().ClusterInfo(ctx).Result()
+		state, err := s.Client().ClusterInfo(ctx).Result()
 		if err != nil {
 			return err
 		}
-		if infoField(info, "cluster_state") != "ok" || infoField(info, "cluster_slots_ok") != strconv.Itoa(slotCount) {
-			return fmt.Errorf("%s: state %s, %s slots ok", s.Address(), infoField(info, "cluster_state"), infoField(info, "cluster_slots_ok"))
+		info := redis.ParseInfo(state)
+		if info["cluster_state"] != "ok" || info.Int("cluster_slots_ok") != slotCount {
+			return fmt.Errorf("%s: state %s, %s slots ok", s.Address(), info["cluster_state"], info["cluster_slots_ok"])
 		}
 		text, err := s.Client().ClusterNodes(ctx).Result()
 		if err != nil {
@@ -235,11 +237,11 @@ func (c *Cluster) healthy() error {
 		} else if own != layout {
 			return fmt.Errorf("%s does not agree:\n%s\n%s", s.Address(), own, layout)
 		}
-		replication, err := s.Client().Info(ctx, "replication").Result()
+		replication, err := s.info(ctx, "replication")
 		if err != nil {
 			return err
 		}
-		if infoField(replication, "role") == "slave" && infoField(replication, "master_link_status") != "up" {
+		if replication["role"] == "slave" && replication["master_link_status"] != "up" {
 			return fmt.Errorf("%s is not in sync", s.Address())
 		}
 	}
@@ -371,7 +373,7 @@ func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {
 	for _, k := range keys {
 		words = append(words, k)
 	}
-	if err := from.Client().Do(context.Background(), words...).Err(); err != nil && !errors.Is(err, redis.Nil) {
+	if err := from.Client().Do(context.Background(), words...).Err(); err != nil && !errors.Is(err, goredis.Nil) {
 		c.t.Fatalf("MIGRATE of %d keys of slot %d: %v", len(keys), slot, err)
 	}
 	return len(keys)

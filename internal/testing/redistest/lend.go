@@ -220,8 +220,8 @@ func (s *Server) state(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	info, err := s.Client().Info(ctx, "server").Result()
-	return fmt.Sprint(settings, users, infoField(info, "run_id")), err
+	info, err := s.info(ctx, "server")
+	return fmt.Sprint(settings, users, info["run_id"]), err
 }
 
 // empty removes all data and what was counted.

@@ -94,12 +94,12 @@ func waitReplica(s, primary *Server) {
 }
 
 func isReplica(s, primary *Server) error {
-	text, err := s.Client().Info(context.Background(), "replication").Result()
+	info, err := s.info(context.Background(), "replication")
 	if err != nil {
 		return err
 	}
-	if infoField(text, "role") != "slave" || infoField(text, "master_port") != strconv.Itoa(primary.Port) || infoField(text, "master_link_status") != "up" {
-		return fmt.Errorf("%s: role %s of port %s, link %s", s.Address(), infoField(text, "role"), infoField(text, "master_port"), infoField(text, "master_link_status"))
+	if info["role"] != "slave" || info.Int("master_port") != int64(primary.Port) || info["master_link_status"] != "up" {
+		return fmt.Errorf("%s: role %s of port %s, link %s", s.Address(), info["role"], info["master_port"], info["master_link_status"])
 	}
 	return inStep(s, primary)
 }
@@ -115,11 +115,11 @@ func inStep(s, primary *Server) error {
 	if err != nil {
 		return err
 	}
-	text, err := s.Client().Info(ctx, "replication").Result()
+	info, err := s.info(ctx, "replication")
 	if err != nil {
 		return err
 	}
-	if got, err := strconv.Atoi(infoField(text, "slave_repl_offset")); err != nil || got < sent || infoField(text, "master_link_status") != "up" {
+	if got := info.Int("slave_repl_offset"); info["slave_repl_offset"] == "" || got < int64(sent) || info["master_link_status"] != "up" {
 		return fmt.Errorf("%s has %d of %d bytes of the stream", s.Address(), got, sent)
 	}
 	return nil

@@ -20,8 +20,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	goredis "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/redquake/redquake/internal/redis"
 )
 
 // Patience is how long the package waits for anything to become true before it fails the test.
@@ -43,7 +45,7 @@ type Server struct {
 	options Options
 	program string // redis-server | redis-sentinel
 	cmd     *exec.Cmd
-	client  *redis.Client
+	client  *goredis.Client
 	first   string // its state when it was first lent
 	prepare func() // called whenever it answers after a start
 }
@@ -191,9 +193,9 @@ func (s *Server) WaitUp() {
 }
 
 // Client talks to the server as the default user. It does not retry. It is closed with the test.
-func (s *Server) Client() *redis.Client {
+func (s *Server) Client() *goredis.Client {
 	if s.client == nil {
-		s.client = redis.NewClient(s.clientOptions())
+		s.client = goredis.NewClient(s.clientOptions())
 	}
 	return s.client
 }
@@ -206,12 +208,12 @@ func (s *Server) reconnect() {
 	}
 }
 
-func (s *Server) clientOptions() *redis.Options {
+func (s *Server) clientOptions() *goredis.Options {
 	var secured *tls.Config
 	if s.options.TLS != nil {
 		secured = s.options.TLS.Client("client")
 	}
-	return &redis.Options{
+	return &goredis.Options{
 		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
 		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
@@ -222,7 +224,7 @@ func (s *Server) clientOptions() *redis.Options {
 func (s *Server) Do(words ...any) any {
 	s.T.Helper()
 	reply, err := s.Client().Do(context.Background(), words...).Result()
-	if err != nil && !errors.Is(err, redis.Nil) {
+	if err != nil && !errors.Is(err, goredis.Nil) {
 		s.T.Fatalf("%v at %s: %v", words, s.Address(), err)
 	}
 	return reply
@@ -230,32 +232,24 @@ func (s *Server) Do(words ...any) any {
 
 // Info reads one field of INFO; "" where it is absent or the server does not answer.
 func (s *Server) Info(field string) string {
-	text, err := s.Client().Info(context.Background()).Result()
-	if err != nil {
-		return ""
-	}
-	return infoField(text, field)
+	info, _ := s.info(context.Background())
+	return info[field]
 }
 
 // Calls is how often the server has carried out a command, such as "get" or "client|pause", by its own count: refused ones are not in it.
 func (s *Server) Calls(command string) int {
 	s.T.Helper()
-	text, err := s.Client().Info(context.Background(), "commandstats").Result()
+	info, err := s.info(context.Background(), "commandstats")
 	if err != nil {
 		s.T.Fatal(err)
 	}
-	n := 0
-	_, _ = fmt.Sscanf(infoField(text, "cmdstat_"+command), "calls=%d,", &n)
-	return n
+	stat, _ := info.Command(command)
+	return int(stat.Calls)
 }
 
-func infoField(text, field string) string {
-	for line := range strings.Lines(text) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
-			return value
-		}
-	}
-	return ""
+func (s *Server) info(ctx context.Context, sections ...string) (redis.Info, error) {
+	text, err := s.Client().Info(ctx, sections...).Result()
+	return redis.ParseInfo(text), err
 }
 
 // Wait waits until check returns nil, and ends the test where it takes longer than Patience.
@@ -302,4 +296,4 @@ type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
-func init() { redis.SetLogger(silent{}) }
+func init() { goredis.SetLogger(silent{}) }

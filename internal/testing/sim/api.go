@@ -5,16 +5,12 @@ package sim
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"sync/atomic"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -23,49 +19,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	clienttesting "k8s.io/client-go/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
-	"sigs.k8s.io/yaml"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/manifest"
 )
-
-// CRDs are the schemas of the kinds that CustomResourceDefinitions define.
-type CRDs map[schema.GroupKind]*apiextensionsv1.JSONSchemaProps
-
-// ReadCRDs reads all CustomResourceDefinitions of a directory. Of several versions it takes the first.
-func ReadCRDs(dir string) (CRDs, error) {
-	files, err := filepath.Glob(filepath.Join(dir, "*.yaml"))
-	if err != nil {
-		return nil, fmt.Errorf("list CustomResourceDefinitions: %w", err)
-	}
-	if len(files) == 0 {
-		return nil, fmt.Errorf("there are no CustomResourceDefinitions in %s", dir)
-	}
-	found := CRDs{}
-	for _, file := range files {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			return nil, err
-		}
-		var crd apiextensionsv1.CustomResourceDefinition
-		if err := yaml.Unmarshal(text, &crd); err != nil {
-			return nil, fmt.Errorf("%s: %w", file, err)
-		}
-		found[schema.GroupKind{Group: crd.Spec.Group, Kind: crd.Spec.Names.Kind}] = crd.Spec.Versions[0].Schema.OpenAPIV3Schema
-	}
-	return found, nil
-}
 
 // NewAPI is an API server: controller-runtime's fake client, and what a real one adds. It sets UID, creation time, generation and the defaults of the
 // CRDs, checks a deletion's preconditions, and keeps the pods of a node until their kubelet lets them go. It validates nothing and collects no garbage;
 // Kubelet does the latter.
-func NewAPI(scheme *runtime.Scheme, crds CRDs) client.WithWatch {
+func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 	stored := &store{
 		ObjectTracker: clienttesting.NewObjectTracker(scheme, serializer.NewCodecFactory(scheme).UniversalDecoder()),
-		scheme:        scheme, crds: crds,
 	}
 	api := fake.NewClientBuilder().WithScheme(scheme).WithObjectTracker(stored).WithGlobalResourceVersionCounter().
 		WithStatusSubresource(&v1alpha1.RedisLoadTest{}, &v1alpha1.RedisFault{}).
@@ -77,9 +44,7 @@ func NewAPI(scheme *runtime.Scheme, crds CRDs) client.WithWatch {
 // store is what the API server keeps, and what it does to every object on the way there.
 type store struct {
 	clienttesting.ObjectTracker
-	scheme *runtime.Scheme
-	crds   CRDs
-	made   atomic.Int64
+	made atomic.Int64
 }
 
 // nodeFinalizer keeps a deleted pod until its kubelet has ended it, as the grace period does.
@@ -109,56 +74,12 @@ func (s *store) setDefaults(object client.Object) error {
 	case *corev1.Pod:
 		controllerutil.AddFinalizer(o, nodeFinalizer)
 		o.Status.Phase = corev1.PodPending
-	}
-	gvk, err := apiutil.GVKForObject(object, s.scheme)
-	if err != nil {
-		return err
-	}
-	crd, defined := s.crds[gvk.GroupKind()]
-	if !defined {
-		return nil
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return err
-	}
-	delete(content, "status") // a subresource
-	if err := setDefaults(crd, content); err != nil {
-		return err
-	}
-	text, err := json.Marshal(content)
-	if err != nil {
-		return err
-	}
-	reflect.ValueOf(object).Elem().SetZero()
-	return json.Unmarshal(text, object)
-}
-
-// setDefaults gives every missing property its default, then its own properties theirs.
-func setDefaults(crd *apiextensionsv1.JSONSchemaProps, value any) error {
-	switch v := value.(type) {
-	case map[string]any:
-		for name, property := range crd.Properties {
-			if _, there := v[name]; !there && property.Default != nil {
-				var def any
-				if err := json.Unmarshal(property.Default.Raw, &def); err != nil {
-					return err
-				}
-				v[name] = def
-			}
-			if err := setDefaults(&property, v[name]); err != nil {
-				return err
-			}
-		}
-	case []any:
-		for _, item := range v {
-			if crd.Items == nil || crd.Items.Schema == nil {
-				break
-			}
-			if err := setDefaults(crd.Items.Schema, item); err != nil {
-				return err
-			}
-		}
+	case *v1alpha1.RedisLoadTest:
+		o.Status = v1alpha1.RedisLoadTestStatus{} // a subresource
+		return manifest.Default(o)
+	case *v1alpha1.RedisFault:
+		o.Status = v1alpha1.RedisFaultStatus{}
+		return manifest.Default(o)
 	}
 	return nil
 }

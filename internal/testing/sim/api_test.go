@@ -27,11 +27,7 @@ func newAPI(t *testing.T) client.WithWatch {
 			t.Fatal(err)
 		}
 	}
-	crds, err := sim.ReadCRDs("../../../config/crd/bases")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sim.NewAPI(scheme, crds)
+	return sim.NewAPI(scheme)
 }
 
 func must(t *testing.T, err error) {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -137,16 +138,8 @@ func (r *Redis) answered(address string, at time.Time) bool {
 	return s != nil && slices.ContainsFunc(s.spans, func(p span) bool { return !at.Before(p.from) && (p.to.IsZero() || at.Before(p.to)) })
 }
 
-// reply is an error reply of a server.
-type reply string
-
-func (r reply) Error() string { return string(r) }
-
-// RedisError marks it as one for go-redis.
-func (reply) RedisError() {}
-
 // reach returns a server that answers, with r locked. It waits for one that does not as long as a client would.
-func (r *Redis) reach(ctx context.Context, address string, login topology.Login) (*Server, error) {
+func (r *Redis) reach(ctx context.Context, address string, login redis.Login) (*Server, error) {
 	r.mu.Lock()
 	s := r.servers[address]
 	down := s == nil
@@ -180,7 +173,7 @@ func (r *Redis) reach(ctx context.Context, address string, login topology.Login)
 		}
 	case s.password != login.Password:
 		r.mu.Unlock()
-		return nil, reply("NOAUTH Authentication required.")
+		return nil, redis.Error("NOAUTH Authentication required.")
 	}
 	return s, nil
 }
@@ -192,7 +185,7 @@ func (s *Server) info() string {
 }
 
 // Do implements topology.Servers.
-func (r *Redis) Do(ctx context.Context, address string, login topology.Login, command ...any) (any, error) {
+func (r *Redis) Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error) {
 	s, err := r.reach(ctx, address, login)
 	if err != nil {
 		return nil, err
@@ -223,21 +216,21 @@ func (r *Redis) Do(ctx context.Context, address string, login topology.Login, co
 		maps.Copy(s.settings, changed)
 		return "OK", nil
 	}
-	return nil, reply("ERR unknown command '" + words[0] + "'")
+	return nil, redis.Error("ERR unknown command '" + words[0] + "'")
 }
 
 // Ask implements topology.Servers.
-func (r *Redis) Ask(ctx context.Context, address string, login topology.Login) (topology.Server, error) {
+func (r *Redis) Ask(ctx context.Context, address string, login redis.Login) (topology.Server, error) {
 	s, err := r.reach(ctx, address, login)
 	if err != nil {
 		return topology.Server{}, err
 	}
 	defer r.mu.Unlock()
-	return topology.ParseInfo(address, s.info()), nil
+	return topology.ServerOf(address, redis.ParseInfo(s.info())), nil
 }
 
 // Shutdown implements topology.Servers.
-func (r *Redis) Shutdown(ctx context.Context, address string, login topology.Login) error {
+func (r *Redis) Shutdown(ctx context.Context, address string, login redis.Login) error {
 	s, err := r.reach(ctx, address, login)
 	if err != nil {
 		return err
@@ -248,13 +241,13 @@ func (r *Redis) Shutdown(ctx context.Context, address string, login topology.Log
 }
 
 // Segfault implements topology.Servers.
-func (r *Redis) Segfault(ctx context.Context, address string, login topology.Login) error {
+func (r *Redis) Segfault(ctx context.Context, address string, login redis.Login) error {
 	return r.Shutdown(ctx, address, login)
 }
 
 // Queue implements topology.Servers: no fault of the tests in virtual time needs one.
-func (*Redis) Queue(context.Context, string, string, topology.Login, [][]string) error {
-	return reply("ERR no queue in this world")
+func (*Redis) Queue(context.Context, string, string, redis.Login, [][]string) error {
+	return redis.Error("ERR no queue in this world")
 }
 
 // Queued implements topology.Servers.

@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis"
+)
+
+// login reads the files that a login consists of, at every dial, so that rotated secrets and certificates are picked up.
+func login(username string, secret func() (string, error), t *plan.TLS) (redis.Login, *redis.DialError) {
+	l := redis.Login{Username: username}
+	var err error
+	if t != nil {
+		if l.TLS, err = tlsConfig(t); err != nil {
+			return l, &redis.DialError{Stage: redis.StageTLS, Err: err}
+		}
+	}
+	if l.Password, err = secret(); err != nil {
+		return l, &redis.DialError{Stage: redis.StageSetup, Err: err}
+	}
+	return l, nil
+}
+
+// readPassword reads a password's file; a file named "" is no password.
+func readPassword(file string) (string, error) {
+	if file == "" {
+		return "", nil
+	}
+	b, err := os.ReadFile(file)
+	return strings.TrimRight(string(b), "\r\n"), err
+}
+
+// tlsConfig reads the files of t. Without serverName, whoever dials fills in the name.
+func tlsConfig(t *plan.TLS) (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify}
+	if t.CAFile != "" {
+		pem, err := os.ReadFile(t.CAFile)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return nil, fmt.Errorf("%s holds no certificate", t.CAFile)
+		}
+	}
+	if t.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(t.CertFile, t.KeyFile)
+		if err != nil {
+			return nil, err
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}

@@ -1,0 +1,204 @@
+// Package manifest reads the objects of redquake.dev from files as a kube-apiserver takes them from kubectl: it decodes strictly, sets the defaults of the
+// CustomResourceDefinitions, and checks their schemas and CEL rules. What a spec may say is written down in the CRDs alone.
+package manifest
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Object is an object of redquake.dev.
+type Object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// ReadLoadTest reads the one RedisLoadTest among YAML or JSON documents. Other objects are ignored, so that the file that is applied to a cluster can be
+// read as it is.
+func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
+	var found *v1alpha1.RedisLoadTest
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
+	for {
+		document, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF) && found == nil:
+			return nil, fmt.Errorf("holds no RedisLoadTest of %s", v1alpha1.GroupVersion)
+		case errors.Is(err, io.EOF):
+			return found, nil
+		case err != nil:
+			return nil, err
+		}
+		var head metav1.TypeMeta
+		if err := yaml.Unmarshal(document, &head); err != nil {
+			return nil, fmt.Errorf("is no YAML of an object: %s", withoutPrefixes(err))
+		}
+		if head.Kind != "RedisLoadTest" {
+			continue
+		}
+		test := &v1alpha1.RedisLoadTest{}
+		if err := Decode(document, test); err != nil {
+			return nil, err
+		}
+		if found != nil {
+			return nil, fmt.Errorf("holds more than one RedisLoadTest (%s and %s)", found.Name, test.Name)
+		}
+		found = test
+	}
+}
+
+// Decode reads a YAML or JSON document into object as the API server would store it: defaulted, and without a status. Unknown and duplicate fields are
+// errors. An error names the field.
+func Decode(document []byte, object Object) error {
+	kind, name, err := kindOf(object)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.YAMLToJSONStrict(document)
+	if err != nil {
+		return errors.New(withoutPrefixes(err))
+	}
+	content := map[string]any{}
+	if err := utiljson.Unmarshal(text, &content); err != nil {
+		return fmt.Errorf("is no object: %w", err)
+	}
+	apiVersion, is := name.ToAPIVersionAndKind()
+	if content["apiVersion"] != apiVersion || content["kind"] != is {
+		return fmt.Errorf("apiVersion and kind: are %v and %v, must be %s and %s", content["apiVersion"], content["kind"], apiVersion, is)
+	}
+	unknown, err := kind.prune(content)
+	if err != nil {
+		return err
+	}
+	if len(unknown) > 0 {
+		return fmt.Errorf("unknown field \"%s\"", strings.Join(unknown, `", unknown field "`))
+	}
+	return kind.admit(content, object)
+}
+
+// Admit sets the defaults of an object that was made in Go, and checks it.
+func Admit(object Object) error {
+	kind, name, err := kindOf(object)
+	if err != nil {
+		return err
+	}
+	content, err := contentOf(object, name)
+	if err != nil {
+		return err
+	}
+	return kind.admit(content, object)
+}
+
+// Default sets the defaults of an object that was made in Go. It does not check it.
+func Default(object Object) error {
+	kind, name, err := kindOf(object)
+	if err != nil {
+		return err
+	}
+	content, err := contentOf(object, name)
+	if err != nil {
+		return err
+	}
+	kind.setDefaults(content)
+	return store(content, object)
+}
+
+// admit does what the API server does to a new object: it defaults content, checks it and writes it to object.
+func (k *kind) admit(content map[string]any, object Object) error {
+	delete(content, "status") // is written by the operator alone
+	k.setDefaults(content)
+	meta := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
+	if meta.GetName() == "" && meta.GetGenerateName() != "" {
+		meta.SetName(meta.GetGenerateName() + "xxxxx") // as long as what the API server appends
+	}
+	if meta.GetNamespace() == "" {
+		meta.SetNamespace(metav1.NamespaceDefault) // as kubectl does
+	}
+	if errs := k.validate(meta.Object, meta); len(errs) > 0 {
+		return invalid(meta.GetKind(), meta.GetName(), errs)
+	}
+	return store(content, object)
+}
+
+var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
+	s := runtime.NewScheme()
+	return s, v1alpha1.AddToScheme(s)
+})
+
+// kindOf finds what the CRDs say of an object's kind.
+func kindOf(object Object) (*kind, schema.GroupVersionKind, error) {
+	types, err := scheme()
+	if err != nil {
+		return nil, schema.GroupVersionKind{}, err
+	}
+	names, _, err := types.ObjectKinds(object)
+	if err != nil {
+		return nil, schema.GroupVersionKind{}, err
+	}
+	known, err := kinds()
+	if err != nil {
+		return nil, names[0], err
+	}
+	if known[names[0]] == nil {
+		return nil, names[0], fmt.Errorf("no CustomResourceDefinition defines %s", names[0])
+	}
+	return known[names[0]], names[0], nil
+}
+
+// contentOf is an object as it would be sent.
+func contentOf(object Object, name schema.GroupVersionKind) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encode the %s: %w", name.Kind, err)
+	}
+	content["apiVersion"], content["kind"] = name.ToAPIVersionAndKind()
+	return content, nil
+}
+
+// store writes content to object, in the place of what was there.
+func store(content map[string]any, object Object) error {
+	text, err := json.Marshal(content)
+	if err != nil {
+		return err
+	}
+	reflect.ValueOf(object).Elem().SetZero()
+	return json.Unmarshal(text, object)
+}
+
+// invalid is an error in the words of kubectl.
+func invalid(kind, name string, errs field.ErrorList) error {
+	var lines []string
+	for _, err := range errs {
+		// A rule of the whole object has no field of its own, and names those that it is about.
+		lines = append(lines, strings.TrimPrefix(err.Error(), `<nil>: Invalid value: `))
+	}
+	if len(lines) == 1 {
+		return errors.New(lines[0])
+	}
+	return fmt.Errorf("the %s %q is invalid:\n* %s", kind, name, strings.Join(lines, "\n* "))
+}
+
+// withoutPrefixes drops what the YAML packages put before the cause.
+func withoutPrefixes(err error) string {
+	text := err.Error()
+	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  ", "error unmarshaling JSON: "} {
+		text = strings.TrimPrefix(text, prefix)
+	}
+	return text
+}

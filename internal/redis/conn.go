@@ -1,0 +1,231 @@
+package redis
+
+import (
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// Conn is a connection to one server, for one goroutine at a time. It is dialled when it is first needed, and again when it is next needed after
+// it broke, also where it broke unused. Nothing is sent twice.
+type Conn struct {
+	timeout time.Duration
+	dial    func(ctx context.Context) (net.Conn, error)
+	wire    *wire // nil = none
+	remote  string
+}
+
+// NewConn makes a connection that is not dialled yet. timeout bounds each exchange beside its ctx; 0 = ctx alone. dial bounds itself.
+func NewConn(timeout time.Duration, dial func(ctx context.Context) (net.Conn, error)) *Conn {
+	return &Conn{timeout: timeout, dial: dial}
+}
+
+// Connect dials, unless the connection stands. The error is dial's.
+func (c *Conn) Connect(ctx context.Context) error {
+	if c.wire != nil {
+		select {
+		case <-c.wire.broken:
+			c.Close()
+		default:
+			return nil
+		}
+	}
+	raw, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	c.wire, c.remote = newWire(raw), raw.RemoteAddr().String()
+	return nil
+}
+
+// Close ends the connection, which may be used again.
+func (c *Conn) Close() {
+	if c.wire != nil {
+		c.wire.close()
+		c.wire = nil
+	}
+}
+
+// RemoteAddr is the address that was dialled last; "" before.
+func (c *Conn) RemoteAddr() string { return c.remote }
+
+// Secured says whether the connection stands by TLS.
+func (c *Conn) Secured() bool {
+	if c.wire == nil {
+		return false
+	}
+	_, secured := c.wire.Conn.(*tls.Conn)
+	return secured
+}
+
+// Do sends one command and returns its reply. An error reply is an Error.
+func (c *Conn) Do(ctx context.Context, words ...string) (resp.Value, error) {
+	values, err := c.Exchange(ctx, resp.AppendCommand(nil, words...), 1)
+	if err != nil {
+		return resp.Value{}, err
+	}
+	return values[0], ErrorOf(values[0])
+}
+
+// Info asks for INFO, or some sections of it.
+func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {
+	v, err := c.Do(ctx, append([]string{"INFO"}, sections...)...)
+	if err != nil {
+		return nil, fmt.Errorf("INFO: %w", err)
+	}
+	return ParseInfo(v.Text), nil
+}
+
+// Exchange sends encoded commands in one write and reads their replies, error replies included. After an error the connection is closed.
+func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]resp.Value, error) {
+	if err := c.Connect(ctx); err != nil {
+		return nil, err
+	}
+	if c.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, c.timeout)
+		defer cancel()
+	}
+	stop := expireWith(ctx, c.wire)
+	values, err := c.wire.exchange(request, replies)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	if !stop() || err != nil {
+		c.Close()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("no reply: %w", err)
+	}
+	return values, nil
+}
+
+// The pace of a subscription.
+const (
+	silence          = 3 * time.Second // until it is pinged, and after that until it is given up
+	resubscribeFirst = 100 * time.Millisecond
+	resubscribeLast  = time.Second
+)
+
+// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard with what is published, until ctx ends. Where the
+// connection breaks it subscribes again; what is published meanwhile is lost. confirmed is called whenever the server has subscribed.
+func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) {
+	wait := resubscribeFirst
+	for ctx.Err() == nil {
+		_ = c.subscribeOnce(ctx, command, channel, func() { wait = resubscribeFirst; confirmed() }, heard)
+		c.Close()
+		pause, cancel := context.WithTimeout(ctx, wait)
+		<-pause.Done()
+		cancel()
+		wait = min(2*wait, resubscribeLast)
+	}
+}
+
+func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) error {
+	if err := c.Connect(ctx); err != nil {
+		return err
+	}
+	stop := expireWith(ctx, c.wire)
+	defer stop()
+	if _, err := c.wire.Write(resp.AppendCommand(nil, command, channel)); err != nil {
+		return err
+	}
+	pinged := true // no ping before the server has subscribed
+	for {
+		v, err := c.wire.next(ctx, silence)
+		switch {
+		case IsTimeout(err) && !pinged:
+			pinged = true
+			if _, err := c.wire.Write(resp.AppendCommand(nil, "PING")); err != nil {
+				return err
+			}
+			continue
+		case err != nil || v.IsError():
+			return err
+		}
+		pinged = false
+		switch n := len(v.Items); {
+		case n < 3:
+		case v.Items[0].Text == "message", v.Items[0].Text == "pmessage": // of a pattern, which stands before the channel
+			heard(v.Items[n-2].Text, v.Items[n-1].Text)
+		case v.Items[0].Text == "subscribe", v.Items[0].Text == "psubscribe":
+			confirmed()
+		}
+	}
+}
+
+// wire is an established connection. Its goroutine reads all the time, so that the end of a connection is seen also while nothing is asked.
+type wire struct {
+	net.Conn
+	replies chan resp.Value
+	broken  chan struct{} // closed when err is set
+	err     error
+	closed  chan struct{}
+	once    sync.Once
+}
+
+func newWire(c net.Conn) *wire {
+	w := &wire{Conn: c, replies: make(chan resp.Value), broken: make(chan struct{}), closed: make(chan struct{})}
+	go w.read()
+	return w
+}
+
+func (w *wire) read() {
+	defer close(w.broken)
+	in := bufio.NewReaderSize(w.Conn, 32<<10)
+	for {
+		v, err := resp.ReadValue(in)
+		if err != nil {
+			w.err = err
+			return
+		}
+		select {
+		case w.replies <- v:
+		case <-w.closed:
+			w.err = net.ErrClosed
+			return
+		}
+	}
+}
+
+func (w *wire) close() {
+	w.once.Do(func() {
+		close(w.closed)
+		_ = w.Conn.Close()
+	})
+}
+
+func (w *wire) exchange(request []byte, replies int) ([]resp.Value, error) {
+	if _, err := w.Write(request); err != nil {
+		return nil, err
+	}
+	values := make([]resp.Value, replies)
+	for i := range values {
+		select {
+		case values[i] = <-w.replies:
+		case <-w.broken:
+			return nil, w.err
+		}
+	}
+	return values, nil
+}
+
+// next waits for what comes next, at most as long as limit.
+func (w *wire) next(ctx context.Context, limit time.Duration) (resp.Value, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	select {
+	case v := <-w.replies:
+		return v, nil
+	case <-w.broken:
+		return resp.Value{}, w.err
+	case <-ctx.Done():
+		return resp.Value{}, ctx.Err()
+	}
+}

@@ -1,0 +1,142 @@
+package redis
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"net"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// Login is how to log in to a server.
+type Login struct {
+	Username string        // "" = the default user
+	Password string        // "" = none
+	TLS      *tls.Config   // nil = plain TCP. Without ServerName, the host that is dialled is the name to check
+	Trust    string        // distinguishes TLS configurations, which cannot be compared: Client keeps connections by it
+	Timeout  time.Duration // of a dial, and of a command, by Client; 0 = 2 s
+}
+
+func (l Login) timeout() time.Duration { return cmp.Or(l.Timeout, 2*time.Second) }
+
+// DialFunc makes TCP connections, as net.Dialer.DialContext does.
+type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
+
+// Stage is how far a dial came.
+type Stage int
+
+// The stages.
+const (
+	StageSetup  Stage = iota // before the network: a file that cannot be read
+	StageTCP                 // resolving and connecting
+	StageTLS                 // the TLS handshake
+	StageHello               // AUTH and the commands after it
+	StageAnswer              // the server answered with an error reply
+)
+
+// DialError is why one attempt to connect failed. As with all errors of a connection, the caller adds the address to its text.
+type DialError struct {
+	Stage   Stage
+	Address string
+	Command string // of StageAnswer
+	Secured bool   // TLS stood
+	Err     error
+}
+
+func (e *DialError) Error() string { return e.Err.Error() }
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Dialer makes connections that are ready for commands.
+type Dialer struct {
+	Login Login
+	TCP   DialFunc   // nil = a net.Dialer
+	Setup [][]string // commands after the login, such as HELLO 3
+}
+
+// Dial makes one attempt: TCP, TLS, AUTH, Setup. ctx bounds all of it. The error is a DialError.
+func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
+	dial := d.TCP
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	c, err := dial(ctx, "tcp", address)
+	if err != nil {
+		return nil, &DialError{Stage: StageTCP, Address: address, Err: err}
+	}
+	stop := expireWith(ctx, c)
+	fail := func(at Stage, command string, err error) (net.Conn, error) {
+		stop()
+		_ = c.Close()
+		return nil, &DialError{Stage: at, Address: address, Command: command, Secured: d.Login.TLS != nil, Err: err}
+	}
+	if d.Login.TLS != nil {
+		secured := tls.Client(c, d.Login.tlsFor(address))
+		if err := secured.Handshake(); err != nil {
+			return fail(StageTLS, "", err)
+		}
+		c = secured
+	}
+	if command, err := greet(c, append(d.Login.auth(), d.Setup...)); command != "" {
+		return fail(StageAnswer, command, err)
+	} else if err != nil {
+		return fail(StageHello, "", err)
+	}
+	if !stop() {
+		return fail(StageHello, "", context.Cause(ctx))
+	}
+	return c, nil
+}
+
+// expireWith ends what a connection waits for when ctx ends. stop is false where that has happened: the connection is of no more use.
+func expireWith(ctx context.Context, c net.Conn) (stop func() bool) {
+	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+}
+
+func (l Login) tlsFor(address string) *tls.Config {
+	if l.TLS.ServerName != "" {
+		return l.TLS
+	}
+	config := l.TLS.Clone()
+	config.ServerName, _, _ = net.SplitHostPort(address)
+	return config
+}
+
+// auth is the command that logs in; none where there is nothing to log in with.
+func (l Login) auth() [][]string {
+	switch {
+	case l.Username != "":
+		return [][]string{{"AUTH", l.Username, l.Password}}
+	case l.Password != "":
+		// With one argument, as the server then says when it has no password at all.
+		return [][]string{{"AUTH", l.Password}}
+	}
+	return nil
+}
+
+// greet sends commands in one write and reads their replies. An error reply is returned with the command's name.
+func greet(c net.Conn, commands [][]string) (refused string, err error) {
+	if len(commands) == 0 {
+		return "", nil
+	}
+	var out []byte
+	for _, words := range commands {
+		out = resp.AppendCommand(out, words...)
+	}
+	if _, err := c.Write(out); err != nil {
+		return "", err
+	}
+	in := bufio.NewReaderSize(c, 4096)
+	for _, words := range commands {
+		v, err := resp.ReadValue(in)
+		if err != nil {
+			return "", err
+		}
+		if err := ErrorOf(v); err != nil {
+			return words[0], err
+		}
+	}
+	return "", nil
+}
