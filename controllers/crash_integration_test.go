@@ -94,7 +94,7 @@ func pointsOf(calls []string) []string {
 	return points
 }
 
-// sampleOf are the two points where a mistake would hurt most: it is broken and nothing says so; it is undone and nothing says so.
+// sampleOf are the two points where a mistake would hurt most: it is broken and nothing says so; it is reverted and nothing says so.
 func sampleOf(calls []string) []string {
 	var points []string
 	for i, call := range calls {
@@ -103,7 +103,7 @@ func sampleOf(calls []string) []string {
 			break
 		}
 	}
-	if i := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, storing+"undone") }); i >= 0 {
+	if i := slices.IndexFunc(calls, func(c string) bool { return strings.HasPrefix(c, storing+"reverted") }); i >= 0 {
 		points = append(points, "before "+calls[i])
 	}
 	return points

@@ -104,9 +104,9 @@ func milestone(f *v1alpha1.RedisFault) string {
 	case status.CompletionTime != nil:
 		return storing + "over"
 	case status.RevertedAt != nil:
-		text = "undone"
+		text = "reverted"
 	case status.RevertingSince != nil:
-		text = "undoing"
+		text = "reverting"
 	case every(func(t *v1alpha1.FaultTarget) bool { return t.ActiveAt != nil }):
 		text = "active"
 	case status.InjectedAt != nil:

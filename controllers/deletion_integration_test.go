@@ -28,7 +28,7 @@ var elsewhere = []struct {
 	{name: "scaled, the StatefulSet gone", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
 		p.mustChange(p.client.Delete(p.t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"}}))
 	}},
-	{name: "undoing a scaling, Redis silent", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
+	{name: "reverting a scaling, Redis silent", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
 		silence(p, p.subnet+"2:6379")
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)

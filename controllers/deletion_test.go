@@ -39,7 +39,7 @@ func (p *place) warnings(fault string) []string {
 	return notes
 }
 
-// hzFault changes a setting for ten minutes: unless it is undone it can be seen.
+// hzFault changes a setting for ten minutes: unless it is reverted it can be seen.
 func hzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 	return newFault("break", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
@@ -57,19 +57,19 @@ type deletion struct {
 	spec     func(*v1alpha1.RedisFault)
 	state    string // the reason of Complete that is waited for
 	lose     func(*place, *redisSet)
-	undone   bool // the setting is back to what it was
+	reverted bool // the setting is back to what it was
 }
 
 var deletions = []deletion{
-	{name: "waiting for a load that does not come", spec: func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "none" }, state: v1alpha1.ReasonLoadTestNotFound, undone: true},
-	{name: "waiting for its time", spec: func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }, state: v1alpha1.ReasonWaitingForTime, undone: true},
-	{name: "held", spec: func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }, state: v1alpha1.ReasonSuspended, undone: true},
-	{name: "active", state: v1alpha1.ReasonActive, undone: true},
-	{name: "active, the load test gone", password: "s3cret", state: v1alpha1.ReasonActive, undone: true, lose: func(p *place, _ *redisSet) {
+	{name: "waiting for a load that does not come", spec: func(f *v1alpha1.RedisFault) { f.Spec.LoadTestRef.Name = "none" }, state: v1alpha1.ReasonLoadTestNotFound, reverted: true},
+	{name: "waiting for its time", spec: func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }, state: v1alpha1.ReasonWaitingForTime, reverted: true},
+	{name: "held", spec: func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }, state: v1alpha1.ReasonSuspended, reverted: true},
+	{name: "active", state: v1alpha1.ReasonActive, reverted: true},
+	{name: "active, the load test gone", password: "s3cret", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, _ *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), p.loadTest("run")))
 		p.until("the load test is gone", 20*time.Second, func() bool { return !p.read(namedTest("run")) }, func() string { return "" })
 	}},
-	{name: "active, the pod replaced", state: v1alpha1.ReasonActive, undone: true, lose: func(p *place, s *redisSet) {
+	{name: "active, the pod replaced", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, s *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p)))
 		p.until("the pod is replaced", 20*time.Second, func() bool { return len(s.podsDeleted()) == 1 && s.hz("") == "10" }, func() string { return s.hz("") })
 	}},
@@ -86,12 +86,12 @@ var deletions = []deletion{
 	{name: "active, the Secret gone", password: "s3cret", state: v1alpha1.ReasonActive, lose: func(p *place, _ *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}}))
 	}},
-	{name: "undoing, Redis silent", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
+	{name: "reverting, Redis silent", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
 		s.silence()
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)
 	}},
-	{name: "recovery watched", state: v1alpha1.ReasonObserving, undone: true, spec: func(f *v1alpha1.RedisFault) {
+	{name: "recovery watched", state: v1alpha1.ReasonObserving, reverted: true, spec: func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Duration = v1alpha1.FaultPodKill, nil, nil
 	}},
 }
@@ -141,7 +141,7 @@ func (w *world) deleteWhile(f *deletion) {
 	if left := w.madeBy(broken); len(left) > 0 {
 		w.t.Errorf("gone, and left are %v", left)
 	}
-	if f.undone {
+	if f.reverted {
 		w.until("the setting is what it was", time.Minute, func() bool { return redis.hz(f.password) == "10" }, func() string { return redis.hz(f.password) })
 	}
 }
@@ -160,7 +160,7 @@ func (w *world) goesWithinAMinute(f *v1alpha1.RedisFault) {
 	w.t.Logf("gone after %s", time.Since(since))
 }
 
-// A fault whose undoing is Chaos Mesh's part is gone within a minute, too, where that does nothing any more. What it would have to take away stays.
+// A fault whose revert is Chaos Mesh's part is gone within a minute, too, where that does nothing any more. What it would have to take away stays.
 func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -214,8 +214,8 @@ func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
 	return left
 }
 
-// What cannot be undone is reported: in the condition, in the record and as a warning, with the command that undoes it by hand.
-func TestWhatCannotBeUndoneIsTold(t *testing.T) {
+// What cannot be reverted is reported: in the condition, in the record and as a warning, with the command that reverts it manually.
+func TestWhatCannotBeRevertedIsTold(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t

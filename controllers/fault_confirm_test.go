@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // sees is an injector that sees what the test says.
 type sees struct {
-	fault.Injector
+	contract.Injector
 	effect v1alpha1.Effect
 }
 
@@ -38,7 +38,7 @@ func TestConfirmedEffectStays(t *testing.T) {
 		{"lost while it lasts", time.Minute, []v1alpha1.Effect{confirmed, missing}, confirmed, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			s := &faultScope{fault: &v1alpha1.RedisFault{}, traits: fault.Traits{Lasts: tt.lasts}}
+			s := &faultScope{fault: &v1alpha1.RedisFault{}, traits: contract.Traits{Lasts: tt.lasts}}
 			injected := metav1.NewMicroTime(time.Now())
 			s.fault.Status.InjectedAt = &injected
 			s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}

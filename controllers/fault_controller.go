@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// RedisFaultReconciler injects faults, undoes them, and measures what they did.
+// RedisFaultReconciler injects faults, reverts them, and measures what they did.
 type RedisFaultReconciler struct {
 	Client   client.Client
 	Live     client.Reader // reads past the cache
@@ -30,7 +30,7 @@ type RedisFaultReconciler struct {
 	Home     string // the operator's own namespace; its annotation stops all faults. "" = none does
 
 	witnesses sync.Map // of faults under way, by UID: *witness
-	tries     sync.Map // when an injection or an undoing that is not complete was last called, by UID: time.Time
+	calls     sync.Map // when an injection or a revert that is not complete was last called, by UID: time.Time
 }
 
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
@@ -54,11 +54,11 @@ func (r *RedisFaultReconciler) Reconcile(ctx context.Context, request ctrl.Reque
 		return ctrl.Result{}, err
 	}
 	decision := lifecycle.NextForFault(scope.seen, r.Clock.Now())
-	if pause := r.pause(scope, decision); pause > 0 {
-		return ctrl.Result{RequeueAfter: pause}, nil
+	if decision.Action == lifecycle.FaultPause {
+		return requeue(false, decision.Until, r.Clock.Now()), nil
 	}
 	outcome := r.perform(ctx, scope, decision)
-	r.tried(scope, decision, outcome)
+	r.noteCall(scope, decision, outcome)
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}

@@ -9,11 +9,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // keep renews a fault that would end by itself before its time.
 func (s *faultScope) keep(ctx context.Context) error {
-	keeper, ok := s.injector.(fault.Keeper)
+	keeper, ok := s.injector.(contract.Keeper)
 	if !ok {
 		return nil
 	}

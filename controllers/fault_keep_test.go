@@ -14,23 +14,24 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/runs"
 )
 
 // stepwise is an injection of several calls, each with its answer.
 type stepwise struct {
-	fault.Injector
-	answers []error
+	contract.Injector
+	answers []contract.Progress
 	kept    []string
 	refuse  error
 }
 
 func (*stepwise) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
 
-func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) error {
+func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
 	answer := s.answers[0]
 	s.answers = s.answers[1:]
-	return answer
+	return answer, nil
 }
 
 func (s *stepwise) Keep(_ context.Context, t *v1alpha1.FaultTarget) error {
@@ -49,8 +50,8 @@ func TestInjectedAtIsWhenItBreaks(t *testing.T) {
 	}
 	r := &RedisFaultReconciler{Live: live, Clock: clock, Runs: runs.NewRegistry()}
 	recorded := metav1.NewMicroTime(start)
-	s := &faultScope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []error{
-		&fault.Preparing{Message: "the holder starts"}, &fault.Preparing{Message: "the node is closed"}, &fault.InProgress{Message: "killed"}, nil,
+	s := &faultScope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []contract.Progress{
+		contract.Preparing("the holder starts"), contract.Preparing("the node is closed"), contract.Underway("killed"), {},
 	}}}
 	stored.Status.StartTime = &recorded
 	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
@@ -92,7 +93,7 @@ func TestKeepReachesEveryTarget(t *testing.T) {
 func TestTimelineSkipsWhatIsNotToStay(t *testing.T) {
 	f := &v1alpha1.RedisFault{}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}}
-	s := &faultScope{fault: f, traits: fault.Traits{EndsServer: true}, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}}}}
+	s := &faultScope{fault: f, traits: contract.Traits{EndsServer: true}, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}}}}
 	for _, tc := range []struct {
 		kept, reverted bool
 		want           int

@@ -20,8 +20,10 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
@@ -35,8 +37,8 @@ type faultScope struct {
 	run       *runs.Run               // of test; nil when this process does not collect it
 	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
 	around    fault.Surroundings      // filled when target is known
-	injector  fault.Injector          // fault.Unknown where this version does not know the type
-	traits    fault.Traits            // of injector
+	injector  contract.Injector       // fault.Unknown where this version does not know the type
+	traits    contract.Traits         // of injector
 	underWay  string                  // another fault that is recorded on the same load and not over
 	quietFrom time.Duration           // from here on, counted from the load's start, the record can be a baseline; 0 before the start
 	measured  *result.Fault           // nil before the injection, or when the record is out of reach
@@ -59,13 +61,13 @@ func (r *RedisFaultReconciler) observe(ctx context.Context, key client.ObjectKey
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: seconds(f.Spec.TTLSecondsAfterFinished),
 		Finished: isFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
 		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
-		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, Undoing: f.Status.RevertingSince != nil,
+		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, LastCalled: r.lastCalled(&faultScope{fault: f}),
 	}
 	if f.Status.CompletionTime != nil {
 		s.seen.CompletedAt = f.Status.CompletionTime.Time
 	}
 	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
-		s.seen.Trouble = &lifecycle.Problem{Reason: c.Reason, Message: c.Message}
+		s.seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
 		s.seen.TroubleSince = c.LastTransitionTime.Time
 	}
 	if f.Status.SettledTime != nil {
@@ -88,6 +90,7 @@ func (r *RedisFaultReconciler) observe(ctx context.Context, key client.ObjectKey
 		return nil, err
 	}
 	r.observeTrigger(s)
+	r.observeStale(ctx, s)
 	r.observeImpact(ctx, s)
 	return s, nil
 }
@@ -106,7 +109,11 @@ func observeRecords(s *faultScope) {
 		complete := t.InjectedAt != nil && t.ActiveAt != nil
 		s.seen.InjectedAny = s.seen.InjectedAny || t.InjectedAt != nil
 		s.seen.InjectedAll = s.seen.InjectedAll && complete
-		s.seen.RevertedAll = s.seen.RevertedAll && (t.RevertedAt != nil || t.RevertAbandoned)
+		s.seen.Attempted = s.seen.Attempted || t.Attempts > 0 || t.InjectedAt != nil
+		if t.RevertedAt == nil && !t.RevertAbandoned {
+			s.seen.RevertedAll = false
+			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts)})
+		}
 		s.seen.Progress = cmp.Or(s.seen.Progress, t.Progress)
 		if !complete && t.LastError != "" {
 			s.seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
@@ -121,6 +128,26 @@ func observeRecords(s *faultScope) {
 	s.seen.RevertFailed = strings.Join(failures, "; ")
 	if status.InjectedAt != nil {
 		s.seen.InjectedAt = status.InjectedAt.Time
+	}
+	if since := status.RevertingSince; since != nil {
+		s.seen.Reverting, s.seen.RevertSince = true, since.Time
+		if gone := s.fault.DeletionTimestamp; gone != nil && gone.After(since.Time) {
+			s.seen.RevertSince = gone.Time
+		}
+	}
+}
+
+// observeStale asks of a record that has become old, and that nothing is known to have been done by, whether a target is broken all the same: by a
+// process that died before it could say so.
+func (r *RedisFaultReconciler) observeStale(ctx context.Context, s *faultScope) {
+	s.seen.Collected = s.test != nil && s.run != nil
+	s.seen.Taken = r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
+	if !s.seen.Recorded || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
+		return
+	}
+	for i := range s.fault.Status.Targets {
+		begun, err := s.injector.Begun(ctx, &s.fault.Status.Targets[i])
+		s.seen.Begun = s.seen.Begun || begun || err != nil
 	}
 }
 
@@ -151,7 +178,7 @@ func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) e
 	switch {
 	case test.Spec.Load.Search != nil:
 		s.seen.Load = lifecycle.LoadPending
-		s.seen.Problem = &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
 			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so that no fault can be measured by it", test.Name)}
 		return nil
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
@@ -186,7 +213,7 @@ func (r *RedisFaultReconciler) observeTarget(ctx context.Context, s *faultScope)
 	s.target = s.fault.Spec.Target
 	switch {
 	case s.target != nil:
-	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be gone before the fault is undone
+	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be gone before the fault is reverted
 		s.target = s.fault.Status.Target
 	case s.test != nil:
 		s.target = &s.test.Spec.Target
@@ -206,24 +233,24 @@ func (r *RedisFaultReconciler) observeTarget(ctx context.Context, s *faultScope)
 	if problem, err := asProblem(err); err != nil {
 		return err
 	} else if problem != nil {
-		// A type that only another version of the operator knows. What that one recorded cannot be undone here: say so, touch nothing.
+		// A type that only another version of the operator knows. What that one recorded cannot be reverted here: say so, touch nothing.
 		s.seen.Problem, injector = problem, fault.Unknown{Problem: problem}
 	}
 	s.injector, s.traits = injector, injector.Traits()
 	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
-	_, s.seen.Kept = injector.(fault.Keeper)
+	_, s.seen.Kept = injector.(contract.Keeper)
 	return nil
 }
 
 // trouble keeps why something could not be read, if that is a Problem. Once a fault is recorded every reason is: nothing may keep it from being
-// undone, and what needs the missing thing fails by itself, in bounded time.
+// reverted, and what needs the missing thing fails by itself, in bounded time.
 func (s *faultScope) trouble(err error) error {
-	problem, err := asProblem(err)
+	found, err := asProblem(err)
 	if err != nil && s.seen.Recorded {
-		problem, err = &lifecycle.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: err.Error()}, nil
+		found, err = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: err.Error()}, nil
 	}
-	if problem != nil {
-		s.seen.Problem = problem
+	if found != nil {
+		s.seen.Problem = found
 	}
 	return err
 }
@@ -296,7 +323,7 @@ func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope)
 	if deadline == 0 {
 		deadline = 2 * time.Minute
 	}
-	if stays := s.stay(r.Clock.Now()); stays > 0 { // recovery begins when a lasting fault is undone
+	if stays := s.stay(r.Clock.Now()); stays > 0 { // recovery begins when a lasting fault is reverted
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
@@ -379,10 +406,9 @@ func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
 }
 
 // asProblem takes a Problem out of an error; other errors come back as they are.
-func asProblem(err error) (*lifecycle.Problem, error) {
-	var problem *lifecycle.Problem
-	if errors.As(err, &problem) {
-		return problem, nil
+func asProblem(err error) (*problem.Problem, error) {
+	if found, ok := errors.AsType[*problem.Problem](err); ok {
+		return found, nil
 	}
 	return nil, err
 }

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // A baseline begins after warm-up and after every earlier fault on the same load was over.
@@ -78,17 +78,17 @@ func TestObserveQuiet(t *testing.T) {
 
 // follower is an injector that saw things happen.
 type follower struct {
-	fault.Injector
-	seen []fault.Sighting
+	contract.Injector
+	seen []contract.Sighting
 }
 
-func (f follower) Follow(context.Context, *v1alpha1.FaultTarget) []fault.Sighting { return f.seen }
+func (f follower) Follow(context.Context, *v1alpha1.FaultTarget) []contract.Sighting { return f.seen }
 
 // What was seen before the injection, from an attempt on that came to nothing, is none of the fault's doing. An event of the cluster bears whole
 // seconds: the one in which the fault was injected may begin before it.
 func TestTimelineTellsNothingFromBeforeTheInjection(t *testing.T) {
 	injected := time.Date(2026, 1, 2, 3, 4, 5, 500e6, time.UTC)
-	s := &faultScope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, injector: follower{seen: []fault.Sighting{
+	s := &faultScope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, injector: follower{seen: []contract.Sighting{
 		{At: injected.Add(-6 * time.Second), Event: "Before"},
 		{At: injected, Event: "With"},
 		{At: injected.Truncate(time.Second), Coarse: true, Event: "InTheSecond"},

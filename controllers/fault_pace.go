@@ -6,23 +6,22 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// betweenTries is the least time between two calls of an injection, or of an undoing, that is not complete: each ends in a write of the status,
-// which would bring the object back here at once.
-const betweenTries = 250 * time.Millisecond
-
-// pause is how long to wait before an injection or an undoing is called again; 0 = not at all.
-func (r *RedisFaultReconciler) pause(s *faultScope, d lifecycle.Decision[lifecycle.FaultAction]) time.Duration {
-	last, ok := r.tries.Load(s.fault.UID)
-	if !ok || d.Action != lifecycle.FaultInject && d.Action != lifecycle.FaultRevert {
-		return 0
+// lastCalled is when this process last called an injection or a revert of a fault that was not complete; zero where it is none.
+func (r *RedisFaultReconciler) lastCalled(s *faultScope) time.Time {
+	if last, ok := r.calls.Load(s.fault.UID); ok {
+		return last.(time.Time)
 	}
-	return max(0, betweenTries-r.Clock.Since(last.(time.Time)))
+	return time.Time{}
 }
 
-func (r *RedisFaultReconciler) tried(s *faultScope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
-	if (d.Action == lifecycle.FaultInject || d.Action == lifecycle.FaultRevert) && !o.again {
-		r.tries.Store(s.fault.UID, r.Clock.Now())
-		return
+// noteCall keeps when an injection or a revert was called that is not complete.
+func (r *RedisFaultReconciler) noteCall(s *faultScope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
+	switch d.Action {
+	case lifecycle.FaultInject, lifecycle.FaultRevert, lifecycle.FaultRenew:
+		if !o.again {
+			r.calls.Store(s.fault.UID, r.Clock.Now())
+			return
+		}
 	}
-	r.tries.Delete(s.fault.UID)
+	r.calls.Delete(s.fault.UID)
 }

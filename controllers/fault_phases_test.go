@@ -42,7 +42,7 @@ func TestPhasesOf(t *testing.T) {
 	if !slices.Equal(told, want) {
 		t.Errorf("told\n%q, want\n%q", told, want)
 	}
-	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a fault that lasts: what is without a cause before it was undone is its doing
+	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a fault that lasts: what is without a cause before it was reverted is its doing
 	if got := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})[7]; got.Name != eventActive || got.Source != "" {
 		t.Errorf("told %+v of the fault's own time", got)
 	}

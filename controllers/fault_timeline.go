@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
 )
 
@@ -88,8 +88,8 @@ func followReplacement(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, now t
 }
 
 // effectSeen is when all that a fault does had been seen, so that what follows is recovery: the last target's pod gone or container another, and
-// a lasting fault undone; zero while it has not been.
-func effectSeen(status *v1alpha1.RedisFaultStatus, traits fault.Traits) time.Time {
+// a lasting fault reverted; zero while it has not been.
+func effectSeen(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
 	var last time.Time
 	for _, t := range status.Targets {
 		at := t.ActiveAt

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // watch has the servers of a fault's target looked at from before the injection on. That it cannot is no reason not to inject.
@@ -43,11 +44,11 @@ func (r *RedisFaultReconciler) sightings(ctx context.Context, s *faultScope) {
 	if status.InjectedAt == nil {
 		return
 	}
-	var all []fault.Sighting
+	var all []contract.Sighting
 	if w, running := r.witnesses.Load(s.fault.UID); running {
 		all = w.(*witness).Seen()
 	}
-	if follower, ok := s.injector.(fault.Follower); ok {
+	if follower, ok := s.injector.(contract.Follower); ok {
 		ctx, cancel := context.WithTimeout(ctx, fault.AskTimeout)
 		defer cancel()
 		for i := range status.Targets {

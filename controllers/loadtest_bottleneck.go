@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/redquake/redquake/internal/fault"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // observeLimit asks for the CPU limit of Redis' containers once the record is complete. No client of Redis can see it. Without it the bottleneck CPULimit
@@ -15,7 +15,7 @@ func (r *RedisLoadTestReconciler) observeLimit(ctx context.Context, s *loadTestS
 		return nil
 	}
 	limit, err := fault.CPULimit(ctx, fault.Surroundings{Namespace: s.test.Namespace, Live: r.Live}, &s.test.Spec.Target)
-	if _, problem := errors.AsType[*lifecycle.Problem](err); problem {
+	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // no pod is known: a Service without a selector, say, or Redis is down
 	}
 	s.serverCPULimit = limit

@@ -24,6 +24,7 @@ import (
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -122,17 +123,13 @@ func (r *RedisLoadTestReconciler) observePlan(ctx context.Context, s *loadTestSc
 	} else if s.test.Status.Target != nil {
 		addresses = s.test.Status.Target.Addresses
 	}
-	var problem *lifecycle.Problem
-	switch {
-	case errors.As(err, &problem):
-		s.seen.Problem = problem
-		return nil
-	case err != nil:
+	if found, err := asProblem(err); found != nil || err != nil {
+		s.seen.Problem = found
 		return err
 	}
 	var invalid *plan.Error
 	if s.plan, err = children.Plan(s.test, addresses); errors.As(err, &invalid) {
-		s.seen.Problem = &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: invalid.Message, Lasting: true}
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: invalid.Message, Lasting: true}
 		return nil
 	}
 	return err
@@ -172,9 +169,8 @@ func (r *RedisLoadTestReconciler) checkSentinels(ctx context.Context, test *v1al
 		}
 	}
 	_, err := fault.LoginFor(ctx, r.Client, test.Namespace, &v1alpha1.RedisTarget{Auth: s.Auth, TLS: s.TLS})
-	var problem *lifecycle.Problem
-	if errors.As(err, &problem) {
-		problem.Message = strings.ReplaceAll(problem.Message, "spec.target.", "spec.target.sentinel.")
+	if found, ok := errors.AsType[*problem.Problem](err); ok {
+		found.Message = strings.ReplaceAll(found.Message, "spec.target.", "spec.target.sentinel.")
 	}
 	return err
 }
@@ -184,14 +180,14 @@ func (r *RedisLoadTestReconciler) serviceAddress(ctx context.Context, namespace,
 	var service corev1.Service
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &service)
 	if apierrors.IsNotFound(err) {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonServiceNotFound,
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonServiceNotFound,
 			Message: fmt.Sprintf("%s.name: there is no Service %q in namespace %s", field, name, namespace)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if !hasPort(&service, port) {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonServiceNotFound,
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonServiceNotFound,
 			Message: fmt.Sprintf("%s.port: Service %q has no port %d", field, name, port)}
 	}
 	if service.Spec.Type != corev1.ServiceTypeExternalName {
@@ -200,7 +196,7 @@ func (r *RedisLoadTestReconciler) serviceAddress(ctx context.Context, namespace,
 			return nil, err
 		}
 		if !ready {
-			return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoEndpoints,
+			return nil, &problem.Problem{Reason: v1alpha1.ReasonNoEndpoints,
 				Message: fmt.Sprintf("%s.name: Service %q has no ready endpoint, so %s leads nowhere: are the Redis pods ready, and does its selector match them?",
 					field, name, net.JoinHostPort(name, strconv.Itoa(int(port))))}
 		}
@@ -280,7 +276,7 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 		s.seen.Children = false // the Secret is made again
 		return nil
 	case apierrors.IsNotFound(err):
-		s.seen.AgentProblem = &lifecycle.Problem{Reason: v1alpha1.ReasonSecretNotFound,
+		s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound,
 			Message: fmt.Sprintf("Secret %s is gone: without it the load pods cannot be asked for what they recorded", children.AgentSecretName(s.test.Name))}
 		return nil
 	case err != nil:
@@ -297,7 +293,7 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 	if !s.seen.StartedAt.IsZero() && !run.Begun() {
 		err := run.Session.Resume(ctx, s.seen.StartedAt)
 		if errors.Is(err, collect.ErrCheckpoint) {
-			s.seen.AgentProblem = &lifecycle.Problem{Reason: v1alpha1.ReasonResultsNotStorable,
+			s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable,
 				Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err)}
 			return nil
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // observePods judges the load pods: which are ready, which told why they cannot go on, which are lost.
@@ -30,7 +31,7 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 	late := map[int]string{} // pods that did not take the start instant in time
 	for _, pod := range s.session.Pods {
 		if !started && pod.State == agent.Failed && s.seen.AgentProblem == nil {
-			s.seen.AgentProblem = &lifecycle.Problem{Reason: cmp.Or(pod.Reason, "AgentFailed"), Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message)}
+			s.seen.AgentProblem = &problem.Problem{Reason: cmp.Or(pod.Reason, "AgentFailed"), Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message)}
 		}
 		if !started {
 			continue
@@ -59,7 +60,7 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 	if !started {
 		for _, pod := range byIndex {
 			if pod.Status.Phase == corev1.PodFailed && s.seen.AgentProblem == nil {
-				s.seen.AgentProblem = &lifecycle.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminated(pod))}
+				s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminated(pod))}
 			}
 		}
 	}

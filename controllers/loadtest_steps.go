@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // talkTimeout bounds what one reconcile says to the load pods: a pod that does not answer must not hold the others' tests.
@@ -26,13 +27,13 @@ const storePatience = 2 * time.Minute
 
 // outcome is what a step came to.
 type outcome struct {
-	again   bool               // look again at once
-	deleted bool               // the object is no more
-	problem *lifecycle.Problem // found by the step: shown, and tried again
-	settled bool               // a fault is undone, and its recovery was judged
-	ended   bool               // the object is over: figures and conditions are final
-	failed  bool               // with ended: it failed
-	err     error              // try again later
+	again   bool             // look again at once
+	deleted bool             // the object is no more
+	problem *problem.Problem // found by the step: shown, and tried again
+	settled bool             // a fault is reverted, and its recovery was judged
+	ended   bool             // the object is over: figures and conditions are final
+	failed  bool             // with ended: it failed
+	err     error            // try again later
 }
 
 // perform does the one thing that was decided.
@@ -164,7 +165,7 @@ func (r *RedisLoadTestReconciler) finish(ctx context.Context, s *loadTestScope) 
 		if r.Clock.Since(s.run.EndedAt) < storePatience {
 			return outcome{err: err} // without the record there is no result: try again
 		}
-		return r.giveUp(ctx, s, &lifecycle.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
+		return r.giveUp(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
 	}
 	if err != nil {
 		ctrl.LoggerFrom(ctx).Info("a load pod did not hear that it may go", "error", err.Error())
@@ -191,7 +192,7 @@ func (r *RedisLoadTestReconciler) fail(ctx context.Context, s *loadTestScope) ou
 	return r.giveUp(ctx, s, nil)
 }
 
-func (r *RedisLoadTestReconciler) giveUp(ctx context.Context, s *loadTestScope, why *lifecycle.Problem) outcome {
+func (r *RedisLoadTestReconciler) giveUp(ctx context.Context, s *loadTestScope, why *problem.Problem) outcome {
 	if err := r.deleteJob(ctx, s); err != nil {
 		return outcome{err: err}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// The annotation of a fault's namespace, and that of the operator's own, undo an active fault at once and let no other begin.
+// The annotation of a fault's namespace, and that of the operator's own, revert an active fault at once and let no other begin.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	for _, whose := range []string{"the fault's namespace", "the operator's namespace"} {
@@ -40,7 +40,7 @@ func TestStop(t *testing.T) {
 				t.Fatalf("hz is %s while the fault is active", got)
 			}
 			p.annotate(stopped, v1alpha1.AnnotationStop, "true")
-			p.until("the fault is undone", time.Minute, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
+			p.until("the fault is reverted", time.Minute, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
 			for _, name := range []string{"break", "later"} {
 				f := p.faultEnds(name, time.Minute)
 				if got := standingOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != v1alpha1.ReasonStopped {
@@ -51,7 +51,7 @@ func TestStop(t *testing.T) {
 				}
 			}
 			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), eventReverted) {
-				t.Errorf("undone at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
+				t.Errorf("reverted at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
 			}
 			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
 			if f := p.faultEnds("new", time.Minute); reason(f.Status.Conditions) != v1alpha1.ReasonStopped || len(f.Status.Targets) != 0 {

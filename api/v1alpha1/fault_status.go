@@ -199,17 +199,14 @@ type FaultTarget struct {
 	// activeAt is when the fault was complete on this target: the duration of a lasting one counts from here.
 	// +optional
 	ActiveAt *metav1.MicroTime `json:"activeAt,omitempty"`
-	// progress of an injection or an undoing that takes several steps; empty when none is under way.
+	// progress of an injection or a revert that takes several steps; empty when none is under way.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Progress string `json:"progress,omitempty"`
-	// undo is the way back: what was there before the fault, recorded before it.
+	// revert is the record of what was there before the fault, from which it is reverted. Stored before the fault, and added to where a revert needs more.
 	// +optional
-	// +listType=map
-	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=64
-	Undo []UndoValue `json:"undo,omitempty"`
-	// revertedAt is when it was undone, or when there was found to be nothing to undo.
+	Revert *RevertRecord `json:"revert,omitempty"`
+	// revertedAt is when the fault was reverted, or when there was found to be nothing to revert.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
 	// revertAbandoned says that the operator stopped trying to revert the fault here: lastError says why, manualRevertCommand what to do.
@@ -223,7 +220,7 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempts int32 `json:"attempts,omitempty"`
-	// revertAttempts of undoing it that erred, in a row.
+	// revertAttempts that failed, in a row.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RevertAttempts int32 `json:"revertAttempts,omitempty"`
@@ -233,17 +230,17 @@ type FaultTarget struct {
 	LastError string `json:"lastError,omitempty"`
 }
 
-// UndoValue is one thing that the way back needs.
-type UndoValue struct {
-	// name of the thing, such as a setting's.
+// RevertRecord is what a revert needs, in the words of the kind of fault.
+type RevertRecord struct {
+	// version of the format; an operator that does not know it leaves the target alone.
 	// +required
-	// +kubebuilder:validation:MinLength=1
-	// +kubebuilder:validation:MaxLength=253
-	Name string `json:"name,omitempty"`
-	// value that it had.
-	// +optional
-	// +kubebuilder:validation:MaxLength=4096
-	Value string `json:"value"`
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000000
+	Version int32 `json:"version,omitempty"`
+	// data is JSON, whose members depend on the type of the fault.
+	// +required
+	// +kubebuilder:validation:MaxLength=16384
+	Data string `json:"data,omitempty"`
 }
 
 // TimelineEvent is one thing that happened.

@@ -120,7 +120,7 @@ type RedisFaultSpec struct {
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
 	// deadline is when the fault is over at the latest, counted from the object's creation: what was not injected by then will not be, what was
-	// is undone. 24h where absent, and trigger.after more. Between 1s and 336h.
+	// is reverted. 24h where absent, and trigger.after more. Between 1s and 336h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -128,7 +128,7 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// recoveryDeadline is how long recovery is waited for, from the injection, and from the undoing of a fault that lasts; no recovery by then
+	// recoveryDeadline is how long recovery is waited for, from the injection, and from the revert of a fault that lasts; no recovery by then
 	// is NotRecovered. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="2m"
@@ -159,13 +159,13 @@ type RedisFaultSpec struct {
 	// +kubebuilder:default=Native
 	Engine Engine `json:"engine,omitempty"`
 
-	// abort ends the fault now: what was not yet injected will not be, what was is undone. It cannot be taken back.
+	// abort ends the fault now: what was not yet injected will not be, what was is reverted. It cannot be taken back.
 	// +optional
 	// +kubebuilder:default=false
 	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
 	Abort bool `json:"abort,omitempty"`
 
-	// suspend keeps the fault from being injected until it is taken back. It does not undo an injected one: abort does.
+	// suspend keeps the fault from being injected until it is taken back. It does not revert an injected one: abort does.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
@@ -275,7 +275,7 @@ type FaultTrigger struct {
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 }
 
-// RedisFault breaks Redis once, undoes what it did, and says what clients lived through.
+// RedisFault breaks Redis once, reverts what it did, and says what clients lived through.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // mayRun says why the operator's user may not run a command at a server, words as they would be sent; nil where it may, and where the server lets
@@ -22,7 +24,7 @@ func mayRun(ctx context.Context, around Surroundings, address string, command ..
 	case err == nil && reply == "OK":
 		return nil
 	case err == nil:
-		return unsupported("at %s, %v. Give user %s the ACL rule %s", address, reply, user, ruleOf(command))
+		return problem.Unsupported("at %s, %v. Give user %s the ACL rule %s", address, reply, user, ruleOf(command))
 	case !redis.IsReply(err):
 		return err
 	case strings.Contains(err.Error(), "not found") && strings.Contains(err.Error(), "Command"):
@@ -46,7 +48,7 @@ func refused(err error, around Surroundings, address string, command ...string) 
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "NOPERM"):
-		return unsupported("%v. Give user %s the ACL rule %s", err, cmp.Or(around.Login.Username, "default"), ruleOf(command))
+		return problem.Unsupported("%v. Give user %s the ACL rule %s", err, cmp.Or(around.Login.Username, "default"), ruleOf(command))
 	case strings.Contains(text, "unknown command"):
 		return unknownCommand(address, command)
 	}
@@ -54,7 +56,7 @@ func refused(err error, around Surroundings, address string, command ...string) 
 }
 
 func unknownCommand(address string, command []string) error {
-	return unsupported("the server at %s knows no command %s: it is renamed or disabled there (rename-command)", address, strings.ToUpper(command[0]))
+	return problem.Unsupported("the server at %s knows no command %s: it is renamed or disabled there (rename-command)", address, strings.ToUpper(command[0]))
 }
 
 // containers are the commands whose second word is a command of its own in ACL rules.

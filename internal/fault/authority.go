@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -73,5 +73,5 @@ func asSentinelsSay(ctx context.Context, around Surroundings, claimants []*serve
 }
 
 func split(format string, words ...any) error {
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "spec.select.role: who is the primary is open: " + fmt.Sprintf(format, words...)}
+	return &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "spec.select.role: who is the primary is open: " + fmt.Sprintf(format, words...)}
 }

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // What the course of a background save shows beside the pods.
@@ -21,15 +22,15 @@ const (
 	eventSaveEnded    = "BackgroundSaveEnded"   // its child has ended
 )
 
-// backgroundSave makes the server fork. There is nothing to undo: the child ends by itself.
+// backgroundSave makes the server fork. There is nothing to revert: the child ends by itself.
 type backgroundSave struct {
 	Surroundings
-	instant
+	contract.Instant
 	kind v1alpha1.SaveKind
 	now  func() time.Time
 }
 
-func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
 	b := backgroundSave{Surroundings: around, kind: v1alpha1.SaveSnapshot, now: time.Now}
 	if spec.Action.BackgroundSave != nil && spec.Action.BackgroundSave.Kind != "" {
 		b.kind = spec.Action.BackgroundSave.Kind
@@ -37,14 +38,14 @@ func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injec
 	return b
 }
 
-// What the record of a background save holds.
-const (
-	undoForks = "forks"  // how often the server had forked: total_forks
-	undoSaves = "saves"  // how many saves of the kind it had begun or ended, as far as it counts them
-	undoRisk  = "memory" // why its memory may not do; absent where it does
-)
+// saveRecord is the record of a background save.
+type saveRecord struct {
+	Forks int64  `json:"forks"`          // how often the server had forked: total_forks
+	Saves int64  `json:"saves"`          // how many saves of the kind it had begun or ended, as far as it counts them
+	Risk  string `json:"risk,omitempty"` // why its memory may not do; empty where it does
+}
 
-func (backgroundSave) Traits() Traits { return Traits{} }
+func (backgroundSave) Traits() contract.Traits { return contract.Traits{} }
 
 func (b backgroundSave) command() string {
 	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
@@ -108,18 +109,13 @@ func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTar
 		return err
 	}
 	if s.busy != "" {
-		return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed, Message: fmt.Sprintf("the server at %s cannot fork now: %s", target.Address, s.busy)}
+		return problem.NotYet("the server at %s cannot fork now: %s", target.Address, s.busy)
 	}
-	setUndo(target, undoForks, strconv.FormatInt(s.forks, 10))
-	setUndo(target, undoSaves, strconv.FormatInt(s.done, 10))
 	pod, err := b.pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
-	if risk := riskOf(containerOf(pod), s.used); risk != "" {
-		setUndo(target, undoRisk, risk)
-	}
-	return nil
+	return contract.Save(target, saveRecord{Forks: s.forks, Saves: s.done, Risk: riskOf(containerOf(pod), s.used)})
 }
 
 // riskOf says why a container's memory may not do: a page that is written while the child lives is there twice, at the worst all of them.
@@ -136,19 +132,28 @@ func inMiB(bytes int64) string {
 	return resource.NewQuantity((bytes>>20)<<20, resource.BinarySI).String()
 }
 
-func (b backgroundSave) forked(target *v1alpha1.FaultTarget, s saves) bool {
-	return s.forks > recordedNumber(target, undoForks) && (s.running || s.done != recordedNumber(target, undoSaves))
+// forkedIn says whether a server has forked for such a save since the record was made.
+func (r saveRecord) forkedIn(s saves) bool {
+	return s.forks > r.Forks && (s.running || s.done != r.Saves)
 }
 
 func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return false, err
+	}
 	if runs, err := b.runs(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	s, err := b.ask(ctx, target.Address)
-	return err == nil && b.forked(target, s), err
+	return err == nil && record.forkedIn(s), err
 }
 
-func (b backgroundSave) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (b backgroundSave) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, b.fork(ctx, target)
+}
+
+func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if begun, err := b.Begun(ctx, target); begun || err != nil {
 		return err
 	}
@@ -167,6 +172,10 @@ func (b backgroundSave) Inject(ctx context.Context, target *v1alpha1.FaultTarget
 }
 
 func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
 	runs, err := b.runs(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -178,30 +187,34 @@ func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if !b.forked(target, s) {
+	if !record.forkedIn(s) {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still has %d forks", target.Address, s.forks)
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s forked for %s, and stood still for %s meanwhile (latest_fork_usec)", target.Address, b.command(), s.forkTook)
 }
 
 // Follow tells of the fork and of the child's end. The end is noted when it is seen: Redis itself counts in whole seconds.
-func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []Sighting {
+func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
 	if target.InjectedAt == nil {
 		return nil
 	}
 	at := target.InjectedAt.Time
-	var seen []Sighting
-	if risk, ok := undoValue(target, undoRisk); ok {
-		seen = append(seen, Sighting{At: at, Event: eventMemoryAtRisk, Object: target.Pod, Message: risk})
+	var seen []contract.Sighting
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return nil
+	}
+	if record.Risk != "" {
+		seen = append(seen, contract.Sighting{At: at, Event: eventMemoryAtRisk, Object: target.Pod, Message: record.Risk})
 	}
 	if runs, err := b.runs(ctx, target); !runs || err != nil {
 		return seen
 	}
 	s, err := b.ask(ctx, target.Address)
-	if err != nil || !b.forked(target, s) {
+	if err != nil || !record.forkedIn(s) {
 		return seen
 	}
-	seen = append(seen, Sighting{At: at, Event: eventSaveStarted, Object: target.Pod, Message: fmt.Sprintf("%s; the fork took %s", b.command(), s.forkTook)})
+	seen = append(seen, contract.Sighting{At: at, Event: eventSaveStarted, Object: target.Pod, Message: fmt.Sprintf("%s; the fork took %s", b.command(), s.forkTook)})
 	if s.running {
 		return seen
 	}
@@ -209,5 +222,5 @@ func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget
 	if !s.ok {
 		words = append(words, "and failed: the server's log says why")
 	}
-	return append(seen, Sighting{At: b.now(), Event: eventSaveEnded, Object: target.Pod, Message: strings.Join(words, ", ")})
+	return append(seen, contract.Sighting{At: b.now(), Event: eventSaveEnded, Object: target.Pod, Message: strings.Join(words, ", ")})
 }

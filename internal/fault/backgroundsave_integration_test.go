@@ -12,12 +12,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -25,8 +27,8 @@ func saveOf(kind v1alpha1.SaveKind) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultBackgroundSave, BackgroundSave: &v1alpha1.BackgroundSave{Kind: kind}}}
 }
 
-func sighting(all []Sighting, event string) *Sighting {
-	i := slices.IndexFunc(all, func(s Sighting) bool { return s.Event == event })
+func sighting(all []contract.Sighting, event string) *contract.Sighting {
+	i := slices.IndexFunc(all, func(s contract.Sighting) bool { return s.Event == event })
 	if i < 0 {
 		return nil
 	}
@@ -60,14 +62,14 @@ func TestBackgroundSave(t *testing.T) {
 			forks := server.Info("total_forks")
 			begun(t, injector, target, false)
 			checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
-			if seen := injector.(Follower).Follow(t.Context(), target); len(seen) > 0 {
+			if seen := injector.(contract.Follower).Follow(t.Context(), target); len(seen) > 0 {
 				t.Errorf("seen before the injection: %+v", seen)
 			}
 			injectNow(t, injector, target)
 			begun(t, injector, target, true)
 			inject(t, s.reborn(spec), target)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "latest_fork_usec")
-			seen := injector.(Follower).Follow(t.Context(), target)
+			seen := injector.(contract.Follower).Follow(t.Context(), target)
 			if started := sighting(seen, eventSaveStarted); started == nil || !started.At.Equal(target.InjectedAt.Time) || !strings.Contains(started.Message, "the fork took") {
 				t.Errorf("started: %+v", started)
 			}
@@ -75,7 +77,7 @@ func TestBackgroundSave(t *testing.T) {
 				t.Error("the child has ended though it sleeps")
 			}
 			redistest.Wait(t, "the child has ended", func() error {
-				if ended := sighting(injector.(Follower).Follow(t.Context(), target), eventSaveEnded); ended == nil {
+				if ended := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventSaveEnded); ended == nil {
 					return errors.New("not yet")
 				} else if !strings.HasPrefix(ended.Message, "it took ") || strings.Contains(ended.Message, "failed") || ended.At.Before(target.InjectedAt.Time) {
 					t.Errorf("ended: %+v", ended)
@@ -84,7 +86,7 @@ func TestBackgroundSave(t *testing.T) {
 			})
 			inject(t, s.reborn(spec), target)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "stood still for")
-			if now := server.Info("total_forks"); now == forks || now != fmt.Sprint(recordedNumber(target, undoForks)+1) {
+			if now := server.Info("total_forks"); now == forks || now != fmt.Sprint(recorded[saveRecord](t, target).Forks+1) {
 				t.Errorf("%s forks became %s, want one more", forks, now)
 			}
 			revertFully(t, injector, target)
@@ -100,7 +102,7 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 	slowSave(server)
 	injector, target := s.aim(saveOf(v1alpha1.SaveAppendOnlyRewrite))
 	server.Do("BGSAVE")
-	if err := injector.Inject(t.Context(), target); err == nil || !strings.Contains(err.Error(), "a snapshot is under way") {
+	if err := called(injector.Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "a snapshot is under way") {
 		t.Errorf("inject: %v", err)
 	}
 	if server.Info("aof_rewrite_scheduled") != "0" {
@@ -111,7 +113,7 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "a snapshot is under way") {
 		t.Errorf("%+v", p)
 	}
-	redistest.Wait(t, "the other child has ended", func() error { return injector.Inject(t.Context(), target) })
+	redistest.Wait(t, "the other child has ended", func() error { return called(injector.Inject(t.Context(), target)) })
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "BGREWRITEAOF")
 }
 
@@ -126,7 +128,7 @@ func TestBackgroundSaveFails(t *testing.T) {
 	injector, target := s.aim(saveOf(v1alpha1.SaveSnapshot))
 	injectNow(t, injector, target)
 	redistest.Wait(t, "the failure is seen", func() error {
-		ended := sighting(injector.(Follower).Follow(t.Context(), target), eventSaveEnded)
+		ended := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventSaveEnded)
 		if ended == nil {
 			return errors.New("not yet")
 		}
@@ -148,7 +150,7 @@ func TestBackgroundSaveMemory(t *testing.T) {
 		injector, target := s.aim(saveOf(v1alpha1.SaveSnapshot))
 		at := metav1.NowMicro()
 		target.InjectedAt = &at
-		risk := sighting(injector.(Follower).Follow(t.Context(), target), eventMemoryAtRisk)
+		risk := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventMemoryAtRisk)
 		if (risk != nil) != risky || risky && !strings.Contains(risk.Message, "may use 1Mi") {
 			t.Errorf("limit %s: %+v", limit, risk)
 		}
@@ -175,7 +177,7 @@ func TestBackgroundSaveLeavesOthersAlone(t *testing.T) {
 	injector, target := s.aim(saveOf(v1alpha1.SaveSnapshot))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := injector.Inject(cancelled, target); !errors.Is(err, context.Canceled) {
+	if err := called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
 		t.Errorf("inject after the context ended: %v", err)
 	}
 	server.Restart()

@@ -19,11 +19,12 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 const (
-	// chaosPatience is how long Chaos Mesh may take to break a pod, or to undo it, before that counts as an error: the controller then goes on
+	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that counts as an error: the controller then goes on
 	// asking for as long as it does after any other error, and no longer.
 	chaosPatience = 20 * time.Second
 	// chaosMargin is by how much a child outlasts its fault: its time counts from its creation, the fault's from its injection. It ends
@@ -31,28 +32,28 @@ const (
 	chaosMargin = time.Minute
 )
 
-// chaosMesh lets Chaos Mesh break the pod, through an object of its own that belongs to the fault: the child. Creating it is the injection, and it
-// is undone when the child is gone, which Chaos Mesh keeps from going until then. What Chaos Mesh says proves nothing: the effect is asked of Redis.
+// chaosMesh lets Chaos Mesh break the pod, through an object of its own that belongs to the fault: the child. Creating it is the injection, and that
+// is reverted when the child is gone, which Chaos Mesh keeps from going until then. What Chaos Mesh says proves nothing: the effect is asked of Redis.
 type chaosMesh struct {
 	Surroundings
 	spec *v1alpha1.RedisFaultSpec
 	kind schema.GroupVersionKind
 }
 
-func newChaosMesh(spec *v1alpha1.RedisFaultSpec, around Surroundings) (Injector, error) {
+func newChaosMesh(spec *v1alpha1.RedisFaultSpec, around Surroundings) (contract.Injector, error) {
 	kind, known := chaosmesh.Kind(spec.Action.Type)
 	if !known {
-		return nil, invalid("spec.engine: ChaosMesh knows no fault %q", spec.Action.Type)
+		return nil, problem.Invalid("spec.engine: ChaosMesh knows no fault %q", spec.Action.Type)
 	}
 	return chaosMesh{Surroundings: around, spec: spec, kind: kind}, nil
 }
 
-func (c chaosMesh) Traits() Traits {
+func (c chaosMesh) Traits() contract.Traits {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		return Traits{EndsServer: true, Silences: true, WholePod: true}
+		return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 	}
 	parted := c.spec.Action.Type == v1alpha1.FaultNetworkPartition
-	return Traits{Lasts: durationOf(c.spec), Silences: parted, WholePod: parted}
+	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: parted, WholePod: parted}
 }
 
 func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -63,18 +64,22 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if err != nil {
 		return err
 	}
-	switch c.spec.Action.Type {
-	case v1alpha1.FaultPodKill:
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return podKill{Surroundings: c.Surroundings}.Preflight(ctx, target)
-	case v1alpha1.FaultDiskDelay:
-		if err := c.recordVolume(ctx, pod, target); err != nil {
+	}
+	record := &chaosRecord{}
+	if c.spec.Action.Type == v1alpha1.FaultDiskDelay {
+		if err := c.recordVolume(ctx, pod, target, record); err != nil {
 			return err
 		}
 	}
-	if err := c.recordPeers(ctx, target); err != nil {
+	if err := c.recordPeers(ctx, target, record); err != nil {
 		return err
 	}
-	return c.recordBefore(ctx, target)
+	if err := c.recordBefore(ctx, target, record); err != nil {
+		return err
+	}
+	return contract.Save(target, *record)
 }
 
 // available says whether the cluster knows the child's kind: a lasting watch on it would keep the operator from starting where it does not.
@@ -83,7 +88,7 @@ func (c chaosMesh) available(ctx context.Context) error {
 	list.SetGroupVersionKind(c.kind.GroupVersion().WithKind(c.kind.Kind + "List"))
 	err := c.Live.List(ctx, list, client.InNamespace(c.Namespace), client.Limit(1))
 	if unknownKind(err) {
-		return &lifecycle.Problem{Reason: v1alpha1.ReasonEngineUnavailable,
+		return &problem.Problem{Reason: v1alpha1.ReasonEngineUnavailable,
 			Message: fmt.Sprintf("spec.engine: this cluster knows no %s: Chaos Mesh is not installed", chaosmesh.Resource(c.kind))}
 	}
 	return err
@@ -126,45 +131,51 @@ func (c chaosMesh) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (boo
 	return err == nil && child != nil && c.isOurs(child), err
 }
 
-func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, _, err := contract.Load[chaosRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
 	child, err := c.child(ctx, target)
 	if err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	if child == nil {
 		pod, err := c.pod(ctx, target.Pod)
 		if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
-			return nil // gone: its name belongs to nobody, or to its replacement
+			return contract.Progress{}, nil // gone: its name belongs to nobody, or to its replacement
 		}
 		if err != nil {
-			return err
+			return contract.Progress{}, err
 		}
-		if child, err = c.create(ctx, pod, target); err != nil {
-			return err
+		child, err = c.create(ctx, pod, target, record)
+		if apierrors.IsAlreadyExists(err) {
+			return contract.Underway("%s is there already", c.nameOf(child)), nil
+		} else if err != nil {
+			return contract.Progress{}, err
 		}
 	}
 	name := c.nameOf(child)
 	switch {
 	case !c.isOurs(child):
-		return fmt.Errorf("%s belongs to another object: delete it", name)
+		return contract.Progress{}, fmt.Errorf("%s belongs to another object: delete it", name)
 	case child.GetDeletionTimestamp() != nil:
-		return fmt.Errorf("%s was deleted by somebody", name)
+		return contract.Progress{}, fmt.Errorf("%s was deleted by somebody", name)
 	}
 	state := chaosmesh.Read(child)
 	switch {
 	case state.Injected:
-		return nil
+		return contract.Progress{}, nil
 	case state.Stopped, state.Failure != "":
-		return fmt.Errorf("%s: %s", name, state)
+		return contract.Progress{}, fmt.Errorf("%s: %s", name, state)
 	case time.Since(child.GetCreationTimestamp().Time) > chaosPatience:
-		return fmt.Errorf("%s: Chaos Mesh has not broken the pod within %s (%s): is its controller up, and may it act on namespace %s?", name, chaosPatience, state, c.Namespace)
+		return contract.Progress{}, fmt.Errorf("%s: Chaos Mesh has not broken the pod within %s (%s): is its controller up, and may it act on namespace %s?", name, chaosPatience, state, c.Namespace)
 	}
-	return &InProgress{Message: name + ": " + state.String()}
+	return contract.Underway("%s: %s", name, state), nil
 }
 
-func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget) (*unstructured.Unstructured, error) {
-	hit := chaosmesh.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, Lasts: durationOf(c.spec) + chaosMargin, Peers: c.peers(target)}
-	hit.VolumePath, _ = undoValue(target, undoVolume)
+func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (*unstructured.Unstructured, error) {
+	hit := chaosmesh.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, VolumePath: record.VolumePath, Lasts: contract.DurationOf(c.spec) + chaosMargin, Peers: c.peers(record)}
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds, new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
 		if own := c.spec.Action.PodKill; own != nil && own.GracePeriodSeconds != nil {
@@ -179,36 +190,35 @@ func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1
 	owner := c.Owner
 	owner.BlockOwnerDeletion = nil // a child that hangs must not hold the fault
 	child.SetOwnerReferences([]metav1.OwnerReference{owner})
-	err := c.Cluster.Create(ctx, child)
-	if apierrors.IsAlreadyExists(err) {
-		return child, &InProgress{Message: c.nameOf(child) + " is there already"}
-	}
-	return child, err
+	return child, c.Cluster.Create(ctx, child)
 }
 
-func (c chaosMesh) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (c chaosMesh) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[chaosRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
 	child, err := c.child(ctx, target)
 	if err != nil || child == nil || !c.isOurs(child) {
-		return err
+		return contract.Progress{}, err
 	}
 	if child.GetDeletionTimestamp() == nil {
 		uid := child.GetUID()
 		err := c.Cluster.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 		if err != nil && !unknownKind(err) && !apierrors.IsConflict(err) {
-			return err
+			return contract.Progress{}, err
 		}
 		if child, err = c.child(ctx, target); err != nil || child == nil || !c.isOurs(child) {
-			return err
+			return contract.Progress{}, err
 		}
 	}
 	state, name := chaosmesh.Read(child), c.nameOf(child)
 	if at := child.GetDeletionTimestamp(); at != nil && time.Since(at.Time) > chaosPatience {
-		return fmt.Errorf("%s: Chaos Mesh has not undone it within %s: %s", name, chaosPatience, state)
+		return contract.Progress{}, fmt.Errorf("%s: Chaos Mesh has not reverted it within %s: %s", name, chaosPatience, state)
 	}
-	return &InProgress{Message: fmt.Sprintf("Chaos Mesh undoes %s: %s", name, state)}
+	return contract.Underway("Chaos Mesh reverts %s: %s", name, state), nil
 }
 
-// ManualRevertCommand is for a Chaos Mesh that is down, or cannot undo: what its agent left in the pod goes with the pod. Chaos Mesh's own annotation
+// ManualRevertCommand is for a Chaos Mesh that is down, or cannot revert: what its agent left in the pod goes with the pod. Chaos Mesh's own annotation
 // cleanFinalizer=forced is of no use: while a recovery fails, the step that reads it is not reached (its controllers/common/step.go; seen live).
 func (c chaosMesh) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	resource, name := chaosmesh.Resource(c.kind), c.childName(target)

@@ -3,26 +3,34 @@ package fault
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// What is recorded of a target before Chaos Mesh breaks it.
-const (
-	undoVolume = "volumePath" // DiskDelay: where the volume is mounted
-	undoPeers  = "peers"      // network faults: POD=ADDRESS,...; not of clients, which have labels
-)
+// chaosRecord is the record of what Chaos Mesh breaks: what it is given, and what was measured before, to compare with.
+type chaosRecord struct {
+	VolumePath string            `json:"volumePath,omitempty"` // DiskDelay: where the volume is mounted
+	Peers      map[string]string `json:"peers,omitempty"`      // network faults: address by pod; not of clients, which have labels
+
+	RoundTrip     *time.Duration `json:"roundTrip,omitempty"`        // the median of some PINGs
+	Slowest       *time.Duration `json:"slowestRoundTrip,omitempty"` // the slowest of more of them
+	Clock         *time.Duration `json:"clock,omitempty"`            // the server's clock against the operator's
+	DelayedFsyncs int64          `json:"delayedFsyncs,omitempty"`    // aof_delayed_fsync
+	PeersSpeaking int            `json:"peersSpeaking,omitempty"`    // on how many connections peers speak
+}
 
 // recordVolume finds the mount that is slowed down: the one that is named, else the one that holds the server's data.
-func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget) error {
+func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record *chaosRecord) error {
 	var mounts []string
 	for _, container := range pod.Spec.Containers {
 		if container.Name == target.Container {
@@ -34,9 +42,9 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 	path := c.spec.Action.DiskDelay.VolumePath
 	if path != "" {
 		if !slices.Contains(mounts, path) {
-			return invalid("spec.action.diskDelay.volumePath: container %s of pod %s mounts nothing at %s, but at: %s", target.Container, target.Pod, path, strings.Join(mounts, ", "))
+			return problem.Invalid("spec.action.diskDelay.volumePath: container %s of pod %s mounts nothing at %s, but at: %s", target.Container, target.Pod, path, strings.Join(mounts, ", "))
 		}
-		setUndo(target, undoVolume, path)
+		record.VolumePath = path
 		return nil
 	}
 	folder, err := c.setting(ctx, target.Address, "dir")
@@ -49,9 +57,9 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 		}
 	}
 	if path == "" {
-		return invalid("spec.action.diskDelay: the server's dir %s lies on no volume of container %s: there is none to slow down", folder, target.Container)
+		return problem.Invalid("spec.action.diskDelay: the server's dir %s lies on no volume of container %s: there is none to slow down", folder, target.Container)
 	}
-	setUndo(target, undoVolume, path)
+	record.VolumePath = path
 	return nil
 }
 
@@ -88,7 +96,7 @@ func (c chaosMesh) network() (field string, peers v1alpha1.NetworkPeers) {
 }
 
 // peers are those that were recorded, as Chaos Mesh selects them.
-func (c chaosMesh) peers(target *v1alpha1.FaultTarget) *chaosmesh.Peers {
+func (c chaosMesh) peers(record chaosRecord) *chaosmesh.Peers {
 	_, who := c.network()
 	switch who {
 	case "":
@@ -96,17 +104,11 @@ func (c chaosMesh) peers(target *v1alpha1.FaultTarget) *chaosmesh.Peers {
 	case v1alpha1.PeersClients:
 		return &chaosmesh.Peers{Labels: map[string]string{v1alpha1.LabelLoadTest: c.LoadTest}}
 	}
-	peers := &chaosmesh.Peers{}
-	text, _ := undoValue(target, undoPeers)
-	for pair := range strings.SplitSeq(text, ",") {
-		name, _, _ := strings.Cut(pair, "=")
-		peers.Pods = append(peers.Pods, name)
-	}
-	return peers
+	return &chaosmesh.Peers{Pods: slices.Sorted(maps.Keys(record.Peers))}
 }
 
 // recordPeers finds the pods at the other end of a network fault. There must be one: with none, Chaos Mesh would wait until the fault is over.
-func (c chaosMesh) recordPeers(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (c chaosMesh) recordPeers(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
 	field, who := c.network()
 	if who == "" {
 		return nil
@@ -121,16 +123,10 @@ func (c chaosMesh) recordPeers(ctx context.Context, target *v1alpha1.FaultTarget
 	if who == v1alpha1.PeersClients {
 		return nil
 	}
-	pairs := make([]string, len(found))
-	for i, pod := range found {
-		pairs[i] = pod.Name + "=" + pod.Status.PodIP
+	record.Peers = map[string]string{}
+	for i := range found {
+		record.Peers[found[i].Name] = found[i].Status.PodIP
 	}
-	slices.Sort(pairs)
-	text := strings.Join(pairs, ",")
-	if len(text) > 4096 { // what a record holds
-		return unsupported("%s: %d peers of pod %s are more than a fault can record", field, len(pairs), target.Pod)
-	}
-	setUndo(target, undoPeers, text)
 	return nil
 }
 
@@ -198,5 +194,5 @@ func (c chaosMesh) running(ctx context.Context, which ...client.ListOption) ([]c
 }
 
 func noPeers(field string, who v1alpha1.NetworkPeers, pod, namespace string) error {
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("%s: there are no %s to pod %s in namespace %s", field, who, pod, namespace)}
+	return problem.NoTarget("%s: there are no %s to pod %s in namespace %s", field, who, pod, namespace)
 }

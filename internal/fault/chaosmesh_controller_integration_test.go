@@ -72,14 +72,14 @@ func TestRealChaosMesh(t *testing.T) {
 	b.preflight()
 	b.effect(v1alpha1.EffectNotObserved, "still runs")
 	began := time.Now()
-	b.done("the pod is killed", func() error { return b.injector().Inject(t.Context(), b.target) })
+	b.done("the pod is killed", func() error { return called(b.injector().Inject(t.Context(), b.target)) })
 	t.Logf("killed after %s: %s", time.Since(began).Round(time.Millisecond), b.child().Object["status"])
 	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "redis-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod: %v", err)
 	}
 	b.effect(v1alpha1.EffectConfirmed, "is gone")
 	began = time.Now()
-	b.done("Chaos Mesh lets go", func() error { return b.injector().Revert(t.Context(), b.target) })
+	b.done("Chaos Mesh lets go", func() error { return called(b.injector().Revert(t.Context(), b.target)) })
 	t.Logf("let go after %s", time.Since(began).Round(time.Millisecond))
 	if n := len(b.children()); n != 0 {
 		t.Errorf("%d objects are left", n)
@@ -92,8 +92,8 @@ func TestRealChaosMesh(t *testing.T) {
 			b.around.Owner.UID = types.UID(spec.Action.Type) // a fault of its own: the object of the one before may hang
 			b.preflight()
 			b.done("no agent: it says so", func() error {
-				err := b.injector().Inject(t.Context(), b.target)
-				var steps *InProgress
+				err := called(b.injector().Inject(t.Context(), b.target))
+				var steps *pending
 				if err == nil || errors.As(err, &steps) {
 					return fmt.Errorf("inject: %v", err)
 				}
@@ -103,7 +103,7 @@ func TestRealChaosMesh(t *testing.T) {
 			if effect, evidence := b.injector().Effect(t.Context(), b.target); effect == v1alpha1.EffectConfirmed {
 				t.Errorf("confirmed: %s", evidence)
 			}
-			b.proceeds(b.injector().Revert(t.Context(), b.target), "Chaos Mesh undoes")
+			b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
 		})
 	}
 
@@ -111,8 +111,8 @@ func TestRealChaosMesh(t *testing.T) {
 	b = c.bench(t, &kill)
 	b.target.UID = c.target.UID
 	b.preflight()
-	b.proceeds(b.injector().Inject(t.Context(), b.target), "nothing is selected yet")
-	b.done("what nobody took up goes at once", func() error { return b.injector().Revert(t.Context(), b.target) })
+	b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
+	b.done("what nobody took up goes at once", func() error { return called(b.injector().Revert(t.Context(), b.target)) })
 }
 
 // recreate makes a killed pod anew, as its StatefulSet does, and the target of what follows.

@@ -13,15 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
-)
-
-// What is measured before the fault, to compare with.
-const (
-	undoRoundTrip = "roundTrip"        // the median of some PINGs
-	undoSlowest   = "slowestRoundTrip" // the slowest of more of them
-	undoClock     = "clock"            // the server's clock against the operator's
-	undoFsyncs    = "delayedFsyncs"    // aof_delayed_fsync
-	undoSpeaking  = "peersSpeaking"    // on how many connections peers speak
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 const (
@@ -32,41 +24,41 @@ const (
 )
 
 // recordBefore measures what the effect will be told by.
-func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
 	_, peers := c.network()
 	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
-		n, err := c.speaking(ctx, target)
+		n, err := c.speaking(ctx, target, *record)
 		if err != nil {
 			return err
 		}
-		setUndo(target, undoSpeaking, strconv.Itoa(n))
+		record.PeersSpeaking = n
 	case peers != "":
 	case kind == v1alpha1.FaultNetworkDelay, kind == v1alpha1.FaultCPUStress:
 		trips, err := c.pings(ctx, target, fewPings, 0)
 		if err != nil {
 			return err
 		}
-		setUndo(target, undoRoundTrip, median(trips).String())
+		record.RoundTrip = new(median(trips))
 	case kind == v1alpha1.FaultNetworkLoss, kind == v1alpha1.FaultDiskDelay:
 		trips, err := c.pings(ctx, target, manyPings, 0)
 		if err != nil {
 			return err
 		}
-		setUndo(target, undoSlowest, slices.Max(trips).String())
+		record.Slowest = new(slices.Max(trips))
 		if kind == v1alpha1.FaultDiskDelay {
 			_, delayed, err := c.fsyncs(ctx, target)
 			if err != nil {
 				return err
 			}
-			setUndo(target, undoFsyncs, strconv.FormatInt(delayed, 10))
+			record.DelayedFsyncs = delayed
 		}
 	case kind == v1alpha1.FaultClockSkew:
 		offset, _, err := c.clock(ctx, target)
 		if err != nil {
 			return err
 		}
-		setUndo(target, undoClock, offset.String())
+		record.Clock = &offset
 	}
 	return nil
 }
@@ -97,7 +89,11 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	if err != nil || string(pod.UID) != target.UID {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone, and the fault with it: Chaos Mesh does not follow to a replacement", target.Pod, target.UID)
 	}
-	effect, evidence, err := c.prove(ctx, target)
+	record, _, err := contract.Load[chaosRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	effect, evidence, err := c.prove(ctx, target, record)
 	if err != nil {
 		effect, evidence = v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -105,33 +101,32 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 }
 
 // prove compares what the server shows with what was recorded before the fault.
-func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
 	_, peers := c.network()
 	switch kind := c.spec.Action.Type; {
 	case kind == v1alpha1.FaultNetworkPartition:
-		return c.provePartition(ctx, target)
+		return c.provePartition(ctx, target, record)
 	case peers != "":
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("between pod %s and its %s nothing passes that the operator could ask", target.Pod, peers), nil
 	case kind == v1alpha1.FaultNetworkDelay:
-		return c.proveDelay(ctx, target)
+		return c.proveDelay(ctx, target, record)
 	case kind == v1alpha1.FaultNetworkLoss:
-		return c.proveLoss(ctx, target)
+		return c.proveLoss(ctx, target, record)
 	case kind == v1alpha1.FaultDiskDelay:
-		return c.proveDisk(ctx, target)
+		return c.proveDisk(ctx, target, record)
 	case kind == v1alpha1.FaultCPUStress:
-		return c.proveStress(ctx, target)
+		return c.proveStress(ctx, target, record)
 	}
-	return c.proveClock(ctx, target)
+	return c.proveClock(ctx, target, record)
 }
 
-func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
+func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
 	_, who := c.network()
-	before, _ := undoValue(target, undoSpeaking)
-	then, err := strconv.Atoi(before)
-	if err != nil || then == 0 {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("none of the %s spoke to the server before, on a connection of which it tells", who), err
+	then := record.PeersSpeaking
+	if then == 0 {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("none of the %s spoke to the server before, on a connection that it lists", who), nil
 	}
-	now, err := c.speaking(ctx, target)
+	now, err := c.speaking(ctx, target, record)
 	if err != nil {
 		return "", "", err
 	}
@@ -145,8 +140,8 @@ func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTar
 	return v1alpha1.EffectNotObserved, text, nil
 }
 
-func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
-	before, err := measuredBefore(target, undoRoundTrip)
+func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("roundTrip", record.RoundTrip)
 	if err != nil {
 		return "", "", err
 	}
@@ -168,8 +163,8 @@ func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget)
 	return v1alpha1.EffectConfirmed, text, nil
 }
 
-func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
-	before, err := measuredBefore(target, undoSlowest)
+func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("slowestRoundTrip", record.Slowest)
 	if err != nil {
 		return "", "", err
 	}
@@ -187,12 +182,8 @@ func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget) 
 	return v1alpha1.EffectNotObserved, fmt.Sprintf("none of %d PINGs was sent again: %s at most", len(trips), round(slices.Max(trips))), nil
 }
 
-func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
-	text, _ := undoValue(target, undoFsyncs)
-	then, err := strconv.ParseInt(text, 10, 64)
-	if err != nil {
-		return "", "", err
-	}
+func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	then := record.DelayedFsyncs
 	on, now, err := c.fsyncs(ctx, target)
 	if err != nil {
 		return "", "", err
@@ -200,7 +191,7 @@ func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if now > then {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("aof_delayed_fsync rose from %d to %d", then, now), nil
 	}
-	before, err := measuredBefore(target, undoSlowest)
+	before, err := measuredBefore("slowestRoundTrip", record.Slowest)
 	if err != nil {
 		return "", "", err
 	}
@@ -219,8 +210,8 @@ func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget) 
 	return v1alpha1.EffectInconclusive, why, nil
 }
 
-func (c chaosMesh) proveStress(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
-	before, err := measuredBefore(target, undoRoundTrip)
+func (c chaosMesh) proveStress(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("roundTrip", record.RoundTrip)
 	if err != nil {
 		return "", "", err
 	}
@@ -236,8 +227,8 @@ func (c chaosMesh) proveStress(ctx context.Context, target *v1alpha1.FaultTarget
 	return v1alpha1.EffectInconclusive, text + ": the container has CPU to spare", nil
 }
 
-func (c chaosMesh) proveClock(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string, error) {
-	before, err := measuredBefore(target, undoClock)
+func (c chaosMesh) proveClock(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("clock", record.Clock)
 	if err != nil {
 		return "", "", err
 	}
@@ -311,12 +302,11 @@ func (c chaosMesh) fsyncs(ctx context.Context, target *v1alpha1.FaultTarget) (on
 }
 
 // measuredBefore is a duration that was measured before the fault.
-func measuredBefore(target *v1alpha1.FaultTarget, name string) (time.Duration, error) {
-	text, ok := undoValue(target, name)
-	if !ok {
-		return 0, fmt.Errorf("%s was not measured before the fault", name)
+func measuredBefore(what string, measured *time.Duration) (time.Duration, error) {
+	if measured == nil {
+		return 0, fmt.Errorf("%s was not measured before the fault", what)
 	}
-	return time.ParseDuration(text)
+	return *measured, nil
 }
 
 func timedOut(err error) bool {

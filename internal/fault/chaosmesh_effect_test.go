@@ -20,7 +20,7 @@ import (
 func (b *bench) active() {
 	b.world.t.Helper()
 	b.preflight()
-	b.proceeds(b.injector().Inject(b.world.t.Context(), b.target), "")
+	b.proceeds(called(b.injector().Inject(b.world.t.Context(), b.target)), "")
 	b.says(meshtest.Injected)
 }
 
@@ -235,8 +235,8 @@ func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 		return "role:slave\r\nmaster_link_status:up\r\nslave_read_only:1\r\nconnected_slaves:0\r\n", nil
 	}
 	b.active()
-	if peers, _ := undoValue(b.target, undoPeers); peers != "redis-1=10.0.0.2" {
-		t.Errorf("the peers are %s", peers)
+	if peers := recorded[chaosRecord](t, b.target).Peers; len(peers) != 1 || peers["redis-1"] != "10.0.0.2" {
+		t.Errorf("the peers are %v", peers)
 	}
 	b.effect(v1alpha1.EffectNotObserved, "on 1 connections")
 	quiet = primarySpeaksWithin

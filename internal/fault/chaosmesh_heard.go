@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"maps"
 	"net"
 	"slices"
 	"strconv"
@@ -86,8 +87,8 @@ func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, 
 }
 
 // speaking counts the connections from the recorded peers on which the server still hears something.
-func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget) (int, error) {
-	addresses, err := c.peerAddresses(ctx, target)
+func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (int, error) {
+	addresses, err := c.peerAddresses(ctx, record)
 	if err != nil {
 		return 0, err
 	}
@@ -108,7 +109,7 @@ func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return n, nil
 }
 
-func (c chaosMesh) peerAddresses(ctx context.Context, target *v1alpha1.FaultTarget) ([]string, error) {
+func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]string, error) {
 	var addresses []string
 	if _, who := c.network(); who == v1alpha1.PeersClients {
 		pods, err := c.loadPods(ctx)
@@ -117,10 +118,5 @@ func (c chaosMesh) peerAddresses(ctx context.Context, target *v1alpha1.FaultTarg
 		}
 		return addresses, err
 	}
-	text, _ := undoValue(target, undoPeers)
-	for pair := range strings.SplitSeq(text, ",") {
-		_, address, _ := strings.Cut(pair, "=")
-		addresses = append(addresses, address)
-	}
-	return addresses, nil
+	return slices.Collect(maps.Values(record.Peers)), nil
 }

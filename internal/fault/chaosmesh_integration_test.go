@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -73,7 +75,7 @@ func (c *chaosCluster) pod(name string, labels map[string]string, server *redist
 	return pod
 }
 
-func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) Injector {
+func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	c.t.Helper()
 	injector, err := For(spec, c.around)
 	if err != nil {
@@ -98,7 +100,7 @@ func TestChaosMeshOnAPIServer(t *testing.T) {
 		if begun, err := c.injector(&delay).Begun(t.Context(), c.target); begun || err != nil {
 			t.Errorf("begun %v (%v)", begun, err)
 		}
-		if err := c.injector(&delay).Revert(t.Context(), c.target); err != nil {
+		if err := called(c.injector(&delay).Revert(t.Context(), c.target)); err != nil {
 			t.Errorf("revert: %v", err)
 		}
 	}
@@ -146,28 +148,28 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 	b := &bench{world: &world{t: t}, mesh: mesh{t, c.client, spec}, around: c.around, target: c.target.DeepCopy()}
 	b.preflight()
 	for _, status := range []string{"", meshtest.Selected, meshtest.Waits, meshtest.Refused, meshtest.Injected, meshtest.Recovers, meshtest.Recovered, meshtest.Never} {
-		b.proceeds(b.injector().Inject(t.Context(), b.target), "nothing is selected yet")
-		b.proceeds(b.injector().Inject(t.Context(), b.target), "nothing is selected yet") // another process
+		b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
+		b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet") // another process
 		if begun, err := b.injector().Begun(t.Context(), b.target); !begun || err != nil {
 			t.Errorf("begun %v (%v) after Inject", begun, err)
 		}
 		if status != "" {
 			b.says(status)
-			err := b.injector().Inject(t.Context(), b.target)
-			var steps *InProgress
+			err := called(b.injector().Inject(t.Context(), b.target))
+			var steps *pending
 			switch {
 			case status == meshtest.Injected && err != nil,
 				(status == meshtest.Selected || status == meshtest.Waits) && !errors.As(err, &steps),
 				slices.Contains([]string{meshtest.Refused, meshtest.Recovers, meshtest.Recovered, meshtest.Never}, status) && (err == nil || errors.As(err, &steps)):
 				t.Errorf("inject at %s: %v", status, err)
 			}
-			b.proceeds(b.injector().Revert(t.Context(), b.target), "Chaos Mesh undoes")
-			if err := b.injector().Inject(t.Context(), b.target); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
+			b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
+			if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
 				t.Errorf("inject while it goes: %v", err)
 			}
 			b.letsGo()
 		}
-		if err := b.injector().Revert(t.Context(), b.target); err != nil || len(b.children()) != 0 {
+		if err := called(b.injector().Revert(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
 			t.Fatalf("at %q: revert: %v, %d objects are left", status, err, len(b.children()))
 		}
 	}

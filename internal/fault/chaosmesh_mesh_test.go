@@ -54,7 +54,7 @@ func (m mesh) says(experiment string) {
 	}
 }
 
-// letsGo takes the finalizer away: everything is undone.
+// letsGo takes the finalizer away: everything is reverted.
 func (m mesh) letsGo() {
 	m.t.Helper()
 	child := m.child()

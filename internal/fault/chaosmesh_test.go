@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
@@ -66,7 +67,7 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 }
 
 // injector is the injector as any process makes it: nothing is in memory.
-func (b *bench) injector() Injector {
+func (b *bench) injector() contract.Injector {
 	b.world.t.Helper()
 	injector, err := For(b.spec, b.around)
 	if err != nil {
@@ -85,7 +86,7 @@ func (b *bench) preflight() {
 // proceeds asserts that an Inject or a Revert has begun, and says so.
 func (b *bench) proceeds(err error, says string) {
 	b.world.t.Helper()
-	var steps *InProgress
+	var steps *pending
 	if !errors.As(err, &steps) || !strings.Contains(err.Error(), says) {
 		b.world.t.Errorf("%v, want to be called again about %q", err, says)
 	}
@@ -108,7 +109,7 @@ func TestChaosMeshCourse(t *testing.T) {
 	if begun, err := b.injector().Begun(t.Context(), b.target); begun || err != nil {
 		t.Errorf("begun %v (%v) before Inject", begun, err)
 	}
-	b.proceeds(b.injector().Inject(t.Context(), b.target), "nothing is selected yet")
+	b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
 	child := b.child()
 	if name := child.GetName(); !strings.HasPrefix(name, "break-") || len(name) > 63 {
 		t.Errorf("its name is %q", name)
@@ -127,28 +128,28 @@ func TestChaosMeshCourse(t *testing.T) {
 	}
 	for _, step := range []struct{ status, says string }{{meshtest.Selected, "is Not Injected"}, {meshtest.Waits, "Not Injected/Wait"}} {
 		b.says(step.status)
-		b.proceeds(b.injector().Inject(t.Context(), b.target), step.says)
+		b.proceeds(called(b.injector().Inject(t.Context(), b.target)), step.says)
 		b.effect(v1alpha1.EffectInconclusive, step.says)
 	}
 	b.says(meshtest.Refused)
-	var steps *InProgress
-	if err := b.injector().Inject(t.Context(), b.target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "no agent") {
+	var steps *pending
+	if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "no agent") {
 		t.Errorf("refused by the agent: %v", err)
 	}
 	b.says(meshtest.Injected)
-	if err := b.injector().Inject(t.Context(), b.target); err != nil {
+	if err := called(b.injector().Inject(t.Context(), b.target)); err != nil {
 		t.Errorf("injected: %v", err)
 	}
 	b.child()
-	b.proceeds(b.injector().Revert(t.Context(), b.target), "is Injected")
+	b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "is Injected")
 	b.says(meshtest.Recovers)
-	b.proceeds(b.injector().Revert(t.Context(), b.target), "Injected/Wait")
+	b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "Injected/Wait")
 	b.letsGo()
-	if err := b.injector().Revert(t.Context(), b.target); err != nil || len(b.children()) != 0 {
-		t.Errorf("undone: %v, %d objects are left", err, len(b.children()))
+	if err := called(b.injector().Revert(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
+		t.Errorf("reverted: %v, %d objects are left", err, len(b.children()))
 	}
-	if err := b.injector().Revert(t.Context(), b.target); err != nil {
-		t.Errorf("undone twice: %v", err)
+	if err := called(b.injector().Revert(t.Context(), b.target)); err != nil {
+		t.Errorf("reverted twice: %v", err)
 	}
 	b.effect(v1alpha1.EffectNotObserved, "there is no NetworkChaos break-")
 }
@@ -159,14 +160,14 @@ func TestChaosMeshRevertInEveryState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, delayed)
 			b.preflight()
-			b.proceeds(b.injector().Inject(t.Context(), b.target), "")
+			b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "")
 			if status != "" {
 				b.says(status)
-				b.proceeds(b.injector().Revert(t.Context(), b.target), "undoes")
-				b.proceeds(b.injector().Revert(t.Context(), b.target), "undoes")
+				b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "reverts")
+				b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "reverts")
 				b.letsGo()
 			}
-			if err := b.injector().Revert(t.Context(), b.target); err != nil || len(b.children()) != 0 {
+			if err := called(b.injector().Revert(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
 				t.Errorf("%v, %d objects are left", err, len(b.children()))
 			}
 		})
@@ -177,14 +178,14 @@ func TestChaosMeshRevertInEveryState(t *testing.T) {
 func TestChaosMeshNeverTookEffect(t *testing.T) {
 	b := newBench(t, delayed)
 	b.preflight()
-	b.proceeds(b.injector().Inject(t.Context(), b.target), "")
+	b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "")
 	b.says(meshtest.Never)
-	if err := b.injector().Inject(t.Context(), b.target); err == nil || !strings.Contains(err.Error(), "before it took effect") {
+	if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "before it took effect") {
 		t.Errorf("inject: %v", err)
 	}
 	b.effect(v1alpha1.EffectInconclusive, "before it took effect")
 	b.says(meshtest.Recovered)
-	b.effect(v1alpha1.EffectNotObserved, "undone")
+	b.effect(v1alpha1.EffectNotObserved, "reverted")
 }
 
 func TestChaosMeshUnavailable(t *testing.T) {
@@ -210,8 +211,8 @@ func TestChaosMeshUnavailable(t *testing.T) {
 			if problem.Reason != v1alpha1.ReasonEngineUnavailable || problem.Lasting || !strings.Contains(problem.Message, "networkchaos.chaos-mesh.org") {
 				t.Errorf("%+v", problem)
 			}
-			if err := b.injector().Revert(t.Context(), b.target); err != nil {
-				t.Errorf("undoing what cannot be there: %v", err)
+			if err := called(b.injector().Revert(t.Context(), b.target)); err != nil {
+				t.Errorf("reverting what cannot be there: %v", err)
 			}
 		})
 	}
@@ -221,7 +222,7 @@ func TestChaosMeshUnavailable(t *testing.T) {
 func TestChaosMeshForeignChild(t *testing.T) {
 	b := newBench(t, delayed)
 	b.preflight()
-	b.proceeds(b.injector().Inject(t.Context(), b.target), "")
+	b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "")
 	child := b.child()
 	child.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}})
 	if err := b.world.cluster.Update(t.Context(), child); err != nil {
@@ -230,11 +231,11 @@ func TestChaosMeshForeignChild(t *testing.T) {
 	if begun, err := b.injector().Begun(t.Context(), b.target); begun || err != nil {
 		t.Errorf("begun %v (%v)", begun, err)
 	}
-	var steps *InProgress
-	if err := b.injector().Inject(t.Context(), b.target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "another object") {
+	var steps *pending
+	if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "another object") {
 		t.Errorf("inject: %v", err)
 	}
-	if err := b.injector().Revert(t.Context(), b.target); err != nil {
+	if err := called(b.injector().Revert(t.Context(), b.target)); err != nil {
 		t.Errorf("revert: %v", err)
 	}
 	b.child()
@@ -252,7 +253,7 @@ func TestChaosMeshChildNames(t *testing.T) {
 	}
 }
 
-// Chaos Mesh that is down neither holds the injection nor the undoing for ever.
+// Chaos Mesh that is down neither holds the injection nor the revert for ever.
 func TestChaosMeshDown(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Minute))
 	c := chaosMesh{Surroundings: Surroundings{Owner: metav1.OwnerReference{Name: "break", UID: "fault-uid"}}}
@@ -264,24 +265,24 @@ func TestChaosMeshDown(t *testing.T) {
 	child.SetCreationTimestamp(long)
 	child.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "RedisFault", Name: "break", UID: "fault-uid"}})
 	b := newBench(t, delayed, child.DeepCopy())
-	var steps *InProgress
-	if err := b.injector().Inject(t.Context(), b.target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is its controller up") {
+	var steps *pending
+	if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is its controller up") {
 		t.Errorf("inject: %v", err)
 	}
 	child.SetDeletionTimestamp(&long)
 	child.SetFinalizers([]string{"chaos-mesh/records"})
 	b = newBench(t, delayed, child)
-	if err := b.injector().Inject(t.Context(), b.target); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
+	if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
 		t.Errorf("inject: %v", err)
 	}
-	if err := b.injector().Revert(t.Context(), b.target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not undone it") {
+	if err := called(b.injector().Revert(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not reverted it") {
 		t.Errorf("revert: %v", err)
 	}
 	for _, part := range []string{
 		"kubectl -n shop delete networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop patch networkchaos.chaos-mesh.org " + child.GetName(), "kubectl -n shop delete pod redis-0",
 	} {
 		if text := b.injector().ManualRevertCommand(b.target); !strings.Contains(text, part) || len(text) > 2048 {
-			t.Errorf("by hand: %q lacks %q", text, part)
+			t.Errorf("manual command: %q lacks %q", text, part)
 		}
 	}
 }
@@ -296,16 +297,16 @@ func TestChaosMeshTargetReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 		b.replace(pod, "u1")
-		if err := b.injector().Inject(t.Context(), b.target); err != nil || len(b.children()) != 0 {
+		if err := called(b.injector().Inject(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
 			t.Errorf("%s: inject: %v, %d objects", spec.Action.Type, err, len(b.children()))
 		}
-		if err := b.injector().Revert(t.Context(), b.target); err != nil {
+		if err := called(b.injector().Revert(t.Context(), b.target)); err != nil {
 			t.Errorf("%s: revert: %v", spec.Action.Type, err)
 		}
 	}
 	b := newBench(t, delayed)
 	b.preflight()
-	b.proceeds(b.injector().Inject(t.Context(), b.target), "")
+	b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "")
 	b.says(meshtest.Injected)
 	pod := &corev1.Pod{}
 	if err := b.world.cluster.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "redis-0"}, pod); err != nil {
@@ -330,20 +331,20 @@ func TestChaosMeshPodKill(t *testing.T) {
 				t.Errorf("%+v", traits)
 			}
 			b.preflight()
-			b.proceeds(b.injector().Inject(t.Context(), b.target), "")
+			b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "")
 			grace, _, _ := unstructured.NestedInt64(b.child().Object, "spec", "gracePeriod")
 			if _, lasts, _ := unstructured.NestedString(b.child().Object, "spec", "duration"); lasts || grace != test.grace {
 				t.Errorf("grace period %d, want %d; has a duration: %v", grace, test.grace, lasts)
 			}
 			b.effect(v1alpha1.EffectNotObserved, "still runs")
 			b.says(meshtest.Injected)
-			if err := b.injector().Inject(t.Context(), b.target); err != nil {
+			if err := called(b.injector().Inject(t.Context(), b.target)); err != nil {
 				t.Errorf("inject: %v", err)
 			}
 			b.says(meshtest.Recovered)
-			b.proceeds(b.injector().Revert(t.Context(), b.target), "")
+			b.proceeds(called(b.injector().Revert(t.Context(), b.target)), "")
 			b.letsGo()
-			if err := b.injector().Revert(t.Context(), b.target); err != nil {
+			if err := called(b.injector().Revert(t.Context(), b.target)); err != nil {
 				t.Errorf("revert: %v", err)
 			}
 		})

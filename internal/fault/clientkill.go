@@ -7,17 +7,18 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
-// clientKill closes the connections of one type of clients, once. There is nothing to undo: clients connect anew.
+// clientKill closes the connections of one type of clients, once. There is nothing to revert: clients connect anew.
 type clientKill struct {
 	Surroundings
-	instant
+	contract.Instant
 	clients v1alpha1.ClientType
 }
 
-func newClientKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+func newClientKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
 	k := clientKill{Surroundings: around, clients: v1alpha1.ClientNormal}
 	if spec.Action.ClientKill != nil && spec.Action.ClientKill.Type != "" {
 		k.clients = spec.Action.ClientKill.Type
@@ -25,15 +26,15 @@ func newClientKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector 
 	return k
 }
 
-// What the record of a client kill holds. A connection's id is higher than that of every connection before it.
-const (
-	undoLastClient  = "last client" // the highest id of the connections that were there
-	undoKills       = "kills"       // how many CLIENT KILLs the server had carried out
-	undoConnections = "connections" // how many connections it had ever taken: total_connections_received
-	undoKilled      = "killed"      // how many the server said that it closed; absent until it did
-)
+// killRecord is the record of a client kill. A connection's id is higher than that of every connection before it.
+type killRecord struct {
+	LastClient  int64   `json:"lastClient"`       // the highest id of the connections that were there
+	Kills       int64   `json:"kills"`            // how many CLIENT KILLs the server had carried out
+	Connections int64   `json:"connections"`      // how many connections it had ever taken: total_connections_received
+	Killed      *string `json:"killed,omitempty"` // how many the server said that it closed; absent until it did
+}
 
-func (clientKill) Traits() Traits { return Traits{} }
+func (clientKill) Traits() contract.Traits { return contract.Traits{} }
 
 func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	for _, command := range [][]string{{"CLIENT", "KILL", "TYPE", string(k.clients)}, {"CLIENT", "LIST"}} {
@@ -46,8 +47,7 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		return err
 	}
 	if len(there) == 0 {
-		return &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget,
-			Message: fmt.Sprintf("spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)}
+		return problem.NoTarget("spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)
 	}
 	counted, err := k.count(ctx, target.Address)
 	if err != nil {
@@ -57,10 +57,7 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	for _, id := range there {
 		last = max(last, id)
 	}
-	setUndo(target, undoLastClient, strconv.FormatInt(last, 10))
-	setUndo(target, undoKills, strconv.FormatInt(counted.kills, 10))
-	setUndo(target, undoConnections, strconv.FormatInt(counted.connections, 10))
-	return nil
+	return contract.Save(target, killRecord{LastClient: last, Kills: counted.kills, Connections: counted.connections})
 }
 
 // list is the ids of the connections of the fault's type, without the one that asks.
@@ -111,11 +108,11 @@ func (k clientKill) count(ctx context.Context, address string) (connectionCounts
 }
 
 // survivors counts the connections of the type that were there when the record was made, and still are.
-func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget) (int, error) {
+func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
 	there, err := k.list(ctx, target.Address)
-	last, n := recordedNumber(target, undoLastClient), 0
+	n := 0
 	for _, id := range there {
-		if id <= last {
+		if id <= record.LastClient {
 			n++
 		}
 	}
@@ -127,21 +124,33 @@ func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget)
 
 // Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
 func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if _, killed := undoValue(target, undoKilled); killed {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Killed != nil {
 		return true, ctx.Err()
 	}
 	if runs, err := k.runs(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	counted, err := k.count(ctx, target.Address)
-	if err != nil || counted.kills <= recordedNumber(target, undoKills) {
+	if err != nil || counted.kills <= record.Kills {
 		return false, err
 	}
-	left, err := k.survivors(ctx, target)
+	left, err := k.survivors(ctx, target, record)
 	return err == nil && left == 0, err
 }
 
-func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, k.kill(ctx, target)
+}
+
+func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, recorded, err := contract.Load[killRecord](target)
+	if err != nil {
+		return err
+	}
 	if begun, err := k.Begun(ctx, target); begun || err != nil {
 		return err
 	}
@@ -152,11 +161,18 @@ func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if err != nil {
 		return refused(err, k.Surroundings, target.Address, "CLIENT", "KILL")
 	}
-	setUndo(target, undoKilled, fmt.Sprint(reply))
-	return nil
+	if !recorded {
+		return nil
+	}
+	record.Killed = new(fmt.Sprint(reply))
+	return contract.Save(target, record)
 }
 
 func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
 	runs, err := k.runs(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -164,7 +180,7 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	if !runs {
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before", target.Address)
 	}
-	left, err := k.survivors(ctx, target)
+	left, err := k.survivors(ctx, target, record)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -172,24 +188,18 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	killed, told := undoValue(target, undoKilled)
+	killed := "an unknown number of"
+	if record.Killed != nil {
+		killed = *record.Killed
+	}
 	switch {
-	case counted.kills <= recordedNumber(target, undoKills):
+	case counted.kills <= record.Kills:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still counts no further CLIENT KILL", target.Address)
 	case left > 0:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before are still open at %s", left, k.clients, target.Address)
 	case killed == "0":
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s", target.Address, k.clients)
-	case !told:
-		killed = "an unknown number of"
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
-		target.Address, killed, k.clients, counted.connections-recordedNumber(target, undoConnections))
-}
-
-// recordedNumber is a number in Undo; 0 where it is not there.
-func recordedNumber(target *v1alpha1.FaultTarget, name string) int64 {
-	value, _ := undoValue(target, name)
-	n, _ := strconv.ParseInt(value, 10, 64)
-	return n
+		target.Address, killed, k.clients, counted.connections-record.Connections)
 }

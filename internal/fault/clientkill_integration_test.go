@@ -10,8 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -83,7 +84,9 @@ func TestClientKill(t *testing.T) {
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "new ones")
 			// An operator that died before it could store the number finds out all the same.
 			stored := target.DeepCopy()
-			stored.Undo = stored.Undo[:3]
+			record := recorded[killRecord](t, stored)
+			record.Killed = nil
+			save(t, stored, record)
 			injector = s.reborn(spec)
 			begun(t, injector, stored, true)
 			inject(t, injector, stored)
@@ -141,7 +144,7 @@ func TestClientKillLeavesOthersAlone(t *testing.T) {
 	injector, target := s.aim(killOf(v1alpha1.ClientNormal))
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := injector.Inject(cancelled, target); !errors.Is(err, context.Canceled) {
+	if err := called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
 		t.Errorf("inject after the context ended: %v", err)
 	}
 	server.Restart()

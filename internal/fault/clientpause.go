@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // clientPause lets clients wait: for every command, or for those that write. Either way the server goes on by itself when the time is over.
@@ -18,8 +19,8 @@ type clientPause struct {
 	lasts time.Duration
 }
 
-func newClientPause(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	p := clientPause{Surroundings: around, mode: v1alpha1.PauseAll, lasts: durationOf(spec)}
+func newClientPause(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	p := clientPause{Surroundings: around, mode: v1alpha1.PauseAll, lasts: contract.DurationOf(spec)}
 	if spec.Action.ClientPause != nil && spec.Action.ClientPause.Mode != "" {
 		p.mode = spec.Action.ClientPause.Mode
 	}
@@ -30,8 +31,10 @@ func newClientPause(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector
 // and must not come so early that it looks like somebody else's doing.
 const afterwards = 2 * time.Second
 
-// undoProbe is the command that a pause of writes is seen by, in Undo.
-const undoProbe = "probe"
+// pauseRecord is the record of a pause of writes; a pause of all commands has none.
+type pauseRecord struct {
+	Probe string `json:"probe"` // the command by which the pause is seen: EVAL or PUBLISH
+}
 
 // writeProbes are commands that wait with the writes, and change nothing. The script is seen by nobody; a message, by those who subscribed to
 // every channel.
@@ -40,8 +43,8 @@ var writeProbes = map[string][]string{
 	"PUBLISH": {"PUBLISH", "redquake", ""},
 }
 
-func (p clientPause) Traits() Traits {
-	return Traits{Lasts: p.lasts, Silences: p.mode == v1alpha1.PauseAll, Separate: true}
+func (p clientPause) Traits() contract.Traits {
+	return contract.Traits{Lasts: p.lasts, Silences: p.mode == v1alpha1.PauseAll, Separate: true}
 }
 
 func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -58,11 +61,12 @@ func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return err
 	}
-	setUndo(target, undoProbe, name)
+	if err := contract.Save(target, pauseRecord{Probe: name}); err != nil {
+		return err
+	}
 	paused, err := p.writesWait(ctx, target)
 	if paused {
-		return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed,
-			Message: fmt.Sprintf("writes at %s are not answered already: somebody else has paused them, or the server is overloaded", target.Address)}
+		return problem.NotYet("writes at %s are not answered already: somebody else has paused them, or the server is overloaded", target.Address)
 	}
 	return err
 }
@@ -75,21 +79,20 @@ func (p clientPause) chooseProbe(ctx context.Context, target *v1alpha1.FaultTarg
 	if mayRun(ctx, p.Surroundings, target.Address, writeProbes["PUBLISH"]...) == nil {
 		return "PUBLISH", nil
 	}
-	var problem *lifecycle.Problem
-	if errors.As(err, &problem) {
-		return "", unsupported("%s, or +publish and &redquake: a pause of writes is seen by EVAL or PUBLISH", problem.Message)
+	if p, ok := errors.AsType[*problem.Problem](err); ok {
+		return "", problem.Unsupported("%s, or +publish and &redquake: a pause of writes is seen by EVAL or PUBLISH", p.Message)
 	}
 	return "", err
 }
 
 // writesWait says whether a command that counts as a write gets no answer, though PING does.
 func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	name, ok := undoValue(target, undoProbe)
-	if !ok {
-		return false, nil // nothing was recorded, so nothing was paused
+	record, recorded, err := contract.Load[pauseRecord](target)
+	if err != nil || !recorded { // where nothing was recorded, nothing was paused
+		return false, err
 	}
 	var words []any
-	for _, word := range writeProbes[name] {
+	for _, word := range writeProbes[record.Probe] {
 		words = append(words, word)
 	}
 	if waits, err := p.silent(ctx, target.Address, words...); !waits || err != nil {
@@ -113,7 +116,11 @@ func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (b
 	return p.writesWait(ctx, target)
 }
 
-func (p clientPause) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (p clientPause) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, p.begin(ctx, target)
+}
+
+func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if begun, err := p.Begun(ctx, target); begun || err != nil { // a second pause would end later than the first
 		return err
 	}
@@ -127,7 +134,11 @@ func (p clientPause) Inject(ctx context.Context, target *v1alpha1.FaultTarget) e
 	return refused(err, p.Surroundings, target.Address, "CLIENT", "PAUSE")
 }
 
-func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, p.end(ctx, target)
+}
+
+func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if alive, err := p.lives(ctx, target); !alive || err != nil {
 		p.Servers.HangUp(p.line(target))
 		return err
@@ -169,14 +180,14 @@ func (p clientPause) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (
 
 func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	waits, err := p.writesWait(ctx, target)
-	name, _ := undoValue(target, undoProbe)
+	record, _, _ := contract.Load[pauseRecord](target) // writesWait has read it
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case !waits:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers what writes", target.Address)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, name, probeWithin)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe, probeWithin)
 }
 
 func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {

@@ -9,10 +9,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -24,7 +26,7 @@ func pauseOfWrites(lasts time.Duration) *v1alpha1.RedisFaultSpec {
 	return lasting(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}}, lasts)
 }
 
-func checkEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+func checkEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, says) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
@@ -32,19 +34,19 @@ func checkEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, 
 }
 
 // revertFully calls Revert until it is done, as the controller does.
-func revertFully(t *testing.T, injector Injector, target *v1alpha1.FaultTarget) {
+func revertFully(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {
 	t.Helper()
-	redistest.Wait(t, "the fault is undone", func() error { return injector.Revert(t.Context(), target) })
+	redistest.Wait(t, "the fault is reverted", func() error { return called(injector.Revert(t.Context(), target)) })
 }
 
-func inject(t *testing.T, injector Injector, target *v1alpha1.FaultTarget) {
+func inject(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {
 	t.Helper()
-	if err := injector.Inject(t.Context(), target); err != nil {
+	if err := called(injector.Inject(t.Context(), target)); err != nil {
 		t.Fatalf("inject: %v", err)
 	}
 }
 
-func begun(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want bool) {
+func begun(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want bool) {
 	t.Helper()
 	if got, err := injector.Begun(t.Context(), target); got != want || err != nil {
 		t.Errorf("begun %v, %v; want %v", got, err, want)
@@ -67,7 +69,7 @@ func TestClientPauseOfAll(t *testing.T) {
 	injector, target := s.aim(pauseOfAll(lasts))
 	begun(t, injector, target, false)
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
-	if err := injector.Revert(t.Context(), target); err != nil {
+	if err := called(injector.Revert(t.Context(), target)); err != nil {
 		t.Errorf("revert before the injection: %v", err)
 	}
 	inject(t, injector, target)
@@ -140,7 +142,7 @@ func TestClientPauseOfWrites(t *testing.T) {
 	injector, target := s.aim(spec)
 	begun(t, injector, target, false)
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
-	if err := injector.Revert(t.Context(), target); err != nil {
+	if err := called(injector.Revert(t.Context(), target)); err != nil {
 		t.Errorf("revert before the injection: %v", err)
 	}
 	inject(t, injector, target)
@@ -172,7 +174,7 @@ func TestClientPauseLeavesOthersAlone(t *testing.T) {
 			injector, target := s.aim(spec)
 			cancelled, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err := injector.Inject(cancelled, target); !errors.Is(err, context.Canceled) {
+			if err := called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
 				t.Errorf("inject after the context ended: %v", err)
 			}
 			if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // config changes settings of the server by CONFIG SET for as long as the fault lasts.
@@ -16,8 +18,8 @@ type config struct {
 	lasts time.Duration
 }
 
-func newConfig(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	c := config{allow: spec.Allow, lasts: durationOf(spec)}
+func newConfig(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	c := config{allow: spec.Allow, lasts: contract.DurationOf(spec)}
 	c.settings = settings{Surroundings: around, values: map[string]string{}, field: parameterField}
 	if spec.Action.Config != nil {
 		for name, value := range spec.Action.Config.Parameters {
@@ -29,24 +31,28 @@ func newConfig(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 
 func parameterField(name string) string { return "spec.action.config.parameters." + name }
 
-func (c config) Traits() Traits { return Traits{Lasts: c.lasts, Separate: true} }
+func (c config) Traits() contract.Traits { return contract.Traits{Lasts: c.lasts, Separate: true} }
 
 func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if len(c.values) == 0 {
-		return invalid("spec.action.config.parameters: nothing would be changed")
+		return problem.Invalid("spec.action.config.parameters: nothing would be changed")
 	}
 	for _, name := range c.names() {
 		if why := denied(name); why != "" {
-			return invalid("%s: Redquake does not change this setting: %s", c.field(name), why)
+			return problem.Invalid("%s: Redquake does not change this setting: %s", c.field(name), why)
 		}
 	}
-	if err := c.record(ctx, target); err != nil {
+	record, err := c.record(ctx, target)
+	if err != nil {
 		return err
 	}
 	if err := c.mayEvict(ctx, target); err != nil {
 		return err
 	}
-	return c.hasLog(ctx, target)
+	if err := c.hasLog(ctx, target); err != nil {
+		return err
+	}
+	return contract.Save(target, record)
 }
 
 // mayEvict refuses settings at which the server would evict data, unless that is allowed: it could not be brought back.
@@ -67,7 +73,7 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if why == "" {
 		return nil
 	}
-	return blastRadius("%s: %s: what is evicted cannot be brought back; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
+	return problem.TooWide("%s: %s: what is evicted cannot be brought back; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
 }
 
 // hasLog refuses appendfsync where there is no append-only file: it would change nothing.
@@ -82,19 +88,37 @@ func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	if c.values["appendonly"] == "" && infoValue(info, "aof_enabled") == "1" {
 		return nil
 	}
-	return invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
+	return problem.Invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
 }
 
 func (c config) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	return c.begun(ctx, target)
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil || !recorded {
+		return false, err
+	}
+	return c.begun(ctx, target, record)
 }
 
-func (c config) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	return c.change(ctx, target)
+func (c config) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if !recorded {
+		return contract.Progress{}, fmt.Errorf("pod %s has no record of its settings", target.Pod)
+	}
+	if err := c.change(ctx, target, &record); err != nil {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, contract.Save(target, record)
 }
 
 func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	effect, evidence := c.effect(ctx, target)
+	record, _, err := contract.Load[settingsRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	effect, evidence := c.effect(ctx, target, record)
 	if _, asked := c.values["appendonly"]; !asked || effect != v1alpha1.EffectConfirmed {
 		return effect, evidence
 	}
@@ -106,27 +130,36 @@ func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alp
 }
 
 // Revert sets the old values. An append-only file that is switched on again is complete, and data durable, only when it has been written anew.
-func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if err := c.setBack(ctx, target); err != nil {
-		return err
+func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil || !recorded { // nothing was recorded, so nothing was changed
+		return contract.Progress{}, err
 	}
-	if c.values["appendonly"] != "no" || c.old(target)["appendonly"] != "yes" {
-		return nil
+	progress, err := c.revert(ctx, target, &record)
+	if err == nil {
+		err = contract.Save(target, record)
+	}
+	if err != nil || !progress.Complete() || c.values["appendonly"] != "no" || record.Old["appendonly"] != "yes" {
+		return progress, err
 	}
 	at, err := c.find(ctx, target)
 	if err != nil || at.whose != original {
-		return err
+		return contract.Progress{}, err
 	}
 	info, err := c.info(ctx, at.address)
 	if err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	if infoValue(info, "aof_rewrite_in_progress") == "1" || infoValue(info, "aof_rewrite_scheduled") == "1" {
-		return &InProgress{Message: "appendonly is yes again; the file is being written anew"}
+		return contract.Underway("appendonly is yes again; the file is being written anew"), nil
 	}
-	return nil
+	return contract.Progress{}, nil
 }
 
 func (c config) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	return c.manualRevertCommand(target)
+	record, _, err := contract.Load[settingsRecord](target)
+	if err != nil {
+		return ""
+	}
+	return c.manualRevertCommand(target, record)
 }

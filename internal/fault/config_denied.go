@@ -4,14 +4,11 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
 )
 
 // Why a setting is left alone.
 const (
-	cutsOff     = "it can cut Redquake, the replicas or the clients off, and with them the way back"
+	cutsOff     = "it can cut Redquake, the replicas or the clients off, and with them what a revert needs"
 	holdsSecret = "it is a secret, or says who may log in; values are recorded in the status"
 	movesData   = "it says where or when data is written, and files cannot be moved back"
 	losesData   = "what a replica takes in meanwhile cannot be taken back"
@@ -82,9 +79,4 @@ func memorySize(text string) (bytes uint64, ok bool) {
 	unit, ok := units[text[len(digits):]]
 	n, err := strconv.ParseUint(digits, 10, 64)
 	return n * unit, ok && err == nil
-}
-
-// blastRadius is the problem of a fault that a guard refuses.
-func blastRadius(format string, words ...any) error {
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonBlastRadius, Message: fmt.Sprintf(format, words...), Lasting: true}
 }

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -43,7 +45,7 @@ func fileOf(t *testing.T, server *redistest.Server) string {
 	return string(text)
 }
 
-func wantEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+func wantEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, says) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
@@ -53,7 +55,7 @@ func wantEffect(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, w
 // wantSteps fails the test unless err says that there is more to do.
 func wantSteps(t *testing.T, err error, says string) {
 	t.Helper()
-	var steps *InProgress
+	var steps *pending
 	if !errors.As(err, &steps) || !strings.Contains(steps.Message, says) {
 		t.Fatalf("%v, want work in progress about %q", err, says)
 	}
@@ -70,12 +72,12 @@ func TestConfigThereAndBack(t *testing.T) {
 	injector, target := s.aim(spec)
 	shows(t, server, before)
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "still shows")
-	must(t, injector.Revert(t.Context(), target)) // of a target that was never broken
+	must(t, called(injector.Revert(t.Context(), target))) // of a target that was never broken
 	if begun, err := injector.Begun(t.Context(), target); begun || err != nil {
 		t.Errorf("begun before the injection: %v, %v", begun, err)
 	}
-	must(t, injector.Inject(t.Context(), target))
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
+	must(t, called(injector.Inject(t.Context(), target)))
 	shows(t, server, during)
 	if begun, err := injector.Begun(t.Context(), target); !begun || err != nil {
 		t.Errorf("begun after the injection: %v, %v", begun, err)
@@ -85,8 +87,8 @@ func TestConfigThereAndBack(t *testing.T) {
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "timeout 0 instead of timeout 300")
 
 	reborn := s.reborn(spec)
-	must(t, reborn.Revert(t.Context(), target))
-	must(t, reborn.Revert(t.Context(), target))
+	must(t, called(reborn.Revert(t.Context(), target)))
+	must(t, called(reborn.Revert(t.Context(), target)))
 	shows(t, server, before)
 	if got := rewritesOf(t, server); got != 0 {
 		t.Errorf("the file was rewritten %d times, though nobody else had", got)
@@ -102,7 +104,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 	return n
 }
 
-// An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded undoes it.
+// An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded reverts it.
 func TestConfigOperatorDies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -111,18 +113,18 @@ func TestConfigOperatorDies(t *testing.T) {
 	spec := configFault(parameters{"maxmemory": "100mb"})
 	injector, target := s.aim(spec)
 	stored := target.DeepCopy()
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 
 	reborn := s.reborn(spec)
 	if begun, err := reborn.Begun(t.Context(), stored); !begun || err != nil {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
 	aborted := stored.DeepCopy()
-	must(t, reborn.Revert(t.Context(), aborted))
+	must(t, called(reborn.Revert(t.Context(), aborted)))
 	shows(t, server, map[string]string{"maxmemory": "0"})
-	must(t, reborn.Inject(t.Context(), stored))
+	must(t, called(reborn.Inject(t.Context(), stored)))
 	wantEffect(t, reborn, stored, v1alpha1.EffectConfirmed, "maxmemory 104857600")
-	must(t, s.reborn(spec).Revert(t.Context(), stored))
+	must(t, called(s.reborn(spec).Revert(t.Context(), stored)))
 	shows(t, server, map[string]string{"maxmemory": "0"})
 }
 
@@ -163,7 +165,7 @@ func TestConfigRefused(t *testing.T) {
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}})
 		s.host("redis-0", server, nil)
 		injector, target := s.aim(configFault(parameters{"maxmemory": "10mb"}, v1alpha1.AllowEviction))
-		must(t, injector.Inject(t.Context(), target))
+		must(t, called(injector.Inject(t.Context(), target)))
 		shows(t, server, map[string]string{"maxmemory": "10485760"})
 	})
 }
@@ -175,15 +177,15 @@ func TestConfigBadValue(t *testing.T) {
 	s := newStage(t)
 	s.host("redis-0", server, nil)
 	injector, target := s.aim(configFault(parameters{"appendfsync": "sometimes", "timeout": "7"}))
-	problem := problemOf(t, injector.Inject(t.Context(), target))
+	problem := problemOf(t, called(injector.Inject(t.Context(), target)))
 	if !strings.HasPrefix(problem.Message, "spec.action.config.parameters.appendfsync:") || !strings.Contains(problem.Message, "everysec, always, no") {
 		t.Error(problem)
 	}
 	shows(t, server, map[string]string{"timeout": "0", "appendfsync": "everysec"})
-	must(t, injector.Revert(t.Context(), target))
+	must(t, called(injector.Revert(t.Context(), target)))
 }
 
-// Everybody else is refused while it lasts: the connection that was open before undoes it. An operator that has restarted has none, and gets in
+// Everybody else is refused while it lasts: the connection that was open before reverts it. An operator that has restarted has none, and gets in
 // as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) {
 	t.Parallel()
@@ -194,21 +196,21 @@ func TestConfigMaxClients(t *testing.T) {
 	spec := configFault(parameters{"maxclients": "1"})
 	injector, target := s.aim(spec)
 	old := pairsOf(server.Do("config", "get", "maxclients"))["maxclients"]
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "maxclients 1")
-	must(t, injector.Revert(t.Context(), target))
+	must(t, called(injector.Revert(t.Context(), target)))
 	shows(t, server, map[string]string{"maxclients": old})
 
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	reborn := s.reborn(spec)
-	if err := reborn.Revert(t.Context(), target); err == nil {
+	if err := called(reborn.Revert(t.Context(), target)); err == nil {
 		t.Error("a server that lets nobody in passes for one that was set back")
 	}
 	if by := reborn.ManualRevertCommand(target); !strings.Contains(by, "CONFIG SET maxclients "+old) || !strings.HasPrefix(by, "until ") {
-		t.Errorf("by hand: %s", by)
+		t.Errorf("manual command: %s", by)
 	}
 	server.Client().Close()
-	redistest.Wait(t, "the next operator gets in", func() error { return s.reborn(spec).Revert(t.Context(), target) })
+	redistest.Wait(t, "the next operator gets in", func() error { return called(s.reborn(spec).Revert(t.Context(), target)) })
 	if got := pairsOf(doAt(t, s, server, "CONFIG", "GET", "maxclients"))["maxclients"]; got != old {
 		t.Errorf("maxclients is %s, want %s", got, old)
 	}
@@ -229,7 +231,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 	s.host("redis-0", sentinel.Primary, nil)
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300"})
 	injector, target := s.aim(spec)
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	sentinel.Failover()
 	redistest.Wait(t, "the file holds the fault", func() error {
 		if strings.Contains(fileOf(t, sentinel.Primary), "timeout 300") {
@@ -244,14 +246,14 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 		}
 		return nil
 	})
-	must(t, s.reborn(spec).Revert(t.Context(), target))
+	must(t, called(s.reborn(spec).Revert(t.Context(), target)))
 	shows(t, sentinel.Primary, map[string]string{"maxmemory": "0", "timeout": "0"})
 	if text := fileOf(t, sentinel.Primary); strings.Contains(text, "timeout 300") || strings.Contains(text, "maxmemory 100mb") || strings.Contains(text, "maxmemory 104857600") {
 		t.Errorf("the file still holds the fault:\n%s", text)
 	}
 }
 
-// A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to undo.
+// A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to revert.
 func TestConfigServerRestarts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -259,17 +261,17 @@ func TestConfigServerRestarts(t *testing.T) {
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
 	injector, target := s.aim(spec)
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	server.Kill()
 	wantEffect(t, injector, target, v1alpha1.EffectInconclusive, "refused")
-	if err := injector.Revert(t.Context(), target); err == nil {
+	if err := called(injector.Revert(t.Context(), target)); err == nil {
 		t.Error("a server that does not answer passes for one that was set back")
 	}
 	server.Restart()
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "the server has restarted")
-	must(t, injector.Inject(t.Context(), target)) // another process: it is left alone
+	must(t, called(injector.Inject(t.Context(), target))) // another process: it is left alone
 	shows(t, server, map[string]string{"timeout": "0"})
-	must(t, injector.Revert(t.Context(), target))
+	must(t, called(injector.Revert(t.Context(), target)))
 	if n := rewritesOf(t, server); n != 0 {
 		t.Errorf("the file was rewritten %d times for nothing", n)
 	}
@@ -284,15 +286,15 @@ func TestConfigRewrittenAndRestarted(t *testing.T) {
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
 	injector, target := s.aim(spec)
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	server.Do("config", "rewrite")
 	server.Restart()
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "the server has restarted: CONFIG GET shows timeout 300")
 	forgotten := target.DeepCopy()
-	wantSteps(t, s.reborn(spec).Revert(t.Context(), forgotten), "was rewritten during the fault") // and dies before that is stored
-	wantSteps(t, s.reborn(spec).Revert(t.Context(), target), "was rewritten during the fault")
+	wantSteps(t, called(s.reborn(spec).Revert(t.Context(), forgotten)), "was rewritten during the fault") // and dies before that is stored
+	wantSteps(t, called(s.reborn(spec).Revert(t.Context(), target)), "was rewritten during the fault")
 	server.Do("config", "set", "timeout", "0") // it dies between CONFIG SET and CONFIG REWRITE
-	must(t, s.reborn(spec).Revert(t.Context(), target))
+	must(t, called(s.reborn(spec).Revert(t.Context(), target)))
 	if text := fileOf(t, server); strings.Contains(text, "timeout 300") {
 		t.Errorf("the file still holds the fault:\n%s", text)
 	}
@@ -321,26 +323,26 @@ func TestConfigPodReplaced(t *testing.T) {
 			pod := s.host("redis-0", server, mounted)
 			spec := configFault(parameters{"timeout": "300"})
 			injector, target := s.aim(spec)
-			must(t, injector.Inject(t.Context(), target))
+			must(t, called(injector.Inject(t.Context(), target)))
 			server.Do("config", "rewrite")
 			server.Restart()
 			must(t, s.cluster.Delete(t.Context(), pod))
 			wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "is gone")
-			if err := injector.Revert(t.Context(), target); (err != nil) != tc.outlives {
+			if err := called(injector.Revert(t.Context(), target)); (err != nil) != tc.outlives {
 				t.Errorf("while there is no pod: %v", err)
 			}
 			s.host("redis-0", server, func(p *corev1.Pod) {
 				mounted(p)
 				p.UID = "another"
 			})
-			must(t, injector.Inject(t.Context(), target))
+			must(t, called(injector.Inject(t.Context(), target)))
 			if !tc.outlives {
-				must(t, injector.Revert(t.Context(), target))
+				must(t, called(injector.Revert(t.Context(), target)))
 				shows(t, server, map[string]string{"timeout": "300"}) // not the fault's: the pod is another
 				return
 			}
-			wantSteps(t, s.reborn(spec).Revert(t.Context(), target), "was rewritten")
-			must(t, s.reborn(spec).Revert(t.Context(), target))
+			wantSteps(t, called(s.reborn(spec).Revert(t.Context(), target)), "was rewritten")
+			must(t, called(s.reborn(spec).Revert(t.Context(), target)))
 			server.Restart()
 			shows(t, server, map[string]string{"timeout": "0"})
 		})
@@ -358,14 +360,14 @@ func TestConfigReplacementsOwnValue(t *testing.T) {
 	}
 	pod := s.host("redis-0", server, mounted)
 	injector, target := s.aim(configFault(parameters{"timeout": "300"}))
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	server.Do("config", "set", "timeout", "77")
 	must(t, s.cluster.Delete(t.Context(), pod))
 	s.host("redis-0", server, func(p *corev1.Pod) {
 		mounted(p)
 		p.UID = "another"
 	})
-	must(t, injector.Revert(t.Context(), target))
+	must(t, called(injector.Revert(t.Context(), target)))
 	shows(t, server, map[string]string{"timeout": "77"})
 }
 
@@ -378,10 +380,10 @@ func TestConfigAppendOnly(t *testing.T) {
 	server.Do("debug", "populate", 1000)
 	spec := configFault(parameters{"appendonly": "no"})
 	injector, target := s.aim(spec)
-	must(t, injector.Inject(t.Context(), target))
+	must(t, called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "aof_enabled:0")
-	wantSteps(t, injector.Revert(t.Context(), target), "written anew")
-	redistest.Wait(t, "the file is written", func() error { return s.reborn(spec).Revert(t.Context(), target) })
+	wantSteps(t, called(injector.Revert(t.Context(), target)), "written anew")
+	redistest.Wait(t, "the file is written", func() error { return called(s.reborn(spec).Revert(t.Context(), target)) })
 	if server.Info("aof_enabled") != "1" || server.Info("aof_rewrite_in_progress") != "0" || server.Info("aof_last_bgrewrite_status") != "ok" {
 		t.Errorf("aof_enabled:%s, aof_rewrite_in_progress:%s", server.Info("aof_enabled"), server.Info("aof_rewrite_in_progress"))
 	}

@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
 )
 
 func TestConfigDenied(t *testing.T) {
@@ -99,25 +100,25 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// The command by hand can be pasted into a shell; it holds no secret.
-func TestConfigByHand(t *testing.T) {
+// The command for people can be pasted into a shell; it holds no secret.
+func TestConfigManualRevertCommand(t *testing.T) {
 	w := newWorld(t)
 	around := w.around()
-	target := &v1alpha1.FaultTarget{Pod: "redis-0", Container: "redis", Address: "10.0.0.1:6380", Undo: []v1alpha1.UndoValue{
-		{Name: "client-output-buffer-limit", Value: "normal 0 0 0"}, {Name: "notify-keyspace-events"}, {Name: undoFile, Value: "/data/redis.conf"}}}
+	target := &v1alpha1.FaultTarget{Pod: "redis-0", Container: "redis", Address: "10.0.0.1:6380"}
+	save(t, target, settingsRecord{Old: map[string]string{"client-output-buffer-limit": "normal 0 0 0", "notify-keyspace-events": ""}, File: "/data/redis.conf"})
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"client-output-buffer-limit": "normal 1 1 1", "notify-keyspace-events": "KEA"}}}}
 	if got, want := newConfig(spec, around).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
 		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG REWRITE"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	around.Login = redis.Login{Username: "ops", Password: "hunter2"}
-	target.Undo = []v1alpha1.UndoValue{{Name: "maxclients", Value: "10000"}}
+	save(t, target, settingsRecord{Old: map[string]string{"maxclients": "10000"}})
 	spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
 	if got, want := newConfig(spec, around).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	if got := newConfig(spec, around).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
-		t.Errorf("nothing was recorded, and by hand is %q", got)
+		t.Errorf("nothing was recorded, and the command is %q", got)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -55,14 +56,14 @@ func newProcess(w *world, target *corev1.Pod) {
 }
 
 // contract is one injector before its target, with the record as the controller stored it.
-type contract struct {
+type contractCase struct {
 	*world
 	pod      *corev1.Pod
-	injector Injector
+	injector contract.Injector
 	target   *v1alpha1.FaultTarget
 }
 
-func forEachKind(t *testing.T, check func(t *testing.T, c *contract, broken func() int, heal func())) {
+func forEachKind(t *testing.T, check func(t *testing.T, c *contractCase, broken func() int, heal func())) {
 	for _, kind := range scriptedKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -75,27 +76,27 @@ func forEachKind(t *testing.T, check func(t *testing.T, c *contract, broken func
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := &contract{world: w, pod: pod, injector: injector, target: &found[0]}
+			c := &contractCase{world: w, pod: pod, injector: injector, target: &found[0]}
 			check(t, c, func() int { return kind.broken(w) }, func() { kind.heal(w, pod) })
 		})
 	}
 }
 
-func (c *contract) inject() {
+func (c *contractCase) inject() {
 	c.t.Helper()
-	if err := c.injector.Inject(c.t.Context(), c.target); err != nil {
+	if err := called(c.injector.Inject(c.t.Context(), c.target)); err != nil {
 		c.t.Errorf("inject: %v", err)
 	}
 }
 
-func (c *contract) revert() {
+func (c *contractCase) revert() {
 	c.t.Helper()
-	if err := c.injector.Revert(c.t.Context(), c.target); err != nil {
+	if err := called(c.injector.Revert(c.t.Context(), c.target)); err != nil {
 		c.t.Errorf("revert: %v", err)
 	}
 }
 
-func (c *contract) effect(want v1alpha1.Effect, says string) {
+func (c *contractCase) effect(want v1alpha1.Effect, says string) {
 	c.t.Helper()
 	if got, evidence := c.injector.Effect(c.t.Context(), c.target); got != want || !strings.Contains(evidence, says) {
 		c.t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
@@ -103,7 +104,7 @@ func (c *contract) effect(want v1alpha1.Effect, says string) {
 }
 
 func TestContractBeforeAndAfter(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contract, broken func() int, heal func()) {
+	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, heal func()) {
 		if err := c.injector.Preflight(t.Context(), c.target); err != nil {
 			t.Errorf("preflight: %v", err)
 		}
@@ -125,7 +126,7 @@ func TestContractBeforeAndAfter(t *testing.T) {
 }
 
 func TestContractInjectTwice(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contract, broken func() int, heal func()) {
+	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, heal func()) {
 		c.inject()
 		heal()
 		c.inject() // an operator that died before it could note the first
@@ -137,7 +138,7 @@ func TestContractInjectTwice(t *testing.T) {
 }
 
 func TestContractRevertFirst(t *testing.T) {
-	forEachKind(t, func(_ *testing.T, c *contract, broken func() int, _ func()) {
+	forEachKind(t, func(_ *testing.T, c *contractCase, broken func() int, _ func()) {
 		c.revert()
 		c.effect(v1alpha1.EffectNotObserved, "")
 		if n := broken(); n != 0 {
@@ -147,7 +148,7 @@ func TestContractRevertFirst(t *testing.T) {
 }
 
 func TestContractTargetGone(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contract, broken func() int, _ func()) {
+	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, _ func()) {
 		if err := c.cluster.Delete(t.Context(), c.pod); err != nil {
 			t.Fatal(err)
 		}
@@ -162,7 +163,7 @@ func TestContractTargetGone(t *testing.T) {
 }
 
 func TestContractTargetReplaced(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contract, broken func() int, _ func()) {
+	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, _ func()) {
 		c.replace(c.pod, "replacement")
 		c.inject()
 		c.revert()
@@ -176,10 +177,10 @@ func TestContractTargetReplaced(t *testing.T) {
 }
 
 func TestContractCancelled(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contract, broken func() int, _ func()) {
+	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, _ func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := c.injector.Inject(ctx, c.target); !errors.Is(err, context.Canceled) {
+		if err := called(c.injector.Inject(ctx, c.target)); !errors.Is(err, context.Canceled) {
 			t.Errorf("inject after the context ended: %v", err)
 		}
 		if n := broken(); n != 0 {
@@ -197,11 +198,11 @@ func TestContractCancelled(t *testing.T) {
 
 // Whatever else refuses the breaking call is an error, and not a success.
 func TestContractRefused(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contract, _ func() int, _ func()) {
+	forEachKind(t, func(t *testing.T, c *contractCase, _ func() int, _ func()) {
 		refusal := apierrors.NewForbidden(corev1.Resource("pods"), "redis-0", errors.New("a webhook says no"))
 		c.hooks.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refusal }
 		c.servers.refuse = refusal
-		if err := c.injector.Inject(t.Context(), c.target); !apierrors.IsForbidden(err) {
+		if err := called(c.injector.Inject(t.Context(), c.target)); !apierrors.IsForbidden(err) {
 			t.Errorf("inject: %v, want the refusal", err)
 		}
 		c.effect(v1alpha1.EffectNotObserved, "")
@@ -234,7 +235,7 @@ func TestPodKillGrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := injector.Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"}); err != nil {
+		if err := called(injector.Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err != nil {
 			t.Fatal(err)
 		}
 		if (grace == nil) != (given.GracePeriodSeconds == nil) || grace != nil && *given.GracePeriodSeconds != *grace {
@@ -253,7 +254,7 @@ func TestPodKillEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &contract{world: w, pod: pod, injector: injector, target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0"}}
+	c := &contractCase{world: w, pod: pod, injector: injector, target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0"}}
 	c.inject()
 	c.effect(v1alpha1.EffectInconclusive, "terminating")
 	if err := w.cluster.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
@@ -298,7 +299,7 @@ func TestProcessCrashEffect(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &contract{world: w, pod: pod, injector: injector, target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", RunID: "run-u0", Container: "redis"}}
+	c := &contractCase{world: w, pod: pod, injector: injector, target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", RunID: "run-u0", Container: "redis"}}
 	c.effect(v1alpha1.EffectNotObserved, "run-u0")
 	delete(w.servers.servers, c.target.Address)
 	c.effect(v1alpha1.EffectInconclusive, errSilent.Error())

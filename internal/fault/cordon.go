@@ -10,21 +10,22 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// cordon makes a node unschedulable and says whether it had to: the caller then waits for a moment, as the scheduler learns of it a little later.
-// Each fault leaves an annotation of its own there, by which it finds its way back, and which keeps one fault from lifting another's cordon. A
+// cordon makes a node unschedulable. Where it had to it is not complete at once, as the scheduler learns of it a little later.
+// Each fault leaves an annotation of its own there, by which it is reverted, and which keeps one fault from lifting another's cordon. A
 // node that somebody else made unschedulable is left as it is.
-func (s Surroundings) cordon(ctx context.Context, name string) (changed bool, err error) {
+func (s Surroundings) cordon(ctx context.Context, name string) (contract.Progress, error) {
 	node, err := s.node(ctx, name)
 	if err != nil {
-		return false, err
+		return contract.Progress{}, err
 	}
 	if _, ours := node.Annotations[s.cordonKey()]; ours && node.Spec.Unschedulable {
-		return false, nil
+		return contract.Progress{}, nil
 	}
 	if node.Spec.Unschedulable && !cordonedByFault(node) {
-		return false, nil
+		return contract.Progress{}, nil
 	}
 	err = s.patchNode(ctx, node, func(node *corev1.Node) {
 		if node.Annotations == nil {
@@ -34,22 +35,24 @@ func (s Surroundings) cordon(ctx context.Context, name string) (changed bool, er
 		node.Spec.Unschedulable = true
 	})
 	if apierrors.IsConflict(err) { // its kubelet reports every few seconds
-		return false, &Preparing{fmt.Sprintf("node %s changes at this moment", name)}
+		return contract.Preparing("node %s changes at this moment", name), nil
+	} else if err != nil {
+		return contract.Progress{}, err
 	}
-	return err == nil, err
+	return contract.Preparing("node %s is unschedulable from now on", name), nil
 }
 
-// uncordon takes back what cordon did. The last fault that leaves makes the node schedulable again.
-func (s Surroundings) uncordon(ctx context.Context, name string) error {
+// uncordon reverts cordon. The last fault that leaves makes the node schedulable again.
+func (s Surroundings) uncordon(ctx context.Context, name string) (contract.Progress, error) {
 	node, err := s.node(ctx, name)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return contract.Progress{}, nil
 	}
 	if err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	if _, ours := node.Annotations[s.cordonKey()]; !ours {
-		return nil
+		return contract.Progress{}, nil
 	}
 	err = s.patchNode(ctx, node, func(node *corev1.Node) {
 		delete(node.Annotations, s.cordonKey())
@@ -58,9 +61,9 @@ func (s Surroundings) uncordon(ctx context.Context, name string) error {
 		}
 	})
 	if apierrors.IsConflict(err) { // its kubelet was faster
-		return &InProgress{fmt.Sprintf("node %s changed meanwhile: opening it again", name)}
+		return contract.Underway("node %s changed meanwhile: uncordoning it again", name), nil
 	}
-	return err
+	return contract.Progress{}, err
 }
 
 // manualUncordon is the command for it.

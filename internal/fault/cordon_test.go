@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // addNode makes a node that takes pods.
@@ -57,8 +58,8 @@ func TestCordonAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.addNode("node-1", nil)
 	for i, want := range []bool{true, false} {
-		if changed, err := w.of("a").cordon(t.Context(), "node-1"); err != nil || changed != want {
-			t.Errorf("call %d changed %v (%v), want %v", i+1, changed, err, want)
+		if progress, err := w.of("a").cordon(t.Context(), "node-1"); err != nil || (progress.Stage == contract.StagePreparing) != want {
+			t.Errorf("call %d: %+v (%v), changed: want %v", i+1, progress, err, want)
 		}
 	}
 	w.unschedulable("node-1", true)
@@ -66,7 +67,7 @@ func TestCordonAndBack(t *testing.T) {
 		t.Errorf("cordoned by %q", by)
 	}
 	for range 2 {
-		if err := w.of("a").uncordon(t.Context(), "node-1"); err != nil {
+		if err := called(w.of("a").uncordon(t.Context(), "node-1")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -85,11 +86,11 @@ func TestCordonIsShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := w.of("a").uncordon(t.Context(), "node-1"); err != nil {
+	if err := called(w.of("a").uncordon(t.Context(), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", true)
-	if err := w.of("b").uncordon(t.Context(), "node-1"); err != nil {
+	if err := called(w.of("b").uncordon(t.Context(), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", false)
@@ -99,10 +100,10 @@ func TestCordonIsShared(t *testing.T) {
 func TestCordonOfAnother(t *testing.T) {
 	w := newWorld(t)
 	w.addNode("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if changed, err := w.of("a").cordon(t.Context(), "node-1"); err != nil || changed {
-		t.Errorf("changed %v (%v)", changed, err)
+	if err := called(w.of("a").cordon(t.Context(), "node-1")); err != nil {
+		t.Errorf("changed: %v", err)
 	}
-	if err := w.of("a").uncordon(t.Context(), "node-1"); err != nil {
+	if err := called(w.of("a").uncordon(t.Context(), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", true)
@@ -113,7 +114,7 @@ func TestCordonOfAnother(t *testing.T) {
 
 func TestUncordonOfNoNode(t *testing.T) {
 	w := newWorld(t)
-	if err := w.of("a").uncordon(t.Context(), "gone"); err != nil {
+	if err := called(w.of("a").uncordon(t.Context(), "gone")); err != nil {
 		t.Errorf("a node that is gone is not to be opened: %v", err)
 	}
 	if _, err := w.of("a").cordon(t.Context(), "gone"); !apierrors.IsNotFound(err) {
@@ -173,8 +174,8 @@ func TestElsewhere(t *testing.T) {
 // mustPrepare checks that an injection said that it has broken nothing yet.
 func mustPrepare(t *testing.T, err error, says string) {
 	t.Helper()
-	var preparing *Preparing
-	if !errors.As(err, &preparing) || !strings.Contains(preparing.Message, says) {
+	var preparing *pending
+	if !errors.As(err, &preparing) || preparing.Stage != contract.StagePreparing || !strings.Contains(preparing.Message, says) {
 		t.Fatalf("%v, want a preparation that says %q", err, says)
 	}
 }

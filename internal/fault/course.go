@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
@@ -52,16 +53,16 @@ type course struct {
 func newCourse() *course { return &course{said: map[string]bool{}} }
 
 // note takes one look at all servers, by pod; those that did not answer are absent.
-func (c *course) note(at time.Time, now map[string]observed) []Sighting {
+func (c *course) note(at time.Time, now map[string]observed) []contract.Sighting {
 	if c.before == nil {
 		c.before, c.replicas = now, inSync(now)
 		return nil
 	}
-	var seen []Sighting
+	var seen []contract.Sighting
 	tell := func(event, object, format string, words ...any) {
 		if key := event + " " + object; !c.said[key] {
 			c.said[key] = true
-			seen = append(seen, Sighting{At: at, Event: event, Object: object, Message: fmt.Sprintf(format, words...)})
+			seen = append(seen, contract.Sighting{At: at, Event: event, Object: object, Message: fmt.Sprintf(format, words...)})
 		}
 	}
 	for pod, o := range now {
@@ -125,7 +126,7 @@ func inSync(now map[string]observed) int {
 }
 
 // heard turns what a sentinel published into a sighting.
-func (c *course) heard(at time.Time, sentinel, channel, payload string) []Sighting {
+func (c *course) heard(at time.Time, sentinel, channel, payload string) []contract.Sighting {
 	events := map[string]string{"+sdown": EventSubjectivelyDown, "+odown": EventObjectivelyDown, "+elected-leader": EventElected, "+switch-master": EventSwitched}
 	event, known := events[channel]
 	if !known || (event == EventSubjectivelyDown || event == EventObjectivelyDown) && !strings.HasPrefix(payload, "master ") {
@@ -135,7 +136,7 @@ func (c *course) heard(at time.Time, sentinel, channel, payload string) []Sighti
 		return nil
 	}
 	c.said[event+" sentinels"] = true
-	return []Sighting{{At: at, Event: event, Object: "sentinels", Message: fmt.Sprintf("%s at %s: %s", channel, sentinel, payload)}}
+	return []contract.Sighting{{At: at, Event: event, Object: "sentinels", Message: fmt.Sprintf("%s at %s: %s", channel, sentinel, payload)}}
 }
 
 // parseObserved reads INFO, and CLUSTER INFO where there is one.

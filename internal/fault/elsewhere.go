@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redquake/redquake/internal/problem"
 	corev1 "k8s.io/api/core/v1"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
 	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
@@ -32,10 +33,10 @@ func (s Surroundings) elsewhere(ctx context.Context, pod *corev1.Pod, volume *co
 		reasons = append(reasons, node.Name+" "+why)
 	}
 	if len(reasons) == 0 {
-		return unsupported("there is no node beside %s: the replacement of pod %s could only come back to it", than, pod.Name)
+		return problem.Unsupported("there is no node beside %s: the replacement of pod %s could only come back to it", than, pod.Name)
 	}
 	slices.Sort(reasons)
-	return unsupported("the replacement of pod %s could go to no node but %s: %s", pod.Name, than, strings.Join(reasons, "; "))
+	return problem.Unsupported("the replacement of pod %s could go to no node but %s: %s", pod.Name, than, strings.Join(reasons, "; "))
 }
 
 // unfit says why a node does not take a pod; "" where it does.

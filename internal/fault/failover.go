@@ -8,11 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -25,14 +27,15 @@ const lookFor = AskTimeout / 4
 // blindFor is how long nobody need know how far a failover is that was begun: servers that are busy with it may not answer at once.
 const blindFor = time.Minute
 
-// What Preflight records of a failover, by name. All that follows is told by it: whether the failover has happened is whether the recorded
+// failoverRecord is the record of a failover. All that follows is told by it: whether the failover has happened is whether the recorded
 // primary is still the primary, so that none is begun twice, whoever asks.
-const (
-	failoverMethod  = "method"  // that carries it out, never Auto
-	failoverPrimary = "primary" // host:port of the primary, as the topology names it
-	failoverEpoch   = "epoch"   // config epoch: it grows with every failover; Sentinel and Cluster
-	failoverReplica = "replica" // host:port of the replica to promote, as it announced itself; Cluster and Replication
-)
+type failoverRecord struct {
+	Method      v1alpha1.FailoverMethod `json:"method"`  // never Auto
+	Primary     string                  `json:"primary"` // host:port of the primary, as the topology names it
+	Cluster     *clusterRecord          `json:"cluster,omitempty"`
+	Sentinel    *sentinelRecord         `json:"sentinel,omitempty"`
+	Replication *replicationRecord      `json:"replication,omitempty"`
+}
 
 // failover promotes a replica in the place of the selected primary, by the means of the target's topology.
 type failover struct {
@@ -43,19 +46,17 @@ type failover struct {
 	now     func() time.Time
 }
 
-// promotion is one method of failing over.
+// promotion is one method of failing over, with what was recorded for it.
 type promotion interface {
-	// plan refuses what cannot work and records what the others need. It changes nothing.
-	plan(ctx context.Context, target *v1alpha1.FaultTarget, server topology.Server) error
 	// look says how far the failover is, by what has the authority to say so.
 	look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error)
 	// begin sends the command. It is asked for only while the recorded primary is the primary. An error means that nothing was begun.
 	begin(ctx context.Context, target *v1alpha1.FaultTarget) error
-	// finish does what is left to do after the promotion; *InProgress until that is done.
-	finish(ctx context.Context, target *v1alpha1.FaultTarget, s standing) error
-	// tidy takes back what would stay behind an unfinished failover. What is promoted stays so.
-	tidy(ctx context.Context, target *v1alpha1.FaultTarget) error
-	// command is what begin sends, for people, and manualRevertCommand what tidy does; "" where there is nothing to tidy.
+	// finish does what is left to do after the promotion.
+	finish(ctx context.Context, target *v1alpha1.FaultTarget, s standing) (contract.Progress, error)
+	// revert ends what would stay behind an unfinished failover. What is promoted stays so.
+	revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error)
+	// command is what begin sends, for people, and manualRevertCommand what revert does; "" where there is nothing to revert.
 	command(target *v1alpha1.FaultTarget) string
 	manualRevertCommand(target *v1alpha1.FaultTarget) string
 	// care says whether the old primary stopped taking writes before the new one began to.
@@ -80,7 +81,7 @@ const (
 	stuck    phase = "stuck"    // it was begun, and should have ended long ago
 )
 
-func newFailover(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+func newFailover(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
 	given := v1alpha1.Failover{}
 	if spec.Action.Failover != nil {
 		given = *spec.Action.Failover
@@ -92,41 +93,31 @@ func newFailover(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	}
 }
 
-func (failover) Traits() Traits { return Traits{} }
+func (failover) Traits() contract.Traits { return contract.Traits{} }
 
-// recorded is what Preflight noted under a name; "" where it noted nothing.
-func (failover) recorded(target *v1alpha1.FaultTarget, name string) string {
-	value, _ := undoValue(target, name)
-	return value
-}
-
-// by is the method of a name; nil for an unknown one.
-func (f failover) by(method v1alpha1.FailoverMethod) promotion {
-	switch method {
-	case v1alpha1.FailoverSentinel:
-		return sentinelFailover{f}
-	case v1alpha1.FailoverCluster:
-		return clusterFailover{f}
-	case v1alpha1.FailoverReplication:
-		return replicationFailover{f}
+// recorded is the method that Preflight chose, with its record; nil where nothing was recorded.
+func (f failover) recorded(target *v1alpha1.FaultTarget) (promotion, failoverRecord, error) {
+	record, found, err := contract.Load[failoverRecord](target)
+	switch {
+	case err != nil || !found:
+		return nil, record, err
+	case record.Method == v1alpha1.FailoverSentinel && record.Sentinel != nil:
+		return sentinelFailover{f, record.Primary, record.Sentinel}, record, nil
+	case record.Method == v1alpha1.FailoverCluster && record.Cluster != nil:
+		return clusterFailover{f, record.Primary, *record.Cluster}, record, nil
+	case record.Method == v1alpha1.FailoverReplication && record.Replication != nil:
+		return replicationFailover{f, record.Primary, *record.Replication}, record, nil
 	}
-	return nil
-}
-
-// recordedWay is the method that Preflight chose; nil without its record.
-func (f failover) recordedWay(target *v1alpha1.FaultTarget) promotion {
-	method, _ := undoValue(target, failoverMethod)
-	return f.by(v1alpha1.FailoverMethod(method))
+	return nil, record, fmt.Errorf("the record of pod %s says nothing of method %q", target.Pod, record.Method)
 }
 
 // Preflight turns what Redis or the sentinels did not answer into a problem that may pass.
 func (f failover) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	err := f.prepare(ctx, target)
-	var problem *lifecycle.Problem
-	if err == nil || ctx.Err() != nil || errors.As(err, &problem) {
+	if _, isProblem := errors.AsType[*problem.Problem](err); err == nil || ctx.Err() != nil || isProblem {
 		return err
 	}
-	return busy("%v", err)
+	return problem.NotYet("%v", err)
 }
 
 func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -135,17 +126,32 @@ func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) err
 		return err
 	}
 	if server.Mode != "cluster" && server.Role != topology.Primary {
-		return invalid("spec.select.role: %s is a %s: a failover is of a primary: set Primary", target.Pod, server.Role)
+		return problem.Invalid("spec.select.role: %s is a %s: a failover is of a primary: set Primary", target.Pod, server.Role)
 	}
 	method, err := f.choose(target, server)
 	if err != nil {
 		return err
 	}
 	if modes := modesOf[method]; !slices.Contains(modes, f.mode) {
-		return invalid("spec.action.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method, modes)
+		return problem.Invalid("spec.action.failover.mode: %s is none of method %s, which was found: it has %v", f.mode, method, modes)
 	}
-	setUndo(target, failoverMethod, string(method))
-	return f.by(method).plan(ctx, target, server)
+	record, err := f.plan(ctx, target, method)
+	if err != nil {
+		return err
+	}
+	record.Method = method
+	return contract.Save(target, record)
+}
+
+// plan refuses what cannot work and says what the other methods need to know. It changes nothing.
+func (f failover) plan(ctx context.Context, target *v1alpha1.FaultTarget, method v1alpha1.FailoverMethod) (failoverRecord, error) {
+	switch method {
+	case v1alpha1.FailoverSentinel:
+		return f.planSentinel(ctx, target)
+	case v1alpha1.FailoverCluster:
+		return f.planCluster(ctx, target)
+	}
+	return f.planReplication(ctx, target)
 }
 
 // modesOf are the modes of each method.
@@ -162,9 +168,9 @@ func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (
 	case f.method == v1alpha1.FailoverAuto && clustered:
 		return v1alpha1.FailoverCluster, nil
 	case f.method != v1alpha1.FailoverAuto && clustered != (f.method == v1alpha1.FailoverCluster):
-		return "", invalid("spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
+		return "", problem.Invalid("spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
 	case f.method == v1alpha1.FailoverSentinel && len(f.Sentinels) == 0:
-		return "", invalid("spec.target.sentinel: method Sentinel needs to know where the sentinels are")
+		return "", problem.Invalid("spec.target.sentinel: method Sentinel needs to know where the sentinels are")
 	case f.method == v1alpha1.FailoverAuto && len(f.Sentinels) > 0:
 		return v1alpha1.FailoverSentinel, nil
 	case f.method == v1alpha1.FailoverAuto:
@@ -181,7 +187,7 @@ func (f failover) replicasOf(ctx context.Context, primary string) (topology.Repl
 	}
 	said.Replicas = slices.DeleteFunc(said.Replicas, func(r topology.Attached) bool { return !r.Online || r.Address == "" })
 	if len(said.Replicas) == 0 {
-		return said, unsupported("the primary at %s has no replica that could take its place", primary)
+		return said, problem.Unsupported("the primary at %s has no replica that could take its place", primary)
 	}
 	return said, nil
 }
@@ -199,9 +205,9 @@ func (f failover) replication(ctx context.Context, address string) (topology.Rep
 
 // Begun holds for a failover of somebody else's, too: there must not be another on top of it.
 func (f failover) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	way := f.recordedWay(target)
-	if way == nil {
-		return false, nil
+	way, _, err := f.recorded(target)
+	if err != nil || way == nil {
+		return false, err
 	}
 	if target.InjectedAt != nil {
 		return true, nil
@@ -210,35 +216,38 @@ func (f failover) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool
 	return err == nil && s.phase != resting, err
 }
 
-func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	way := f.recordedWay(target)
+func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	way, _, err := f.recorded(target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
 	if way == nil {
-		return invalid("target %s has no record of how to fail it over", target.Pod)
+		return contract.Progress{}, problem.Invalid("target %s has no record of how to fail it over", target.Pod)
 	}
 	s, unknown := way.look(ctx, target)
 	switch {
 	case unknown == nil && s.phase == promoted:
 		return way.finish(ctx, target, s)
 	case unknown == nil && s.phase == underWay:
-		return &InProgress{s.proof}
+		return contract.Underway("%s", s.proof), nil
 	case unknown == nil && s.phase == stuck:
-		return errors.New(s.proof)
+		return contract.Progress{}, errors.New(s.proof)
 	case unknown != nil && target.InjectedAt != nil && f.now().Sub(target.InjectedAt.Time) < blindFor:
-		return &InProgress{unknown.Error()}
+		return contract.Underway("%v", unknown), nil
 	}
 	if here, err := f.here(ctx, target); err != nil || !here {
-		return err
+		return contract.Progress{}, err
 	}
 	switch {
 	case unknown != nil:
-		return unknown
+		return contract.Progress{}, unknown
 	case target.InjectedAt != nil: // begun a second time, it would no longer be what was measured from t0 on
-		return fmt.Errorf("the failover was begun and came to nothing: %s", s.proof)
+		return contract.Progress{}, fmt.Errorf("the failover was begun and came to nothing: %s", s.proof)
 	}
 	if err := way.begin(ctx, target); err != nil {
-		return err
+		return contract.Progress{}, err
 	}
-	return &InProgress{"begun: " + way.command(target)}
+	return contract.Underway("begun: %s", way.command(target)), nil
 }
 
 // here says whether the very server that was recorded is still there. A new process in its place was never meant.
@@ -267,23 +276,18 @@ func begunAt(target *v1alpha1.FaultTarget) time.Time {
 	return time.Time{}
 }
 
-func (f failover) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	way := f.recordedWay(target)
-	if way == nil {
-		return nil
+func (f failover) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	way, _, err := f.recorded(target)
+	if err != nil || way == nil {
+		return contract.Progress{}, err
 	}
-	return way.tidy(ctx, target)
+	return way.revert(ctx, target)
 }
 
 func (f failover) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	way := f.recordedWay(target)
-	if way == nil {
+	way, _, err := f.recorded(target)
+	if err != nil || way == nil {
 		return ""
 	}
 	return way.manualRevertCommand(target)
-}
-
-// busy is the problem of a target that cannot be failed over just now.
-func busy(format string, words ...any) error {
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed, Message: fmt.Sprintf(format, words...)}
 }

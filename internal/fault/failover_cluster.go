@@ -4,21 +4,24 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// What is recorded of a failover in a cluster beside what every failover records.
-const (
-	failoverNode   = "node"   // ID of the primary
-	failoverSlot   = "slot"   // one that the shard serves: whoever owns it is the shard's primary
-	failoverOthers = "others" // host:port of the shard's other replicas, with commas: they are asked, too
-)
+// clusterRecord is what is recorded of a failover in a cluster beside what every failover records.
+type clusterRecord struct {
+	Node    string   `json:"node"`             // ID of the primary
+	Epoch   uint64   `json:"epoch"`            // config epoch: it grows with every failover
+	Slot    uint16   `json:"slot"`             // one that the shard serves: whoever owns it is the shard's primary
+	Replica string   `json:"replica"`          // host:port of the replica to promote, as it announced itself
+	Others  []string `json:"others,omitempty"` // host:port of the shard's other replicas: they are asked, too
+}
 
 // clusterPatience is how long a CLUSTER FAILOVER that was accepted may leave no trace: nodes do not tell that one is under way, and give it up
 // after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
@@ -29,7 +32,11 @@ const clusterPatience = 10 * time.Second
 const reelection = "a replica that was elected is not elected again within four times cluster-node-timeout: wait for so long between two failovers of a shard, or use Takeover"
 
 // clusterFailover sends CLUSTER FAILOVER to the most advanced replica of the target's shard.
-type clusterFailover struct{ failover }
+type clusterFailover struct {
+	failover
+	primary string
+	record  clusterRecord
+}
 
 // option is what stands behind CLUSTER FAILOVER.
 func (c clusterFailover) option() string {
@@ -42,54 +49,43 @@ func (c clusterFailover) option() string {
 	return ""
 }
 
-func (c clusterFailover) plan(ctx context.Context, target *v1alpha1.FaultTarget, _ topology.Server) error {
-	id, err := c.Servers.Do(ctx, target.Address, c.Login, "CLUSTER", "MYID")
+func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+	none := failoverRecord{}
+	id, err := f.Servers.Do(ctx, target.Address, f.Login, "CLUSTER", "MYID")
 	if err != nil {
-		return err
+		return none, err
 	}
-	view, err := c.view(ctx, target.Address)
+	view, err := f.view(ctx, target.Address)
 	if err != nil {
-		return err
+		return none, err
 	}
 	shard := slices.IndexFunc(view.Groups, func(g topology.Group) bool {
 		return slices.ContainsFunc(g.Nodes, func(n topology.Node) bool { return n.ID == id })
 	})
 	if shard < 0 {
-		return busy("the node at %s does not know itself", target.Address)
+		return none, problem.NotYet("the node at %s does not know itself", target.Address)
 	}
 	group := view.Groups[shard]
 	primary := group.Nodes[0]
 	switch {
 	case primary.Role != topology.Primary || primary.Address == "":
-		return busy("the node at %s knows no primary of its shard", target.Address)
+		return none, problem.NotYet("the node at %s knows no primary of its shard", target.Address)
 	case len(group.Ranges) == 0:
-		return unsupported("the shard of the node at %s serves no slot: nobody would notice", target.Address)
+		return none, problem.Unsupported("the shard of the node at %s serves no slot: nobody would notice", target.Address)
 	}
-	said, err := c.replicasOf(ctx, primary.Address)
+	said, err := f.replicasOf(ctx, primary.Address)
 	if err != nil {
-		return err
+		return none, err
 	}
-	replica := said.Replicas[0].Address
-	setUndo(target, failoverPrimary, primary.Address)
-	setUndo(target, failoverNode, primary.ID)
-	setUndo(target, failoverEpoch, strconv.FormatUint(view.Epochs[primary.ID], 10))
-	setUndo(target, failoverSlot, strconv.Itoa(int(group.Ranges[0][0])))
-	setUndo(target, failoverReplica, replica)
-	setUndo(target, failoverOthers, addressesOf(said.Replicas[1:]))
-	return mayRun(ctx, c.Surroundings, replica, "CLUSTER", "FAILOVER")
+	record := clusterRecord{Node: primary.ID, Epoch: view.Epochs[primary.ID], Slot: group.Ranges[0][0], Replica: said.Replicas[0].Address}
+	for _, other := range said.Replicas[1:] {
+		record.Others = append(record.Others, other.Address)
+	}
+	return failoverRecord{Primary: primary.Address, Cluster: &record}, mayRun(ctx, f.Surroundings, record.Replica, "CLUSTER", "FAILOVER")
 }
 
-// addressesOf are the addresses of replicas, with commas.
-func addressesOf(replicas []topology.Attached) string {
-	all := make([]string, len(replicas))
-	for i, r := range replicas {
-		all[i] = r.Address
-	}
-	return strings.Join(all, ",")
-}
-
-func (c clusterFailover) view(ctx context.Context, address string) (topology.View, error) {
-	reply, err := c.Servers.Do(ctx, address, c.Login, "CLUSTER", "NODES")
+func (f failover) view(ctx context.Context, address string) (topology.View, error) {
+	reply, err := f.Servers.Do(ctx, address, f.Login, "CLUSTER", "NODES")
 	if err != nil {
 		return topology.View{}, err
 	}
@@ -104,15 +100,10 @@ type owner struct {
 }
 
 // ownerOf asks all nodes of the shard who serves its slot. The highest epoch is right: the others have not heard yet.
-func (c clusterFailover) ownerOf(ctx context.Context, target *v1alpha1.FaultTarget) (owner, error) {
-	slot, err := strconv.ParseUint(c.recorded(target, failoverSlot), 10, 16)
-	if err != nil {
-		return owner{}, err
-	}
-	ask := []string{c.recorded(target, failoverReplica), c.recorded(target, failoverPrimary)}
+func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
+	ask := append([]string{c.record.Replica, c.primary}, c.record.Others...)
 	ctx, cancel := context.WithTimeout(ctx, lookFor)
 	defer cancel()
-	ask = append(ask, strings.FieldsFunc(c.recorded(target, failoverOthers), func(r rune) bool { return r == ',' })...)
 	var mu sync.Mutex
 	var asking sync.WaitGroup
 	var latest owner
@@ -126,7 +117,7 @@ func (c clusterFailover) ownerOf(ctx context.Context, target *v1alpha1.FaultTarg
 				failure = err
 				return
 			}
-			if o := serving(view, uint16(slot)); o.node.ID != "" && (latest.node.ID == "" || o.epoch > latest.epoch) {
+			if o := serving(view, c.record.Slot); o.node.ID != "" && (latest.node.ID == "" || o.epoch > latest.epoch) {
 				latest = o
 			}
 		})
@@ -136,7 +127,7 @@ func (c clusterFailover) ownerOf(ctx context.Context, target *v1alpha1.FaultTarg
 		return latest, nil
 	}
 	if failure == nil {
-		failure = fmt.Errorf("no node of the shard knows who serves slot %d", slot)
+		failure = fmt.Errorf("no node of the shard knows who serves slot %d", c.record.Slot)
 	}
 	return latest, failure
 }
@@ -153,18 +144,14 @@ func serving(view topology.View, slot uint16) owner {
 }
 
 func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
-	now, err := c.ownerOf(ctx, target)
+	now, err := c.ownerOf(ctx)
 	if err != nil {
 		return standing{}, err
 	}
-	before, err := strconv.ParseUint(c.recorded(target, failoverEpoch), 10, 64)
-	if err != nil {
-		return standing{}, err
-	}
-	proof := fmt.Sprintf("the nodes name %s the primary of slot %s (config epoch %d)", now.node.Address, c.recorded(target, failoverSlot), now.epoch)
+	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
 	switch sent := target.InjectedAt; {
-	case now.epoch > before && now.node.ID != c.recorded(target, failoverNode):
-		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.recorded(target, failoverPrimary), before)}, nil
+	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
+		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
 	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
 		return standing{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
 	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
@@ -173,8 +160,8 @@ func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget)
 	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
 }
 
-func (c clusterFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	replica := c.recorded(target, failoverReplica)
+func (c clusterFailover) begin(ctx context.Context, _ *v1alpha1.FaultTarget) error {
+	replica := c.record.Replica
 	words := []any{"CLUSTER", "FAILOVER"}
 	if option := c.option(); option != "" {
 		words = append(words, option)
@@ -192,21 +179,23 @@ func (c clusterFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget
 }
 
 // finish waits until the old primary knows: until then it takes writes. One that does not answer, or serves alone, is left to the cluster.
-func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ standing) error {
-	old, err := c.replication(ctx, c.recorded(target, failoverPrimary))
+func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ standing) (contract.Progress, error) {
+	old, err := c.replication(ctx, c.primary)
 	if err == nil && old.Role == topology.Primary && c.now().Sub(begunAt(target)) < clusterPatience {
-		return &InProgress{fmt.Sprintf("the old primary at %s has not heard yet that it is none any more", c.recorded(target, failoverPrimary))}
+		return contract.Underway("the old primary at %s still calls itself the primary", c.primary), nil
 	}
-	return nil
+	return contract.Progress{}, nil
 }
 
-// tidy has nothing to do: the nodes give a failover up by themselves.
-func (clusterFailover) tidy(context.Context, *v1alpha1.FaultTarget) error { return nil }
+// revert has nothing to do: the nodes give a failover up by themselves.
+func (clusterFailover) revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, nil
+}
 
 func (clusterFailover) manualRevertCommand(*v1alpha1.FaultTarget) string { return "" }
 
-func (c clusterFailover) command(target *v1alpha1.FaultTarget) string {
-	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.recorded(target, failoverReplica)
+func (c clusterFailover) command(*v1alpha1.FaultTarget) string {
+	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.record.Replica
 }
 
 func (c clusterFailover) care(context.Context, *v1alpha1.FaultTarget) string {

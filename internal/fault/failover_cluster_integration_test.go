@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -60,7 +61,7 @@ func TestFailoverInCluster(t *testing.T) {
 			s.expectRevert(spec, target)
 			c.WaitHealthy()
 			var seen []string
-			for _, one := range s.injector(spec).(Follower).Follow(t.Context(), target) {
+			for _, one := range s.injector(spec).(contract.Follower).Follow(t.Context(), target) {
 				seen = append(seen, one.Event+" "+one.Object)
 			}
 			want := []string{EventFailoverStarted + " " + s.pods[before.Address()], EventPromoted + " " + s.pods[now.Address()], EventDemoted + " " + s.pods[before.Address()]}

@@ -9,16 +9,20 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	way := f.recordedWay(target)
+	way, record, err := f.recorded(target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
 	if way == nil {
 		return v1alpha1.EffectInconclusive, "no record says how the target was to be failed over"
 	}
 	s, err := way.look(ctx, target)
-	before, _ := undoValue(target, failoverPrimary)
+	before := record.Primary
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -48,23 +52,23 @@ const (
 )
 
 // Follow implements Follower. What a witness tells more exactly is told here too: a restart of the operator ends the witness.
-func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []Sighting {
-	way := f.recordedWay(target)
-	if way == nil || target.InjectedAt == nil {
+func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+	way, record, err := f.recorded(target)
+	if err != nil || way == nil || target.InjectedAt == nil {
 		return nil
 	}
-	seen := []Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: way.command(target)}}
+	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: way.command(target)}}
 	s, err := way.look(ctx, target)
-	before, _ := undoValue(target, failoverPrimary)
+	before := record.Primary
 	if err != nil || s.phase != promoted || s.primary == before {
 		return seen
 	}
 	if !s.since.IsZero() {
-		seen = append(seen, Sighting{At: s.since, Event: EventSwitched, Object: "sentinels", Message: s.proof})
+		seen = append(seen, contract.Sighting{At: s.since, Event: EventSwitched, Object: "sentinels", Message: s.proof})
 	}
-	seen = append(seen, Sighting{At: f.now(), Event: EventPromoted, Object: f.nameOf(ctx, s.primary), Message: "seen: " + s.proof})
+	seen = append(seen, contract.Sighting{At: f.now(), Event: EventPromoted, Object: f.nameOf(ctx, s.primary), Message: "seen: " + s.proof})
 	if old, err := f.replication(ctx, before); err == nil && old.Role == topology.Replica {
-		seen = append(seen, Sighting{At: f.now(), Event: EventDemoted, Object: f.nameOf(ctx, before), Message: "seen: it replicates from " + old.Primary})
+		seen = append(seen, contract.Sighting{At: f.now(), Event: EventDemoted, Object: f.nameOf(ctx, before), Message: "seen: it replicates from " + old.Primary})
 	}
 	return seen
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -51,7 +52,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	fixture.WaitHealthy(now)
 	seen := map[string]string{}
 	var switched time.Time
-	follower := s.injector(spec).(Follower)
+	follower := s.injector(spec).(contract.Follower)
 	for _, one := range follower.Follow(t.Context(), target) {
 		seen[one.Event] = one.Object
 		if one.Event == EventSwitched {
@@ -180,7 +181,7 @@ func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
 		t.Fatalf("done %t, %v; sent %q", done, err, s.servers.log)
 	}
 	if hand := s.injector(spec).ManualRevertCommand(target); hand != fmt.Sprintf("redis-cli -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
-		t.Errorf("by hand: %q", hand)
+		t.Errorf("manual command: %q", hand)
 	}
 	begin := time.Now()
 	s.expectRevert(spec, target)

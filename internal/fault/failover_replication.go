@@ -3,17 +3,25 @@ package fault
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// failoverFollows precedes the address of each replica that is not to be promoted; its value is the address from which it replicates. FAILOVER
-// leaves it there: it has to be pointed to the new primary.
-const failoverFollows = "follows "
+// replicationRecord is what is recorded of a failover without sentinels beside what every failover records.
+type replicationRecord struct {
+	Replica string `json:"replica"` // host:port of the replica to promote, as it announced itself
+	// The primary of each replica that is not to be promoted, by the replica's host:port. FAILOVER leaves it there: it has to be pointed to the
+	// new primary.
+	Follows map[string]string `json:"follows,omitempty"`
+}
 
 // replicationGrace is how much longer than its TIMEOUT a failover may take until it is taken for stuck, and how long replicas that do not answer are
 // waited for after it.
@@ -21,63 +29,70 @@ const replicationGrace = 10 * time.Second
 
 // replicationFailover sends FAILOVER to the primary, which waits for the replica, demotes itself and hands over; and points the other replicas to
 // the new primary.
-type replicationFailover struct{ failover }
+type replicationFailover struct {
+	failover
+	primary string
+	record  replicationRecord
+}
 
-func (r replicationFailover) plan(ctx context.Context, target *v1alpha1.FaultTarget, server topology.Server) error {
-	said, err := r.replicasOf(ctx, target.Address)
+func (f failover) planReplication(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+	none := failoverRecord{}
+	said, err := f.replicasOf(ctx, target.Address)
 	if err != nil {
-		return err
+		return none, err
 	}
 	switch said.Failover {
 	case "":
-		return unsupported("the server at %s (%s %s) knows no FAILOVER, which came with Redis 6.2", target.Address, server.Name, server.Version)
+		server, err := f.Servers.Ask(ctx, target.Address, f.Login)
+		if err != nil {
+			return none, err
+		}
+		return none, problem.Unsupported("the server at %s (%s %s) knows no FAILOVER, which came with Redis 6.2", target.Address, server.Name, server.Version)
 	case "no-failover":
 	default:
-		return busy("the server at %s is failing over already: %s", target.Address, said.Failover)
+		return none, problem.NotYet("the server at %s is failing over already: %s", target.Address, said.Failover)
 	}
-	if err := r.unwatched(ctx, target); err != nil {
-		return err
+	if err := f.unwatched(ctx, target); err != nil {
+		return none, err
 	}
-	replica := said.Replicas[0].Address
-	setUndo(target, failoverPrimary, target.Address)
-	setUndo(target, failoverReplica, replica)
+	record := replicationRecord{Replica: said.Replicas[0].Address, Follows: map[string]string{}}
 	for _, other := range said.Replicas[1:] {
-		theirs, err := r.replication(ctx, other.Address)
+		theirs, err := f.replication(ctx, other.Address)
 		if err != nil {
-			return busy("the replica at %s does not answer, so it could not be pointed to the new primary: %v", other.Address, err)
+			return none, problem.NotYet("the replica at %s does not answer, so it could not be pointed to the new primary: %v", other.Address, err)
 		}
-		setUndo(target, failoverFollows+other.Address, theirs.Primary)
-		if err := mayRun(ctx, r.Surroundings, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
-			return err
+		record.Follows[other.Address] = theirs.Primary
+		if err := mayRun(ctx, f.Surroundings, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
+			return none, err
 		}
 	}
-	return mayRun(ctx, r.Surroundings, target.Address, "FAILOVER", "ABORT")
+	return failoverRecord{Primary: target.Address, Replication: &record}, mayRun(ctx, f.Surroundings, target.Address, "FAILOVER", "ABORT")
 }
 
 // unwatched refuses a primary that sentinels watch: they would take FAILOVER for a fault and fail over once more.
-func (r replicationFailover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (f failover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	const why = "they would fail over once more on top of it: use method Sentinel"
-	if len(r.Sentinels) > 0 {
-		return invalid("spec.action.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
+	if len(f.Sentinels) > 0 {
+		return problem.Invalid("spec.action.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
 	}
-	if err := mayRun(ctx, r.Surroundings, target.Address, "CLIENT", "LIST"); err != nil {
+	if err := mayRun(ctx, f.Surroundings, target.Address, "CLIENT", "LIST"); err != nil {
 		return err
 	}
-	reply, err := r.Servers.Do(ctx, target.Address, r.Login, "CLIENT", "LIST")
+	reply, err := f.Servers.Do(ctx, target.Address, f.Login, "CLIENT", "LIST")
 	if err != nil {
 		return err
 	}
 	text, _ := reply.(string)
 	for word := range strings.FieldsSeq(text) {
 		if strings.HasPrefix(word, "name=sentinel-") {
-			return invalid("spec.target.sentinel: sentinels watch the server at %s (its client %s), and %s, and say where they are", target.Address, word, why)
+			return problem.Invalid("spec.target.sentinel: sentinels watch the server at %s (its client %s), and %s, and say where they are", target.Address, word, why)
 		}
 	}
 	return nil
 }
 
 func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
-	primary, replica := r.recorded(target, failoverPrimary), r.recorded(target, failoverReplica)
+	primary, replica := r.primary, r.record.Replica
 	old, oldErr := r.replication(ctx, primary)
 	now, nowErr := r.replication(ctx, replica)
 	sent := target.InjectedAt
@@ -99,8 +114,8 @@ func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTar
 }
 
 // words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
-func (r replicationFailover) words(target *v1alpha1.FaultTarget) []any {
-	host, port, _ := net.SplitHostPort(r.recorded(target, failoverReplica))
+func (r replicationFailover) words() []any {
+	host, port, _ := net.SplitHostPort(r.record.Replica)
 	words := []any{"FAILOVER", "TO", host, port}
 	if r.mode == v1alpha1.FailoverForce {
 		words = append(words, "FORCE")
@@ -109,7 +124,7 @@ func (r replicationFailover) words(target *v1alpha1.FaultTarget) []any {
 }
 
 func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words(target)...)
+	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words()...)
 	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
 		return nil
 	}
@@ -118,29 +133,25 @@ func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTa
 
 // finish points the other replicas to the new primary. One that somebody has detached or pointed elsewhere meanwhile is left alone, and
 // one that does not answer is not waited for longer than replicationGrace.
-func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
+func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
 	late := r.now().Sub(begunAt(target)) > r.timeout+replicationGrace
-	missing := r.repoint(ctx, target, now.primary)
+	missing := r.repoint(ctx, now.primary)
 	if missing == "" || late {
-		return nil
+		return contract.Progress{}, nil
 	}
-	return &InProgress{missing}
+	return contract.Underway("%s", missing), nil
 }
 
 // repoint points the other replicas to the new primary, and says what is not known to follow it yet; "" = nothing.
-func (r replicationFailover) repoint(ctx context.Context, target *v1alpha1.FaultTarget, primary string) string {
+func (r replicationFailover) repoint(ctx context.Context, primary string) string {
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
 		return err.Error()
 	}
 	var missing []string
-	for _, u := range target.Undo {
-		address, isOther := strings.CutPrefix(u.Name, failoverFollows)
-		if !isOther {
-			continue
-		}
+	for _, address := range slices.Sorted(maps.Keys(r.record.Follows)) {
 		said, err := r.replication(ctx, address)
-		if err == nil && said.Role == topology.Replica && said.Primary == u.Value {
+		if err == nil && said.Role == topology.Replica && said.Primary == r.record.Follows[address] {
 			_, err = r.Servers.Do(ctx, address, r.Login, "REPLICAOF", host, port)
 			missing = append(missing, fmt.Sprintf("the replica at %s is pointed to %s", address, primary))
 		}
@@ -151,51 +162,47 @@ func (r replicationFailover) repoint(ctx context.Context, target *v1alpha1.Fault
 	return strings.Join(missing, "; ")
 }
 
-// tidy ends a failover that is under way, and completes one that has happened.
-func (r replicationFailover) tidy(ctx context.Context, target *v1alpha1.FaultTarget) error {
+// revert ends a failover that is under way, and completes one that has happened.
+func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
 		return r.finish(ctx, target, now)
 	}
 	if here, err := r.here(ctx, target); err != nil || !here {
-		return err
+		return contract.Progress{}, err
 	}
 	old, err := r.replication(ctx, target.Address)
 	if err != nil || old.Failover == "no-failover" {
-		return err
+		return contract.Progress{}, err
 	}
 	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
 	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
-		return err
+		return contract.Progress{}, err
 	}
-	return &InProgress{"FAILOVER ABORT was sent"}
+	return contract.Underway("FAILOVER ABORT was sent"), nil
 }
 
-func (r replicationFailover) command(target *v1alpha1.FaultTarget) string {
+func (r replicationFailover) command(*v1alpha1.FaultTarget) string {
 	words := make([]string, 0, 8)
-	for _, word := range r.words(target) {
+	for _, word := range r.words() {
 		words = append(words, fmt.Sprint(word))
 	}
-	return strings.Join(words, " ") + " at " + r.recorded(target, failoverPrimary)
+	return strings.Join(words, " ") + " at " + r.primary
 }
 
 func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
 	return atServer(target.Address, "FAILOVER ABORT")
 }
 
-func (r replicationFailover) care(ctx context.Context, target *v1alpha1.FaultTarget) string {
+func (r replicationFailover) care(ctx context.Context, _ *v1alpha1.FaultTarget) string {
 	text := "coordinated: the old primary took no writes until the replica had them all"
 	if r.mode == v1alpha1.FailoverForce {
 		text = fmt.Sprintf("coordinated only if the replica had caught up within %s: FORCE waits no longer", r.timeout)
 	}
-	for _, u := range target.Undo {
-		address, isOther := strings.CutPrefix(u.Name, failoverFollows)
-		if !isOther {
-			continue
-		}
+	for _, address := range slices.Sorted(maps.Keys(r.record.Follows)) {
 		switch said, err := r.replication(ctx, address); {
 		case err != nil:
 			text += fmt.Sprintf("; the replica at %s does not answer", address)
-		case said.Role == topology.Replica && said.Primary == u.Value:
+		case said.Role == topology.Replica && said.Primary == r.record.Follows[address]:
 			text += fmt.Sprintf("; the replica at %s still replicates from the old primary", address)
 		}
 	}

@@ -130,7 +130,7 @@ func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 		t.Fatalf("done %t, %v", done, err)
 	}
 	if hand := s.injector(spec).ManualRevertCommand(target); !strings.HasSuffix(hand, "FAILOVER ABORT") {
-		t.Errorf("by hand: %q", hand)
+		t.Errorf("manual command: %q", hand)
 	}
 	s.expectRevert(spec, target)
 	fixture.Primary.Do("set", "k", "v")

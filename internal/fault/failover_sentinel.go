@@ -4,70 +4,79 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// What is recorded of a failover through Sentinel beside what every failover records.
-const (
-	failoverMaster   = "masterName"
-	failoverSentinel = "sentinel" // host:port of the one that gets the command, so that it refuses a second
-	failoverPause    = "pause"    // for how long writes are paused; absent where they are not
-	failoverHeld     = "held"     // whether the pause held until the old primary was demoted: true | false
-	failoverOption   = "option"   // COORDINATED, where the sentinel knows it
-)
+// sentinelRecord is what is recorded of a failover through Sentinel beside what every failover records.
+type sentinelRecord struct {
+	MasterName string        `json:"masterName"`
+	Epoch      int64         `json:"epoch"`                      // config epoch: it grows with every failover
+	Sentinel   string        `json:"sentinel"`                   // host:port of the one that gets the command, so that it refuses a second
+	Option     string        `json:"option,omitempty"`           // COORDINATED, where the sentinel knows it
+	Pause      time.Duration `json:"pauseNanoseconds,omitempty"` // for how long writes are paused; 0 where they are not
+	Held       *bool         `json:"held,omitempty"`             // whether the pause held until the old primary was demoted; nil until that is known
+}
 
 const (
 	// leastPause is how long writes must stay paused for a failover to fit in: from the command to the switch the sentinels need about 2 s.
 	leastPause = 3 * time.Second
-	// unknownToAll is a name under which no sentinel watches anything: by it they tell which commands they know, without carrying one out.
+	// unknownToAll is a name under which no sentinel watches anything: by it they show which commands they know, without carrying one out.
 	unknownToAll = "redquake-asks-what-you-know"
 )
 
 // sentinelFailover sends SENTINEL FAILOVER. By itself that stops nobody from writing to the old primary, for as long as ten seconds after the
 // promotion, and what is written there is lost. Coordinated, no write is taken in between.
-type sentinelFailover struct{ failover }
+type sentinelFailover struct {
+	failover
+	primary string
+	record  *sentinelRecord
+}
 
-func (s sentinelFailover) plan(ctx context.Context, target *v1alpha1.FaultTarget, _ topology.Server) error {
-	name, err := s.watchedName(ctx)
+func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+	none := failoverRecord{}
+	name, err := f.watchedName(ctx)
 	if err != nil {
-		return err
+		return none, err
 	}
-	w, err := s.askAll(ctx, name)
+	w, err := f.askAll(ctx, name)
 	if err != nil {
-		return err
+		return none, err
 	}
 	primary, votes := w.majority()
 	if primary == "" {
-		return busy("%s", votes)
+		return none, problem.NotYet("%s", votes)
 	}
-	if ours, err := s.names(ctx, primary, target); err != nil || !ours {
-		return busy("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, orNothing(err))
+	if ours, err := f.names(ctx, primary, target); err != nil || !ours {
+		return none, problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, orNothing(err))
 	}
 	if at := w.failingOver(); at != "" {
-		return busy("the sentinel at %s is failing %s over already", at, name)
+		return none, problem.NotYet("the sentinel at %s is failing %s over already", at, name)
 	}
-	if _, err := s.replicasOf(ctx, target.Address); err != nil {
-		return err
+	if _, err := f.replicasOf(ctx, target.Address); err != nil {
+		return none, err
 	}
-	setUndo(target, failoverMaster, name)
-	setUndo(target, failoverPrimary, primary)
-	setUndo(target, failoverEpoch, strconv.FormatInt(w.epoch(), 10))
+	record := &sentinelRecord{MasterName: name, Epoch: w.epoch()}
 	for _, a := range w.answered {
 		if a.primary == primary {
-			setUndo(target, failoverSentinel, a.address)
+			record.Sentinel = a.address
 			break
 		}
 	}
-	if s.mode != v1alpha1.FailoverCoordinated {
-		return s.maySend(ctx, target)
+	if err := f.maySend(ctx, record); err != nil {
+		return none, err
 	}
-	return s.planCare(ctx, target, w)
+	if f.mode == v1alpha1.FailoverCoordinated {
+		err = f.planCare(ctx, target, w, record)
+	}
+	return failoverRecord{Primary: primary, Sentinel: record}, err
 }
 
 func orNothing(err error) string {
@@ -78,57 +87,49 @@ func orNothing(err error) string {
 }
 
 // maySend asks the sentinel whether the operator's user may send the command.
-func (s sentinelFailover) maySend(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	around := s.Surroundings
-	around.Login = s.SentinelLogin
-	address, name := s.recorded(target, failoverSentinel), s.recorded(target, failoverMaster)
-	return mayRun(ctx, around, address, "SENTINEL", "FAILOVER", name)
+func (f failover) maySend(ctx context.Context, record *sentinelRecord) error {
+	around := f.Surroundings
+	around.Login = f.SentinelLogin
+	return mayRun(ctx, around, record.Sentinel, "SENTINEL", "FAILOVER", record.MasterName)
 }
 
 // planCare finds how to keep writes from being lost: the sentinel's own way (Valkey 9), else a pause that ends by itself before any sentinel
 // calls the silent primary down and fails over on its own.
-func (s sentinelFailover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w watchers) error {
-	if err := s.maySend(ctx, target); err != nil {
-		return err
-	}
-	_, err := s.sentinel(ctx, s.recorded(target, failoverSentinel), "FAILOVER", unknownToAll, "COORDINATED")
+func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w watchers, record *sentinelRecord) error {
+	_, err := f.sentinel(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
 	switch {
 	case err != nil && !redis.IsReply(err):
 		return err
 	case err == nil, !strings.Contains(strings.ToLower(err.Error()), "wrong number of arguments"):
-		setUndo(target, failoverOption, "COORDINATED")
+		record.Option = "COORDINATED"
 		return nil
 	}
-	pause := min(s.timeout, w.downAfter()*4/5)
+	pause := min(f.timeout, w.downAfter()*4/5)
 	switch {
-	case s.timeout < leastPause:
-		return invalid("spec.action.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", s.timeout, leastPause)
+	case f.timeout < leastPause:
+		return problem.Invalid("spec.action.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", f.timeout, leastPause)
 	case pause < leastPause:
-		return unsupported("spec.action.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
+		return problem.Unsupported("spec.action.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
 			"with down-after-milliseconds %d the sentinels would call the paused primary down and fail over on their own. Raise it to %d, or use Plain",
 			leastPause, w.downAfter().Milliseconds(), (leastPause * 5 / 4).Milliseconds())
 	}
-	setUndo(target, failoverPause, pause.String())
+	record.Pause = pause
 	host, port, _ := net.SplitHostPort(target.Address)
 	for _, command := range [][]string{{"CLIENT", "PAUSE", "1", "WRITE"}, {"CLIENT", "UNPAUSE"}, {"REPLICAOF", host, port}, {"CONFIG", "REWRITE"}} {
-		if err := mayRun(ctx, s.Surroundings, target.Address, command...); err != nil {
+		if err := mayRun(ctx, f.Surroundings, target.Address, command...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (s sentinelFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
-	w, err := s.askAll(ctx, s.recorded(target, failoverMaster))
-	if err != nil {
-		return standing{}, err
-	}
-	before, err := strconv.ParseInt(s.recorded(target, failoverEpoch), 10, 64)
+func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
+	w, err := s.askAll(ctx, s.record.MasterName)
 	if err != nil {
 		return standing{}, err
 	}
 	primary, votes := w.majority()
-	recorded := s.recorded(target, failoverPrimary)
+	recorded, before := s.primary, s.record.Epoch
 	at := w.failingOver()
 	switch {
 	case primary != "" && w.knowOf(before) && (primary != recorded || at == ""):
@@ -138,27 +139,27 @@ func (s sentinelFailover) look(ctx context.Context, target *v1alpha1.FaultTarget
 	case w.epoch() > before: // it told the others, which have not all heard
 		return standing{phase: underWay, proof: votes}, nil
 	case primary == "":
-		return standing{}, busy("%s", votes)
+		return standing{}, problem.NotYet("%s", votes)
 	}
 	return standing{phase: resting, primary: primary, proof: votes}, nil
 }
 
 func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pause, paused := s.pause(target)
+	paused := s.record.Pause > 0
 	if paused {
 		// One that an operator left which died is ended first: two in a row would be longer than the sentinels bear.
 		if err := s.unpause(ctx, target); err != nil {
 			return err
 		}
-		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "PAUSE", pause.Milliseconds(), "WRITE"); err != nil {
+		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "PAUSE", s.record.Pause.Milliseconds(), "WRITE"); err != nil {
 			return refused(err, s.Surroundings, target.Address, "CLIENT", "PAUSE")
 		}
 	}
-	words := []any{"FAILOVER", s.recorded(target, failoverMaster)}
-	if option := s.recorded(target, failoverOption); option != "" {
-		words = append(words, option)
+	words := []any{"FAILOVER", s.record.MasterName}
+	if s.record.Option != "" {
+		words = append(words, s.record.Option)
 	}
-	_, err := s.sentinel(ctx, s.recorded(target, failoverSentinel), words...)
+	_, err := s.sentinel(ctx, s.record.Sentinel, words...)
 	if err == nil || strings.Contains(err.Error(), "INPROG") { // one that runs already is ours, or as good
 		return nil
 	}
@@ -167,13 +168,7 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 			return err
 		}
 	}
-	return unknownName(err, s.recorded(target, failoverMaster))
-}
-
-// pause is for how long writes are paused, and whether they are.
-func (s sentinelFailover) pause(target *v1alpha1.FaultTarget) (time.Duration, bool) {
-	pause, err := time.ParseDuration(s.recorded(target, failoverPause))
-	return pause, err == nil
+	return unknownName(err, s.record.MasterName)
 }
 
 func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -183,9 +178,12 @@ func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTar
 
 // finish demotes the paused primary before it lets its clients write again: the sentinels would do so only up to ten seconds later, and a client
 // that knows no sentinels would write to a primary that is none any more.
-func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
-	pause, paused := s.pause(target)
-	if !paused {
+func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
+	return contract.Progress{}, s.complete(ctx, target, now)
+}
+
+func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
+	if s.record.Pause == 0 {
 		return nil
 	}
 	if here, err := s.here(ctx, target); err != nil || !here {
@@ -195,18 +193,16 @@ func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarg
 	if err != nil {
 		return err
 	}
-	late, first := old.Role == topology.Primary, s.recorded(target, failoverHeld) == ""
-	if moved := now.primary != s.recorded(target, failoverPrimary); moved && (late || first) {
+	late, first := old.Role == topology.Primary, s.record.Held == nil
+	if moved := now.primary != s.primary; moved && (late || first) {
 		if err := s.demote(ctx, target, now.primary, late); err != nil {
 			return err
 		}
 	}
-	if first {
-		switch held := s.now().Sub(begunAt(target)) < pause; {
-		case held:
-			setUndo(target, failoverHeld, "true")
-		case late:
-			setUndo(target, failoverHeld, "false")
+	if held := s.now().Sub(begunAt(target)) < s.record.Pause; first && (held || late) {
+		s.record.Held = &held
+		if err := contract.Save(target, failoverRecord{Method: v1alpha1.FailoverSentinel, Primary: s.primary, Sentinel: s.record}); err != nil {
+			return err
 		}
 	}
 	return s.unpause(ctx, target)
@@ -230,38 +226,37 @@ func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarg
 	return nil
 }
 
-// tidy ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
-func (s sentinelFailover) tidy(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pause, paused := s.pause(target)
-	if !paused {
-		return nil
+// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
+func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if s.record.Pause == 0 {
+		return contract.Progress{}, nil
 	}
 	now, err := s.look(ctx, target)
 	switch {
 	case err == nil && now.phase == promoted:
 		return s.finish(ctx, target, now)
-	case s.now().Sub(begunAt(target)) > pause && target.InjectedAt != nil:
-		return nil
+	case s.now().Sub(begunAt(target)) > s.record.Pause && target.InjectedAt != nil:
+		return contract.Progress{}, nil
 	case err == nil && now.phase == underWay:
-		return &InProgress{now.proof}
+		return contract.Underway("%s", now.proof), nil
 	}
 	here, err := s.here(ctx, target)
 	if err != nil || !here {
-		return err
+		return contract.Progress{}, err
 	}
-	return s.unpause(ctx, target)
+	return contract.Progress{}, s.unpause(ctx, target)
 }
 
 func (s sentinelFailover) command(target *v1alpha1.FaultTarget) string {
-	text := strings.TrimSpace(fmt.Sprintf("SENTINEL FAILOVER %s %s", s.recorded(target, failoverMaster), s.recorded(target, failoverOption)))
-	if pause, paused := s.pause(target); paused {
+	text := strings.TrimSpace(fmt.Sprintf("SENTINEL FAILOVER %s %s", s.record.MasterName, s.record.Option))
+	if pause := s.record.Pause; pause > 0 {
 		text = fmt.Sprintf("CLIENT PAUSE %d WRITE at %s, then %s", pause.Milliseconds(), target.Address, text)
 	}
-	return text + " at " + s.recorded(target, failoverSentinel)
+	return text + " at " + s.record.Sentinel
 }
 
 func (s sentinelFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
-	if _, paused := s.pause(target); !paused {
+	if s.record.Pause == 0 {
 		return ""
 	}
 	return atServer(target.Address, "CLIENT UNPAUSE")
@@ -273,17 +268,16 @@ func atServer(address, command string) string {
 	return fmt.Sprintf("redis-cli -h %s -p %s %s", host, port, command)
 }
 
-func (s sentinelFailover) care(_ context.Context, target *v1alpha1.FaultTarget) string {
-	pause, paused := s.pause(target)
-	switch held := s.recorded(target, failoverHeld); {
-	case s.recorded(target, failoverOption) != "":
+func (s sentinelFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+	switch held := s.record.Held; {
+	case s.record.Option != "":
 		return "coordinated by the sentinel"
-	case paused && held == "true":
-		return "coordinated: writes were paused until the old primary was demoted"
-	case paused && held == "false":
-		return fmt.Sprintf("uncoordinated: the pause of %s was over before the old primary was demoted", pause)
-	case paused:
+	case s.record.Pause > 0 && held == nil:
 		return "uncoordinated: whether the pause held until the old primary was demoted is not known"
+	case s.record.Pause > 0 && *held:
+		return "coordinated: writes were paused until the old primary was demoted"
+	case s.record.Pause > 0:
+		return fmt.Sprintf("uncoordinated: the pause of %s was over before the old primary was demoted", s.record.Pause)
 	}
 	return "uncoordinated: what the old primary acknowledged from the promotion to its demotion is lost"
 }

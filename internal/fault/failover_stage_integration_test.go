@@ -12,10 +12,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -177,7 +179,7 @@ func (s *failoverStage) ready(spec *v1alpha1.RedisFaultSpec, server *redistest.S
 }
 
 // injector is one that another operator process would make.
-func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) Injector {
+func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
 	injector, err := For(spec, s.around())
 	if err != nil {
@@ -195,12 +197,12 @@ func (s *failoverStage) live(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.Fau
 	s.t.Helper()
 	work := target.DeepCopy()
 	before := metav1.NowMicro()
-	err = s.injector(spec).Inject(s.t.Context(), work)
+	err = called(s.injector(spec).Inject(s.t.Context(), work))
 	if s.servers.isDead() {
 		s.servers = &mortal{Servers: s.real, lives: -1, log: s.servers.log}
 		return false, nil
 	}
-	var steps *InProgress
+	var steps *pending
 	if err == nil || errors.As(err, &steps) {
 		*target = *work
 		if target.InjectedAt == nil {
@@ -245,7 +247,7 @@ func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1al
 
 func (s *failoverStage) expectRevert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.t.Helper()
-	redistest.Wait(s.t, "the fault is undone", func() error { return s.injector(spec).Revert(s.t.Context(), target) })
+	redistest.Wait(s.t, "the fault is reverted", func() error { return called(s.injector(spec).Revert(s.t.Context(), target)) })
 }
 
 // primaryOf is the one that calls itself a primary; the test fails where several do, or none.

@@ -8,10 +8,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -50,7 +52,7 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*world, *v1alpha1.Faul
 	return w, &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", RunID: "run-u0", Role: v1alpha1.RolePrimary}
 }
 
-func sentinelInjector(t *testing.T, w *world, mode v1alpha1.FailoverMode) Injector {
+func sentinelInjector(t *testing.T, w *world, mode v1alpha1.FailoverMode) contract.Injector {
 	t.Helper()
 	around := w.around()
 	around.Sentinels = []string{"10.0.0.9:26379"}
@@ -88,8 +90,8 @@ func TestCoordinatedBySentinelItself(t *testing.T) {
 				t.Fatal(err)
 			}
 			w.servers.sent = nil
-			var steps *InProgress
-			if err := injector.Inject(t.Context(), target); !errors.As(err, &steps) {
+			var steps *pending
+			if err := called(injector.Inject(t.Context(), target)); !errors.As(err, &steps) {
 				t.Fatal(err)
 			}
 			paused := slices.Contains(w.servers.sent, "CLIENT PAUSE 10000 WRITE")
@@ -124,7 +126,7 @@ func TestFailoverRefusals(t *testing.T) {
 			injector := sentinelInjector(t, w, "")
 			err := injector.Preflight(t.Context(), target)
 			if tc.begin && err == nil {
-				err = injector.Inject(t.Context(), target)
+				err = called(injector.Inject(t.Context(), target))
 			}
 			if p := problemOf(t, err); p.Reason != tc.reason || !strings.Contains(p.Message, tc.says) || p.Lasting == (tc.reason == v1alpha1.ReasonInjectionFailed) {
 				t.Errorf("%+v, want %s about %q", p, tc.reason, tc.says)
@@ -140,8 +142,8 @@ func TestFailoverInProgressAlready(t *testing.T) {
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	var steps *InProgress
-	if err := injector.Inject(t.Context(), target); !errors.As(err, &steps) {
+	var steps *pending
+	if err := called(injector.Inject(t.Context(), target)); !errors.As(err, &steps) {
 		t.Errorf("%v", err)
 	}
 }
@@ -158,14 +160,14 @@ func TestFailoverOfAnOldServer(t *testing.T) {
 	}
 }
 
-// A target without a record was never failed over: there is nothing to undo, and nothing that could be done by it.
+// A target without a record was never failed over: there is nothing to revert, and nothing that could be done by it.
 func TestFailoverWithoutRecord(t *testing.T) {
 	w, target := sentinelWorld(t, nil)
 	injector := sentinelInjector(t, w, "")
-	if err := injector.Inject(t.Context(), target); err == nil {
+	if err := called(injector.Inject(t.Context(), target)); err == nil {
 		t.Error("injected")
 	}
-	if err := injector.Revert(t.Context(), target); err != nil {
+	if err := called(injector.Revert(t.Context(), target)); err != nil {
 		t.Error(err)
 	}
 	if begun, err := injector.Begun(t.Context(), target); begun || err != nil {
@@ -187,7 +189,7 @@ func TestFailoverOfAReplacedPod(t *testing.T) {
 	}
 	target.UID = "another"
 	w.servers.sent = nil
-	if err := injector.Inject(t.Context(), target); err != nil {
+	if err := called(injector.Inject(t.Context(), target)); err != nil {
 		t.Error(err)
 	}
 	if slices.Contains(w.servers.sent, "SENTINEL FAILOVER m") {
@@ -203,7 +205,7 @@ func TestFailoverNamesPods(t *testing.T) {
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := undoValue(target, failoverPrimary); got != "redis-0.redis.shop.svc:6379" {
+	if got := recorded[failoverRecord](t, target).Primary; got != "redis-0.redis.shop.svc:6379" {
 		t.Errorf("the primary is recorded as %q", got)
 	}
 	for address, want := range map[string]string{"redis-0.redis.shop.svc:6379": "redis-0", "10.0.0.1:6379": "redis-0", "10.0.0.9:6379": "10.0.0.9:6379"} {
@@ -227,8 +229,8 @@ func TestFailoverThatNobodyTellsOf(t *testing.T) {
 	w.servers.do = nil // nobody answers
 	for since, want := range map[time.Duration]bool{time.Second: true, 2 * time.Minute: false} {
 		target.InjectedAt = new(metav1.NewMicroTime(time.Now().Add(-since)))
-		var steps *InProgress
-		err := injector.Inject(t.Context(), target)
+		var steps *pending
+		err := called(injector.Inject(t.Context(), target))
 		if errors.As(err, &steps) != want || !errors.Is(err, errSilent) && !want {
 			t.Errorf("%s later: %v", since, err)
 		}
@@ -255,19 +257,19 @@ func TestFailoverThatIsStuck(t *testing.T) {
 	if injector, err = For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around()); err != nil {
 		t.Fatal(err)
 	}
-	var steps *InProgress
+	var steps *pending
 	target.InjectedAt = new(metav1.NowMicro())
-	if err := injector.Inject(t.Context(), target); !errors.As(err, &steps) {
+	if err := called(injector.Inject(t.Context(), target)); !errors.As(err, &steps) {
 		t.Errorf("at first: %v", err)
 	}
 	target.InjectedAt = new(metav1.NewMicroTime(time.Now().Add(-25 * time.Second)))
-	if err := injector.Inject(t.Context(), target); errors.As(err, &steps) || err == nil || !strings.Contains(err.Error(), "stuck in state failover-in-progress") {
+	if err := called(injector.Inject(t.Context(), target)); errors.As(err, &steps) || err == nil || !strings.Contains(err.Error(), "stuck in state failover-in-progress") {
 		t.Errorf("after 25 s: %v", err)
 	}
 	if effect, _ := injector.Effect(t.Context(), target); effect != v1alpha1.EffectInconclusive {
 		t.Errorf("effect %s", effect)
 	}
-	if err := injector.Revert(t.Context(), target); !errors.As(err, &steps) || !slices.Contains(w.servers.sent, "FAILOVER ABORT") {
+	if err := called(injector.Revert(t.Context(), target)); !errors.As(err, &steps) || !slices.Contains(w.servers.sent, "FAILOVER ABORT") {
 		t.Errorf("%v, sent %q", err, w.servers.sent)
 	}
 }
@@ -295,14 +297,12 @@ func TestCoordinatedFailoverRewritesTheFile(t *testing.T) {
 		"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"10.0.0.2", "6379"},
 		"INFO replication":                   "role:slave\r\nmaster_link_status:up\r\n", "CONFIG REWRITE": "OK", "CLIENT UNPAUSE": "OK",
 	})
-	for name, value := range map[string]string{failoverMethod: string(v1alpha1.FailoverSentinel), failoverMaster: "m", failoverPrimary: "10.0.0.1:6379", failoverEpoch: "3", failoverPause: "10s"} {
-		setUndo(target, name, value)
-	}
+	save(t, target, failoverRecord{Method: v1alpha1.FailoverSentinel, Primary: "10.0.0.1:6379", Sentinel: &sentinelRecord{MasterName: "m", Epoch: 3, Pause: 10 * time.Second}})
 	target.InjectedAt = new(metav1.NowMicro())
 	for range 2 {
-		must(t, sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Inject(t.Context(), target))
+		must(t, called(sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Inject(t.Context(), target)))
 	}
-	must(t, sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Revert(t.Context(), target))
+	must(t, called(sentinelInjector(t, w, v1alpha1.FailoverCoordinated).Revert(t.Context(), target)))
 	rewrites := slices.DeleteFunc(w.servers.sent, func(command string) bool { return command != "CONFIG REWRITE" })
 	if len(rewrites) != 1 {
 		t.Errorf("the file was rewritten %d times, want once", len(rewrites))

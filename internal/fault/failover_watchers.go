@@ -10,8 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -122,7 +124,7 @@ func unknownName(err error, name string) error {
 	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
 		return err
 	}
-	return invalid("spec.target.sentinel.masterName: the sentinels watch nothing named %q (%v)", name, err)
+	return problem.Invalid("spec.target.sentinel.masterName: the sentinels watch nothing named %q (%v)", name, err)
 }
 
 // watchedName is the name of the target's primary: the given one, or the only one that the sentinels watch.
@@ -139,7 +141,7 @@ func (f failover) watchedName(ctx context.Context) (string, error) {
 		}
 		names := topology.ParseWatchedNames(reply)
 		if len(names) != 1 {
-			return "", invalid("spec.target.sentinel.masterName: the sentinel at %s watches %d primaries (%s): name one", address, len(names), strings.Join(names, ", "))
+			return "", problem.Invalid("spec.target.sentinel.masterName: the sentinel at %s watches %d primaries (%s): name one", address, len(names), strings.Join(names, ", "))
 		}
 		return names[0], nil
 	}

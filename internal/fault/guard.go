@@ -11,13 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Guarded is Select behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
 // sentinels unless spec.allow says so. A refusal is a Problem.
-func Guarded(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, spec *v1alpha1.RedisFaultSpec, traits Traits) ([]v1alpha1.FaultTarget, error) {
+func Guarded(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
 	if err := unprotected(ctx, around); err != nil {
 		return nil, err
 	}
@@ -28,7 +29,7 @@ func Guarded(ctx context.Context, around Surroundings, target *v1alpha1.RedisTar
 	if err := settlePrimaries(ctx, around, found); err != nil {
 		return nil, err
 	}
-	within, err := onNode(found, nodeToLose(spec))
+	within, err := onNode(found, traits.Node)
 	if err != nil {
 		return nil, err
 	}
@@ -45,6 +46,26 @@ func Guarded(ctx context.Context, around Surroundings, target *v1alpha1.RedisTar
 	return hit, err
 }
 
+// onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns. It returns a Problem where there is none.
+func onNode(found []server, node string) ([]server, error) {
+	if node == "" {
+		return found, nil
+	}
+	var there []server
+	var others []string
+	for _, s := range found {
+		if s.pod.Spec.NodeName == node {
+			there = append(there, s)
+		} else {
+			others = append(others, s.pod.Name+" is on "+s.pod.Spec.NodeName)
+		}
+	}
+	if len(there) == 0 {
+		return nil, problem.NoTarget("spec.action.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))
+	}
+	return there, nil
+}
+
 // unprotected refuses a namespace whose owner forbids faults.
 func unprotected(ctx context.Context, around Surroundings) error {
 	namespace := &corev1.Namespace{}
@@ -54,7 +75,7 @@ func unprotected(ctx context.Context, around Surroundings) error {
 	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
 		return nil
 	}
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
+	return &problem.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
 		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", around.Namespace, v1alpha1.AnnotationProtected)}
 }
 
@@ -131,6 +152,6 @@ func withinRadius(found []server, hit []v1alpha1.FaultTarget, allow []v1alpha1.A
 }
 
 func tooWide(allowance v1alpha1.Allowance, format string, words ...any) error {
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true,
+	return &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true,
 		Message: fmt.Sprintf("spec.select: "+format, words...) + fmt.Sprintf("; spec.allow: [%s] lifts this guard", allowance)}
 }

@@ -7,11 +7,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -75,7 +77,7 @@ func TestGuardedProtected(t *testing.T) {
 	for value, refused := range map[string]bool{"true": true, "false": false, "": false} {
 		w := newWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}})
 		w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-		found, err := Guarded(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), &v1alpha1.RedisFaultSpec{}, Traits{Silences: true})
+		found, err := Guarded(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
 		if !refused {
 			if err != nil || len(found) != 1 {
 				t.Errorf("%q: %v, %v", value, found, err)
@@ -95,11 +97,11 @@ const nodes = `07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.1:6379@16379,, ma
 
 // Some charts run each sentinel in the pod of a server: who deletes two of three pods takes two of three sentinels. Two more may be elsewhere, or dead.
 func TestSentinelsBesideTheirServers(t *testing.T) {
-	whole, process := Traits{Silences: true, WholePod: true}, Traits{Silences: true}
+	whole, process := contract.Traits{Silences: true, WholePod: true}, contract.Traits{Silences: true}
 	majority := []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels}
 	for name, tc := range map[string]struct {
 		hit    int32
-		traits Traits
+		traits contract.Traits
 		allow  []v1alpha1.Allowance
 		mute   bool // the operator's user may only be told that it may not ask
 		more   int  // other sentinels that answer
@@ -191,7 +193,7 @@ func TestSelectShard(t *testing.T) {
 	}
 	// The primary of shard 0 and its only replica: a whole shard.
 	_, err = Guarded(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}),
-		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, Traits{Silences: true})
+		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, contract.Traits{Silences: true})
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "shard 0") {
 		t.Errorf("%+v", p)
 	}

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
@@ -21,23 +23,24 @@ type hang struct {
 	now    func() time.Time
 }
 
-func newHang(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	h := hang{Surroundings: around, method: v1alpha1.HangAuto, lasts: durationOf(spec), now: time.Now}
+func newHang(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	h := hang{Surroundings: around, method: v1alpha1.HangAuto, lasts: contract.DurationOf(spec), now: time.Now}
 	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
 		h.method = spec.Action.Hang.Method
 	}
 	return h
 }
 
-// What Undo holds of a hang.
-const (
-	undoMethod  = "method"  // one of HangMethod's, never Auto
-	undoCommand = "command" // whose executions the server counts: debug, eval_ro, eval, client|pause
-	undoCalls   = "calls"   // how many there had been
-	undoSpent   = "spent"   // how long they had taken together, in microseconds
-)
+// hangRecord is the record of a server that is to hang: how, and what it had counted of that.
+type hangRecord struct {
+	Method  v1alpha1.HangMethod `json:"method"`  // never Auto
+	Command string              `json:"command"` // whose executions the server counts: debug, eval_ro, eval, client|pause
+	Before  spent               `json:"before"`
+}
 
-func (h hang) Traits() Traits { return Traits{Lasts: h.lasts, Silences: true, Separate: true} }
+func (h hang) Traits() contract.Traits {
+	return contract.Traits{Lasts: h.lasts, Silences: true, Separate: true}
+}
 
 // Preflight finds the method, by trying each with no time at all.
 func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -48,25 +51,19 @@ func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 	var refusals []string
 	for _, method := range methods {
 		command, err := h.try(ctx, target.Address, method)
-		var problem *lifecycle.Problem
-		switch {
-		case errors.As(err, &problem):
-			refusals = append(refusals, fmt.Sprintf("%s: %s", method, problem.Message))
+		if p, ok := errors.AsType[*problem.Problem](err); ok {
+			refusals = append(refusals, fmt.Sprintf("%s: %s", method, p.Message))
 			continue
-		case err != nil:
+		} else if err != nil {
 			return err
 		}
 		before, err := h.spent(ctx, target.Address, command)
 		if err != nil {
 			return refused(err, h.Surroundings, target.Address, "INFO")
 		}
-		setUndo(target, undoMethod, string(method))
-		setUndo(target, undoCommand, command)
-		setUndo(target, undoCalls, strconv.FormatInt(before.calls, 10))
-		setUndo(target, undoSpent, strconv.FormatInt(before.time.Microseconds(), 10))
-		return nil
+		return contract.Save(target, hangRecord{Method: method, Command: command, Before: before})
 	}
-	return unsupported("spec.action.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
+	return problem.Unsupported("spec.action.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
 }
 
 // try says by which command a method works at a server. A Problem says why it does not.
@@ -88,11 +85,11 @@ func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMetho
 	if err == nil || !redis.IsReply(err) {
 		return command, err
 	}
-	var problem *lifecycle.Problem
-	if told := refused(err, h.Surroundings, address, command); errors.As(told, &problem) {
-		return "", told
+	refusal := refused(err, h.Surroundings, address, command)
+	if _, ok := errors.AsType[*problem.Problem](refusal); ok {
+		return "", refusal
 	}
-	return "", unsupported("%v", err) // as DEBUG where enable-debug-command is no
+	return "", problem.Unsupported("%v", err) // as DEBUG where enable-debug-command is no
 }
 
 // busyLoop runs for ARGV[1] microseconds. TIME is the clock, but newer servers show a script the same time until busy-reply-threshold is over:
@@ -112,8 +109,8 @@ func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Durat
 
 // spent is what a server did with a command since it started.
 type spent struct {
-	calls int64
-	time  time.Duration
+	Calls int64         `json:"calls"`
+	Time  time.Duration `json:"nanoseconds"`
 }
 
 func (h hang) spent(ctx context.Context, address, command string) (spent, error) {
@@ -128,41 +125,35 @@ func (h hang) spent(ctx context.Context, address, command string) (spent, error)
 		n, _ := strconv.ParseInt(value, 10, 64)
 		switch name {
 		case "calls":
-			s.calls = n
+			s.Calls = n
 		case "usec":
-			s.time = time.Duration(n) * time.Microsecond
+			s.Time = time.Duration(n) * time.Microsecond
 		}
 	}
 	return s, nil
 }
 
 // since is what a server did with the fault's command since Preflight. It asks the server.
-func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget) (spent, error) {
-	command, _ := undoValue(target, undoCommand)
-	now, err := h.spent(ctx, target.Address, command)
-	calls, _ := undoValue(target, undoCalls)
-	took, _ := undoValue(target, undoSpent)
-	callsBefore, _ := strconv.ParseInt(calls, 10, 64)
-	tookBefore, _ := strconv.ParseInt(took, 10, 64)
-	return spent{now.calls - callsBefore, now.time - time.Duration(tookBefore)*time.Microsecond}, err
+func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (spent, error) {
+	now, err := h.spent(ctx, target.Address, record.Command)
+	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
 }
 
 // hung says whether what the server did is our hang. A script's CPU clock runs faster than time with several threads: half will do.
-func (h hang) hung(target *v1alpha1.FaultTarget, did spent) bool {
-	if h.by(target) == v1alpha1.HangClientPause {
-		return did.calls >= int64(len(pauses(h.lasts)))
+func (h hang) hung(record hangRecord, did spent) bool {
+	if record.Method == v1alpha1.HangClientPause {
+		return did.Calls >= int64(len(pauses(h.lasts)))
 	}
-	return did.calls > 0 && did.time >= h.lasts/2
-}
-
-func (h hang) by(target *v1alpha1.FaultTarget) v1alpha1.HangMethod {
-	method, _ := undoValue(target, undoMethod)
-	return v1alpha1.HangMethod(method)
+	return did.Calls > 0 && did.Time >= h.lasts/2
 }
 
 // Begun takes a server that does not answer for one that hangs already: it answered when the record was made, just before.
 func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if h.by(target) == v1alpha1.HangClientPause && h.Servers.Queued(h.line(target)) {
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(h.line(target)) {
 		return true, ctx.Err()
 	}
 	if alive, err := h.lives(ctx, target); !alive || err != nil {
@@ -171,64 +162,77 @@ func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, er
 	if silent, err := h.silent(ctx, target.Address, "PING"); silent || err != nil {
 		return silent, err
 	}
-	did, err := h.since(ctx, target)
+	did, err := h.since(ctx, target, record)
 	if isBusy(err) {
 		return true, nil
 	}
-	return err == nil && h.hung(target, did), err
+	return err == nil && h.hung(record, did), err
 }
 
 // refusalWithin is how long an error reply is waited for. A server that hangs gives none.
 const refusalWithin = 200 * time.Millisecond
 
-func (h hang) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (h hang) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, h.begin(ctx, target)
+}
+
+func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, recorded, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return err
+	}
 	if begun, err := h.Begun(ctx, target); begun || err != nil { // twice would be twice as long
 		return err
 	}
 	if runs, err := h.runs(ctx, target); !runs || err != nil {
 		return err
 	}
-	method := h.by(target)
-	if method == v1alpha1.HangClientPause {
+	switch {
+	case !recorded:
+		return fmt.Errorf("pod %s has no record of how its server is to hang", target.Pod)
+	case record.Method == v1alpha1.HangClientPause:
 		return h.pauseAll(ctx, target, h.lasts)
 	}
-	command, _ := undoValue(target, undoCommand)
-	_, err := h.send(ctx, target.Address, refusalWithin, h.words(method, command, h.lasts)...)
-	return refused(err, h.Surroundings, target.Address, command)
+	_, err = h.send(ctx, target.Address, refusalWithin, h.words(record.Method, record.Command, h.lasts)...)
+	return refused(err, h.Surroundings, target.Address, record.Command)
 }
 
-func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
 	if alive, err := h.lives(ctx, target); !alive || err != nil {
 		h.Servers.HangUp(h.line(target))
-		return err
+		return contract.Progress{}, err
 	}
-	if h.by(target) == v1alpha1.HangClientPause {
-		return h.endPauseAll(ctx, target, h.lasts)
+	if record.Method == v1alpha1.HangClientPause {
+		return contract.Progress{}, h.endPauseAll(ctx, target, h.lasts)
 	}
 	silent, err := h.silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
-		return err
+		return contract.Progress{}, err
 	case silent && target.InjectedAt != nil && h.now().Before(target.InjectedAt.Add(h.lasts)):
-		return &InProgress{Message: fmt.Sprintf("%s of %s at %s cannot be ended early: waiting until the server answers", h.by(target), h.lasts, target.Address)}
+		return contract.Underway("%s of %s at %s cannot be ended early: waiting until the server answers", record.Method, h.lasts, target.Address), nil
 	case silent:
-		return fmt.Errorf("the server at %s does not answer, though its hang of %s is over", target.Address, h.lasts)
-	case h.by(target) == v1alpha1.HangScript:
-		return h.killScript(ctx, target)
+		return contract.Progress{}, fmt.Errorf("the server at %s does not answer, though its hang of %s is over", target.Address, h.lasts)
+	case record.Method == v1alpha1.HangScript:
+		return h.killScript(ctx, target, record)
 	}
-	return nil
+	return contract.Progress{}, nil
 }
 
 // killScript ends a script that is past busy-reply-threshold: the server answers BUSY from then on. One that wrote anything cannot be ended so, ours can.
-func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if _, err := h.since(ctx, target); !isBusy(err) {
-		return err
+func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (contract.Progress, error) {
+	if _, err := h.since(ctx, target, record); !isBusy(err) {
+		return contract.Progress{}, err
 	}
 	_, err := h.Servers.Do(ctx, target.Address, h.Login, "SCRIPT", "KILL")
 	if err != nil && !strings.Contains(err.Error(), "NOTBUSY") {
-		return err
+		return contract.Progress{}, err
 	}
-	return &InProgress{Message: "SCRIPT KILL was sent to " + target.Address}
+	return contract.Underway("SCRIPT KILL was sent to %s", target.Address), nil
 }
 
 func isBusy(err error) bool {
@@ -236,17 +240,20 @@ func isBusy(err error) bool {
 }
 
 func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	method := h.by(target)
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
 	silent, err := h.silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case silent:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s does not answer PING within %s", method, target.Address, probeWithin)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s does not answer PING within %s", record.Method, target.Address, probeWithin)
 	}
-	did, err := h.since(ctx, target)
+	did, err := h.since(ctx, target, record)
 	if isBusy(err) {
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s answers BUSY", method, target.Address)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s answers BUSY", record.Method, target.Address)
 	}
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -254,18 +261,17 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	if runs, err := h.runs(ctx, target); !runs || err != nil {
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: what it counted is lost", target.Address)
 	}
-	command, _ := undoValue(target, undoCommand)
 	switch {
-	case !h.hung(target, did):
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers, and counts %d calls of %s since, of %s", target.Address, did.calls, command, did.time)
-	case method == v1alpha1.HangClientPause:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s carried out %d pauses, of %s together", method, target.Address, did.calls, h.lasts)
+	case !h.hung(record, did):
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers, and counts %d calls of %s since, of %s", target.Address, did.Calls, record.Command, did.Time)
+	case record.Method == v1alpha1.HangClientPause:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s carried out %d pauses, of %s together", record.Method, target.Address, did.Calls, h.lasts)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", method, target.Address, did.time, command)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time, record.Command)
 }
 
 func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	if h.by(target) == v1alpha1.HangScript {
+	if record, _, err := contract.Load[hangRecord](target); err == nil && record.Method == v1alpha1.HangScript {
 		return redisCLI(h.Surroundings, target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
 	}
 	return fmt.Sprintf("nothing, if the server serves again: the hang ends by itself after %s. Else kubectl -n %s delete pod %s", h.lasts, h.Namespace, target.Pod)

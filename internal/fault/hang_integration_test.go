@@ -11,11 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	goredis "github.com/redis/go-redis/v9"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -24,7 +26,7 @@ func hangOf(method v1alpha1.HangMethod, lasts time.Duration) *v1alpha1.RedisFaul
 }
 
 // injectNow is inject, and notes when, as the controller does.
-func injectNow(t *testing.T, injector Injector, target *v1alpha1.FaultTarget) {
+func injectNow(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {
 	t.Helper()
 	at := metav1.NowMicro()
 	inject(t, injector, target)
@@ -52,8 +54,8 @@ func slowCalls(t *testing.T, server *redistest.Server, command string) []goredis
 // hungOnce fails the test unless the server has hung once, and was asked to hang for so long.
 func hungOnce(t *testing.T, server *redistest.Server, target *v1alpha1.FaultTarget, lasts time.Duration) {
 	t.Helper()
-	command, _ := undoValue(target, undoCommand)
-	before := int(recordedNumber(target, undoCalls))
+	command := recorded[hangRecord](t, target).Command
+	before := int(recorded[hangRecord](t, target).Before.Calls)
 	asked := strconv.FormatInt(lasts.Microseconds(), 10)
 	switch command {
 	case "client|pause":
@@ -84,12 +86,12 @@ func TestHang(t *testing.T) {
 			s.host("redis-0", server, nil)
 			spec := hangOf(method, lasts)
 			injector, target := s.aim(spec)
-			if by, _ := undoValue(target, undoMethod); by != string(method) {
+			if by := recorded[hangRecord](t, target).Method; by != method {
 				t.Errorf("recorded method %q", by)
 			}
 			begun(t, injector, target, false)
 			checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
-			if err := injector.Revert(t.Context(), target); err != nil {
+			if err := called(injector.Revert(t.Context(), target)); err != nil {
 				t.Errorf("revert before the injection: %v", err)
 			}
 			began := time.Now()
@@ -168,11 +170,11 @@ func TestHangAuto(t *testing.T) {
 			}
 			continue
 		}
-		if method, _ := undoValue(target, undoMethod); err != nil || method != string(tc.want) {
+		if method := recorded[hangRecord](t, target).Method; err != nil || method != tc.want {
 			t.Errorf("%s: method %q, %v; want %s", tc.user, method, err, tc.want)
 			continue
 		}
-		if lasts := injector.Traits().Lasts; lasts != defaultDuration {
+		if lasts := injector.Traits().Lasts; lasts != contract.DefaultDuration {
 			t.Errorf("lasts %s", lasts)
 		}
 	}
@@ -187,7 +189,7 @@ func TestHangDebugForbidden(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	_, target := s.aim(hangOf(v1alpha1.HangAuto, time.Second))
-	if method, _ := undoValue(target, undoMethod); method != string(v1alpha1.HangScript) {
+	if method := recorded[hangRecord](t, target).Method; method != v1alpha1.HangScript {
 		t.Errorf("method %q", method)
 	}
 }
@@ -218,7 +220,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 			injector, target := s.aim(hangOf(method, 5*time.Second))
 			cancelled, cancel := context.WithCancel(t.Context())
 			cancel()
-			if err := injector.Inject(cancelled, target); !errors.Is(err, context.Canceled) {
+			if err := called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
 				t.Errorf("inject after the context ended: %v", err)
 			}
 			if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {
@@ -236,7 +238,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 			}
 			inject(t, injector, target)
 			revertFully(t, injector, target)
-			command, _ := undoValue(target, undoCommand)
+			command := recorded[hangRecord](t, target).Command
 			if n := executions(t, server, command); n != 0 {
 				t.Errorf("somebody else's server executed %s %d times", command, n)
 			}
@@ -254,9 +256,9 @@ func TestHangRefusedLate(t *testing.T) {
 		server.Do("ACL", "SETUSER", "app", "+@all")
 		injector, target := s.aim(hangOf(method, 2*time.Second))
 		server.Do("ACL", "SETUSER", "app", "-debug", "-@scripting", "-client")
-		command, _ := undoValue(target, undoCommand)
+		command := recorded[hangRecord](t, target).Command
 		before := executions(t, server, command)
-		err := injector.Inject(t.Context(), target)
+		err := called(injector.Inject(t.Context(), target))
 		if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "ACL rule") {
 			t.Errorf("%s: %v", method, err)
 		}

@@ -7,8 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
@@ -21,8 +24,14 @@ type ioThreads struct {
 	lasts  time.Duration
 }
 
-// undoWay is the name under which Undo says how a target is changed.
-const undoWay = "method"
+// threadsRecord is the record of a target whose threads change: how, and what that needs.
+type threadsRecord struct {
+	Way      string          `json:"way"`
+	Count    string          `json:"count"`              // the number of threads before
+	Live     *settingsRecord `json:"live,omitempty"`     // of way Live
+	Template *templateEdit   `json:"template,omitempty"` // of way Roll
+	Counters *counters       `json:"counters,omitempty"` // just after the change; nil until then, and of a process that began with the new number
+}
 
 // The ways in which a target is changed.
 const (
@@ -31,8 +40,8 @@ const (
 	byRoll    = "Roll"
 )
 
-func newIOThreads(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	t := ioThreads{Surroundings: around, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: durationOf(spec)}
+func newIOThreads(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	t := ioThreads{Surroundings: around, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: contract.DurationOf(spec)}
 	if s := spec.Action.IOThreads; s != nil {
 		t.count, t.reads = s.Count, s.Reads
 		if s.Method != "" {
@@ -42,21 +51,21 @@ func newIOThreads(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	return t
 }
 
-// Traits are told before a server is asked: a fault that may come to roll rolls.
-func (t ioThreads) Traits() Traits {
-	return Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive}
+// Traits are asked for before a server is: a fault that may come to roll rolls.
+func (t ioThreads) Traits() contract.Traits {
+	return contract.Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive}
 }
 
 func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if t.count < 1 {
-		return invalid("spec.action.ioThreads.count: there is at least the main thread")
+		return problem.Invalid("spec.action.ioThreads.count: there is at least the main thread")
 	}
 	now, err := t.ask(ctx, target.Address)
 	if err != nil {
 		return refused(err, t.Surroundings, target.Address, "CONFIG", "GET")
 	}
 	if now.count == "" {
-		return unsupported("the server at %s has no setting io-threads", target.Address)
+		return problem.Unsupported("the server at %s has no setting io-threads", target.Address)
 	}
 	if err := t.roomForThreads(ctx, target); err != nil {
 		return err
@@ -65,17 +74,20 @@ func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if err != nil {
 		return err
 	}
+	record := threadsRecord{Way: how, Count: now.count}
 	switch how {
 	case byLive:
-		err = t.live(now.reads != "").record(ctx, target)
+		live, err := t.live(now.reads != "").record(ctx, target)
+		if err != nil {
+			return err
+		}
+		record.Live = &live
 	case byRoll:
-		setUndo(target, "io-threads", now.count)
-		err = t.recordRoll(ctx, target, now.reads != "")
+		if record.Template, err = t.recordRoll(ctx, target, now.reads != ""); err != nil {
+			return err
+		}
 	}
-	if err == nil {
-		setUndo(target, undoWay, how)
-	}
-	return err
+	return contract.Save(target, record)
 }
 
 // way finds how the target can be changed. Which servers take io-threads while they run is not told by their versions: setting the value that it
@@ -94,9 +106,9 @@ func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now th
 	case !redis.IsReply(err):
 		return "", err
 	case !strings.Contains(err.Error(), "immutable") && !strings.Contains(err.Error(), "Unsupported CONFIG parameter"): // the latter before Redis 7
-		return "", unsupported("spec.action.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))
+		return "", problem.Unsupported("spec.action.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))
 	case t.method == v1alpha1.ApplyLive:
-		return "", unsupported("spec.action.ioThreads.method: Live is not possible: %v. Use Roll", err)
+		return "", problem.Unsupported("spec.action.ioThreads.method: Live is not possible: %v. Use Roll", err)
 	}
 	return byRoll, nil
 }
@@ -136,53 +148,70 @@ func (t ioThreads) live(knowsReads bool) settings {
 }
 
 // recordedLive are the settings of a target that was recorded.
-func (t ioThreads) recordedLive(target *v1alpha1.FaultTarget) settings {
-	_, knowsReads := undoValue(target, "io-threads-do-reads")
+func (t ioThreads) recordedLive(record settingsRecord) settings {
+	_, knowsReads := record.Old["io-threads-do-reads"]
 	return t.live(knowsReads)
 }
 
 func (t ioThreads) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	switch how, _ := undoValue(target, undoWay); how {
-	case byLive:
-		return t.recordedLive(target).begun(ctx, target)
-	case byRoll:
-		return t.rollBegun(ctx, target)
+	record, _, err := contract.Load[threadsRecord](target)
+	switch {
+	case err != nil:
+		return false, err
+	case record.Live != nil:
+		return t.recordedLive(*record.Live).begun(ctx, target, *record.Live)
+	case record.Template != nil:
+		return t.rollBegun(ctx, *record.Template)
 	}
 	return false, nil
 }
 
-func (t ioThreads) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	switch how, _ := undoValue(target, undoWay); how {
-	case byRoll:
-		return t.rollOut(ctx, target)
-	case byLive:
-		if err := t.recordedLive(target).change(ctx, target); err != nil {
-			return err
+func (t ioThreads) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, recorded, err := contract.Load[threadsRecord](target)
+	switch {
+	case err != nil:
+		return contract.Progress{}, err
+	case !recorded:
+		return contract.Progress{}, fmt.Errorf("pod %s has no record of its threads", target.Pod)
+	case record.Template != nil:
+		return t.rollOut(ctx, *record.Template)
+	case record.Live != nil:
+		if err := t.recordedLive(*record.Live).change(ctx, target, record.Live); err != nil {
+			return contract.Progress{}, err
 		}
 	}
-	return t.recordCounters(ctx, target)
+	if err := t.recordCounters(ctx, target, &record); err != nil {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, contract.Save(target, record)
 }
 
-func (t ioThreads) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	switch how, _ := undoValue(target, undoWay); how {
-	case byLive:
-		return t.recordedLive(target).setBack(ctx, target)
-	case byRoll:
-		return t.rollBack(ctx, target)
+func (t ioThreads) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, _, err := contract.Load[threadsRecord](target)
+	switch {
+	case err != nil:
+		return contract.Progress{}, err
+	case record.Live != nil:
+		progress, err := t.recordedLive(*record.Live).revert(ctx, target, record.Live)
+		if err != nil {
+			return progress, err
+		}
+		return progress, contract.Save(target, record)
+	case record.Template != nil:
+		return t.rollBack(ctx, target, record)
 	}
-	return nil
+	return contract.Progress{}, nil
 }
 
 func (t ioThreads) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	switch how, _ := undoValue(target, undoWay); how {
-	case byLive:
-		return t.recordedLive(target).manualRevertCommand(target)
-	case byRoll:
-		edit, err := recordedEdit(target)
-		if err != nil {
-			return fmt.Sprintf("kubectl -n %s get statefulset: %v", t.Namespace, err)
-		}
-		return edit.manualRevertCommand(t.Namespace)
+	record, _, err := contract.Load[threadsRecord](target)
+	switch {
+	case err != nil:
+		return ""
+	case record.Live != nil:
+		return t.recordedLive(*record.Live).manualRevertCommand(target, *record.Live)
+	case record.Template != nil:
+		return record.Template.manualRevertCommand(t.Namespace)
 	}
 	return ""
 }

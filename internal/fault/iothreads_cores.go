@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -34,7 +35,7 @@ func (t ioThreads) roomForThreads(ctx context.Context, target *v1alpha1.FaultTar
 	if err != nil || cores >= float64(t.count)+1 {
 		return err
 	}
-	return blastRadius("spec.action.ioThreads.count: %d threads want %d cores, one of them spare, and %s is %s. The threads of %s %s spin while they wait: %s; spec.allow: [%s] lifts this guard",
+	return problem.TooWide("spec.action.ioThreads.count: %d threads want %d cores, one of them spare, and %s is %s. The threads of %s %s spin while they wait: %s; spec.allow: [%s] lifts this guard",
 		t.count, t.count+1, whose, strconv.FormatFloat(cores, 'g', 3, 64), server.Name, server.Version, seen, v1alpha1.AllowTooFewCores)
 }
 
@@ -63,7 +64,7 @@ func (t ioThreads) cores(ctx context.Context, target *v1alpha1.FaultTarget) (n f
 	node := &corev1.Node{}
 	err = t.Live.Get(ctx, client.ObjectKey{Name: pod.Spec.NodeName}, node)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return 0, "", invalid("spec.action.ioThreads.count: container %s has no CPU limit, and how many cores node %s has cannot be read (%v): give it a limit, or set spec.allow: [%s]",
+		return 0, "", problem.Invalid("spec.action.ioThreads.count: container %s has no CPU limit, and how many cores node %s has cannot be read (%v): give it a limit, or set spec.allow: [%s]",
 			container.Name, cmp.Or(pod.Spec.NodeName, "none"), err, v1alpha1.AllowTooFewCores)
 	}
 	return node.Status.Allocatable.Cpu().AsApproximateFloat64(), fmt.Sprintf("the allocatable CPU of node %s", node.Name), err

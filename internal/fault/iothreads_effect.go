@@ -3,26 +3,32 @@ package fault
 import (
 	"context"
 	"fmt"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// The counters of INFO that tell the threads' work. They stand in Undo as they were just after a live change.
-const (
-	threadedReads  = "io_threaded_reads_processed"
-	threadedWrites = "io_threaded_writes_processed"
-	allCommands    = "total_commands_processed"
-)
+// counters are those of INFO that show the threads' work.
+type counters struct {
+	Reads    int64 `json:"reads"`    // io_threaded_reads_processed
+	Writes   int64 `json:"writes"`   // io_threaded_writes_processed
+	Commands int64 `json:"commands"` // total_commands_processed
+}
+
+func parseCounters(info string) counters {
+	return counters{
+		Reads: infoNumber(info, "io_threaded_reads_processed"), Writes: infoNumber(info, "io_threaded_writes_processed"), Commands: infoNumber(info, "total_commands_processed"),
+	}
+}
 
 // traffic is how many commands a server must have processed until its counters say anything: fewer may be probes and Redquake's own questions.
 const traffic = 1000
 
 // recordCounters notes the counters of the process that was changed, once: what is counted from there on is the effect.
-func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if _, noted := undoValue(target, allCommands); noted {
+func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTarget, record *threadsRecord) error {
+	if record.Counters != nil {
 		return nil
 	}
 	pod, err := t.pod(ctx, target.Pod)
@@ -31,17 +37,15 @@ func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTar
 	} else if err != nil {
 		return err
 	}
-	info, err := t.counters(ctx, target.Address)
+	info, err := t.info(ctx, target.Address)
 	if err != nil || infoValue(info, "run_id") != target.RunID {
 		return err
 	}
-	for _, name := range []string{threadedReads, threadedWrites, allCommands} {
-		setUndo(target, name, infoValue(info, name))
-	}
+	record.Counters = new(parseCounters(info))
 	return nil
 }
 
-func (t ioThreads) counters(ctx context.Context, address string) (string, error) {
+func (t ioThreads) info(ctx context.Context, address string) (string, error) {
 	reply, err := t.Servers.Do(ctx, address, t.Login, "INFO", "everything")
 	text, _ := reply.(string)
 	return text, err
@@ -49,6 +53,10 @@ func (t ioThreads) counters(ctx context.Context, address string) (string, error)
 
 // Effect needs both: that CONFIG GET shows the number, and that the threads work, or rest where there is only the main thread.
 func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[threadsRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
 	pod, err := t.pod(ctx, target.Pod)
 	switch {
 	case err != nil:
@@ -63,21 +71,16 @@ func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	if !t.satisfied(now) {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d", target.Pod, now.count, readsInWords(now.reads), t.count)
 	}
-	info, err := t.counters(ctx, Address(pod))
+	info, err := t.info(ctx, Address(pod))
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	since := func(name string) int64 {
-		n, _ := strconv.ParseInt(infoValue(info, name), 10, 64)
-		if before, noted := undoValue(target, name); noted && infoValue(info, "run_id") == target.RunID {
-			was, _ := strconv.ParseInt(before, 10, 64)
-			return n - was
-		}
-		return n // of a process that began with the new number
+	since := parseCounters(info) // of a process that began with the new number
+	if before := record.Counters; before != nil && infoValue(info, "run_id") == target.RunID {
+		since = counters{Reads: since.Reads - before.Reads, Writes: since.Writes - before.Writes, Commands: since.Commands - before.Commands}
 	}
-	reads, writes, commands := since(threadedReads), since(threadedWrites), since(allCommands)
-	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), reads, writes, commands)
-	return t.judge(reads+writes, commands, evidence)
+	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes, since.Commands)
+	return t.judge(since.Reads+since.Writes, since.Commands, evidence)
 }
 
 // judge is pure: what the counters' growth says.

@@ -3,7 +3,6 @@ package fault
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"path"
 	"slices"
@@ -17,62 +16,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
-
-// undoTemplate is the name under which Undo holds the templateEdit of the target's StatefulSet.
-const undoTemplate = "pod template"
 
 // onDelete is the strategy under which pods get a new template only when somebody deletes them: this fault, in its own order.
 var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 
-// recordRoll records the change of the StatefulSet's template, and refuses where it would not work or not stay.
-func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) error {
+// recordRoll plans the change of the StatefulSet's template, and refuses where it would not work or not stay.
+func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
 	pod, err := t.pod(ctx, target.Pod)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind != "StatefulSet" {
-		return unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
 	}
 	set := &appsv1.StatefulSet{}
 	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: owner.Name}, set); err != nil {
-		return err
+		return nil, err
 	}
 	if above := metav1.GetControllerOf(set); above != nil {
-		return unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s %s (%s), which would take a change of it back: set io-threads there",
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s %s (%s), which would take a change of it back: set io-threads there",
 			set.Name, above.Kind, above.Name, above.APIVersion)
 	}
 	container := containerIn(&set.Spec.Template.Spec, target.Container)
 	if container == nil {
-		return unsupported("the template of StatefulSet %s has no container %s", set.Name, target.Container)
+		return nil, problem.Unsupported("the template of StatefulSet %s has no container %s", set.Name, target.Container)
 	}
 	if why := closed(container); why != "" {
-		return unsupported("the server takes io-threads only at its start, and container %s of StatefulSet %s %s. Let its command or args begin with redis-server, or set io-threads in the server's configuration yourself", container.Name, set.Name, why)
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and container %s of StatefulSet %s %s. Let its command or args begin with redis-server, or set io-threads in the server's configuration yourself", container.Name, set.Name, why)
 	}
 	if option := openSecret(container.Args); option != "" {
-		return unsupported("container %s of StatefulSet %s has the value of %s among its args, which the record of the fault would show: give it by a Secret, as $(NAME) of its env, or in the server's configuration", container.Name, set.Name, option)
+		return nil, problem.Unsupported("container %s of StatefulSet %s has the value of %s among its args, which the record of the fault would show: give it by a Secret, as $(NAME) of its env, or in the server's configuration", container.Name, set.Name, option)
 	}
-	edit := templateEdit{
+	edit := &templateEdit{
 		StatefulSet: set.Name, UID: string(set.UID), Container: container.Name,
 		Before: container.Args, After: slices.Concat(container.Args, t.arguments(knowsReads)), Strategy: set.Spec.UpdateStrategy,
 	}
-	text, err := json.Marshal(edit)
-	if err != nil {
-		return err
-	}
-	if len(text) > longestUndo || len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
-		return unsupported("the arguments of container %s of StatefulSet %s are too long to be recorded", container.Name, set.Name)
+	if len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
+		return nil, problem.Unsupported("the arguments of container %s of StatefulSet %s are too long to be recorded", container.Name, set.Name)
 	}
 	if why, err := t.unsettled(ctx, set, container.Name); why != "" || err != nil {
 		if err != nil {
-			return err
+			return nil, err
 		}
-		return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed, Message: fmt.Sprintf("StatefulSet %s cannot be rolled now: %s", set.Name, why)}
+		return nil, problem.NotYet("StatefulSet %s cannot be rolled now: %s", set.Name, why)
 	}
-	setUndo(target, undoTemplate, string(text))
-	return nil
+	return edit, nil
 }
 
 // openSecret is the first argument whose value is a secret in plain text; "" = none.
@@ -137,39 +129,29 @@ func closed(container *corev1.Container) string {
 	return "runs a script, to whose server no arguments can be added"
 }
 
-// edited is the recorded change and the StatefulSet as it is; set is nil where it is gone.
-func (t ioThreads) edited(ctx context.Context, target *v1alpha1.FaultTarget) (templateEdit, *appsv1.StatefulSet, error) {
-	edit, err := recordedEdit(target)
-	if err != nil {
-		return edit, nil, err
-	}
+// edited is the StatefulSet of a change as it is; nil where it is gone.
+func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{}
-	err = t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
+	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
 	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
-		return edit, nil, nil
+		return nil, nil
 	}
-	return edit, set, err
+	return set, err
 }
 
-func recordedEdit(target *v1alpha1.FaultTarget) (templateEdit, error) {
-	var edit templateEdit
-	text, _ := undoValue(target, undoTemplate)
-	if err := json.Unmarshal([]byte(text), &edit); err != nil {
-		return edit, fmt.Errorf("status.targets[].undo of pod %s holds no %s: %w", target.Pod, undoTemplate, err)
+func (t ioThreads) rollBegun(ctx context.Context, edit templateEdit) (bool, error) {
+	set, err := t.edited(ctx, edit)
+	if err != nil || set == nil {
+		return false, err
 	}
-	return edit, nil
-}
-
-func (t ioThreads) rollBegun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	edit, set, err := t.edited(ctx, target)
-	return set != nil && slices.Equal(argumentsOf(&set.Spec.Template.Spec, edit.Container), edit.After), err
+	return slices.Equal(argumentsOf(&set.Spec.Template.Spec, edit.Container), edit.After), nil
 }
 
 // rollOut writes the new template, and then replaces the pods. All targets of one StatefulSet share the work: each finds what the others did.
-func (t ioThreads) rollOut(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	edit, set, err := t.edited(ctx, target)
+func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Progress, error) {
+	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
-		return err
+		return contract.Progress{}, err
 	}
 	r := roller{t.Surroundings, edit.Container}
 	switch now := argumentsOf(&set.Spec.Template.Spec, edit.Container); {
@@ -177,60 +159,61 @@ func (t ioThreads) rollOut(ctx context.Context, target *v1alpha1.FaultTarget) er
 		return stillGoing(r.advance(ctx, set))
 	case slices.Equal(now, edit.Before):
 		if err := r.apply(ctx, set, edit.After, onDelete); err != nil {
-			return err
+			return contract.Progress{}, err
 		}
-		return &InProgress{Message: fmt.Sprintf("the template of StatefulSet %s is changed, no pod is rolled yet", set.Name)}
+		return contract.Underway("the template of StatefulSet %s is changed, no pod is rolled yet", set.Name), nil
 	default:
-		return edit.foreign(now)
+		return contract.Progress{}, edit.foreign(now)
 	}
 }
 
-// rollBack writes the old arguments, replaces the pods again, and at last gives the StatefulSet its strategy back.
-func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	edit, set, err := t.edited(ctx, target)
+// rollBack writes the old arguments, replaces the pods again, and at last gives the StatefulSet its old strategy.
+func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
+	edit := *record.Template
+	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
-		return stillGoing(err)
+		return stillGoing(contract.Progress{}, err)
 	}
 	r := roller{t.Surroundings, edit.Container}
 	now := argumentsOf(&set.Spec.Template.Spec, edit.Container)
 	switch {
 	case slices.Equal(now, edit.After):
-		if err := stillGoing(r.apply(ctx, set, edit.Before, onDelete)); err != nil {
-			return err
+		if err := r.apply(ctx, set, edit.Before, onDelete); err != nil {
+			return stillGoing(contract.Progress{}, err)
 		}
-		return &InProgress{Message: fmt.Sprintf("the template of StatefulSet %s is as it was, its pods are not yet", set.Name)}
+		return contract.Underway("the template of StatefulSet %s is as it was, its pods are not yet", set.Name), nil
 	case !slices.Equal(now, edit.Before):
-		return edit.foreign(now)
-	case set.Spec.UpdateStrategy.Type != onDelete.Type: // never changed, or undone already
-		return t.cameBack(ctx, target)
+		return contract.Progress{}, edit.foreign(now)
+	case set.Spec.UpdateStrategy.Type != onDelete.Type: // never changed, or reverted already
+		return t.cameBack(ctx, target, record)
 	}
-	if err := stillGoing(r.advance(ctx, set)); err != nil {
-		return err
+	if progress, err := stillGoing(r.advance(ctx, set)); err != nil || !progress.Complete() {
+		return progress, err
 	}
-	if err := stillGoing(r.apply(ctx, set, edit.Before, edit.Strategy)); err != nil {
-		return err
+	if err := r.apply(ctx, set, edit.Before, edit.Strategy); err != nil {
+		return stillGoing(contract.Progress{}, err)
 	}
-	return t.cameBack(ctx, target)
+	return t.cameBack(ctx, target, record)
 }
 
 // cameBack is an error where a server still has the fault's number though its arguments are the old ones: a CONFIG REWRITE, such as Sentinel's,
 // wrote it into a file on a volume. No command can change it there.
-func (t ioThreads) cameBack(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (t ioThreads) cameBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
 	pod, err := t.pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
-		return nil
+		return contract.Progress{}, nil
 	} else if err != nil {
-		return stillGoing(err)
+		return stillGoing(contract.Progress{}, err)
 	}
 	now, err := t.ask(ctx, Address(pod))
 	if err != nil {
-		return stillGoing(err)
+		return stillGoing(contract.Progress{}, err)
 	}
-	if before, _ := undoValue(target, "io-threads"); before != now.count && t.satisfied(now) {
-		return fmt.Errorf("the server of pod %s still has io-threads %s instead of %s though its arguments are as they were: a CONFIG REWRITE has written it into its configuration file. Take it out there, and restart the pod",
-			target.Pod, now.count, before)
+	if record.Count != now.count && t.satisfied(now) {
+		return contract.Progress{}, fmt.Errorf("the server of pod %s still has io-threads %s instead of %s though its arguments are as they were: a CONFIG REWRITE has written it into its configuration file. Take it out there, and restart the pod",
+			target.Pod, now.count, record.Count)
 	}
-	return nil
+	return contract.Progress{}, nil
 }
 
 // foreign is the error of a template that somebody else changed meanwhile: it is left as it is.
@@ -239,15 +222,13 @@ func (e templateEdit) foreign(now []string) error {
 		e.Container, e.StatefulSet, now, e.After, e.Before)
 }
 
-// stillGoing makes progress of an error that passes by itself: a roll takes minutes, and one that is under way is not given up for a conflict or
+// stillGoing makes progress of an error that passes by itself: a roll takes minutes, and one that is under way is not abandoned for a conflict or
 // for an API server that restarts.
-func stillGoing(err error) error {
-	var steps *InProgress
-	switch {
-	case err == nil, errors.As(err, &steps), apierrors.IsForbidden(err), apierrors.IsInvalid(err), apierrors.IsBadRequest(err):
-		return err
+func stillGoing(progress contract.Progress, err error) (contract.Progress, error) {
+	if err == nil || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return progress, err
 	}
-	return &InProgress{Message: err.Error()}
+	return contract.Underway("%v", err), nil
 }
 
 // manualRevertCommand is the command that gives the StatefulSet its template and strategy back; its controller rolls the pods then, unless they say OnDelete.

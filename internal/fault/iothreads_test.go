@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -70,7 +72,7 @@ func TestIOThreadsLive(t *testing.T) {
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
 		p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("5")}
 	})
-	server := &modifiable{values: map[string]string{"io-threads": "1"}, counters: map[string]int{threadedReads: 70, threadedWrites: 7, allCommands: 100}}
+	server := &modifiable{values: map[string]string{"io-threads": "1"}, counters: map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100}}
 	w.servers.do = server.do
 	injector, err := For(threadsFault(4, v1alpha1.ApplyAuto), w.around())
 	if err != nil {
@@ -80,16 +82,16 @@ func TestIOThreadsLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &contract{world: w, injector: injector, target: &found[0]}
+	c := &contractCase{world: w, injector: injector, target: &found[0]}
 	if err := injector.Preflight(t.Context(), c.target); err != nil {
 		t.Fatal(err)
 	}
-	if how, _ := undoValue(c.target, undoWay); how != byLive {
+	if how := recorded[threadsRecord](t, c.target).Way; how != byLive {
 		t.Errorf("method %s", how)
 	}
 	c.effect(v1alpha1.EffectNotObserved, "still 1 instead of 4")
 	server.refuses = redis.Error("ERR Can't update IO threads under load, try again later")
-	if err := injector.Inject(t.Context(), c.target); err == nil {
+	if err := called(injector.Inject(t.Context(), c.target)); err == nil {
 		t.Error("a refusal passes for a success")
 	}
 	server.refuses = nil
@@ -99,14 +101,14 @@ func TestIOThreadsLive(t *testing.T) {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
 	c.effect(v1alpha1.EffectInconclusive, "handled 0 reads and 0 writes") // what was counted before does not prove it
-	server.counters = map[string]int{threadedReads: 70, threadedWrites: 7, allCommands: 100 + traffic}
+	server.counters = map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100 + traffic}
 	c.effect(v1alpha1.EffectInconclusive, "8 or more clients")
-	server.counters[threadedWrites]++
+	server.counters["io_threaded_writes_processed"]++
 	c.effect(v1alpha1.EffectConfirmed, "0 reads and 1 writes")
 	server.refuses = redis.Error("ERR Can't update IO threads under load, try again later")
-	var steps *InProgress
-	if err := injector.Revert(t.Context(), c.target); !errors.As(err, &steps) {
-		t.Errorf("a server that wants to be asked again later is given up: %v", err)
+	var steps *pending
+	if err := called(injector.Revert(t.Context(), c.target)); !errors.As(err, &steps) {
+		t.Errorf("a server that wants to be asked again later is abandoned: %v", err)
 	}
 	server.refuses = nil
 	c.revert()
@@ -120,22 +122,22 @@ func TestIOThreadsLive(t *testing.T) {
 func TestIOThreadsAlreadySo(t *testing.T) {
 	w := newWorld(t)
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	server := &modifiable{values: map[string]string{"io-threads": "1", "io-threads-do-reads": "no"}, counters: map[string]int{allCommands: 5}}
+	server := &modifiable{values: map[string]string{"io-threads": "1", "io-threads-do-reads": "no"}, counters: map[string]int{"total_commands_processed": 5}}
 	w.servers.do = server.do
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"}
 	injector, err := For(threadsFault(1, v1alpha1.ApplyAuto), w.around())
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &contract{world: w, injector: injector, target: target}
+	c := &contractCase{world: w, injector: injector, target: target}
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	if how, _ := undoValue(target, undoWay); how != byNothing {
+	if how := recorded[threadsRecord](t, target).Way; how != byNothing {
 		t.Errorf("method %s", how)
 	}
 	c.inject()
-	server.counters = map[string]int{allCommands: 5 + traffic}
+	server.counters = map[string]int{"total_commands_processed": 5 + traffic}
 	c.effect(v1alpha1.EffectConfirmed, "threads handled 0 reads and 0 writes")
 	c.revert()
 }
@@ -190,13 +192,15 @@ func TestIOThreadsInTheFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Undo: []v1alpha1.UndoValue{{Name: undoWay, Value: byRoll}, {Name: "io-threads", Value: "1"},
-		{Name: undoTemplate, Value: `{"statefulSet":"redis","uid":"s","container":"redis","before":null,"after":["--io-threads","4"],"strategy":{"type":"RollingUpdate"}}`}}}
-	if err := injector.Revert(t.Context(), target); err == nil || !strings.Contains(err.Error(), "still has io-threads 4 instead of 1") {
+	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"}
+	save(t, target, threadsRecord{Way: byRoll, Count: "1", Template: &templateEdit{
+		StatefulSet: "redis", UID: "s", Container: "redis", After: []string{"--io-threads", "4"}, Strategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType},
+	}})
+	if err := called(injector.Revert(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "still has io-threads 4 instead of 1") {
 		t.Errorf("revert: %v", err)
 	}
 	server.values["io-threads"] = "1"
-	if err := injector.Revert(t.Context(), target); err != nil {
+	if err := called(injector.Revert(t.Context(), target)); err != nil {
 		t.Error(err)
 	}
 }
@@ -303,7 +307,7 @@ func TestIOThreadsClosed(t *testing.T) {
 func TestIOThreadsTraits(t *testing.T) {
 	for method, rolls := range map[v1alpha1.ApplyMethod]bool{v1alpha1.ApplyAuto: true, v1alpha1.ApplyRoll: true, v1alpha1.ApplyLive: false} {
 		traits := newIOThreads(threadsFault(2, method), Surroundings{}).Traits()
-		if traits.RollsPods != rolls || traits.Lasts != defaultDuration || traits.EndsServer {
+		if traits.RollsPods != rolls || traits.Lasts != contract.DefaultDuration || traits.EndsServer {
 			t.Errorf("%s: %+v", method, traits)
 		}
 	}

@@ -12,28 +12,42 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// keptDown is a pod kill that kills the replacements, too, until its time is over. An operator that dies lets them live: there is no way back
-// to record.
+// keptDown is a pod kill that kills the replacements, too, until its time is over. An operator that dies lets them live: there is nothing
+// to revert.
 type keptDown struct {
 	podKill
 	lasts time.Duration
 }
 
-var _ Keeper = keptDown{}
+var _ contract.Keeper = keptDown{}
 
-func (k keptDown) Traits() Traits {
+func (k keptDown) Traits() contract.Traits {
 	traits := k.podKill.Traits()
 	traits.Lasts = k.lasts
 	return traits
 }
 
-// undoController is where the pod's controller is recorded: its UID and kind.
-const (
-	undoController     = "controller"
-	undoControllerKind = "controllerKind"
-)
+// podController is who replaces a pod.
+type podController struct {
+	UID  types.UID `json:"uid"`
+	Kind string    `json:"kind"`
+}
+
+// controllerOf is the controller of a pod; zero where it has none.
+func controllerOf(pod *corev1.Pod) podController {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return podController{UID: owner.UID, Kind: owner.Kind}
+	}
+	return podController{}
+}
+
+// replacedRecord is the record of a pod that is kept down.
+type replacedRecord struct {
+	Controller podController `json:"controller"`
+}
 
 // Preflight also records whose pods are replacements.
 func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -44,13 +58,29 @@ func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err != nil {
 		return err
 	}
-	recordController(target, pod)
-	return nil
+	return contract.Save(target, replacedRecord{Controller: controllerOf(pod)})
+}
+
+// pods are the replacements that are there now.
+func (k keptDown) pods(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
+	record, _, err := contract.Load[replacedRecord](target)
+	if err != nil {
+		return nil, err
+	}
+	return k.replacements(ctx, target, record.Controller)
+}
+
+// Inject kills the pod, unless its replacements could not be found.
+func (k keptDown) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[replacedRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
+	return k.podKill.Inject(ctx, target)
 }
 
 // Keep deletes every replacement at once.
 func (k keptDown) Keep(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	found, err := k.replacements(ctx, target)
+	found, err := k.pods(ctx, target)
 	if err != nil {
 		return err
 	}
@@ -63,7 +93,7 @@ func (k keptDown) Keep(ctx context.Context, target *v1alpha1.FaultTarget) error 
 
 // Effect also sees a replacement that serves: then it was not kept down.
 func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	found, err := k.replacements(ctx, target)
+	found, err := k.pods(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -78,21 +108,12 @@ func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	return k.podKill.Effect(ctx, target)
 }
 
-func recordController(target *v1alpha1.FaultTarget, pod *corev1.Pod) {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		setUndo(target, undoController, string(owner.UID))
-		setUndo(target, undoControllerKind, owner.Kind)
-	}
-}
-
 // replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
 // gives each pod a new name, all that it made since the injection.
-func (s Surroundings) replacements(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
-	controller, known := undoValue(target, undoController)
-	if !known || target.InjectedAt == nil {
+func (s Surroundings) replacements(ctx context.Context, target *v1alpha1.FaultTarget, controller podController) ([]corev1.Pod, error) {
+	if controller.UID == "" || target.InjectedAt == nil {
 		return nil, nil
 	}
-	kind, _ := undoValue(target, undoControllerKind)
 	var all corev1.PodList
 	if err := s.Cluster.List(ctx, &all, client.InNamespace(s.Namespace)); err != nil { // the cache: a new pod wakes the controller anyway
 		return nil, err
@@ -101,10 +122,10 @@ func (s Surroundings) replacements(ctx context.Context, target *v1alpha1.FaultTa
 	var found []corev1.Pod
 	for _, pod := range all.Items {
 		owner := metav1.GetControllerOf(&pod)
-		if owner == nil || string(owner.UID) != controller || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
+		if owner == nil || owner.UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
 			continue
 		}
-		if pod.Name == target.Pod || kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
+		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
 			found = append(found, pod)
 		}
 	}

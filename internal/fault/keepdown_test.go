@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -38,7 +39,7 @@ func TestKeepDown(t *testing.T) {
 	if err := k.Keep(t.Context(), target); err != nil || len(w.deleted) > 0 {
 		t.Fatalf("before the injection: %v, deleted %v", err, w.deleted)
 	}
-	if err := k.Inject(t.Context(), target); err != nil {
+	if err := called(k.Inject(t.Context(), target)); err != nil {
 		t.Fatal(err)
 	}
 	target.InjectedAt = &metav1.MicroTime{Time: time.Now()}
@@ -92,7 +93,7 @@ func TestPlainKillKeepsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, keeps := injector.(Keeper); keeps || injector.Traits().Lasts != 0 {
+	if _, keeps := injector.(contract.Keeper); keeps || injector.Traits().Lasts != 0 {
 		t.Error("a kill without a duration lasts")
 	}
 }

@@ -10,13 +10,14 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // LoginFor reads the Secrets that a target names. A Problem names the field whose Secret or key is missing.
@@ -67,7 +68,7 @@ func loginFor(ctx context.Context, secrets client.Reader, namespace, field strin
 		trust.Write(pem)
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return login, &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.caSecretRef: key ca.crt of Secret %q holds no certificate", field, ref.Name)}
+			return login, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.caSecretRef: key ca.crt of Secret %q holds no certificate", field, ref.Name)}
 		}
 	}
 	if ref := secure.CertSecretRef; ref != nil {
@@ -81,7 +82,7 @@ func loginFor(ctx context.Context, secrets client.Reader, namespace, field strin
 		}
 		pair, err := tls.X509KeyPair(cert, key)
 		if err != nil {
-			return login, &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.certSecretRef: Secret %q: %v", field, ref.Name, err)}
+			return login, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.certSecretRef: Secret %q: %v", field, ref.Name, err)}
 		}
 		trust.Write(cert)
 		config.Certificates = []tls.Certificate{pair}
@@ -104,14 +105,14 @@ func secretKey(ctx context.Context, secrets client.Reader, namespace, field, nam
 	var secret corev1.Secret
 	err := secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
 	if apierrors.IsNotFound(err) {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace)}
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	value, ok := secret.Data[key]
 	if !ok {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, name, key)}
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, name, key)}
 	}
 	return value, nil
 }

@@ -4,14 +4,14 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // nodeLoss takes a node away from Redis: it gets no new pods, and the target's pods on it are deleted without grace, as after the node's
@@ -22,41 +22,16 @@ type nodeLoss struct {
 	lasts time.Duration
 }
 
-func newNodeLoss(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	return nodeLoss{Surroundings: around, name: nodeToLose(spec), lasts: durationOf(spec)}
+func newNodeLoss(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	n := nodeLoss{Surroundings: around, lasts: contract.DurationOf(spec)}
+	if spec.Action.NodeLoss != nil {
+		n.name = spec.Action.NodeLoss.Node
+	}
+	return n
 }
 
-// nodeToLose is the node that a fault takes away; "" where it is none of that kind.
-func nodeToLose(spec *v1alpha1.RedisFaultSpec) string {
-	if spec.Action.Type != v1alpha1.FaultNodeLoss || spec.Action.NodeLoss == nil {
-		return ""
-	}
-	return spec.Action.NodeLoss.Node
-}
-
-// onNode is the servers whose pods a fault can hit: all, or those on the node that it takes away. It returns a Problem where there is none.
-func onNode(found []server, node string) ([]server, error) {
-	if node == "" {
-		return found, nil
-	}
-	var there []server
-	var others []string
-	for _, s := range found {
-		if s.pod.Spec.NodeName == node {
-			there = append(there, s)
-		} else {
-			others = append(others, s.pod.Name+" is on "+s.pod.Spec.NodeName)
-		}
-	}
-	if len(there) == 0 {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget,
-			Message: fmt.Sprintf("spec.action.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))}
-	}
-	return there, nil
-}
-
-func (n nodeLoss) Traits() Traits {
-	return Traits{Lasts: n.lasts, EndsServer: true, Silences: true, WholePod: true}
+func (n nodeLoss) Traits() contract.Traits {
+	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 }
 
 func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -65,12 +40,14 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 		return err
 	}
 	if target.Node != n.name {
-		return invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod, target.Node, n.name)
+		return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod, target.Node, n.name)
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		return invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
 	}
-	recordController(target, pod)
+	if err := contract.Save(target, replacedRecord{Controller: controllerOf(pod)}); err != nil {
+		return err
+	}
 	return n.elsewhere(ctx, pod, nil, n.name)
 }
 
@@ -78,21 +55,23 @@ func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool
 	return n.ended(ctx, target)
 }
 
-func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[replacedRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
 	if ended, err := n.ended(ctx, target); ended || err != nil {
-		return err
+		return contract.Progress{}, err
 	}
-	changed, err := n.cordon(ctx, n.name)
-	if err != nil {
-		return err
+	if progress, err := n.cordon(ctx, n.name); err != nil || !progress.Complete() {
+		return progress, err
 	}
-	if changed {
-		return &Preparing{fmt.Sprintf("node %s is unschedulable from now on", n.name)}
-	}
-	return n.removeTarget(ctx, target)
+	return contract.Progress{}, n.removeTarget(ctx, target)
 }
 
-func (n nodeLoss) Revert(ctx context.Context, _ *v1alpha1.FaultTarget) error {
+func (n nodeLoss) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[replacedRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
 	return n.uncordon(ctx, n.name)
 }
 
@@ -114,7 +93,11 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if !node.Spec.Unschedulable {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s takes pods", n.name)
 	}
-	found, err := n.replacements(ctx, target)
+	record, _, err := contract.Load[replacedRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	found, err := n.replacements(ctx, target, record.Controller)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -31,7 +32,7 @@ func spread(t *testing.T) *world {
 }
 
 // aimed makes a fault's injector and records, as the controller does.
-func (w *world) aimed(spec *v1alpha1.RedisFaultSpec) (Injector, []v1alpha1.FaultTarget) {
+func (w *world) aimed(spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
 	w.t.Helper()
 	around := w.of("lose")
 	injector, err := For(spec, around)
@@ -56,17 +57,17 @@ func TestNodeLoss(t *testing.T) {
 	if len(targets) != 2 || targets[0].Pod != "redis-0" || targets[1].Pod != "redis-1" {
 		t.Fatalf("targets %+v, want the two on node-1", targets)
 	}
-	if traits := injector.Traits(); traits.Lasts != defaultDuration || !traits.EndsServer || !traits.Silences {
+	if traits := injector.Traits(); traits.Lasts != contract.DefaultDuration || !traits.EndsServer || !traits.Silences {
 		t.Errorf("traits %+v", traits)
 	}
-	mustPrepare(t, injector.Inject(t.Context(), &targets[0]), "node-1")
+	mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "node-1")
 	if len(w.deleted) > 0 {
 		t.Fatal("a pod was deleted before the scheduler could know that the node is closed")
 	}
 	for range 2 {
 		for i := range targets {
 			targets[i].InjectedAt = &metav1.MicroTime{Time: time.Now()}
-			if err := injector.Inject(t.Context(), &targets[i]); err != nil {
+			if err := called(injector.Inject(t.Context(), &targets[i])); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -86,7 +87,7 @@ func TestNodeLoss(t *testing.T) {
 		t.Errorf("%s: %s", effect, why)
 	}
 	for i := range targets {
-		if err := injector.Revert(t.Context(), &targets[i]); err != nil {
+		if err := called(injector.Revert(t.Context(), &targets[i])); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -95,7 +96,7 @@ func TestNodeLoss(t *testing.T) {
 		t.Errorf("the node is open again, and the effect is %s: %s", effect, why)
 	}
 	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "kubectl uncordon node-1") || !strings.Contains(by, "cordoned-by.redquake.dev/uid-lose-") {
-		t.Errorf("by hand: %s", by)
+		t.Errorf("manual command: %s", by)
 	}
 }
 
@@ -113,6 +114,9 @@ func TestNodeLossRefused(t *testing.T) {
 	}
 	spec = losing("node-1") // the guard counts the copies on other nodes, too
 	spec.Allow = nil
+	if injector, err = For(spec, around); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := Guarded(t.Context(), around, byPods(map[string]string{"app": "redis"}), spec, injector.Traits()); err != nil {
 		t.Errorf("redis-2 is spared: %v", err)
 	}
@@ -126,12 +130,12 @@ func TestNodeLossRefused(t *testing.T) {
 func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	w := spread(t)
 	injector, targets := w.aimed(losing("node-1"))
-	if err := injector.Revert(t.Context(), &targets[0]); err != nil {
+	if err := called(injector.Revert(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis-0", UID: "u0"}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
 	w.replace(pod, "another")
-	if err := injector.Inject(t.Context(), &targets[0]); err != nil {
+	if err := called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}
 	if len(w.deleted) > 0 {

@@ -11,16 +11,18 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
-// podKill deletes the pod. There is nothing to undo: the pod's owner replaces it.
+// podKill deletes the pod. There is nothing to revert: the pod's controller replaces it.
 type podKill struct {
 	Surroundings
-	instant
+	contract.Instant
 	grace *int64 // nil = the pod's own
 }
 
-func newPodKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+func newPodKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
 	kill := podKill{Surroundings: around}
 	if spec.Action.PodKill != nil {
 		kill.grace = spec.Action.PodKill.GracePeriodSeconds
@@ -31,7 +33,9 @@ func newPodKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
 	return kill
 }
 
-func (podKill) Traits() Traits { return Traits{EndsServer: true, Silences: true, WholePod: true} }
+func (podKill) Traits() contract.Traits {
+	return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+}
 
 func (k podKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := k.pod(ctx, target.Pod)
@@ -39,7 +43,7 @@ func (k podKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) er
 		return err
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		return invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
 	}
 	return nil
 }
@@ -52,14 +56,14 @@ func (k podKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool,
 	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
 }
 
-func (k podKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (k podKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	uid := types.UID(target.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: target.Pod}}
 	options := []client.DeleteOption{client.Preconditions{UID: &uid}}
 	if k.grace != nil {
 		options = append(options, client.GracePeriodSeconds(*k.grace))
 	}
-	return ignoreGone(k.Cluster.Delete(ctx, pod, options...))
+	return contract.Progress{}, ignoreGone(k.Cluster.Delete(ctx, pod, options...))
 }
 
 // ignoreGone takes for success that a pod which was to be deleted is gone, or that its name belongs to its replacement.

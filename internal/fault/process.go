@@ -6,10 +6,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
 )
 
 // probeWithin is how long a server that serves may take to answer a probe.

@@ -8,18 +8,19 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // processCrash ends the server process by a Redis command: a signal to PID 1 from inside its own container is ignored by the kernel.
-// There is nothing to undo: the kubelet restarts the container.
+// There is nothing to revert: the kubelet restarts the container.
 type processCrash struct {
 	Surroundings
-	instant
+	contract.Instant
 	method v1alpha1.CrashMethod
 }
 
-func newProcessCrash(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
+func newProcessCrash(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
 	crash := processCrash{Surroundings: around, method: v1alpha1.CrashShutdown}
 	if spec.Action.ProcessCrash != nil && spec.Action.ProcessCrash.Method != "" {
 		crash.method = spec.Action.ProcessCrash.Method
@@ -27,7 +28,9 @@ func newProcessCrash(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injecto
 	return crash
 }
 
-func (processCrash) Traits() Traits { return Traits{EndsServer: true, Silences: true} }
+func (processCrash) Traits() contract.Traits {
+	return contract.Traits{EndsServer: true, Silences: true}
+}
 
 func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	pod, err := c.pod(ctx, target.Pod)
@@ -35,10 +38,10 @@ func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarge
 		return err
 	}
 	if pod.Spec.RestartPolicy != corev1.RestartPolicyAlways && pod.Spec.RestartPolicy != "" {
-		return invalid("pod %s has restartPolicy %s: its server would stay down", target.Pod, pod.Spec.RestartPolicy)
+		return problem.Invalid("pod %s has restartPolicy %s: its server would stay down", target.Pod, pod.Spec.RestartPolicy)
 	}
 	if target.RunID == "" {
-		return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed,
+		return &problem.Problem{Reason: v1alpha1.ReasonInjectionFailed,
 			Message: fmt.Sprintf("Redis at %s did not answer INFO, so its end could not be told from one that had already come", target.Address)}
 	}
 	return nil
@@ -58,14 +61,14 @@ func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return err == nil && server.RunID != target.RunID, err
 }
 
-func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if begun, err := c.Begun(ctx, target); begun || err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	if c.method == v1alpha1.CrashSegfault {
-		return c.Servers.Segfault(ctx, target.Address, c.Login)
+		return contract.Progress{}, c.Servers.Segfault(ctx, target.Address, c.Login)
 	}
-	return c.Servers.Shutdown(ctx, target.Address, c.Login)
+	return contract.Progress{}, c.Servers.Shutdown(ctx, target.Address, c.Login)
 }
 
 func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {

@@ -10,8 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -50,7 +52,7 @@ func inPod(t *testing.T, server *redistest.Server, login redis.Login) (Surroundi
 	return around, &found[0]
 }
 
-func crash(t *testing.T, around Surroundings, method v1alpha1.CrashMethod) Injector {
+func crash(t *testing.T, around Surroundings, method v1alpha1.CrashMethod) contract.Injector {
 	t.Helper()
 	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, around)
 	if err != nil {
@@ -85,14 +87,14 @@ func TestCrashRealServer(t *testing.T) {
 			if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectNotObserved {
 				t.Errorf("before: %s (%s)", effect, evidence)
 			}
-			if err := injector.Inject(t.Context(), target); err != nil {
+			if err := called(injector.Inject(t.Context(), target)); err != nil {
 				t.Fatal(err)
 			}
 			hasEnded(t, server)
 			if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectInconclusive {
 				t.Errorf("while nothing answers: %s (%s)", effect, evidence)
 			}
-			if err := injector.Inject(t.Context(), target); err == nil {
+			if err := called(injector.Inject(t.Context(), target)); err == nil {
 				t.Error("a server that does not answer passes for one that was ended: who ended it is not known")
 			}
 			server.Restart()
@@ -101,7 +103,7 @@ func TestCrashRealServer(t *testing.T) {
 				_, err := around.Servers.Ask(t.Context(), server.Address(), around.Login)
 				return err
 			})
-			if err := injector.Inject(t.Context(), target); err != nil {
+			if err := called(injector.Inject(t.Context(), target)); err != nil {
 				t.Errorf("inject once more: %v", err)
 			}
 			goesOn(t, server, next)
@@ -133,7 +135,7 @@ func TestCrashRefused(t *testing.T) {
 			server := redistest.NewServer(t, tc.options)
 			around, target := inPod(t, server, tc.login)
 			injector := crash(t, around, tc.method)
-			err := injector.Inject(t.Context(), target)
+			err := called(injector.Inject(t.Context(), target))
 			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), server.Address()) {
 				t.Errorf("error %v, want one with %q and the address", err, tc.says)
 			}
@@ -149,7 +151,7 @@ func TestSegfaultRealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}}) // it may take seconds
 	around, target := inPod(t, server, redis.Login{Timeout: 30 * time.Second})
-	if err := crash(t, around, v1alpha1.CrashSegfault).Inject(t.Context(), target); err != nil {
+	if err := called(crash(t, around, v1alpha1.CrashSegfault).Inject(t.Context(), target)); err != nil {
 		t.Fatal(err)
 	}
 	hasEnded(t, server)

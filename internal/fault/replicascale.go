@@ -10,7 +10,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -25,7 +26,7 @@ const (
 const defaultSyncTimeout = 5 * time.Minute
 
 // replicaScale changes the number of replicas of the StatefulSet that runs the selected server, waits until those that came are in sync, and
-// takes it back. A StatefulSet adds and removes the pods with the highest ordinals: never is one removed that is a primary.
+// reverts that. A StatefulSet adds and removes the pods with the highest ordinals: never is one removed that is a primary.
 type replicaScale struct {
 	Surroundings
 	mode    v1alpha1.SelectMode
@@ -35,8 +36,8 @@ type replicaScale struct {
 	now     func() time.Time
 }
 
-func newReplicaScale(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	s := &replicaScale{Surroundings: around, mode: spec.Select.Mode, lasts: durationOf(spec), now: time.Now}
+func newReplicaScale(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	s := &replicaScale{Surroundings: around, mode: spec.Select.Mode, lasts: contract.DurationOf(spec), now: time.Now}
 	if spec.Action.ReplicaScale != nil {
 		s.by, s.timeout = spec.Action.ReplicaScale.By, spec.Action.ReplicaScale.SyncTimeout.Duration
 	}
@@ -44,26 +45,30 @@ func newReplicaScale(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injecto
 	return s
 }
 
-func (s *replicaScale) Traits() Traits { return Traits{Takes: s.timeout + time.Minute, Lasts: s.lasts} }
+func (s *replicaScale) Traits() contract.Traits {
+	return contract.Traits{Takes: s.timeout + time.Minute, Lasts: s.lasts}
+}
 
 func (s *replicaScale) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if s.mode != "" && s.mode != v1alpha1.SelectOne {
-		return invalid("spec.select.mode: %s: ReplicaScale scales the StatefulSet of one server: use One, and a fault for each StatefulSet", s.mode)
+		return problem.Invalid("spec.select.mode: %s: ReplicaScale scales the StatefulSet of one server: use One, and a fault for each StatefulSet", s.mode)
 	}
 	if s.by == 0 {
-		return invalid("spec.action.replicaScale.by: 0 would change nothing")
+		return problem.Invalid("spec.action.replicaScale.by: 0 would change nothing")
 	}
-	plan, err := s.recordSet(ctx, target)
+	now, err := s.recordSet(ctx, target)
 	if err != nil {
 		return err
 	}
-	if err := s.recordPrimary(ctx, target); err != nil {
+	if err := s.recordPrimary(ctx, target, now.record); err != nil {
 		return err
 	}
 	if s.by < 0 {
-		return s.recordGoing(ctx, target, plan)
+		if err := s.recordGoing(ctx, now); err != nil {
+			return err
+		}
 	}
-	return nil
+	return contract.Save(target, *now.record)
 }
 
 func (s *replicaScale) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
@@ -74,90 +79,97 @@ func (s *replicaScale) Begun(ctx context.Context, target *v1alpha1.FaultTarget) 
 	return now.gone || now.replicas == now.want, nil
 }
 
-func (s *replicaScale) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (s *replicaScale) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	now, err := s.read(ctx, target)
 	if err != nil || now.gone {
-		return err
+		return contract.Progress{}, err
 	}
 	switch now.replicas {
 	case now.want:
 	case now.old:
 		if target.InjectedAt != nil {
-			return fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
+			return contract.Progress{}, fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
 		}
 		pod, err := s.pod(ctx, target.Pod)
 		if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
-			return nil // the server that was selected is gone before anything was done
+			return contract.Progress{}, nil // the server that was selected is gone before anything was done
 		} else if err != nil {
-			return err
+			return contract.Progress{}, err
 		}
 		if s.by < 0 {
-			if err := s.primaryAmong(ctx, target, now); err != nil {
-				return err
+			if err := s.primaryAmong(ctx, now); err != nil {
+				return contract.Progress{}, err
 			}
 		}
 		if err := s.scale(ctx, now, now.want); err != nil {
-			return err
+			return contract.Progress{}, err
 		}
 	default:
-		return now.foreign()
+		return contract.Progress{}, now.foreign()
 	}
-	return s.patiently(s.change(ctx, target, now, s.by > 0), s.beganAt(target))
+	return s.change(ctx, target, now, s.by > 0, s.beganAt(target))
 }
 
-func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if len(target.Undo) == 0 {
-		return nil // nothing was recorded, so nothing was done
+func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if target.Revert == nil {
+		return contract.Progress{}, nil // nothing was recorded, so nothing was done
 	}
 	now, err := s.read(ctx, target)
 	if err != nil || now.gone {
-		return err
+		return contract.Progress{}, err
 	}
-	since, begun := noted(target, undoingSince)
+	since := now.record.RevertingSince
 	switch {
 	case now.replicas != now.want && now.replicas != now.old:
-		return now.foreign()
-	case now.replicas == now.old && !begun && target.InjectedAt == nil:
-		return nil // never scaled
-	case !begun: // the instant, and who the added nodes are, must be stored before anything is taken back
-		note(target, undoingSince, s.now())
-		s.recordAdded(ctx, target, now)
-		return &InProgress{fmt.Sprintf("StatefulSet %s is to have %d replicas again", now.set.Name, now.old)}
+		return contract.Progress{}, now.foreign()
+	case now.replicas == now.old && since == nil && target.InjectedAt == nil:
+		return contract.Progress{}, nil // never scaled
+	case since == nil: // the instant, and who the added nodes are, must be stored before anything is reverted
+		now.record.RevertingSince = new(s.now())
+		s.recordAdded(ctx, now)
+		return contract.Underway("StatefulSet %s is to have %d replicas again", now.set.Name, now.old), contract.Save(target, *now.record)
 	case now.replicas == now.want:
 		if s.by > 0 {
-			if s.recordAdded(ctx, target, now) {
-				return &InProgress{"a node of the cluster has a new ID, which was recorded"}
+			changed := s.recordAdded(ctx, now)
+			if err := contract.Save(target, *now.record); err != nil {
+				return contract.Progress{}, err
 			}
-			if err := s.primaryAmong(ctx, target, now); err != nil {
-				return s.patiently(err.Error(), since)
+			if changed {
+				return contract.Underway("a node of the cluster has a new ID, which was recorded"), nil
+			}
+			if err := s.primaryAmong(ctx, now); err != nil {
+				return s.patiently(err.Error(), *since)
 			}
 		}
 		if err := s.scale(ctx, now, now.old); err != nil {
-			return s.patiently(err.Error(), since)
+			return s.patiently(err.Error(), *since)
 		}
 	}
-	return s.patiently(s.change(ctx, target, now, s.by < 0), since)
+	return s.change(ctx, target, now, s.by < 0, *since)
 }
 
-// change waits for what the StatefulSet brings or takes away, does what Redis needs beside, and says what is still missing; "" = nothing.
-// What fails meanwhile is missing, too: it is tried again.
-func (s *replicaScale) change(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, adding bool) string {
+// change waits for what the StatefulSet brings or takes away, and does what Redis needs beside. What fails meanwhile is missing, too: it is tried again.
+func (s *replicaScale) change(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, adding bool, since time.Time) (contract.Progress, error) {
 	work := s.takeOut
 	if adding {
 		work = s.bringIn
 	}
-	return work(ctx, target, now)
+	missing := work(ctx, now)
+	if err := contract.Save(target, *now.record); err != nil {
+		return contract.Progress{}, err
+	}
+	return s.patiently(missing, since)
 }
 
-// patiently turns what is missing into an InProgress, or into an error once it is too late.
-func (s *replicaScale) patiently(missing string, since time.Time) error {
+// patiently is the progress of what is missing, or an error once it is too late; "" = nothing is.
+func (s *replicaScale) patiently(missing string, since time.Time) (contract.Progress, error) {
 	switch {
 	case missing == "":
-		return nil
+		return contract.Progress{}, nil
 	case s.now().Sub(since) > s.timeout:
-		return fmt.Errorf("not complete within spec.action.replicaScale.syncTimeout, %s: %s", s.timeout, missing)
+		return contract.Progress{}, fmt.Errorf("not complete within spec.action.replicaScale.syncTimeout, %s: %s", s.timeout, missing)
 	}
-	return &InProgress{missing}
+	return contract.Underway("%s", missing), nil
 }
 
 // beganAt is when the first breaking call was sent; before it is known, when the record was made.
@@ -183,11 +195,11 @@ func (s *replicaScale) Effect(ctx context.Context, target *v1alpha1.FaultTarget)
 	}
 	var evidence []string
 	for _, name := range now.changed() {
-		m := memberOf(target, name)
+		m := now.record.Members[name]
 		if m.Address == "" {
 			return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s has %d replicas, but %s has not come", now.name, now.replicas, name)
 		}
-		primary, said, err := s.primaryFor(ctx, target, now, m)
+		primary, said, err := s.primaryFor(ctx, now, m)
 		if err != nil {
 			return v1alpha1.EffectInconclusive, err.Error()
 		}
@@ -201,17 +213,22 @@ func (s *replicaScale) Effect(ctx context.Context, target *v1alpha1.FaultTarget)
 		}
 		evidence = append(evidence, fmt.Sprintf("primary %s %s %s", primary, verb, name))
 		if m.Slot == nil || len(evidence) == 1 {
-			evidence[len(evidence)-1] += fmt.Sprintf(" (%s instead of %s)", plural(len(said.followers), "replica"), undoText(target, undoFollowers))
+			evidence[len(evidence)-1] += fmt.Sprintf(" (%s instead of %d)", plural(len(said.followers), "replica"), now.record.Followers)
 		}
 	}
 	return v1alpha1.EffectConfirmed, strings.Join(evidence, "; ")
 }
 
 // Follow implements Follower.
-func (s *replicaScale) Follow(_ context.Context, target *v1alpha1.FaultTarget) []Sighting {
-	var seen []Sighting
-	for name, m := range members(target) {
-		for _, one := range []Sighting{
+func (s *replicaScale) Follow(_ context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+	record, _, err := contract.Load[scaleRecord](target)
+	if err != nil {
+		return nil
+	}
+	var seen []contract.Sighting
+	for _, name := range record.pods() {
+		m := record.Members[name]
+		for _, one := range []contract.Sighting{
 			{At: m.Came, Event: eventReplicaAdded, Object: name},
 			{At: m.Synced, Event: eventReplicaSynced, Object: name, Message: m.How},
 			{At: m.Gone, Event: eventReplicaRemoved, Object: name},
@@ -225,15 +242,19 @@ func (s *replicaScale) Follow(_ context.Context, target *v1alpha1.FaultTarget) [
 }
 
 func (s *replicaScale) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	command := fmt.Sprintf("kubectl -n %s scale statefulset %s --replicas=%s", s.Namespace, undoText(target, undoSet), undoText(target, undoReplicas))
-	if undoText(target, undoSlot) == "" {
+	record, recorded, err := contract.Load[scaleRecord](target)
+	if err != nil || !recorded {
+		return ""
+	}
+	command := fmt.Sprintf("kubectl -n %s scale statefulset %s --replicas=%d", s.Namespace, record.StatefulSet, record.Replicas)
+	if record.Slot == nil {
 		return command
 	}
 	if s.by < 0 {
 		return command + "; then, for a node that does not come back by itself, redis-cli CLUSTER MEET and CLUSTER REPLICATE"
 	}
-	for _, m := range members(target) {
-		for _, id := range m.Nodes {
+	for _, name := range record.pods() {
+		for _, id := range record.Members[name].Nodes {
 			command += "; then at every other node redis-cli CLUSTER FORGET " + id
 		}
 	}
@@ -242,7 +263,7 @@ func (s *replicaScale) ManualRevertCommand(target *v1alpha1.FaultTarget) string 
 
 // primaryAmong is the problem of a pod that would be removed and is a primary, or may be one. An added server that never came to be in sync and
 // that nobody follows is none, whatever it says of itself.
-func (s *replicaScale) primaryAmong(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) error {
+func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	for _, name := range now.changed() {
 		pod, err := s.pod(ctx, name)
 		switch {
@@ -251,7 +272,7 @@ func (s *replicaScale) primaryAmong(ctx context.Context, target *v1alpha1.FaultT
 		case err != nil:
 			return err
 		}
-		address, m := Address(pod), memberOf(target, name)
+		address, m := Address(pod), now.record.Members[name]
 		said, err := s.info(ctx, address)
 		switch {
 		case err == nil && said.role == topology.Replica:
@@ -259,13 +280,13 @@ func (s *replicaScale) primaryAmong(ctx context.Context, target *v1alpha1.FaultT
 		case err == nil && s.by > 0 && m.Synced.IsZero() && len(said.followers) == 0 && !s.ownsSlots(ctx, address, said):
 			continue
 		case err == nil:
-			return &lifecycle.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true, Message: fmt.Sprintf(
-				"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)}
+			return problem.TooWide(
+				"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)
 		case s.by < 0:
-			return notYet("%s does not say whether it is a primary: %v", name, err)
+			return problem.NotYet("%s does not say whether it is a primary: %v", name, err)
 		}
-		if primary, _, other := s.primaryFor(ctx, target, now, m); other != nil || primary == address {
-			return notYet("%s does not say whether it is a primary (%v), and no other server is known to be", name, err)
+		if primary, _, other := s.primaryFor(ctx, now, m); other != nil || primary == address {
+			return problem.NotYet("%s does not say whether it is a primary (%v), and no other server is known to be", name, err)
 		}
 	}
 	return nil

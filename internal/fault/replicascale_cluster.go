@@ -8,8 +8,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // listed is one line of CLUSTER NODES.
@@ -105,7 +107,7 @@ func (s *replicaScale) ownsSlots(ctx context.Context, address string, said told)
 }
 
 // recordShard records the shard of the selected server and its primary, and refuses a user who may not change the cluster.
-func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
 	none := strings.Repeat("0", 40)
 	for _, command := range [][]string{{"CLUSTER", "MYID"}, {"CLUSTER", "MEET", "127.0.0.1", "6379"}, {"CLUSTER", "REPLICATE", none}, {"CLUSTER", "FORGET", none}} {
 		if err := mayRun(ctx, s.Surroundings, target.Address, command...); err != nil {
@@ -120,8 +122,7 @@ func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTa
 	if err != nil {
 		return err
 	}
-	setUndo(target, undoSlot, strconv.Itoa(*m.Slot))
-	setUndo(target, undoPrimary, owner.address)
+	record.Slot, record.Primary = m.Slot, owner.address
 	return nil
 }
 
@@ -137,7 +138,7 @@ func (s *replicaScale) node(ctx context.Context, address string) (member, error)
 		primary, _ = findNode(nodes, own.primary)
 	}
 	if len(primary.slots) == 0 {
-		return member{}, notYet("node %s at %s belongs to no shard that owns slots", own.id, address)
+		return member{}, problem.NotYet("node %s at %s belongs to no shard that owns slots", own.id, address)
 	}
 	return member{Address: address, Nodes: []string{own.id}, Slot: &primary.slots[0][0]}, nil
 }
@@ -180,8 +181,8 @@ func (s *replicaScale) everyNode(ctx context.Context, seed string) (map[string][
 }
 
 // join makes a server a replica in its shard, and says what is missing until all nodes know it and it replicates. Its ID is recorded, and stored,
-// before any node hears of it.
-func (s *replicaScale) join(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, m *member) string {
+// before it is introduced to any node.
+func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string {
 	nodes, err := s.listing(ctx, m.Address)
 	if err != nil {
 		return err.Error()
@@ -191,7 +192,7 @@ func (s *replicaScale) join(ctx context.Context, target *v1alpha1.FaultTarget, n
 		m.Nodes = append(m.Nodes, own.id)
 		return "is node " + own.id
 	}
-	owner, err := s.ownerOf(ctx, *m.Slot, s.staying(ctx, target, now))
+	owner, err := s.ownerOf(ctx, *m.Slot, s.staying(ctx, now))
 	if err != nil {
 		return err.Error()
 	}
@@ -207,7 +208,7 @@ func (s *replicaScale) join(ctx context.Context, target *v1alpha1.FaultTarget, n
 	if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CLUSTER", "REPLICATE", owner.id); err != nil {
 		return fmt.Sprintf("could not be made a replica of %s: %v", owner.address, err)
 	}
-	return "was told to replicate " + owner.address
+	return "was made to replicate " + owner.address
 }
 
 // introduce lets every node that does not know a server meet it. Each must: one that was made to forget its ID takes no other's word for it for a minute.
@@ -242,12 +243,11 @@ func (s *replicaScale) introduce(ctx context.Context, own listed, address, seed 
 
 // forget makes all nodes forget a server that is gone, and says what is missing. Beside the recorded IDs that is any dead entry under its address: a
 // node that lost its volume comes back with another ID.
-func (s *replicaScale) forget(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, m member) string {
-	if undoText(target, undoSlot) == "" {
+func (s *replicaScale) forget(ctx context.Context, now *scaling, m member) string {
+	if now.record.Slot == nil {
 		return ""
 	}
-	slot, _ := strconv.Atoi(undoText(target, undoSlot))
-	seed, err := s.ownerOf(ctx, slot, s.staying(ctx, target, now))
+	seed, err := s.ownerOf(ctx, *now.record.Slot, s.staying(ctx, now))
 	if err != nil {
 		return "is not forgotten yet: " + err.Error()
 	}
@@ -256,7 +256,7 @@ func (s *replicaScale) forget(ctx context.Context, target *v1alpha1.FaultTarget,
 		return "is not forgotten yet: " + err.Error()
 	}
 	for _, at := range nodes {
-		if !at.trusted() || m.left(at) || leaves(target, now, at) {
+		if !at.trusted() || m.left(at) || leaves(now, at) {
 			continue
 		}
 		view, err := s.listing(ctx, at.address)
@@ -286,13 +286,13 @@ func (m member) left(n listed) bool {
 
 // leaves says whether a node is one of those that go together. They are not asked to forget one another: where some primaries have forgotten one
 // already, the others never find a majority that holds it for dead.
-func leaves(target *v1alpha1.FaultTarget, now *scaling, n listed) bool {
-	return slices.ContainsFunc(now.changed(), func(name string) bool { return memberOf(target, name).left(n) })
+func leaves(now *scaling, n listed) bool {
+	return slices.ContainsFunc(now.changed(), func(name string) bool { return now.record.Members[name].left(n) })
 }
 
 // recordAdded records the IDs that added servers have now, and says whether one is new.
-func (s *replicaScale) recordAdded(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) (changed bool) {
-	if s.by < 0 || undoText(target, undoSlot) == "" {
+func (s *replicaScale) recordAdded(ctx context.Context, now *scaling) (changed bool) {
+	if s.by < 0 || now.record.Slot == nil {
 		return false
 	}
 	for _, name := range now.changed() {
@@ -300,13 +300,13 @@ func (s *replicaScale) recordAdded(ctx context.Context, target *v1alpha1.FaultTa
 		if err != nil || pod.Status.PodIP == "" {
 			continue
 		}
-		m := memberOf(target, name)
+		m := now.record.Members[name]
 		m.Address = Address(pod)
 		if nodes, err := s.listing(ctx, m.Address); err == nil && !slices.Contains(m.Nodes, myself(nodes).id) {
 			m.Nodes = append(m.Nodes, myself(nodes).id)
 			changed = true
 		}
-		setMember(target, name, m)
+		now.record.setMember(name, m)
 	}
 	return changed
 }

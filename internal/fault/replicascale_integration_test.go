@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -82,11 +83,11 @@ func (s *troupe) settle() {
 }
 
 // finish calls a step until it is done, each time by an operator that knows nothing but the record.
-func (s *troupe) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(Injector) func(context.Context, *v1alpha1.FaultTarget) error) {
+func (s *troupe) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
 	s.t.Helper()
 	redistest.Wait(s.t, what, func() error {
-		err := step(s.reborn(spec))(s.t.Context(), target)
-		var steps *InProgress
+		err := called(step(s.reborn(spec))(s.t.Context(), target))
+		var steps *pending
 		if err != nil && !errors.As(err, &steps) {
 			s.t.Fatalf("%s: %v", what, err)
 		}
@@ -97,18 +98,22 @@ func (s *troupe) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1al
 		return err
 	})
 	// Nodes lose a connection to one another once in a while: the next look finds it again.
-	redistest.Wait(s.t, what+" once more", func() error { return step(s.reborn(spec))(s.t.Context(), target) })
+	redistest.Wait(s.t, what+" once more", func() error { return called(step(s.reborn(spec))(s.t.Context(), target)) })
 }
 
 func (s *troupe) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.t.Helper()
-	s.finish("inject", spec, target, func(i Injector) func(context.Context, *v1alpha1.FaultTarget) error { return i.Inject })
+	s.finish("inject", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+		return i.Inject
+	})
 	target.ActiveAt = new(metav1.NowMicro())
 }
 
 func (s *troupe) revert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.t.Helper()
-	s.finish("revert", spec, target, func(i Injector) func(context.Context, *v1alpha1.FaultTarget) error { return i.Revert })
+	s.finish("revert", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+		return i.Revert
+	})
 }
 
 func (s *troupe) replicasAre(want int) {
@@ -118,10 +123,10 @@ func (s *troupe) replicasAre(want int) {
 	}
 }
 
-func (s *troupe) follows(injector Injector, target *v1alpha1.FaultTarget, want ...string) {
+func (s *troupe) follows(injector contract.Injector, target *v1alpha1.FaultTarget, want ...string) {
 	s.t.Helper()
 	var got []string
-	for _, seen := range injector.(Follower).Follow(s.t.Context(), target) {
+	for _, seen := range injector.(contract.Follower).Follow(s.t.Context(), target) {
 		got = append(got, seen.Event+" "+seen.Object)
 	}
 	slices.Sort(got)
@@ -179,7 +184,7 @@ func TestReplicaScaleReplication(t *testing.T) {
 				t.Errorf("%s replicas in the end", got)
 			}
 			how := ""
-			for _, seen := range injector.(Follower).Follow(t.Context(), target) {
+			for _, seen := range injector.(contract.Follower).Follow(t.Context(), target) {
 				how += seen.Message + "\n"
 			}
 			if !strings.Contains(how, c.syncs) {
@@ -206,9 +211,9 @@ func TestReplicaScaleForeignData(t *testing.T) {
 	target.IntendedAt = new(metav1.NowMicro())
 	var err error
 	redistest.Wait(t, "the fault gives up", func() error {
-		err = s.reborn(spec).Inject(t.Context(), target)
+		err = called(s.reborn(spec).Inject(t.Context(), target))
 		s.settle()
-		var steps *InProgress
+		var steps *pending
 		if errors.As(err, &steps) {
 			return err
 		}
@@ -248,7 +253,7 @@ func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
 		injector, target := s.aim(spec)
 		r.FailoverTo(r.Primary, r.Replicas[1])
 		r.WaitHealthy(r.Replicas[1])
-		if err := injector.Inject(t.Context(), target); err == nil || !strings.Contains(err.Error(), "redis-2 is a primary") {
+		if err := called(injector.Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "redis-2 is a primary") {
 			t.Errorf("%v, want a refusal", err)
 		}
 		s.replicasAre(3)
@@ -263,8 +268,8 @@ func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
 		r.FailoverTo(r.Primary, added)
 		r.WaitHealthy(added)
 		effectIs(t, s.reborn(spec), target, v1alpha1.EffectNotObserved, "redis-3: false")
-		inProgress(t, s.reborn(spec).Revert(t.Context(), target), "again")
-		inProgress(t, s.reborn(spec).Revert(t.Context(), target), "redis-3 is a primary")
+		inProgress(t, called(s.reborn(spec).Revert(t.Context(), target)), "again")
+		inProgress(t, called(s.reborn(spec).Revert(t.Context(), target)), "redis-3 is a primary")
 		s.replicasAre(4)
 		r.FailoverTo(added, r.Primary)
 		r.WaitHealthy(r.Primary)
@@ -357,10 +362,12 @@ func TestReplicaScaleClusterAddForgetsAll(t *testing.T) {
 	_, target := s.aim(spec)
 	s.inject(spec, target)
 	knownTo(t, c, 7)
-	// The record of its ID is lost, and the node dies, before anything is undone.
-	m := memberOf(target, "redis-6")
+	// The record of its ID is lost, and the node dies, before anything is reverted.
+	record := recorded[scaleRecord](t, target)
+	m := record.Members["redis-6"]
 	m.Nodes = nil
-	setMember(target, "redis-6", m)
+	record.setMember("redis-6", m)
+	save(t, target, record)
 	s.servers["redis-6"].Kill()
 	s.revert(spec, target)
 	knownTo(t, c, 6)

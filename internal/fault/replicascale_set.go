@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // scaling is the StatefulSet of a target now, against its record.
 type scaling struct {
+	record    *scaleRecord
 	name      string
 	set       *appsv1.StatefulSet
 	gone      bool  // it was deleted, or another has its name
@@ -48,15 +50,17 @@ func (c *scaling) foreign() error {
 
 // read compares the StatefulSet with the target's record.
 func (s *replicaScale) read(ctx context.Context, target *v1alpha1.FaultTarget) (*scaling, error) {
-	c := &scaling{name: undoText(target, undoSet)}
-	old, err := strconv.ParseInt(undoText(target, undoReplicas), 10, 32)
-	if c.name == "" || err != nil {
-		return nil, fmt.Errorf("the record of pod %s does not say which StatefulSet had how many replicas", target.Pod)
+	record, recorded, err := contract.Load[scaleRecord](target)
+	if err != nil {
+		return nil, err
 	}
-	c.old, c.want = int32(old), int32(old)+s.by
+	if !recorded {
+		return nil, fmt.Errorf("pod %s has no record of which StatefulSet had how many replicas", target.Pod)
+	}
+	c := &scaling{record: &record, name: record.StatefulSet, old: record.Replicas, want: record.Replicas + s.by}
 	c.set, err = s.set(ctx, c.name)
 	switch {
-	case apierrors.IsNotFound(err), err == nil && string(c.set.UID) != undoText(target, undoUID):
+	case apierrors.IsNotFound(err), err == nil && string(c.set.UID) != record.UID:
 		c.gone = true
 		return c, nil
 	case err != nil:
@@ -98,10 +102,10 @@ func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarg
 	}
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {
-		return nil, unsupported("pod %s has no controller: only the replicas of a StatefulSet can be scaled", target.Pod)
+		return nil, problem.Unsupported("pod %s has no controller: only the replicas of a StatefulSet can be scaled", target.Pod)
 	}
 	if owner.Kind != "StatefulSet" {
-		return nil, unsupported("pod %s belongs to %s %s: only the replicas of a StatefulSet can be scaled", target.Pod, owner.Kind, owner.Name)
+		return nil, problem.Unsupported("pod %s belongs to %s %s: only the replicas of a StatefulSet can be scaled", target.Pod, owner.Kind, owner.Name)
 	}
 	set, err := s.set(ctx, owner.Name)
 	if err != nil {
@@ -112,21 +116,19 @@ func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarg
 	}
 	c := &scaling{name: set.Name, set: set, replicas: replicasOf(set), old: replicasOf(set), want: replicasOf(set) + s.by}
 	if c.want < 0 {
-		return nil, invalid("spec.action.replicaScale.by: %d: StatefulSet %s has only %s", s.by, set.Name, plural(int(c.old), "replica"))
+		return nil, problem.Invalid("spec.action.replicaScale.by: %d: StatefulSet %s has only %s", s.by, set.Name, plural(int(c.old), "replica"))
 	}
 	if set.Status.ReadyReplicas != c.old || set.Status.Replicas != c.old {
-		return nil, notYet("StatefulSet %s has %d of %d pods ready: it is scaled when all are", set.Name, set.Status.ReadyReplicas, c.old)
+		return nil, problem.NotYet("StatefulSet %s has %d of %d pods ready: it is scaled when all are", set.Name, set.Status.ReadyReplicas, c.old)
 	}
-	setUndo(target, undoSet, set.Name)
-	setUndo(target, undoUID, string(set.UID))
-	setUndo(target, undoReplicas, strconv.Itoa(int(c.old)))
+	c.record = &scaleRecord{StatefulSet: set.Name, UID: string(set.UID), Replicas: c.old}
 	return c, nil
 }
 
-// scaledByOthers refuses a StatefulSet whose number of replicas an operator or an autoscaler would set back.
+// scaledByOthers refuses a StatefulSet whose number of replicas an operator or an autoscaler would revert.
 func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulSet) error {
 	if owner := metav1.GetControllerOf(set); owner != nil {
-		return unsupported("StatefulSet %s belongs to %s %s (%s), whose operator would take the scaling back: scale it there", set.Name, owner.Kind, owner.Name, owner.APIVersion)
+		return problem.Unsupported("StatefulSet %s belongs to %s %s (%s), whose operator would revert the scaling: scale it there", set.Name, owner.Kind, owner.Name, owner.APIVersion)
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := s.Live.List(ctx, &autoscalers, client.InNamespace(set.Namespace)); err != nil {
@@ -134,13 +136,8 @@ func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulS
 	}
 	for i := range autoscalers.Items {
 		if a := &autoscalers.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {
-			return unsupported("HorizontalPodAutoscaler %s scales StatefulSet %s, and would take the scaling back", a.Name, set.Name)
+			return problem.Unsupported("HorizontalPodAutoscaler %s scales StatefulSet %s, and would revert the scaling", a.Name, set.Name)
 		}
 	}
 	return nil
-}
-
-// notYet is the problem of a target that may be fit for the fault in a moment.
-func notYet(format string, words ...any) error {
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonInjectionFailed, Message: fmt.Sprintf(format, words...)}
 }

@@ -9,11 +9,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -21,10 +23,10 @@ import (
 type told struct {
 	topology.ReplicationInfo
 	topology.Server
-	role       topology.Role
-	followers  []topology.Attached
-	keys       bool   // it holds data
-	full, part string // syncs that it gave since it started
+	role      topology.Role
+	followers []topology.Attached
+	keys      bool // it holds data
+	syncs     syncs
 }
 
 // blank is a server that came up on its own and has nothing to lose.
@@ -58,14 +60,14 @@ func (s *replicaScale) info(ctx context.Context, address string) (told, error) {
 	}
 	text, _ := reply.(string)
 	t := told{ReplicationInfo: topology.ReplicationOf(redis.ParseInfo(text)), Server: topology.ServerOf(address, redis.ParseInfo(text))}
-	t.role, t.followers = t.ReplicationInfo.Role, t.Replicas
+	t.role, t.followers, t.syncs.RunID = t.ReplicationInfo.Role, t.Replicas, t.RunID
 	for line := range strings.Lines(text) {
 		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		switch {
 		case field == "sync_full":
-			t.full = value
+			t.syncs.Full, _ = strconv.ParseInt(value, 10, 64)
 		case field == "sync_partial_ok":
-			t.part = value
+			t.syncs.Partial, _ = strconv.ParseInt(value, 10, 64)
 		case strings.HasPrefix(field, "db") && strings.HasPrefix(value, "keys="):
 			t.keys = true
 		}
@@ -74,25 +76,23 @@ func (s *replicaScale) info(ctx context.Context, address string) (told, error) {
 }
 
 // recordPrimary finds the primary of the selected server, and records it and what it counts.
-func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
 	own, err := s.info(ctx, target.Address)
 	if err != nil {
-		return notYet("Redis at %s did not answer INFO: %v", target.Address, err)
+		return problem.NotYet("Redis at %s did not answer INFO: %v", target.Address, err)
 	}
 	if own.Mode == "cluster" {
-		if err := s.recordShard(ctx, target); err != nil {
+		if err := s.recordShard(ctx, target, record); err != nil {
 			return err
 		}
 	} else {
-		setUndo(target, undoPrimary, primaryOf(own, target.Address))
+		record.Primary = primaryOf(own, target.Address)
 	}
-	primary := undoText(target, undoPrimary)
-	said, err := s.info(ctx, primary)
+	said, err := s.info(ctx, record.Primary)
 	if err != nil || said.role != topology.Primary {
-		return notYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled while all is well", primary, target.Pod, err)
+		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled while all is well", record.Primary, target.Pod, err)
 	}
-	setUndo(target, undoFollowers, strconv.Itoa(len(said.followers)))
-	noteSyncs(target, said)
+	record.Followers, record.Syncs = len(said.followers), said.syncs
 	return nil
 }
 
@@ -104,13 +104,9 @@ func primaryOf(said told, address string) string {
 	return address
 }
 
-func noteSyncs(target *v1alpha1.FaultTarget, said told) {
-	setUndo(target, undoSyncs, strings.Join([]string{said.RunID, said.full, said.part}, " "))
-}
-
 // recordGoing checks the servers that would be removed: all are replicas, and the primary of each stays and answers.
-func (s *replicaScale) recordGoing(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) error {
-	if err := s.primaryAmong(ctx, target, now); err != nil {
+func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
+	if err := s.primaryAmong(ctx, now); err != nil {
 		return err
 	}
 	for _, name := range now.changed() {
@@ -119,26 +115,26 @@ func (s *replicaScale) recordGoing(ctx context.Context, target *v1alpha1.FaultTa
 			return err
 		}
 		m := member{Address: Address(pod)}
-		if undoText(target, undoSlot) != "" {
+		if now.record.Slot != nil {
 			if m, err = s.node(ctx, m.Address); err != nil {
 				return err
 			}
 		}
-		_, said, err := s.primaryFor(ctx, target, now, m)
+		_, said, err := s.primaryFor(ctx, now, m)
 		if err == nil && !said.lists(name, m.Address) {
 			err = fmt.Errorf("it does not list it as a replica that is online")
 		}
 		if err != nil {
-			return notYet("the primary of %s must be there before the replica is removed: %v", name, err)
+			return problem.NotYet("the primary of %s must be there before the replica is removed: %v", name, err)
 		}
-		setMember(target, name, m)
+		now.record.setMember(name, m)
 	}
 	return nil
 }
 
 // primaryFor asks the primary that a pod's server has, or shall have. Most of the servers that stay know it; a tie is the recorded one's.
-func (s *replicaScale) primaryFor(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, m member) (string, told, error) {
-	asked := s.staying(ctx, target, now)
+func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (string, told, error) {
+	asked := s.staying(ctx, now)
 	if m.Slot != nil {
 		owner, err := s.ownerOf(ctx, *m.Slot, asked)
 		if err != nil {
@@ -166,8 +162,8 @@ func (s *replicaScale) primaryFor(ctx context.Context, target *v1alpha1.FaultTar
 }
 
 // staying are the addresses of the servers that stay, as far as they run, each once: the recorded primary's first.
-func (s *replicaScale) staying(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) []string {
-	found := []string{undoText(target, undoPrimary)}
+func (s *replicaScale) staying(ctx context.Context, now *scaling) []string {
+	found := []string{now.record.Primary}
 	for _, name := range now.staying() {
 		if pod, err := s.pod(ctx, name); err == nil && pod.Status.PodIP != "" && !slices.Contains(found, Address(pod)) {
 			found = append(found, Address(pod))
@@ -176,13 +172,13 @@ func (s *replicaScale) staying(ctx context.Context, target *v1alpha1.FaultTarget
 	return found
 }
 
-// bringIn waits until every pod that comes runs and is in sync, and says what is missing. What a server cannot know by itself it is told.
-func (s *replicaScale) bringIn(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) string {
+// bringIn waits until every pod that comes runs and is in sync, and says what is missing. What a server cannot find out by itself is set there.
+func (s *replicaScale) bringIn(ctx context.Context, now *scaling) string {
 	var missing []string
 	for _, name := range now.changed() {
-		m := memberOf(target, name)
-		why := s.bringOne(ctx, target, now, name, &m)
-		setMember(target, name, m)
+		m := now.record.Members[name]
+		why := s.bringOne(ctx, now, name, &m)
+		now.record.setMember(name, m)
 		if why != "" {
 			missing = append(missing, name+" "+why)
 		}
@@ -190,7 +186,7 @@ func (s *replicaScale) bringIn(ctx context.Context, target *v1alpha1.FaultTarget
 	return strings.Join(missing, "; ")
 }
 
-func (s *replicaScale) bringOne(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, name string, m *member) string {
+func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, m *member) string {
 	pod, err := s.pod(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
@@ -214,17 +210,16 @@ func (s *replicaScale) bringOne(ctx context.Context, target *v1alpha1.FaultTarge
 	if own.Loading {
 		return "is loading its data set"
 	}
-	slot, err := strconv.Atoi(undoText(target, undoSlot))
-	if err == nil && m.Slot == nil {
-		m.Slot = &slot
+	if m.Slot == nil {
+		m.Slot = now.record.Slot
 	}
-	primary, said, err := s.primaryFor(ctx, target, now, *m)
+	primary, said, err := s.primaryFor(ctx, now, *m)
 	switch {
 	case err != nil:
 		return "has to wait for its primary: " + err.Error()
 	case primary == m.Address: // it was promoted meanwhile
 	case m.Slot != nil:
-		if why := s.join(ctx, target, now, m); why != "" {
+		if why := s.join(ctx, now, m); why != "" {
 			return why
 		}
 	case own.role != topology.Replica:
@@ -238,7 +233,7 @@ func (s *replicaScale) bringOne(ctx context.Context, target *v1alpha1.FaultTarge
 	}
 	if m.Synced.IsZero() {
 		m.Synced = s.now()
-		m.How = fmt.Sprintf("after %s; %s", m.Synced.Sub(m.Came).Round(100*time.Millisecond), syncsSince(target, said))
+		m.How = fmt.Sprintf("after %s; %s", m.Synced.Sub(m.Came).Round(100*time.Millisecond), now.record.syncsSince(said))
 	}
 	return ""
 }
@@ -255,7 +250,7 @@ func (s *replicaScale) adopt(ctx context.Context, own told, address, primary str
 	if _, err := s.Servers.Do(ctx, address, s.Login, "REPLICAOF", host, port); err != nil {
 		return fmt.Sprintf("came up as an empty primary, and could not be made a replica: %v", err)
 	}
-	return "came up as an empty primary and was told to replicate from " + primary
+	return "came up as an empty primary and was made to replicate from " + primary
 }
 
 func outOfSync(name, address, primary string, own, said told) string {
@@ -276,21 +271,15 @@ func outOfSync(name, address, primary string, own, said told) string {
 }
 
 // syncsSince says by which syncs the replicas came, if the primary is the process that counted before.
-func syncsSince(target *v1alpha1.FaultTarget, said told) string {
-	before := strings.Split(undoText(target, undoSyncs), " ")
-	if len(before) != 3 || before[0] != said.RunID {
+func (r *scaleRecord) syncsSince(said told) string {
+	if r.Syncs.RunID == "" || r.Syncs.RunID != said.RunID {
 		return "its primary is another process than before"
 	}
-	since := func(now, then string) int {
-		a, _ := strconv.Atoi(now)
-		b, _ := strconv.Atoi(then)
-		return a - b
-	}
-	return fmt.Sprintf("its primary has given %s and %s since", plural(since(said.full, before[1]), "full sync"), plural(since(said.part, before[2]), "partial sync"))
+	return fmt.Sprintf("its primary has given %s and %s since", plural(int(said.syncs.Full-r.Syncs.Full), "full sync"), plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
 }
 
 // takeOut waits until every pod that goes is gone, and no node of a cluster knows it.
-func (s *replicaScale) takeOut(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) string {
+func (s *replicaScale) takeOut(ctx context.Context, now *scaling) string {
 	var missing []string
 	for _, name := range now.changed() {
 		if _, err := s.pod(ctx, name); err == nil {
@@ -300,14 +289,14 @@ func (s *replicaScale) takeOut(ctx context.Context, target *v1alpha1.FaultTarget
 			missing = append(missing, err.Error())
 			continue
 		}
-		m := memberOf(target, name)
-		if why := s.forget(ctx, target, now, m); why != "" {
+		m := now.record.Members[name]
+		if why := s.forget(ctx, now, m); why != "" {
 			missing = append(missing, name+" "+why)
 			continue
 		}
 		if m.Gone.IsZero() {
 			m.Gone = s.now()
-			setMember(target, name, m)
+			now.record.setMember(name, m)
 		}
 	}
 	return strings.Join(missing, "; ")

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -54,12 +55,12 @@ func newScalable(t *testing.T, change func(*appsv1.StatefulSet)) *scalable {
 	return s
 }
 
-func (s *scalable) injector(by int32) Injector {
+func (s *scalable) injector(by int32) contract.Injector {
 	s.t.Helper()
 	return s.of(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by}}})
 }
 
-func (s *scalable) of(spec *v1alpha1.RedisFaultSpec) Injector {
+func (s *scalable) of(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
 	injector, err := For(spec, s.around())
 	if err != nil {
@@ -165,7 +166,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 	target := s.recordedTarget(1)
 	step := func(about string) {
 		t.Helper()
-		inProgress(t, s.injector(1).Inject(t.Context(), target), about)
+		inProgress(t, called(s.injector(1).Inject(t.Context(), target)), about)
 	}
 	step("redis-2 does not exist yet")
 	target.InjectedAt = &metav1.MicroTime{Time: s.now}
@@ -204,27 +205,27 @@ func TestReplicaScaleSteps(t *testing.T) {
 	step("lags 9 s behind primary 10.0.0.1:6379")
 	s.infos["10.0.0.1:6379"] = listed
 	s.now = s.now.Add(defaultSyncTimeout + time.Second)
-	var steps *InProgress
-	if err := s.injector(1).Inject(t.Context(), target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "syncTimeout, 5m0s: redis-2 is in sync, but") {
+	var steps *pending
+	if err := called(s.injector(1).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "syncTimeout, 5m0s: redis-2 is in sync, but") {
 		t.Errorf("%v, want an error that says what is missing", err)
 	}
 	s.update(pod, func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 	})
-	if err := s.injector(1).Inject(t.Context(), target); err != nil {
+	if err := called(s.injector(1).Inject(t.Context(), target)); err != nil {
 		t.Error(err)
 	}
 	effectIs(t, s.injector(1), target, v1alpha1.EffectConfirmed, "primary 10.0.0.1:6379 lists redis-2 (2 replicas instead of 1)")
-	seen := s.injector(1).(Follower).Follow(t.Context(), target)
+	seen := s.injector(1).(contract.Follower).Follow(t.Context(), target)
 	if len(seen) != 2 || seen[0].Event != eventReplicaAdded || seen[1].Event != eventReplicaSynced || seen[1].Message != "after 5m1s; its primary has given 1 full sync and 0 partial syncs since" {
 		t.Errorf("%+v", seen)
 	}
 
-	inProgress(t, s.injector(1).Revert(t.Context(), target), "is to have 2 replicas again")
+	inProgress(t, called(s.injector(1).Revert(t.Context(), target)), "is to have 2 replicas again")
 	if n := s.replicas(); n != 3 {
-		t.Fatalf("%d replicas before the way back is stored", n)
+		t.Fatalf("%d replicas before what a revert needs is stored", n)
 	}
-	inProgress(t, s.injector(1).Revert(t.Context(), target), "redis-2 is still there")
+	inProgress(t, called(s.injector(1).Revert(t.Context(), target)), "redis-2 is still there")
 	if n := s.replicas(); n != 2 {
 		t.Fatalf("%d replicas, want 2", n)
 	}
@@ -232,7 +233,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 {
-		if err := s.injector(1).Revert(t.Context(), target); err != nil {
+		if err := called(s.injector(1).Revert(t.Context(), target)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -240,7 +241,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 
 func TestReplicaScaleOthers(t *testing.T) {
 	both := func(s *scalable, by int32, target *v1alpha1.FaultTarget) map[string]error {
-		return map[string]error{"inject": s.injector(by).Inject(t.Context(), target), "revert": s.injector(by).Revert(t.Context(), target)}
+		return map[string]error{"inject": called(s.injector(by).Inject(t.Context(), target)), "revert": called(s.injector(by).Revert(t.Context(), target))}
 	}
 	t.Run("somebody else scales", func(t *testing.T) {
 		s := newScalable(t, nil)
@@ -262,14 +263,14 @@ func TestReplicaScaleOthers(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(1)
 		target.InjectedAt = &metav1.MicroTime{Time: s.now}
-		if err := s.injector(1).Inject(t.Context(), target); err == nil || !strings.Contains(err.Error(), "scaled it back") {
+		if err := called(s.injector(1).Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "scaled it back") {
 			t.Errorf("%v", err)
 		}
 	})
 	t.Run("never scaled", func(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(-1)
-		if err := s.injector(-1).Revert(t.Context(), target); err != nil || s.replicas() != 2 {
+		if err := called(s.injector(-1).Revert(t.Context(), target)); err != nil || s.replicas() != 2 {
 			t.Errorf("%v, %d replicas", err, s.replicas())
 		}
 	})
@@ -277,8 +278,8 @@ func TestReplicaScaleOthers(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(-1)
 		s.scaleTo(1)
-		inProgress(t, s.injector(-1).Revert(t.Context(), target), "2 replicas again")
-		if err := s.injector(-1).Revert(t.Context(), target); err != nil || s.replicas() != 2 {
+		inProgress(t, called(s.injector(-1).Revert(t.Context(), target)), "2 replicas again")
+		if err := called(s.injector(-1).Revert(t.Context(), target)); err != nil || s.replicas() != 2 {
 			t.Errorf("%v, %d replicas", err, s.replicas())
 		}
 	})
@@ -286,7 +287,7 @@ func TestReplicaScaleOthers(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(1)
 		target.UID = "another"
-		if err := s.injector(1).Inject(t.Context(), target); err != nil || s.replicas() != 2 {
+		if err := called(s.injector(1).Inject(t.Context(), target)); err != nil || s.replicas() != 2 {
 			t.Errorf("%v, %d replicas", err, s.replicas())
 		}
 	})
@@ -326,10 +327,10 @@ func TestReplicaScaleOthers(t *testing.T) {
 		target := s.recordedTarget(1)
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := s.injector(1).Inject(ctx, target); !errors.Is(err, context.Canceled) {
+		if err := called(s.injector(1).Inject(ctx, target)); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v", err)
 		}
-		if err := s.injector(1).Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"}); err == nil {
+		if err := called(s.injector(1).Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err == nil {
 			t.Error("it scaled without a record")
 		}
 	})

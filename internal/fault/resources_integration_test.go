@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // apiServer is a real one, without controllers and without a kubelet: the test sets the status that it would.
@@ -73,7 +74,7 @@ func (a *apiServer) read(pod *corev1.Pod) {
 	}
 }
 
-func (a *apiServer) resources(cpu string) Injector {
+func (a *apiServer) resources(cpu string) contract.Injector {
 	a.t.Helper()
 	injector, err := For(&v1alpha1.RedisFaultSpec{
 		Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))}}, Duration: &metav1.Duration{Duration: time.Second},
@@ -84,7 +85,7 @@ func (a *apiServer) resources(cpu string) Injector {
 	return injector
 }
 
-// A real API server takes the resize and its way back, and its word is what Preflight passes on.
+// A real API server takes the resize and its revert, and its word is what Preflight passes on.
 func TestResourcesAPIServer(t *testing.T) {
 	t.Parallel()
 	a := newAPIServer(t)
@@ -99,19 +100,19 @@ func TestResourcesAPIServer(t *testing.T) {
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {
 			t.Fatalf("Preflight resized it: %s", said(pod.Spec.Containers[0].Resources))
 		}
-		inProgress(t, slow.Inject(ctx, target), "is to give")
-		inProgress(t, slow.Inject(ctx, target), "has not applied")
+		inProgress(t, called(slow.Inject(ctx, target)), "is to give")
+		inProgress(t, called(slow.Inject(ctx, target)), "has not applied")
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != "cpu 100m, memory 256Mi" {
 			t.Fatal(said(pod.Spec.Containers[0].Resources))
 		}
 		a.kubelet(pod)
-		if err := slow.Inject(ctx, target); err != nil {
+		if err := called(slow.Inject(ctx, target)); err != nil {
 			t.Fatal(err)
 		}
 		effectIs(t, slow, target, v1alpha1.EffectConfirmed, "cpu 100m instead of cpu 1")
-		inProgress(t, slow.Revert(ctx, target), "again")
+		inProgress(t, called(slow.Revert(ctx, target)), "again")
 		a.kubelet(pod)
-		if err := slow.Revert(ctx, target); err != nil {
+		if err := called(slow.Revert(ctx, target)); err != nil {
 			t.Fatal(err)
 		}
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {

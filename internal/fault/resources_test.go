@@ -17,7 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -102,7 +103,7 @@ func (r *resizable) kubelet(conditions ...corev1.PodCondition) {
 	})
 }
 
-func (r *resizable) injector(limits map[corev1.ResourceName]string) Injector {
+func (r *resizable) injector(limits map[corev1.ResourceName]string) contract.Injector {
 	r.t.Helper()
 	want := &v1alpha1.Resources{}
 	if text, ok := limits[corev1.ResourceCPU]; ok {
@@ -143,7 +144,7 @@ var guaranteed = corev1.ResourceRequirements{Limits: quantities("cpu", "1", "mem
 
 func inProgress(t *testing.T, err error, about string) {
 	t.Helper()
-	var steps *InProgress
+	var steps *pending
 	if !errors.As(err, &steps) || !strings.Contains(steps.Message, about) {
 		t.Fatalf("%v, want something in progress about %q", err, about)
 	}
@@ -174,8 +175,8 @@ func TestResourcesThereAndBack(t *testing.T) {
 			if begun, err := r.injector(c.limits).Begun(t.Context(), target); begun || err != nil {
 				t.Errorf("begun %t %v", begun, err)
 			}
-			inProgress(t, r.injector(c.limits).Inject(t.Context(), target), "is to give")
-			inProgress(t, r.injector(c.limits).Inject(t.Context(), target), "has not applied")
+			inProgress(t, called(r.injector(c.limits).Inject(t.Context(), target)), "is to give")
+			inProgress(t, called(r.injector(c.limits).Inject(t.Context(), target)), "has not applied")
 			if begun, err := r.injector(c.limits).Begun(t.Context(), target); !begun || err != nil {
 				t.Errorf("begun %t %v", begun, err)
 			}
@@ -183,17 +184,17 @@ func TestResourcesThereAndBack(t *testing.T) {
 			effectIs(t, r.injector(c.limits), target, v1alpha1.EffectInconclusive, "has not applied")
 			r.kubelet()
 			for range 2 {
-				if err := r.injector(c.limits).Inject(t.Context(), target); err != nil {
+				if err := called(r.injector(c.limits).Inject(t.Context(), target)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			effectIs(t, r.injector(c.limits), target, v1alpha1.EffectConfirmed, "instead of")
-			inProgress(t, r.injector(c.limits).Revert(t.Context(), target), "again")
-			inProgress(t, r.injector(c.limits).Revert(t.Context(), target), "has not applied")
+			inProgress(t, called(r.injector(c.limits).Revert(t.Context(), target)), "again")
+			inProgress(t, called(r.injector(c.limits).Revert(t.Context(), target)), "has not applied")
 			r.shows(before)
 			r.kubelet()
 			for range 2 {
-				if err := r.injector(c.limits).Revert(t.Context(), target); err != nil {
+				if err := called(r.injector(c.limits).Revert(t.Context(), target)); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,7 +205,7 @@ func TestResourcesThereAndBack(t *testing.T) {
 	}
 }
 
-func effectIs(t *testing.T, injector Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string) {
+func effectIs(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, about) {
 		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, about)
@@ -298,16 +299,16 @@ func TestResourcesKubeletRefuses(t *testing.T) {
 			if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
 				t.Fatal(err)
 			}
-			inProgress(t, r.injector(limits).Inject(t.Context(), target), "is to give")
+			inProgress(t, called(r.injector(limits).Inject(t.Context(), target)), "is to give")
 			r.kubelet(c.condition)
-			err := r.injector(limits).Inject(t.Context(), target)
-			var steps *InProgress
+			err := called(r.injector(limits).Inject(t.Context(), target))
+			var steps *pending
 			if err == nil || errors.As(err, &steps) != c.goesOn || !strings.Contains(err.Error(), c.about) {
 				t.Errorf("%v, want something about %q", err, c.about)
 			}
 			effectIs(t, r.injector(limits), target, v1alpha1.EffectInconclusive, c.about)
-			if got := r.injector(limits).Revert(t.Context(), target); !errors.As(got, &steps) {
-				t.Errorf("the way back: %v", got)
+			if got := called(r.injector(limits).Revert(t.Context(), target)); !errors.As(got, &steps) {
+				t.Errorf("what a revert needs: %v", got)
 			}
 			r.shows(said(guaranteed))
 		})
@@ -325,7 +326,7 @@ func TestResourcesOldCondition(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, about := range []string{"is to give", "has not applied"} {
-		inProgress(t, r.injector(limits).Inject(t.Context(), target), about)
+		inProgress(t, called(r.injector(limits).Inject(t.Context(), target)), about)
 	}
 }
 
@@ -335,18 +336,18 @@ func TestResourcesPatience(t *testing.T) {
 	if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	inProgress(t, r.injector(limits).Inject(t.Context(), target), "is to give")
+	inProgress(t, called(r.injector(limits).Inject(t.Context(), target)), "is to give")
 	target.InjectedAt = &metav1.MicroTime{Time: r.now}
 	r.now = r.now.Add(resizePatience + time.Second)
-	var steps *InProgress
-	if err := r.injector(limits).Inject(t.Context(), target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not applied") {
+	var steps *pending
+	if err := called(r.injector(limits).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not applied") {
 		t.Errorf("a kubelet that does nothing: %v", err)
 	}
-	inProgress(t, r.injector(limits).Revert(t.Context(), target), "again")
+	inProgress(t, called(r.injector(limits).Revert(t.Context(), target)), "again")
 	r.update(r.current(), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil })
-	inProgress(t, r.injector(limits).Revert(t.Context(), target), "shows no resources")
+	inProgress(t, called(r.injector(limits).Revert(t.Context(), target)), "shows no resources")
 	r.now = r.now.Add(resizePatience + time.Second)
-	if err := r.injector(limits).Revert(t.Context(), target); err == nil || errors.As(err, &steps) {
+	if err := called(r.injector(limits).Revert(t.Context(), target)); err == nil || errors.As(err, &steps) {
 		t.Errorf("a kubelet that does nothing: %v", err)
 	}
 }
@@ -361,7 +362,7 @@ func TestResourcesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if injected {
-			inProgress(t, r.injector(limits).Inject(t.Context(), target), "is to give")
+			inProgress(t, called(r.injector(limits).Inject(t.Context(), target)), "is to give")
 			r.kubelet()
 		}
 		return r, target
@@ -369,8 +370,8 @@ func TestResourcesOthers(t *testing.T) {
 	untouched := func(t *testing.T, r *resizable, target *v1alpha1.FaultTarget) {
 		t.Helper()
 		n := r.patches
-		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) error{"inject": r.injector(limits).Inject, "revert": r.injector(limits).Revert} {
-			if err := do(t.Context(), target); err != nil {
+		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error){"inject": r.injector(limits).Inject, "revert": r.injector(limits).Revert} {
+			if err := called(do(t.Context(), target)); err != nil {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -406,19 +407,19 @@ func TestResourcesOthers(t *testing.T) {
 		if err := r.cluster.Update(t.Context(), pod); err != nil {
 			t.Fatal(err)
 		}
-		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) error{"inject": r.injector(limits).Inject, "revert": r.injector(limits).Revert} {
-			if err := do(t.Context(), target); err == nil || !strings.Contains(err.Error(), "somebody else") {
+		for what, do := range map[string]func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error){"inject": r.injector(limits).Inject, "revert": r.injector(limits).Revert} {
+			if err := called(do(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "somebody else") {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
 	})
 	t.Run("never resized", func(t *testing.T) {
 		r, target := begin(t, false)
-		if err := r.injector(limits).Revert(t.Context(), target); err != nil || r.patches != 0 {
+		if err := called(r.injector(limits).Revert(t.Context(), target)); err != nil || r.patches != 0 {
 			t.Errorf("%v, %d patches", err, r.patches)
 		}
 	})
-	t.Run("by hand", func(t *testing.T) {
+	t.Run("manually", func(t *testing.T) {
 		r, target := begin(t, true)
 		want := `kubectl -n shop patch pod redis-0 --subresource resize --patch '{"spec":{"containers":[{"name":"redis","resources":{"limits":{"cpu":"1"},"requests":{"cpu":"1"}}}]}}'`
 		if got := r.injector(limits).ManualRevertCommand(target); !strings.HasPrefix(got, want) {
@@ -428,11 +429,11 @@ func TestResourcesOthers(t *testing.T) {
 	t.Run("refused", func(t *testing.T) {
 		r, target := begin(t, false)
 		r.refuse = apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "redis-0", errors.New("a webhook says no"))
-		if err := r.injector(limits).Inject(t.Context(), target); !apierrors.IsForbidden(err) {
+		if err := called(r.injector(limits).Inject(t.Context(), target)); !apierrors.IsForbidden(err) {
 			t.Errorf("%v, want the refusal", err)
 		}
-		var problem *lifecycle.Problem
-		if err := r.injector(limits).Inject(t.Context(), r.target()); err == nil || errors.As(err, &problem) {
+		_, err := r.injector(limits).Inject(t.Context(), r.target())
+		if _, isProblem := errors.AsType[*problem.Problem](err); err == nil || isProblem {
 			t.Errorf("without a record: %v", err)
 		}
 	})

@@ -6,42 +6,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-
-	"github.com/redquake/redquake/api/v1alpha1"
 )
 
 // resized are the resources that can be resized in place.
 var resized = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// What is recorded of each resource that changes, followed by its name: a quantity, "" where there was none.
-const (
-	undoLimit   = "limits."
-	undoRequest = "requests."
-)
-
-func setQuantity(target *v1alpha1.FaultTarget, kind string, name corev1.ResourceName, from corev1.ResourceList) {
-	text := ""
-	if q, ok := from[name]; ok {
-		text = q.String()
-	}
-	setUndo(target, kind+string(name), text)
+// resizeRecord is the record of a container that is resized: what it had of each resource that changes.
+type resizeRecord struct {
+	Limits         corev1.ResourceList `json:"limits"`
+	Requests       corev1.ResourceList `json:"requests"`
+	RevertingSince *time.Time          `json:"revertingSince,omitempty"`
 }
 
-// before is what the record says of the resources that change.
-func before(target *v1alpha1.FaultTarget) corev1.ResourceRequirements {
-	old := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
-	for _, u := range target.Undo {
-		for prefix, list := range map[string]corev1.ResourceList{undoLimit: old.Limits, undoRequest: old.Requests} {
-			name, ok := strings.CutPrefix(u.Name, prefix)
-			if q, err := resource.ParseQuantity(u.Value); ok && err == nil {
-				list[corev1.ResourceName(name)] = q
-			}
-		}
-	}
-	return old
+func (r resizeRecord) before() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: r.Limits, Requests: r.Requests}
 }
 
 // wanted is what the container is to have: the limits of the spec, and a request wherever it had one. A request that equalled the limit goes on

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -18,7 +19,7 @@ const (
 
 // RolesAfter says for each target that was a primary with replicas who is the primary now. The sightings bear no time. What does not answer,
 // and what had no replica, is passed over.
-func RolesAfter(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, hit []v1alpha1.FaultTarget) []Sighting {
+func RolesAfter(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, hit []v1alpha1.FaultTarget) []contract.Sighting {
 	if !slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Role == v1alpha1.RolePrimary }) {
 		return nil
 	}
@@ -26,10 +27,10 @@ func RolesAfter(ctx context.Context, around Surroundings, target *v1alpha1.Redis
 	if err != nil {
 		return nil
 	}
-	var seen []Sighting
+	var seen []contract.Sighting
 	for i := range hit {
 		if event, message := roleAfter(found, &hit[i]); event != "" {
-			seen = append(seen, Sighting{Event: event, Object: hit[i].Pod, Message: message})
+			seen = append(seen, contract.Sighting{Event: event, Object: hit[i].Pod, Message: message})
 		}
 	}
 	return seen

@@ -7,13 +7,15 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -32,14 +34,14 @@ type rolled struct {
 	trouble string // why it is not fit to carry on while another is replaced; "" = it is
 }
 
-// advance does the next step. It returns *InProgress until all pods are as the template says.
-func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) error {
+// advance does the next step. It is complete when all pods are as the template says.
+func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.Progress, error) {
 	if set.Status.ObservedGeneration < set.Generation {
-		return &InProgress{Message: fmt.Sprintf("waiting until the StatefulSet controller has seen the template of %s", set.Name)}
+		return contract.Underway("waiting until the StatefulSet controller has seen the template of %s", set.Name), nil
 	}
 	members, err := r.members(ctx, set)
 	if err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	total, done := int(replicasOf(set)), 0
 	for _, m := range members {
@@ -47,8 +49,8 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) error {
 			done++
 		}
 	}
-	step := func(format string, words ...any) error {
-		return &InProgress{Message: fmt.Sprintf("%d of %d pods rolled: ", done, total) + fmt.Sprintf(format, words...)}
+	step := func(format string, words ...any) (contract.Progress, error) {
+		return contract.Underway("%d of %d pods rolled: %s", done, total, fmt.Sprintf(format, words...)), nil
 	}
 	for _, m := range members {
 		if m.pod.DeletionTimestamp != nil {
@@ -65,12 +67,12 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) error {
 		}
 	}
 	if next == nil {
-		return nil
+		return contract.Progress{}, nil
 	}
 	uid := next.pod.UID
 	err = r.Cluster.Delete(ctx, next.pod, client.Preconditions{UID: &uid})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return err
+		return contract.Progress{}, err
 	}
 	return step("replacing pod %s", next.pod.Name)
 }
@@ -181,7 +183,7 @@ func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
 	return nil
 }
 
-// templateEdit is a change of a StatefulSet's template, and the way back. It is recorded as JSON.
+// templateEdit is a change of a StatefulSet's template, with what was there before.
 type templateEdit struct {
 	StatefulSet string                           `json:"statefulSet"`
 	UID         string                           `json:"uid"`

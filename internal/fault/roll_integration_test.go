@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -164,7 +165,7 @@ func (w *workload) around() Surroundings {
 	return around
 }
 
-func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) Injector {
+func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	w.t.Helper()
 	w.real.Close()
 	injector, err := For(spec, w.around())
@@ -185,39 +186,43 @@ func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget 
 
 // work calls each target's step until all are done, as the controller does; a new operator makes each call. An operator that dies forgets what
 // it changed in the record.
-func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(Injector, *v1alpha1.FaultTarget) error) (progress []string) {
+func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(contract.Injector, *v1alpha1.FaultTarget) error) (progress []string) {
 	w.t.Helper()
 	redistest.Wait(w.t, "all steps are done", func() error {
-		var pending error
+		var left error
 		for i := range targets {
 			before := targets[i].DeepCopy()
 			err := step(w.injector(spec), &targets[i])
-			var steps *InProgress
+			var steps *pending
 			switch {
 			case errors.As(err, &steps):
 				progress = append(progress, steps.Message)
-				pending = err
+				left = err
 			case errors.Is(err, errDied) || err != nil && strings.Contains(err.Error(), errDied.Error()):
 				targets[i] = *before
-				pending = err
+				left = err
 			case err != nil:
 				w.t.Fatal(err)
 			}
 			w.settle()
 		}
-		return pending
+		return left
 	})
 	return progress
 }
 
 func (w *workload) inject(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec) []string {
 	w.t.Helper()
-	return w.work(targets, spec, func(i Injector, target *v1alpha1.FaultTarget) error { return i.Inject(w.t.Context(), target) })
+	return w.work(targets, spec, func(i contract.Injector, target *v1alpha1.FaultTarget) error {
+		return called(i.Inject(w.t.Context(), target))
+	})
 }
 
 func (w *workload) revert(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec) []string {
 	w.t.Helper()
-	return w.work(targets, spec, func(i Injector, target *v1alpha1.FaultTarget) error { return i.Revert(w.t.Context(), target) })
+	return w.work(targets, spec, func(i contract.Injector, target *v1alpha1.FaultTarget) error {
+		return called(i.Revert(w.t.Context(), target))
+	})
 }
 
 // threadsAre fails the test unless all servers, and the template, have so many threads.
@@ -251,7 +256,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	old := w.set()
 	targets := w.record(spec)
 	for i := range targets {
-		must(t, w.injector(spec).Revert(t.Context(), &targets[i])) // of targets that were never broken
+		must(t, called(w.injector(spec).Revert(t.Context(), &targets[i]))) // of targets that were never broken
 	}
 	if len(w.rolled) > 0 || w.writes > 0 {
 		t.Fatalf("before the injection %v were rolled, with %d writes", w.rolled, w.writes)
@@ -287,7 +292,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	w.rolled = nil
 	w.revert(targets, spec)
 	if len(w.rolled) > 0 {
-		t.Errorf("what was undone is rolled again: %v", w.rolled)
+		t.Errorf("what was reverted is rolled again: %v", w.rolled)
 	}
 	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "instead of 2")
 }
@@ -340,13 +345,13 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
 	targets := w.record(spec)
 	for len(w.rolled) == 0 {
-		wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "")
+		wantSteps(t, called(w.injector(spec).Inject(t.Context(), &targets[0])), "")
 		w.settle()
 	}
 	pod, err := w.podNamed(t.Context(), "redis-1")
 	must(t, err)
 	w.update(pod, notReady)
-	wantSteps(t, w.injector(spec).Inject(t.Context(), &targets[0]), "pod redis-1 is not ready")
+	wantSteps(t, called(w.injector(spec).Inject(t.Context(), &targets[0])), "pod redis-1 is not ready")
 	w.revert(targets, spec)
 	if want := []string{"redis-1", "redis-1"}; !slices.Equal(w.rolled, want) {
 		t.Errorf("rolled %v, want %v", w.rolled, want)
@@ -365,8 +370,8 @@ func TestIOThreadsForeignChange(t *testing.T) {
 	containerIn(&set.Spec.Template.Spec, "redis").Args = []string{"--appendonly", "yes"}
 	must(t, w.cluster.Update(t.Context(), set))
 	writes := w.writes
-	for name, err := range map[string]error{"inject": w.injector(spec).Inject(t.Context(), &targets[0]), "revert": w.injector(spec).Revert(t.Context(), &targets[0])} {
-		var steps *InProgress
+	for name, err := range map[string]error{"inject": called(w.injector(spec).Inject(t.Context(), &targets[0])), "revert": called(w.injector(spec).Revert(t.Context(), &targets[0]))} {
+		var steps *pending
 		if err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), `somebody else changed the arguments of container redis in StatefulSet redis to ["--appendonly" "yes"]`) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -376,14 +381,14 @@ func TestIOThreadsForeignChange(t *testing.T) {
 	}
 	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
 		`"template":{"spec":{"containers":[{"name":"redis","args":["--appendonly","no"]}]}}}}'`; by != want {
-		t.Errorf("by hand: %s\nwant: %s", by, want)
+		t.Errorf("manual command: %s\nwant: %s", by, want)
 	}
 	w.hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 		return c.Delete(ctx, object, options...)
 	}
 	must(t, w.cluster.Delete(t.Context(), set))
-	must(t, w.injector(spec).Inject(t.Context(), &targets[0]))
-	must(t, w.injector(spec).Revert(t.Context(), &targets[0])) // of a StatefulSet that is gone
+	must(t, called(w.injector(spec).Inject(t.Context(), &targets[0])))
+	must(t, called(w.injector(spec).Revert(t.Context(), &targets[0]))) // of a StatefulSet that is gone
 }
 
 func TestIOThreadsRollRefused(t *testing.T) {

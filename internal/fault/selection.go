@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -40,7 +40,7 @@ func Select(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarg
 // choose takes those that a selector names, by name.
 func choose(found []server, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
 	if selector.Shard != nil && !slices.ContainsFunc(found, func(s server) bool { return s.shard == int(*selector.Shard) }) {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.shard: no server of shard %d answers", *selector.Shard)}
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.shard: no server of shard %d answers", *selector.Shard)}
 	}
 	var matching []v1alpha1.FaultTarget
 	var others []string
@@ -58,7 +58,7 @@ func choose(found []server, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTa
 		matching = append(matching, record(s.pod, s.said, role))
 	}
 	if len(matching) == 0 {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.role: no server of role %s answers: %s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "))}
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.role: no server of role %s answers: %s", cmp.Or(selector.Role, v1alpha1.RoleAny), strings.Join(others, "; "))}
 	}
 	return take(matching, selector)
 }
@@ -69,7 +69,7 @@ func take(found []v1alpha1.FaultTarget, selector v1alpha1.FaultSelector) ([]v1al
 		return found, nil
 	case v1alpha1.SelectCount:
 		if selector.Count == nil || int(*selector.Count) > len(found) {
-			return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.count: only %d servers match", len(found))}
+			return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.count: only %d servers match", len(found))}
 		}
 		return found[:*selector.Count], nil
 	}
@@ -87,7 +87,7 @@ func Pods(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget
 		return p.Labels[v1alpha1.LabelLoadTest] != "" || p.DeletionTimestamp != nil || p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning
 	})
 	if len(running) == 0 {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget,
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget,
 			Message: fmt.Sprintf("%s: it selects no running pod in namespace %s", selectingField(target), around.Namespace)}
 	}
 	return running, nil
@@ -118,25 +118,25 @@ func podSelector(ctx context.Context, around Surroundings, target *v1alpha1.Redi
 	if target.PodSelector != nil {
 		selector, err := metav1.LabelSelectorAsSelector(target.PodSelector)
 		if err != nil {
-			return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.target.podSelector: " + err.Error(), Lasting: true}
+			return nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.target.podSelector: " + err.Error(), Lasting: true}
 		}
 		return selector, nil
 	}
 	if target.Service == nil {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
 			Message: "spec.target.podSelector: a fault on pods must know which pods are Redis, and addresses do not tell: set podSelector, or service"}
 	}
 	var service corev1.Service
 	err := around.Live.Get(ctx, client.ObjectKey{Namespace: around.Namespace, Name: target.Service.Name}, &service)
 	if apierrors.IsNotFound(err) {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonServiceNotFound,
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonServiceNotFound,
 			Message: fmt.Sprintf("spec.target.service.name: there is no Service %q in namespace %s", target.Service.Name, around.Namespace)}
 	}
 	if err != nil {
 		return nil, err
 	}
 	if len(service.Spec.Selector) == 0 {
-		return nil, &lifecycle.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
 			Message: fmt.Sprintf("spec.target.podSelector: Service %q has no selector, so its pods are not known: set podSelector", service.Name)}
 	}
 	return labels.SelectorFromSet(service.Spec.Selector), nil

@@ -2,7 +2,6 @@ package fault
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,83 +10,80 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/problem"
 )
 
-// settings changes settings of a server process by one CONFIG SET. The old values are in the target's Undo, each under the setting's name; what
-// else is recorded there stands under names with a space, which no setting has.
+// settings changes settings of a server process by one CONFIG SET.
 type settings struct {
 	Surroundings
 	values map[string]string        // as the spec wants them
 	field  func(name string) string // of the spec, in which a setting stands
 }
 
-// What Undo holds beside the old values.
-const (
-	undoAsSet    = "values as set"       // JSON: the new values that CONFIG GET spells otherwise than the spec does; present once they were set
-	undoRewrites = "config rewrites"     // how many CONFIG REWRITEs of the process had succeeded; absent where the server does not count them
-	undoFile     = "config file"         // on a volume that outlives the pod; absent otherwise
-	undoHeld     = "config file changed" // another process came up with a new value: its file holds it, and is to be rewritten
-)
+// settingsRecord is the record of settings that are changed.
+type settingsRecord struct {
+	Old      map[string]string `json:"old"`                // their values before, by name
+	AsSet    map[string]string `json:"asSet,omitempty"`    // new values that CONFIG GET spells otherwise than the spec does
+	Set      bool              `json:"set,omitempty"`      // the new values were set
+	Rewrites *int              `json:"rewrites,omitempty"` // how many CONFIG REWRITEs of the process had succeeded; nil where the server does not count them
+	File     string            `json:"file,omitempty"`     // the configuration file, if it is on a volume that outlives the pod
+	Kept     string            `json:"kept,omitempty"`     // new values with which another process came up: its file has them, and is to be rewritten
+}
 
-// The longest that FaultTarget's Undo and ManualRevertCommand hold, in bytes.
-const (
-	longestUndo    = 4096
-	longestCommand = 2048
-)
+// longestCommand is what the status holds of a command for people, in bytes.
+const longestCommand = 2048
 
 func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
 
-// record puts the present values into the target's Undo. It finds settings that the server does not know or cannot change by setting each to the
+// record reads the present values. It finds settings that the server does not know or cannot change by setting each to the
 // value that it has, which changes nothing.
-func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (settingsRecord, error) {
+	none := settingsRecord{}
 	for _, command := range [][]string{append([]string{"CONFIG", "GET"}, s.names()...), {"CONFIG", "SET", s.names()[0], "x"}} {
 		if err := mayRun(ctx, s.Surroundings, target.Address, command...); err != nil {
-			return err
+			return none, err
 		}
 	}
 	old, err := s.get(ctx, target.Address)
 	if err != nil {
-		return s.refusal(err, target.Address, "GET")
+		return none, s.refusal(err, target.Address, "GET")
 	}
 	for _, name := range s.names() {
-		value, known := old[name]
-		if !known {
-			return invalid("%s: the server at %s knows no such setting", s.field(name), target.Address)
-		}
-		if len(value) > longestUndo {
-			return invalid("%s: the value at %s has %d bytes, and at most %d can be recorded", s.field(name), target.Address, len(value), longestUndo)
+		if _, known := old[name]; !known {
+			return none, problem.Invalid("%s: the server at %s knows no such setting", s.field(name), target.Address)
 		}
 	}
 	if err := s.set(ctx, target.Address, old); err != nil {
-		return s.refusal(err, target.Address, "SET")
+		return none, s.refusal(err, target.Address, "SET")
 	}
+	record := settingsRecord{Old: map[string]string{}}
 	for _, name := range s.names() {
-		setUndo(target, name, old[name])
+		record.Old[name] = old[name]
 	}
-	if err := s.recordFile(ctx, target); err != nil {
-		return err
+	if err := s.recordFile(ctx, target, &record); err != nil {
+		return none, err
 	}
-	if n := len(s.manualRevertCommand(target)); n > longestCommand {
-		return invalid("%s: the command that would set everything back by hand has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestCommand)
+	if n := len(s.manualRevertCommand(target, record)); n > longestCommand {
+		return none, problem.Invalid("%s: the command that would revert all settings has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestCommand)
 	}
-	return nil
+	return record, nil
 }
 
 // recordFile records what tells later whether the configuration file was rewritten meanwhile.
-func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
 	info, err := s.info(ctx, target.Address)
 	if err != nil {
 		return err
 	}
 	if n, counted := rewrites(info); counted {
-		setUndo(target, undoRewrites, fmt.Sprint(n))
+		record.Rewrites = &n
 	}
 	file := infoValue(info, "config_file")
 	if file == "" {
@@ -101,7 +97,7 @@ func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget) 
 		return err
 	}
 	if outlives(pod, path.Clean(file)) {
-		setUndo(target, undoFile, path.Clean(file))
+		record.File = path.Clean(file)
 	}
 	return nil
 }
@@ -127,17 +123,17 @@ func outlives(pod *corev1.Pod, file string) bool {
 }
 
 // begun says whether the process that was recorded has other values than were recorded.
-func (s settings) begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+func (s settings) begun(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (bool, error) {
 	at, err := s.find(ctx, target)
 	if err != nil || at.whose != original {
 		return false, err
 	}
 	now, err := s.get(ctx, at.address)
-	return err == nil && len(differing(now, s.old(target))) > 0, err
+	return err == nil && len(differing(now, record.Old)) > 0, err
 }
 
-// change sets the new values, and records how the server spells them.
-func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget) error {
+// change sets the new values, and notes in the record how the server spells them.
+func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
 	at, err := s.find(ctx, target)
 	if err != nil || at.whose != original {
 		return err
@@ -149,19 +145,12 @@ func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if err != nil {
 		return err
 	}
-	text, err := json.Marshal(differing(now, s.values))
-	if err != nil {
-		return err
-	}
-	if len(text) > longestUndo {
-		return fmt.Errorf("CONFIG GET at %s spells the new values in %d bytes, and at most %d can be recorded", at.address, len(text), longestUndo)
-	}
-	setUndo(target, undoAsSet, string(text))
+	record.Set, record.AsSet = true, differing(now, s.values)
 	return nil
 }
 
 // effect compares what CONFIG GET shows with what was set.
-func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (v1alpha1.Effect, string) {
 	at, err := s.find(ctx, target)
 	switch {
 	case err != nil:
@@ -173,14 +162,14 @@ func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	want, set := s.asSet(target)
-	if !set {
+	if !record.Set {
 		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)
 	}
 	prefix := "CONFIG GET shows "
 	if at.whose == successor {
 		prefix = "the server has restarted: CONFIG GET shows "
 	}
+	want := s.asSet(record)
 	if lost := differing(now, want); len(lost) > 0 {
 		instead := map[string]string{}
 		for name := range lost {
@@ -191,22 +180,11 @@ func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	return v1alpha1.EffectConfirmed, prefix + inWords(now)
 }
 
-// old are the values before the fault; empty where none were recorded.
-func (s settings) old(target *v1alpha1.FaultTarget) map[string]string {
-	values := map[string]string{}
-	for name := range s.values {
-		if value, ok := undoValue(target, name); ok {
-			values[name] = value
-		}
-	}
-	return values
-}
-
-// asSet are the new values as the server spells them; false where they were not set as far as is known.
-func (s settings) asSet(target *v1alpha1.FaultTarget) (map[string]string, bool) {
-	text, set := undoValue(target, undoAsSet)
+// asSet are the new values as the server spells them, as far as that is known.
+func (s settings) asSet(record settingsRecord) map[string]string {
 	values := maps.Clone(s.values)
-	return values, set && json.Unmarshal([]byte(text), &values) == nil
+	maps.Copy(values, record.AsSet)
+	return values
 }
 
 // whose is a process, seen from the one that was recorded.
@@ -276,7 +254,7 @@ func (s settings) refusal(err error, address, subcommand string) error {
 		return told
 	}
 	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {
-		return unsupported("%v: this server takes one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
+		return problem.Unsupported("%v: this server takes one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
 	}
 	field := s.field(s.names()[0])
 	for _, name := range s.names() {
@@ -284,7 +262,7 @@ func (s settings) refusal(err error, address, subcommand string) error {
 			field = s.field(name)
 		}
 	}
-	return &lifecycle.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
+	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
 }
 
 func (s settings) info(ctx context.Context, address string) (string, error) {

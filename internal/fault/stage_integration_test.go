@@ -6,11 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -51,7 +53,7 @@ func (s *stage) around() Surroundings {
 }
 
 // aim makes the injector of a fault and the record of the first target, as the controller does before it injects.
-func (s *stage) aim(spec *v1alpha1.RedisFaultSpec) (Injector, *v1alpha1.FaultTarget) {
+func (s *stage) aim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1.FaultTarget) {
 	s.t.Helper()
 	injector, target, err := s.tryAim(spec)
 	if err != nil {
@@ -61,7 +63,7 @@ func (s *stage) aim(spec *v1alpha1.RedisFaultSpec) (Injector, *v1alpha1.FaultTar
 }
 
 // tryAim is aim for a fault that may be refused.
-func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (Injector, *v1alpha1.FaultTarget, error) {
+func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1.FaultTarget, error) {
 	s.t.Helper()
 	injector, err := For(spec, s.around())
 	if err != nil {
@@ -75,7 +77,7 @@ func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (Injector, *v1alpha1.Fault
 }
 
 // reborn is the injector as another process makes it: nothing in memory, no connection open.
-func (s *stage) reborn(spec *v1alpha1.RedisFaultSpec) Injector {
+func (s *stage) reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
 	s.real.Close()
 	injector, err := For(spec, s.around())

@@ -7,11 +7,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 

@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // Unknown stands for a type that this version does not know: it does nothing and says why.
 type Unknown struct{ Problem error }
 
 // Traits are none.
-func (u Unknown) Traits() Traits { return Traits{} }
+func (u Unknown) Traits() contract.Traits { return contract.Traits{} }
 
 // Preflight returns the problem.
 func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
@@ -19,17 +20,21 @@ func (u Unknown) Preflight(context.Context, *v1alpha1.FaultTarget) error { retur
 func (u Unknown) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, u.Problem }
 
 // Inject returns the problem.
-func (u Unknown) Inject(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
+func (u Unknown) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, u.Problem
+}
 
-// Revert returns the problem: the version that injected the fault has to undo it.
-func (u Unknown) Revert(context.Context, *v1alpha1.FaultTarget) error { return u.Problem }
+// Revert returns the problem: the version that injected the fault has to revert it.
+func (u Unknown) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, u.Problem
+}
 
 // Effect is inconclusive.
 func (u Unknown) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	return v1alpha1.EffectInconclusive, u.Problem.Error()
 }
 
-// ManualRevertCommand does not know how.
+// ManualRevertCommand is none that this version knows.
 func (u Unknown) ManualRevertCommand(*v1alpha1.FaultTarget) string {
-	return "the version of the operator that injected this fault knows how to undo it: run that one"
+	return "the version of the operator that injected this fault knows how to revert it: run that one"
 }

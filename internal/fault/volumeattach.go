@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and the node takes no new pods
@@ -24,24 +26,25 @@ type volumeAttachDelay struct {
 	image    string // of the holder; "" = that of the target's container
 }
 
-var _ Follower = volumeAttachDelay{}
+var _ contract.Follower = volumeAttachDelay{}
 
-func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, around Surroundings) Injector {
-	delay := volumeAttachDelay{Surroundings: around, delay: durationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
+func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+	delay := volumeAttachDelay{Surroundings: around, delay: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
 	if v := spec.Action.VolumeAttachDelay; v != nil {
 		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
 	return delay
 }
 
-// What Preflight records of the volume that is held.
-const (
-	undoHeldClaim  = "claim"
-	undoHeldVolume = "volume"
-)
+// heldRecord is the record of a pod whose volume is held.
+type heldRecord struct {
+	Controller podController `json:"controller"`
+	Claim      string        `json:"claim"`
+	Volume     string        `json:"volume"`
+}
 
-func (v volumeAttachDelay) Traits() Traits {
-	return Traits{Lasts: v.delay, EndsServer: true, Silences: true, WholePod: true}
+func (v volumeAttachDelay) Traits() contract.Traits {
+	return contract.Traits{Lasts: v.delay, EndsServer: true, NewPod: true, Silences: true, WholePod: true}
 }
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -50,7 +53,7 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 		return err
 	}
 	if metav1.GetControllerOf(pod) == nil {
-		return invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
 	}
 	claim, volume, err := v.heldVolume(ctx, pod, target.Container)
 	if err != nil {
@@ -59,10 +62,7 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err := v.elsewhere(ctx, pod, volume, target.Node); err != nil {
 		return err
 	}
-	recordController(target, pod)
-	setUndo(target, undoHeldClaim, claim)
-	setUndo(target, undoHeldVolume, volume.Name)
-	return nil
+	return contract.Save(target, heldRecord{Controller: controllerOf(pod), Claim: claim, Volume: volume.Name})
 }
 
 func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
@@ -70,40 +70,45 @@ func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarg
 }
 
 // Inject takes three steps, each of which the next call finds done: the holder runs, the node is cordoned, the pod is killed.
-func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if ended, err := v.ended(ctx, target); ended || err != nil {
-		return err
+func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, _, err := contract.Load[heldRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
 	}
-	if err := v.hold(ctx, target); err != nil {
-		return err
+	if ended, err := v.ended(ctx, target); ended || err != nil {
+		return contract.Progress{}, err
+	}
+	if progress, err := v.hold(ctx, target, record.Claim); err != nil || !progress.Complete() {
+		return progress, err
 	}
 	if v.keepAway == v1alpha1.KeepAwayCordon {
-		if err := v.keepOff(ctx, target); err != nil {
-			return err
+		if progress, err := v.keepOff(ctx, target); err != nil || !progress.Complete() {
+			return progress, err
 		}
 	}
-	return v.removeTarget(ctx, target)
+	return contract.Progress{}, v.removeTarget(ctx, target)
 }
 
 // keepOff cordons the target's node once a replacement could go elsewhere: another fault may have taken the last node meanwhile.
-func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	pod, err := v.pod(ctx, target.Pod)
 	if err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	if err := v.elsewhere(ctx, pod, nil, target.Node); err != nil {
-		return err
+		return contract.Progress{}, err
 	}
-	changed, err := v.cordon(ctx, target.Node)
-	if err == nil && changed {
-		return &Preparing{fmt.Sprintf("node %s is unschedulable from now on", target.Node)}
-	}
-	return err
+	return v.cordon(ctx, target.Node)
 }
 
 // Revert releases the volume first: the replacement waits for that alone. What keeps it from one does not keep it from the other.
-func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	return errors.Join(v.release(ctx, target), v.uncordon(ctx, target.Node))
+func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[heldRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
+	released := v.release(ctx, target)
+	progress, err := v.uncordon(ctx, target.Node)
+	return progress, errors.Join(released, err)
 }
 
 func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
@@ -123,7 +128,11 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	if !ended {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
 	}
-	pod, err := v.replacement(ctx, target)
+	record, _, err := contract.Load[heldRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	pod, err := v.replacement(ctx, target, record.Controller)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -143,15 +152,14 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	if e := multiAttach(events); e != nil {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name, pod.Spec.NodeName, e.Message)
 	}
-	volume, _ := undoValue(target, undoHeldVolume)
-	attached, err := v.attached(ctx, volume, target.Node)
+	attached, err := v.attached(ctx, record.Volume, target.Node)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case attached:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", volume, target.Node, pod.Name, pod.Spec.NodeName)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume, target.Node, pod.Name, pod.Spec.NodeName)
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", volume, target.Node)
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", record.Volume, target.Node)
 }
 
 // ended says whether the pod that was recorded is gone, or going.
@@ -164,8 +172,8 @@ func (s Surroundings) ended(ctx context.Context, target *v1alpha1.FaultTarget) (
 }
 
 // replacement is the pod that came in the target's place; nil while there is none.
-func (s Surroundings) replacement(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
-	found, err := s.replacements(ctx, target)
+func (s Surroundings) replacement(ctx context.Context, target *v1alpha1.FaultTarget, controller podController) (*corev1.Pod, error) {
+	found, err := s.replacements(ctx, target, controller)
 	if err != nil || len(found) == 0 {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // holderMargin is what the holder lives longer than the delay, for the time from its start to the kill: so much later than asked the volume is free
@@ -32,30 +33,30 @@ func (v volumeAttachDelay) holderName(target *v1alpha1.FaultTarget) string {
 	return fmt.Sprintf("%s-hold-%x", v.Owner.Name, hash[:4]) // at most 60 characters: a fault's name has 46
 }
 
-// hold makes the holder pod and returns nil once it runs.
-func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarget) error {
+// hold makes the holder pod, and is complete once it runs.
+func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarget, claim string) (contract.Progress, error) {
 	holder, err := v.holder(ctx, target)
 	if apierrors.IsNotFound(err) {
 		pod, err := v.pod(ctx, target.Pod)
 		if err != nil {
-			return err
+			return contract.Progress{}, err
 		}
-		holder = v.newHolder(pod, target)
+		holder = v.newHolder(pod, target, claim)
 		if err := v.Cluster.Create(ctx, holder); err != nil && !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("make the holder pod %s: %w", holder.Name, err)
+			return contract.Progress{}, fmt.Errorf("make the holder pod %s: %w", holder.Name, err)
 		}
-		return &Preparing{fmt.Sprintf("holder pod %s is made on node %s", holder.Name, target.Node)}
+		return contract.Preparing("holder pod %s is made on node %s", holder.Name, target.Node), nil
 	}
 	if err != nil {
-		return err
+		return contract.Progress{}, err
 	}
 	switch holder.Status.Phase {
 	case corev1.PodRunning:
-		return v.inTime(holder)
+		return contract.Progress{}, v.inTime(holder)
 	case corev1.PodFailed, corev1.PodSucceeded:
-		return fmt.Errorf("holder pod %s ended by itself%s: its image needs sh and sleep; name another in spec.action.volumeAttachDelay.image", holder.Name, whyEnded(holder))
+		return contract.Progress{}, fmt.Errorf("holder pod %s ended by itself%s: its image needs sh and sleep; name another in spec.action.volumeAttachDelay.image", holder.Name, whyEnded(holder))
 	}
-	return &Preparing{fmt.Sprintf("holder pod %s does not run yet%s", holder.Name, whyWaiting(holder))}
+	return contract.Preparing("holder pod %s does not run yet%s", holder.Name, whyWaiting(holder)), nil
 }
 
 // inTime refuses a holder that spent its margin before it ran, such as on the download of its image.
@@ -96,8 +97,7 @@ func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTar
 
 // newHolder is a pod that sleeps beside the target, with the target's volume. It is placed by name, so that no cordon keeps it away; it has no
 // token, no privilege and no way to write; and no fsGroup, by which the kubelet would change the owner of the target's files.
-func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget) *corev1.Pod {
-	claim, _ := undoValue(target, undoHeldClaim)
+func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string) *corev1.Pod {
 	redis := containerOf(pod)
 	ends := int64((v.delay + holderMargin) / time.Second)
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}

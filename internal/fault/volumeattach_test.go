@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -98,7 +99,7 @@ func (w *attachWorld) say(name, uid, reason, message string, at time.Time) {
 	}
 }
 
-func (w *attachWorld) effect(injector Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+func (w *attachWorld) effect(injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
 	w.t.Helper()
 	if got, evidence := injector.Effect(w.t.Context(), target); got != want || !strings.Contains(evidence, says) {
 		w.t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
@@ -110,16 +111,16 @@ func TestVolumeAttachDelay(t *testing.T) {
 	injector, targets := w.aimed(holding(v1alpha1.KeepAwayCordon))
 	target := &targets[0]
 	w.effect(injector, target, v1alpha1.EffectNotObserved, "still runs")
-	mustPrepare(t, injector.Inject(t.Context(), target), "node-1")
-	mustPrepare(t, injector.Inject(t.Context(), target), "does not run yet")
+	mustPrepare(t, called(injector.Inject(t.Context(), target)), "node-1")
+	mustPrepare(t, called(injector.Inject(t.Context(), target)), "does not run yet")
 	w.unschedulable("node-1", false)
 	w.run(corev1.PodRunning)
-	mustPrepare(t, injector.Inject(t.Context(), target), "unschedulable")
+	mustPrepare(t, called(injector.Inject(t.Context(), target)), "unschedulable")
 	if begun, err := injector.Begun(t.Context(), target); begun || err != nil || len(w.deleted) > 0 {
 		t.Fatalf("begun %v (%v), deleted %v: nothing is broken before the kill", begun, err, w.deleted)
 	}
 	for range 2 {
-		if err := injector.Inject(t.Context(), target); err != nil {
+		if err := called(injector.Inject(t.Context(), target)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -143,7 +144,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 	w.effect(injector, target, v1alpha1.EffectConfirmed, message)
 
 	for range 2 {
-		if err := injector.Revert(t.Context(), target); err != nil {
+		if err := called(injector.Revert(t.Context(), target)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -152,7 +153,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 		t.Error("the holder is still there")
 	}
 	w.say("e2", "u1", "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "pv-1" `, t0.Add(25*time.Second))
-	seen := injector.(Follower).Follow(t.Context(), target)
+	seen := injector.(contract.Follower).Follow(t.Context(), target)
 	if len(seen) != 2 || seen[0].Event != EventMultiAttach || seen[0].Message != message || seen[1].Event != EventAttached || !seen[1].Coarse {
 		t.Errorf("sightings %+v", seen)
 	}
@@ -164,7 +165,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 func TestHolder(t *testing.T) {
 	w := newAttachWorld(t, nil)
 	injector, targets := w.aimed(holding(v1alpha1.KeepAwayNone))
-	mustPrepare(t, injector.Inject(t.Context(), &targets[0]), "")
+	mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "")
 	h := w.holder()
 	if len(h.Name) != len("lose-hold-")+8 || !strings.HasPrefix(h.Name, "lose-hold-") || len(h.OwnerReferences) != 1 || h.OwnerReferences[0].UID != "uid-lose" {
 		t.Errorf("%s of %+v", h.Name, h.OwnerReferences)
@@ -190,9 +191,9 @@ func TestHolder(t *testing.T) {
 func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 	w := newAttachWorld(t, nil)
 	injector, targets := w.aimed(holding(v1alpha1.KeepAwayNone))
-	mustPrepare(t, injector.Inject(t.Context(), &targets[0]), "")
+	mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "")
 	w.run(corev1.PodRunning)
-	if err := injector.Inject(t.Context(), &targets[0]); err != nil {
+	if err := called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", false)
@@ -200,7 +201,7 @@ func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 	w.pod("redis-0", "u1", "10.0.0.5", "", nil)
 	w.effect(injector, &targets[0], v1alpha1.EffectNotObserved, "came up on node node-1 again")
 	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "uncordon") {
-		t.Errorf("by hand: %s", by)
+		t.Errorf("manual command: %s", by)
 	}
 }
 
@@ -289,12 +290,12 @@ func TestHolderTrouble(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newAttachWorld(t, nil)
 			injector, targets := w.aimed(holding(v1alpha1.KeepAwayCordon))
-			mustPrepare(t, injector.Inject(t.Context(), &targets[0]), "")
+			mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "")
 			tc.trouble(w)
-			if err := injector.Inject(t.Context(), &targets[0]); err == nil || !strings.Contains(err.Error(), tc.says) {
+			if err := called(injector.Inject(t.Context(), &targets[0])); err == nil || !strings.Contains(err.Error(), tc.says) {
 				t.Errorf("inject: %v, want %q", err, tc.says)
 			}
-			if err := injector.Revert(t.Context(), &targets[0]); err != nil {
+			if err := called(injector.Revert(t.Context(), &targets[0])); err != nil {
 				t.Errorf("revert: %v", err)
 			}
 			if left := w.holder(); (left != nil) != (name == "another's") {
@@ -308,13 +309,13 @@ func TestHolderTrouble(t *testing.T) {
 	}
 }
 
-// Undone between any two steps, and before the first, nothing stays; a Redis that was not killed yet lives.
-func TestVolumeAttachDelayUndoneHalfway(t *testing.T) {
+// Reverted between any two steps, and before the first, nothing stays; a Redis that was not killed yet lives.
+func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 	for steps := range 4 {
 		w := newAttachWorld(t, nil)
 		injector, targets := w.aimed(holding(v1alpha1.KeepAwayCordon))
 		for range steps {
-			_ = injector.Inject(t.Context(), &targets[0])
+			_ = called(injector.Inject(t.Context(), &targets[0]))
 			if w.holder() != nil {
 				w.run(corev1.PodRunning)
 			}
@@ -324,7 +325,7 @@ func TestVolumeAttachDelayUndoneHalfway(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := again.Revert(t.Context(), &targets[0]); err != nil {
+		if err := called(again.Revert(t.Context(), &targets[0])); err != nil {
 			t.Errorf("after %d steps: %v", steps, err)
 		}
 		if w.holder() != nil {
@@ -342,7 +343,7 @@ func TestVolumeAttachDelayLeavesReplacementsAlone(t *testing.T) {
 	w := newAttachWorld(t, nil)
 	injector, targets := w.aimed(holding(v1alpha1.KeepAwayCordon))
 	w.replace(w.redis, "another")
-	if err := injector.Inject(t.Context(), &targets[0]); err != nil {
+	if err := called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}
 	if w.holder() != nil || len(w.deleted) > 0 {

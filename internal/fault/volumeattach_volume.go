@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // heldVolume finds the claim of a pod whose volume only one node at a time may have, that of the named container first. A Problem says what is
@@ -19,7 +21,7 @@ import (
 func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, container string) (claim string, volume *corev1.PersistentVolume, err error) {
 	claims := claimsOf(pod, container)
 	if len(claims) == 0 {
-		return "", nil, unsupported("pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
+		return "", nil, problem.Unsupported("pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
 	}
 	var reasons []string
 	for _, claim := range claims {
@@ -32,7 +34,7 @@ func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, cont
 		}
 		reasons = append(reasons, fmt.Sprintf("claim %s %s", claim, why))
 	}
-	return "", nil, unsupported("pod %s has no volume that could be held on its node: %s", pod.Name, strings.Join(reasons, "; "))
+	return "", nil, problem.Unsupported("pod %s has no volume that could be held on its node: %s", pod.Name, strings.Join(reasons, "; "))
 }
 
 // claimsOf is the claims that a pod mounts as file systems, those of the named container first.
@@ -115,8 +117,12 @@ const (
 )
 
 // Follow tells what the attach-detach controller said of the replacement.
-func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []Sighting {
-	pod, err := v.replacement(ctx, target)
+func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+	record, _, err := contract.Load[heldRecord](target)
+	if err != nil {
+		return nil
+	}
+	pod, err := v.replacement(ctx, target, record.Controller)
 	if err != nil || pod == nil {
 		return nil
 	}
@@ -124,14 +130,13 @@ func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTar
 	if err != nil {
 		return nil
 	}
-	var seen []Sighting
+	var seen []contract.Sighting
 	if e := multiAttach(events); e != nil {
-		seen = append(seen, Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: EventMultiAttach, Object: pod.Name, Message: e.Message})
+		seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: EventMultiAttach, Object: pod.Name, Message: e.Message})
 	}
-	volume, _ := undoValue(target, undoHeldVolume)
 	for i := range events {
-		if e := &events[i]; e.Reason == reasonSucceededAttach && strings.Contains(e.Message, volume) {
-			seen = append(seen, Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: EventAttached, Object: pod.Name, Message: e.Message})
+		if e := &events[i]; e.Reason == reasonSucceededAttach && strings.Contains(e.Message, record.Volume) {
+			seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: EventAttached, Object: pod.Name, Message: e.Message})
 		}
 	}
 	return seen

@@ -9,10 +9,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -156,7 +157,7 @@ func (s hangingServers) Do(ctx context.Context, address string, login redis.Logi
 	return s.scripted.Do(ctx, address, login, command...)
 }
 
-// The injection waits for a refusal, not for the end of the hang. A sleep cannot be ended early: undoing it is in progress until the server
+// The injection waits for a refusal, not for the end of the hang. A sleep cannot be ended early: reverting it is in progress until the server
 // answers, and an error once it should have.
 func TestHangSleepIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -172,23 +173,23 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 		target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: Address(pod), RunID: "run-u0", Container: "redis"}
 		must(t, injector.Preflight(t.Context(), target))
 		began := time.Now()
-		must(t, injector.Inject(t.Context(), target))
+		must(t, called(injector.Inject(t.Context(), target)))
 		lasted(t, "the injection", began, refusalWithin)
 		target.InjectedAt = new(metav1.NewMicroTime(began))
 		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, "does not answer PING") {
 			t.Errorf("%s: %s", effect, evidence)
 		}
-		var steps *InProgress
-		for ; time.Since(began) < lasts-probeWithin; err = injector.Revert(t.Context(), target) {
+		var steps *pending
+		for ; time.Since(began) < lasts-probeWithin; err = called(injector.Revert(t.Context(), target)) {
 		}
 		if !errors.As(err, &steps) {
-			t.Errorf("undoing a sleep that goes on: %v", err)
+			t.Errorf("reverting a sleep that goes on: %v", err)
 		}
-		must(t, injector.Revert(t.Context(), target))
+		must(t, called(injector.Revert(t.Context(), target)))
 		lasted(t, "the hang", began, lasts)
 		server.began, server.lasts = time.Now(), time.Hour // somebody else's
-		if err := injector.Revert(t.Context(), target); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is over") {
-			t.Errorf("undoing a sleep that should be over: %v", err)
+		if err := called(injector.Revert(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is over") {
+			t.Errorf("reverting a sleep that should be over: %v", err)
 		}
 	})
 }

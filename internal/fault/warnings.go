@@ -14,11 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // Warnings says what else will act on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
-// the workload and may undo the fault. What cannot be read is not warned of.
-func Warnings(ctx context.Context, around Surroundings, traits Traits, targets []v1alpha1.FaultTarget) []string {
+// the workload and may revert the fault. What cannot be read is not warned of.
+func Warnings(ctx context.Context, around Surroundings, traits contract.Traits, targets []v1alpha1.FaultTarget) []string {
 	var found []string
 	warn := func(format string, words ...any) {
 		if text := fmt.Sprintf(format, words...); !slices.Contains(found, text) && len(found) < 32 {
@@ -79,6 +80,6 @@ func warnOfOwner(ctx context.Context, around Surroundings, pod *corev1.Pod, warn
 		owner = metav1.GetControllerOf(set)
 	}
 	if owner != nil && !strings.HasPrefix(owner.APIVersion, "apps/") && owner.APIVersion != "v1" {
-		warn("pod %s belongs to %s %s (%s): its operator may undo the fault", pod.Name, owner.Kind, owner.Name, owner.APIVersion)
+		warn("pod %s belongs to %s %s (%s): its operator may revert the fault", pod.Name, owner.Kind, owner.Name, owner.APIVersion)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -27,18 +28,18 @@ func TestWarnings(t *testing.T) {
 		name   string
 		set    *appsv1.StatefulSet
 		pod    func(*corev1.Pod)
-		traits Traits
+		traits contract.Traits
 		want   string // "" = no warning
 	}{
-		{"nothing of note", nil, nil, Traits{EndsServer: true, Silences: true, Lasts: time.Minute}, ""},
-		{"a hook before a kill", nil, hook, Traits{EndsServer: true, Silences: true}, "preStop hook, which runs before the server ends unless the grace period is 0: sh"},
-		{"a hook that will not run", nil, hook, Traits{Silences: true, Lasts: time.Second}, ""},
-		{"a probe more patient than the fault is long", nil, probe, Traits{Silences: true, Lasts: 14 * time.Second}, ""},
-		{"a probe less patient", nil, probe, Traits{Silences: true, Lasts: 15 * time.Second}, "restarts its container after 15s"},
-		{"an operator", owned, nil, Traits{Lasts: time.Second}, "RedisFailover cache (databases.spotahome.com/v1)"},
-		{"an operator, and a failover", owned, nil, Traits{}, "RedisFailover cache"},
-		{"an operator, and a kill", owned, nil, Traits{EndsServer: true}, ""},
-		{"a hook before a roll", nil, hook, Traits{RollsPods: true, Lasts: time.Second}, "preStop hook"},
+		{"nothing of note", nil, nil, contract.Traits{EndsServer: true, Silences: true, Lasts: time.Minute}, ""},
+		{"a hook before a kill", nil, hook, contract.Traits{EndsServer: true, Silences: true}, "preStop hook, which runs before the server ends unless the grace period is 0: sh"},
+		{"a hook that will not run", nil, hook, contract.Traits{Silences: true, Lasts: time.Second}, ""},
+		{"a probe more patient than the fault is long", nil, probe, contract.Traits{Silences: true, Lasts: 14 * time.Second}, ""},
+		{"a probe less patient", nil, probe, contract.Traits{Silences: true, Lasts: 15 * time.Second}, "restarts its container after 15s"},
+		{"an operator", owned, nil, contract.Traits{Lasts: time.Second}, "RedisFailover cache (databases.spotahome.com/v1)"},
+		{"an operator, and a failover", owned, nil, contract.Traits{}, "RedisFailover cache"},
+		{"an operator, and a kill", owned, nil, contract.Traits{EndsServer: true}, ""},
+		{"a hook before a roll", nil, hook, contract.Traits{RollsPods: true, Lasts: time.Second}, "preStop hook"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)

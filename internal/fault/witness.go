@@ -5,12 +5,14 @@ import (
 	"sync"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -29,7 +31,7 @@ type Witness struct {
 
 	mu     sync.Mutex
 	course *course
-	seen   []Sighting
+	seen   []contract.Sighting
 }
 
 // Watch begins to look, until ctx ends. It returns a Problem where the target names no pods.
@@ -62,10 +64,10 @@ func (w *Witness) AwaitLook() {
 }
 
 // Seen is everything so far.
-func (w *Witness) Seen() []Sighting {
+func (w *Witness) Seen() []contract.Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return append([]Sighting(nil), w.seen...)
+	return append([]contract.Sighting(nil), w.seen...)
 }
 
 func (w *Witness) look(ctx context.Context) {

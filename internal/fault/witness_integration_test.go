@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 

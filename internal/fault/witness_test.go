@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
+
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/redis"
+
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -20,8 +22,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -213,13 +215,13 @@ func byPods(labels map[string]string) *v1alpha1.RedisTarget {
 }
 
 // problemOf is the Problem in err; the test fails if there is none.
-func problemOf(t *testing.T, err error) *lifecycle.Problem {
+func problemOf(t *testing.T, err error) *problem.Problem {
 	t.Helper()
-	var problem *lifecycle.Problem
-	if !errors.As(err, &problem) {
+	p, ok := errors.AsType[*problem.Problem](err)
+	if !ok {
 		t.Fatalf("error %v is no Problem", err)
 	}
-	return problem
+	return p
 }
 
 func must(t *testing.T, err error) {
@@ -227,4 +229,33 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// save puts a record into a target as it was stored.
+func save[R any](t *testing.T, target *v1alpha1.FaultTarget, record R) {
+	t.Helper()
+	must(t, contract.Save(target, record))
+}
+
+// pending is the progress of a call that is not complete, as an error.
+type pending struct{ contract.Progress }
+
+func (p *pending) Error() string { return p.Message }
+
+// called is what a call of Inject or Revert came to: nil where it is complete.
+func called(progress contract.Progress, err error) error {
+	if err == nil && !progress.Complete() {
+		return &pending{progress}
+	}
+	return err
+}
+
+// recorded is the record of a target; the test fails where there is none.
+func recorded[R any](t *testing.T, target *v1alpha1.FaultTarget) R {
+	t.Helper()
+	record, found, err := contract.Load[R](target)
+	if err != nil || !found {
+		t.Fatalf("record of pod %s: found %v, %v", target.Pod, found, err)
+	}
+	return record
 }

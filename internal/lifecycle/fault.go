@@ -3,10 +3,12 @@ package lifecycle
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // FaultAction is what can be done with a RedisFault.
@@ -15,17 +17,20 @@ type FaultAction string
 // The actions.
 const (
 	FaultWait         FaultAction = "Wait"         // nothing to do before Until
-	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that would have to be undone
+	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that would have to be reverted
 	FaultMakeLoad     FaultAction = "MakeLoad"     // make the probe load of its own
 	FaultRecord       FaultAction = "Record"       // choose the targets, check them, store their records
+	FaultRenew        FaultAction = "Renew"        // the record is too old: revert what it prepared, and choose the targets anew
 	FaultInject       FaultAction = "Inject"       // break every target whose record says that it is not broken yet
+	FaultPause        FaultAction = "Pause"        // the injection or the revert was called a moment ago: nothing to do or to report before Until
 	FaultHold         FaultAction = "Hold"         // it is active and to stay; look again at Until
 	FaultObserve      FaultAction = "Observe"      // follow recovery; look again at Until
-	FaultRevert       FaultAction = "Revert"       // undo every target
-	FaultSettle       FaultAction = "Settle"       // everything is undone and recovery was judged: final figures but for the losses
+	FaultRevert       FaultAction = "Revert"       // revert every target
+	FaultAbandon      FaultAction = "Abandon"      // stop trying to revert the targets that Abandons names
+	FaultSettle       FaultAction = "Settle"       // everything is reverted and recovery was judged: final figures but for the losses
 	FaultFinish       FaultAction = "Finish"       // verdict, condition Complete
 	FaultFail         FaultAction = "Fail"         // condition Failed
-	FaultRelease      FaultAction = "Release"      // take the finalizer away: everything is undone
+	FaultRelease      FaultAction = "Release"      // take the finalizer away: everything is reverted
 	FaultExpire       FaultAction = "Expire"       // delete the object: its TTL has passed
 )
 
@@ -45,14 +50,19 @@ const (
 // How often a fault that waits or observes looks at the record.
 const (
 	FaultPoll = 500 * time.Millisecond
-	// InjectPatience is how long an injection that errs is tried again before the fault is undone and fails.
+	// StaleRecord is the age from which a record that nothing was done by is not acted on any more: roles may have changed since.
+	StaleRecord = 10 * time.Second
+	// InjectPatience is how long an injection that errs is tried again before the fault is reverted and fails.
 	InjectPatience = 30 * time.Second
-	// StepsPatience is how long an injection of several steps may take before the fault is undone and fails.
+	// StepsPatience is how long an injection of several steps may take before the fault is reverted and fails.
 	StepsPatience = 15 * time.Minute
-	// RevertPatience is how long undoing is tried before it is given up and people are told what to do by hand: a deleted fault is gone within a minute.
+	// RevertPatience is how long a revert is tried before it is abandoned and the status says what to do manually: a deleted fault is gone within a minute.
 	RevertPatience = 40 * time.Second
-	// RevertAttempts is how often in a row undoing must have erred before it is given up.
+	// RevertAttempts is how often in a row a revert must have erred before it is abandoned.
 	RevertAttempts = 10
+	// BetweenCalls is the least time between two calls of an injection, or of a revert, that is not complete: each ends in a write of the status,
+	// which would bring the object back at once.
+	BetweenCalls = 250 * time.Millisecond
 	// HoldPoll is how often a fault that is active, and confirmed, is looked at.
 	HoldPoll = 2 * time.Second
 	// KeepPoll is how often a fault is renewed that would end by itself before its time.
@@ -83,33 +93,47 @@ type Fault struct {
 	Steady       bool
 	SteadyWhy    string
 
+	Taken     bool // another fault has set out to record its targets on the same load
+	Collected bool // the load's record is at hand
+
 	Recorded     bool      // targets are stored
 	RecordedAt   time.Time //
+	Attempted    bool      // an injection by that record was tried, by whatever process
+	Begun        bool      // without an attempt that was noted, a target is broken, or that cannot be told; asked of a stale record only
+	LastCalled   time.Time // when this process last called an injection or a revert that was not complete; zero = there is none
 	InjectedAny  bool
 	InjectedAll  bool
 	InjectedAt   time.Time // t0
 	InjectionErr string
-	Progress     string        // of an injection of several steps
-	ActiveAt     time.Time     // when it was complete on all targets
-	Takes        time.Duration // how long its steps may take; 0 = StepsPatience
-	Lasts        time.Duration // how long it stays from then on; 0 = nothing stays
-	Confirmed    bool          // its effect was seen
-	Kept         bool          // it must be renewed meanwhile
-	Undoing      bool          // undoing has begun: from here on nothing is broken any more, whatever it began for
-	RevertedAll  bool          // undone everywhere, or given up
-	RevertFailed string        // what could not be undone, and how to do it by hand
-	Problem      *Problem      // a reference is missing or the spec cannot work
-	Trouble      *Problem      // why the targets could not be chosen the last time that they should have been; nil if they could
-	TroubleSince time.Time     // of Trouble
-	Settled      bool          // the impact cannot change any more, and the effect was seen
-	SettleWithin time.Duration // recovery deadline and the time that recovery must hold
-	SettledAt    time.Time     // when that was stored; zero = it is not yet
+	Progress     string           // of an injection of several steps
+	ActiveAt     time.Time        // when it was complete on all targets
+	Takes        time.Duration    // how long its steps may take; 0 = StepsPatience
+	Lasts        time.Duration    // how long it stays from then on; 0 = nothing stays
+	Confirmed    bool             // its effect was seen
+	Kept         bool             // it must be renewed meanwhile
+	Reverting    bool             // the revert has begun: from here on nothing is broken any more, whatever it began for
+	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
+	Pending      []Pending        // the targets that are neither reverted nor abandoned
+	RevertedAll  bool             // reverted everywhere, or abandoned
+	RevertFailed string           // what could not be reverted, and how to do it manually
+	Problem      *problem.Problem // a reference is missing or the spec cannot work
+	Trouble      *problem.Problem // why the targets could not be chosen the last time that they should have been; nil if they could
+	TroubleSince time.Time        // of Trouble
+	Settled      bool             // the impact cannot change any more, and the effect was seen
+	SettleWithin time.Duration    // recovery deadline and the time that recovery must hold
+	SettledAt    time.Time        // when that was stored; zero = it is not yet
 	// LossesPending says that the load test will say which acknowledged writes were lost, and has not yet.
 	LossesPending bool
 }
 
+// Pending is a target that is neither reverted nor abandoned.
+type Pending struct {
+	Pod      string
+	Attempts int // to revert it that failed, in a row
+}
+
 // NextForFault decides what to do next with a RedisFault. Nothing is broken before the finalizer and the records are stored,
-// and it does not end before everything is undone.
+// and it does not end before everything is reverted.
 func NextForFault(o Fault, now time.Time) Decision[FaultAction] {
 	if o.Deleting {
 		return leaving(o, now)
@@ -131,12 +155,12 @@ func leaving(o Fault, now time.Time) Decision[FaultAction] {
 	case !o.Finalizer:
 		return act(FaultWait, "", "")
 	case o.Recorded && !o.Finished && !o.RevertedAll:
-		return look(FaultRevert, v1alpha1.ReasonReverting, "the fault is deleted: undoing it", now.Add(revertPoll))
+		return revert(o, "the fault is deleted: reverting it", now)
 	}
 	return act(FaultRelease, "", "")
 }
 
-// revertPoll is how soon undoing is tried again.
+// revertPoll is how soon a revert is tried again.
 const revertPoll = time.Second
 
 func faultAfterFinish(o Fault, now time.Time) Decision[FaultAction] {
@@ -203,7 +227,10 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	if o.Problem != nil {
 		return look(FaultWait, o.Problem.Reason, o.Problem.Message, now.Add(time.Second))
 	}
-	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording the way back", now.Add(time.Second))
+	if o.Taken {
+		return look(FaultWait, v1alpha1.ReasonWaitingForSteady, fmt.Sprintf("another fault is about to be injected on RedisLoadTest %s", o.LoadName), now.Add(FaultPoll))
+	}
+	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording what they have", now.Add(time.Second))
 }
 
 func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
@@ -215,7 +242,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if why, reason, failed := endedEarly(o, now); reason != "" {
 		switch {
 		case !o.RevertedAll:
-			return look(FaultRevert, v1alpha1.ReasonReverting, why+": undoing the fault", now.Add(revertPoll))
+			return revert(o, why+": reverting the fault", now)
 		case o.RevertFailed != "":
 			return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
 		case failed:
@@ -225,9 +252,11 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	}
 	end := o.ActiveAt.Add(o.Lasts)
 	switch {
-	case !o.InjectedAll && !o.Undoing:
-		return look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll))
-	case !o.RevertedAll && !o.Undoing && o.Lasts > 0 && now.Before(end) && o.Load != LoadEnded && o.Load != LoadFailed && o.Load != LoadMissing:
+	case !o.InjectedAll && !o.Reverting && stale(o, now):
+		return paced(o, look(FaultRenew, v1alpha1.ReasonInjecting, "the record of the targets is too old: choosing them anew", now.Add(FaultPoll)), now)
+	case !o.InjectedAll && !o.Reverting:
+		return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
+	case !o.RevertedAll && !o.Reverting && o.Lasts > 0 && now.Before(end) && o.Load != LoadEnded && o.Load != LoadFailed && o.Load != LoadMissing:
 		next := now.Add(FaultPoll)
 		switch {
 		case o.Kept:
@@ -237,11 +266,11 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 		}
 		return look(FaultHold, v1alpha1.ReasonActive, "", earlier(end, next))
 	case !o.RevertedAll:
-		return look(FaultRevert, v1alpha1.ReasonReverting, cmp.Or(o.Progress, "undoing the fault"), now.Add(revertPoll))
+		return revert(o, cmp.Or(o.Progress, "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
-	case !o.InjectedAll: // what it was undone for shows no more, as an error that did not come again or a stop that was taken back
-		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "undone before it was complete"))
+	case !o.InjectedAll: // what it was reverted for shows no more, as an error that did not come again or a stop that was taken back
+		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "reverted before it was complete"))
 	case !o.Settled && o.Load != LoadMissing && now.Sub(o.InjectedAt) < o.SettleWithin+10*time.Second:
 		return look(FaultObserve, v1alpha1.ReasonObserving, "", now.Add(FaultPoll))
 	case o.LossesPending:
@@ -265,8 +294,37 @@ func waitingForLosses(o Fault) string {
 	return fmt.Sprintf("RedisLoadTest %s reads back what was acknowledged when the load has ended: until then lost writes are not known", o.LoadName)
 }
 
-// RunsOut says whether nobody wants the fault to end before its time.
-func (o Fault) RunsOut() bool { return !o.Deleting && !o.Abort && o.Stopped == "" }
+// stale says whether a record is too old to be acted on, and nothing was done by it, so that the targets can be chosen anew.
+func stale(o Fault, now time.Time) bool {
+	return o.Collected && !o.Attempted && !o.InjectedAny && !o.Begun && now.Sub(o.RecordedAt) > StaleRecord
+}
+
+// paced keeps an injection or a revert from being called again at once.
+func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction] {
+	if next := o.LastCalled.Add(BetweenCalls); !o.LastCalled.IsZero() && now.Before(next) {
+		d.Action, d.Until = FaultPause, next
+	}
+	return d
+}
+
+// revert goes on with the revert, unless it is to be abandoned somewhere.
+func revert(o Fault, message string, now time.Time) Decision[FaultAction] {
+	if slices.ContainsFunc(o.Pending, func(p Pending) bool { return o.Abandons(p, now) }) {
+		return look(FaultAbandon, v1alpha1.ReasonReverting, message, now.Add(revertPoll))
+	}
+	return paced(o, look(FaultRevert, v1alpha1.ReasonReverting, message, now.Add(revertPoll)), now)
+}
+
+// Abandons says whether a revert has failed for so often and so long that it is not tried any more. Steps may take their time, and one error after
+// many of them is no reason to leave the rest; but nobody waits who wants the object gone. This process has tried it in any case.
+func (o Fault) Abandons(p Pending, now time.Time) bool {
+	return o.Reverting && !o.LastCalled.IsZero() && now.Sub(o.RevertSince) > RevertPatience && (p.Attempts >= RevertAttempts || o.Deleting)
+}
+
+// LastLook says whether the effect is to be looked for once more before the revert begins: the fault runs to its end, and was not seen to work yet.
+func (o Fault) LastLook() bool {
+	return !o.Reverting && o.Lasts > 0 && o.InjectedAll && !o.Confirmed && !o.Deleting && !o.Abort && o.Stopped == ""
+}
 
 // endedEarly says why a recorded fault ends before its time; reason is "" where it does not.
 func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // waiting is a fault whose load runs and is steady.
@@ -48,6 +49,42 @@ func activeFault(change func(*Fault)) Fault {
 	})
 }
 
+// revertingFault is reverted from its 60th second on; a call came then. gone is when it was deleted; 0 = it was not.
+func revertingFault(attempts int, gone time.Duration) Fault {
+	return activeFault(func(o *Fault) {
+		o.Reverting, o.RevertSince, o.LastCalled, o.Pending = true, at(60*time.Second), at(60*time.Second), []Pending{{Pod: "redis-0", Attempts: attempts}}
+		if gone > 0 {
+			o.Deleting, o.RevertSince = true, at(max(gone, 60*time.Second))
+		}
+	})
+}
+
+func untried(o Fault) Fault {
+	o.LastCalled = time.Time{}
+	return o
+}
+
+// A fault that runs to its end without having been seen to work is looked at once more before it is reverted; one that is ended is not.
+func TestLastLook(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change func(*Fault)
+		want   bool
+	}{
+		"at its end":    {nil, true},
+		"seen before":   {func(o *Fault) { o.Confirmed = true }, false},
+		"begun":         {func(o *Fault) { o.Reverting = true }, false},
+		"not complete":  {func(o *Fault) { o.InjectedAll = false }, false},
+		"nothing stays": {func(o *Fault) { o.Lasts = 0 }, false},
+		"aborted":       {func(o *Fault) { o.Abort = true }, false},
+		"deleted":       {func(o *Fault) { o.Deleting = true }, false},
+		"stopped":       {func(o *Fault) { o.Stopped = "by an annotation" }, false},
+	} {
+		if got := activeFault(tc.change).LastLook(); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
+
 // A fault that is active is looked at often until its effect was seen, then seldom, and always at its end.
 func TestHowOftenAnActiveFaultIsLookedAt(t *testing.T) {
 	for _, tc := range []struct {
@@ -86,7 +123,7 @@ func TestNextForFault(t *testing.T) {
 		{"held before its own load is made", waitingFault(func(o *Fault) { o.Suspend, o.Load, o.OwnLoad = true, LoadMissing, true }), time.Hour, FaultWait, v1alpha1.ReasonSuspended, ""},
 		{"its load's name is another's", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), time.Second, FaultWait, v1alpha1.ReasonPreparing, "another object"},
 		{"and stays it", waitingFault(func(o *Fault) { o.Load, o.OwnLoad = LoadForeign, true }), ReferenceGrace, FaultFail, v1alpha1.ReasonLoadTestNotFound, "cache"},
-		{"a secret is missing at the trigger", waitingFault(func(o *Fault) { o.Problem = &Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "gone"} }), time.Hour, FaultWait, v1alpha1.ReasonSecretNotFound, "gone"},
+		{"a secret is missing at the trigger", waitingFault(func(o *Fault) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "gone"} }), time.Hour, FaultWait, v1alpha1.ReasonSecretNotFound, "gone"},
 		{"held", waitingFault(func(o *Fault) { o.Suspend = true }), 0, FaultWait, v1alpha1.ReasonSuspended, ""},
 		{"not steady", waitingFault(func(o *Fault) { o.Steady, o.SteadyWhy = false, "varies by 12 %" }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "12 %"},
 		{"never steady", waitingFault(func(o *Fault) { o.Steady, o.SteadyWhy = false, "varies by 12 %" }), 68 * time.Second, FaultFail, v1alpha1.ReasonNotSteady, "12 %"},
@@ -94,24 +131,40 @@ func TestNextForFault(t *testing.T) {
 		{"time, steady or not", waitingFault(func(o *Fault) { o.After, o.Steady = &after, false }), 30 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
 		{"steady", waitingFault(nil), 20 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
 		{"no target was found just now: try again", waitingFault(func(o *Fault) {
-			o.Trouble, o.TroubleSince = &Problem{Reason: v1alpha1.ReasonNoTarget}, at(20*time.Second)
+			o.Trouble, o.TroubleSince = &problem.Problem{Reason: v1alpha1.ReasonNoTarget}, at(20*time.Second)
 		}), 25 * time.Second, FaultRecord, v1alpha1.ReasonInjecting, ""},
 		{"no target is found", waitingFault(func(o *Fault) {
-			o.Trouble, o.TroubleSince = &Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none"}, at(20*time.Second)
+			o.Trouble, o.TroubleSince = &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none"}, at(20*time.Second)
 		}), 51 * time.Second, FaultFail, v1alpha1.ReasonNoTarget, "none"},
-		{"a spec that cannot work", waitingFault(func(o *Fault) { o.Problem = &Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, FaultFail, v1alpha1.ReasonInvalidSpec, ""},
+		{"a spec that cannot work", waitingFault(func(o *Fault) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, FaultFail, v1alpha1.ReasonInvalidSpec, ""},
 		{"abort before", waitingFault(func(o *Fault) { o.Abort = true }), 0, FaultFinish, v1alpha1.ReasonAborted, ""},
 
 		{"recorded, not broken", recordedFault(nil), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 		{"recorded: a suspension comes too late", recordedFault(func(o *Fault) { o.Suspend = true }), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
-		{"recorded, and the load is gone: undo, as it may be broken", recordedFault(func(o *Fault) { o.Load = LoadMissing }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"recorded, the load ended, undone", recordedFault(func(o *Fault) { o.Load, o.RevertedAll = LoadEnded, true }), 20 * time.Second, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		{"recorded, and the load is gone: revert, as it may be broken", recordedFault(func(o *Fault) { o.Load = LoadMissing }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"recorded, the load ended, reverted", recordedFault(func(o *Fault) { o.Load, o.RevertedAll = LoadEnded, true }), 20 * time.Second, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
+		{"a record that nothing was done by is too old: roles may have changed", recordedFault(func(o *Fault) { o.Collected = true }), 31 * time.Second, FaultRenew, v1alpha1.ReasonInjecting, "too old"},
+		{"it is old enough only after its time", recordedFault(func(o *Fault) { o.Collected = true }), 30 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"an old record that was acted on", recordedFault(func(o *Fault) { o.Collected, o.Attempted = true, true }), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"an old record, and a target is broken", recordedFault(func(o *Fault) { o.Collected, o.Begun = true, true }), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"an old record, and the load is not at hand", recordedFault(nil), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"what an old record prepared cannot be reverted", recordedFault(func(o *Fault) { o.Collected, o.InjectionErr = true, "conflict" }), 51 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "conflict"},
+		{"another fault is ahead on the same load", waitingFault(func(o *Fault) { o.Taken = true }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "another fault"},
+		{"called a moment ago: not at once again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls - 1, FaultPause, v1alpha1.ReasonInjecting, ""},
+		{"and then again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"a revert has its pauses, too", revertingFault(1, 0), 60*time.Second + BetweenCalls - 1, FaultPause, v1alpha1.ReasonReverting, ""},
+		{"a revert that errs", revertingFault(9, 0), 101 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"that errs for too long", revertingFault(10, 0), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
+		{"that errs often, but not for long", revertingFault(99, 0), 100 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"that takes steps, and the object is to be gone", revertingFault(0, 60*time.Second), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
+		{"the deletion came later", revertingFault(0, 70*time.Second), 101 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"not tried by this process", untried(revertingFault(99, 0)), time.Hour, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"injection errs", recordedFault(func(o *Fault) { o.InjectionErr = "conflict" }), 25 * time.Second, FaultInject, v1alpha1.ReasonInjecting, "conflict"},
-		{"injection errs for too long: undo first", recordedFault(func(o *Fault) { o.InjectedAny, o.InjectionErr = true, "forbidden" }), 51 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "forbidden"},
+		{"injection errs for too long: revert first", recordedFault(func(o *Fault) { o.InjectedAny, o.InjectionErr = true, "forbidden" }), 51 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "forbidden"},
 		{"then fail", recordedFault(func(o *Fault) { o.InjectionErr, o.RevertedAll = "forbidden", true }), 51 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "forbidden"},
-		{"abort with a record: undo first", recordedFault(func(o *Fault) { o.Abort = true }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "abort"},
-		{"abort, undone", injectedFault(func(o *Fault) { o.Abort = true }), 21 * time.Second, FaultFinish, v1alpha1.ReasonAborted, ""},
-		{"injected, not undone", injectedFault(func(o *Fault) { o.RevertedAll = false }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"abort with a record: revert first", recordedFault(func(o *Fault) { o.Abort = true }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "abort"},
+		{"abort, reverted", injectedFault(func(o *Fault) { o.Abort = true }), 21 * time.Second, FaultFinish, v1alpha1.ReasonAborted, ""},
+		{"injected, not reverted", injectedFault(func(o *Fault) { o.RevertedAll = false }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"recovery is watched", injectedFault(nil), 21 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
 		{"settled", injectedFault(func(o *Fault) { o.Settled = true }), 40 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
 		{"the load test was deleted", injectedFault(func(o *Fault) { o.Load = LoadMissing }), 40 * time.Second, FaultFinish, v1alpha1.ReasonSucceeded, ""},
@@ -135,41 +188,41 @@ func TestNextForFault(t *testing.T) {
 		{"active, suspended: abort ends it, not this", activeFault(func(o *Fault) { o.Suspend = true }), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
 		{"active at the deadline", activeFault(func(o *Fault) { o.Deadline = at(25 * time.Second) }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.deadline"},
 		{"active, deleted", activeFault(func(o *Fault) { o.Deleting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "deleted"},
-		{"undone, and recovery is watched", activeFault(func(o *Fault) { o.Undoing, o.RevertedAll = true, true }), 53 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
-		{"undone in time, recovery is watched past the deadline", activeFault(func(o *Fault) {
-			o.Undoing, o.RevertedAll, o.Deadline = true, true, at(52*time.Second)
+		{"reverted, and recovery is watched", activeFault(func(o *Fault) { o.Reverting, o.RevertedAll = true, true }), 53 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
+		{"reverted in time, recovery is watched past the deadline", activeFault(func(o *Fault) {
+			o.Reverting, o.RevertedAll, o.Deadline = true, true, at(52*time.Second)
 		}), 53 * time.Second, FaultObserve, v1alpha1.ReasonObserving, ""},
-		{"undone by the deadline before it was complete", recordedFault(func(o *Fault) {
-			o.InjectedAny, o.Undoing, o.RevertedAll, o.Deadline = true, true, true, at(30*time.Second)
+		{"reverted by the deadline before it was complete", recordedFault(func(o *Fault) {
+			o.InjectedAny, o.Reverting, o.RevertedAll, o.Deadline = true, true, true, at(30*time.Second)
 		}), 31 * time.Second, FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline"},
 		{"not injected by the deadline", waitingFault(func(o *Fault) { o.Suspend, o.Deadline = true, at(time.Hour) }), time.Hour, FaultFail, v1alpha1.ReasonDeadlineExceeded, "spec.deadline"},
 
 		{"stopped before anything was broken", waitingFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 20 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
 		{"stopped with a record", recordedFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
-		{"stopped, undone", activeFault(func(o *Fault) { o.Stopped, o.Undoing, o.RevertedAll = "ended by an annotation", true, true }), 25 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
-		{"a stop that is taken back does not stop the undoing", activeFault(func(o *Fault) { o.Undoing = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"nor does it break what it kept from breaking", recordedFault(func(o *Fault) { o.Undoing = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"undone, and it is not to be seen any more for what", recordedFault(func(o *Fault) { o.Undoing, o.RevertedAll = true, true }), 25 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "before it was complete"},
+		{"stopped, reverted", activeFault(func(o *Fault) { o.Stopped, o.Reverting, o.RevertedAll = "ended by an annotation", true, true }), 25 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
+		{"a stop that is taken back does not stop the revert", activeFault(func(o *Fault) { o.Reverting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"nor does it break what it kept from breaking", recordedFault(func(o *Fault) { o.Reverting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"reverted, and it is not to be seen any more for what", recordedFault(func(o *Fault) { o.Reverting, o.RevertedAll = true, true }), 25 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "before it was complete"},
 
 		{"steps go on", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 15 * time.Minute, FaultInject, v1alpha1.ReasonInjecting, "replica 1 of 2"},
 		{"steps that never end", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 20*time.Second + StepsPatience + 1, FaultRevert, v1alpha1.ReasonReverting, "replica 1 of 2"},
-		{"steps that never ended, undone", recordedFault(func(o *Fault) {
-			o.InjectedAny, o.Undoing, o.RevertedAll, o.InjectionErr = true, true, true, "pod redis-0: not complete: replica 1 of 2"
+		{"steps that never ended, reverted", recordedFault(func(o *Fault) {
+			o.InjectedAny, o.Reverting, o.RevertedAll, o.InjectionErr = true, true, true, "pod redis-0: not complete: replica 1 of 2"
 		}), 20*time.Second + StepsPatience + 2, FaultFail, v1alpha1.ReasonInjectionFailed, "replica 1 of 2"},
-		{"could not be undone", activeFault(func(o *Fault) { o.Undoing, o.RevertedAll, o.RevertFailed = true, true, "pod redis-0: by hand: this" }), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "by hand"},
-		{"could not be undone, aborted", activeFault(func(o *Fault) {
-			o.Abort, o.Undoing, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: by hand: this"
-		}), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "by hand"},
-		{"could not be undone, deleted: it goes", activeFault(func(o *Fault) {
-			o.Deleting, o.Undoing, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: by hand: this"
+		{"could not be reverted", activeFault(func(o *Fault) { o.Reverting, o.RevertedAll, o.RevertFailed = true, true, "pod redis-0: manually: this" }), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "manually"},
+		{"could not be reverted, aborted", activeFault(func(o *Fault) {
+			o.Abort, o.Reverting, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: manually: this"
+		}), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "manually"},
+		{"could not be reverted, deleted: it goes", activeFault(func(o *Fault) {
+			o.Deleting, o.Reverting, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: manually: this"
 		}), 2 * time.Minute, FaultRelease, "", ""},
 
 		{"finished: the finalizer goes", Fault{Finished: true, Finalizer: true}, 0, FaultRelease, "", ""},
 		{"finished", Fault{Finished: true}, 0, FaultWait, "", ""},
 		{"expired", Fault{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, FaultExpire, "", ""},
 		{"deleted before anything", Fault{Deleting: true, Finalizer: true}, 0, FaultRelease, "", ""},
-		{"deleted with a record: undo first", recordedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"deleted, undone", injectedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRelease, "", ""},
+		{"deleted with a record: revert first", recordedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"deleted, reverted", injectedFault(func(o *Fault) { o.Deleting = true }), 0, FaultRelease, "", ""},
 		{"deleted before the finalizer", Fault{Deleting: true, Recorded: true}, 0, FaultWait, "", ""},
 		{"deleted when it was over", activeFault(func(o *Fault) { o.Deleting, o.Finished = true, true }), 0, FaultRelease, "", ""},
 		{"deleted, let go", Fault{Deleting: true}, 0, FaultWait, "", ""},

@@ -11,12 +11,3 @@ type Decision[A ~string] struct {
 	Message string    // the same for people
 	Until   time.Time // look again then at the latest; zero = only when something changes
 }
-
-// Problem is why an object cannot go on, as the observer found it: a reason for conditions and a sentence that names the field or the object.
-type Problem struct {
-	Reason  string
-	Message string
-	Lasting bool // waiting will not help
-}
-
-func (p *Problem) Error() string { return p.Message }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // LoadTestAction is what can be done with a RedisLoadTest.
@@ -48,15 +49,15 @@ type LoadTest struct {
 	TTL            *time.Duration
 	Suspended      bool // the condition is True and nothing of the run is left
 
-	Problem      *Problem  // a reference is missing or the spec cannot work
-	ProblemSince time.Time // when it showed first
-	PendingSince time.Time // creation, or when suspend was taken back
+	Problem      *problem.Problem // a reference is missing or the spec cannot work
+	ProblemSince time.Time        // when it showed first
+	PendingSince time.Time        // creation, or when suspend was taken back
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
 	PodsWanted   int    //
 	PodsReady    int    // connected to Redis, waiting for the start or beyond
 	PodsExplain  string // why the others are not ready, for people
-	AgentProblem *Problem
+	AgentProblem *problem.Problem
 	PodsLost     []string // load pods lost since the start
 	PodsLive     int      // load pods that still count
 	LostPolicy   v1alpha1.LostPodPolicy

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 var epoch = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -36,7 +37,7 @@ func runningTest(change func(*LoadTest)) LoadTest {
 
 func TestNextForLoadTest(t *testing.T) {
 	ttl := time.Minute
-	missing := &Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "spec.target.auth: gone"}
+	missing := &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: "spec.target.auth: gone"}
 	for _, tc := range []struct {
 		name    string
 		seen    LoadTest
@@ -56,9 +57,9 @@ func TestNextForLoadTest(t *testing.T) {
 		{"it did not come", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, epoch }), ReferenceGrace, LoadTestFail, v1alpha1.ReasonSecretNotFound, 0, missing.Message},
 		{"what was missing for a moment is given its time", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, at(time.Minute) }), time.Minute + time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, time.Minute + 2*time.Second, ""},
 		{"the children can never be made", ready(func(o *LoadTest) { o.Children, o.PodsExplain = false, "exceeded quota: jobs" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota: jobs"},
-		{"a spec that cannot work fails at once", ready(func(o *LoadTest) { o.Problem = &Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, LoadTestFail, v1alpha1.ReasonInvalidSpec, 0, ""},
+		{"a spec that cannot work fails at once", ready(func(o *LoadTest) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, LoadTestFail, v1alpha1.ReasonInvalidSpec, 0, ""},
 		{"the agent says why", ready(func(o *LoadTest) {
-			o.PodsReady, o.AgentProblem = 0, &Problem{Reason: "AuthenticationFailed", Message: "at redis:6379"}
+			o.PodsReady, o.AgentProblem = 0, &problem.Problem{Reason: "AuthenticationFailed", Message: "at redis:6379"}
 		}), 0, LoadTestFail, "AuthenticationFailed", 0, "redis:6379"},
 		{"abort before the start", ready(func(o *LoadTest) { o.Abort = true }), 0, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
 		{"suspend", ready(func(o *LoadTest) { o.Suspend = true }), 0, LoadTestSuspend, v1alpha1.ReasonSuspended, 0, ""},

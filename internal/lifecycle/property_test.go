@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
 )
 
 // draws turns a fuzzer's two numbers into as many choices as an object has fields.
@@ -16,7 +17,7 @@ func (d draws) yes() bool { return d.IntN(2) == 0 }
 
 // length is around the limits that the decisions compare with.
 func (d draws) length() time.Duration {
-	limits := []time.Duration{0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace, FaultsGrace, InjectPatience, StepsPatience, endGrace, time.Hour}
+	limits := []time.Duration{0, time.Nanosecond, time.Millisecond, time.Second, StartLead, PodSilence, ReferenceGrace, FaultsGrace, InjectPatience, StepsPatience, StaleRecord, RevertPatience, BetweenCalls, endGrace, time.Hour}
 	return limits[d.IntN(len(limits))] + time.Duration(d.IntN(3)-1)
 }
 
@@ -35,11 +36,11 @@ func (d draws) optional() *time.Duration {
 	return new(d.length())
 }
 
-func (d draws) problem() *Problem {
+func (d draws) problem() *problem.Problem {
 	if d.yes() {
 		return nil
 	}
-	return &Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none", Lasting: d.yes()}
+	return &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: "none", Lasting: d.yes()}
 }
 
 func (d draws) text() string { return []string{"", "some words"}[d.IntN(2)] }
@@ -52,7 +53,9 @@ func (d draws) fault() Fault {
 		After: d.optional(), SteadyFor: d.length(), SteadyWithin: d.length(), Steady: d.yes(), SteadyWhy: d.text(),
 		Recorded: d.yes(), RecordedAt: d.instant(), InjectedAny: d.yes(), InjectedAll: d.yes(), InjectedAt: d.instant(), InjectionErr: d.text(),
 		RevertedAll: d.yes(), Problem: d.problem(), Trouble: d.problem(), TroubleSince: d.instant(), Settled: d.yes(), SettleWithin: d.length(),
-		Stopped: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Undoing: d.yes(), RevertFailed: d.text(),
+		Taken: d.yes(), Collected: d.yes(), Attempted: d.yes(), Begun: d.yes(), LastCalled: d.instant(), RevertSince: d.instant(),
+		Pending: []Pending{{Pod: "redis-0", Attempts: d.IntN(2 * RevertAttempts)}},
+		Stopped: d.text(), Deadline: d.instant(), Progress: d.text(), ActiveAt: d.instant(), Lasts: d.length(), Confirmed: d.yes(), Reverting: d.yes(), RevertFailed: d.text(),
 		SettledAt: []time.Time{{}, epoch}[d.IntN(2)], LossesPending: d.yes(),
 	}
 }
@@ -98,33 +101,42 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 		}
 	}
 	is := func(actions ...FaultAction) bool { return slices.Contains(actions, got.Action) }
-	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRecord, FaultInject, FaultHold, FaultObserve, FaultRevert, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
-	if is(FaultInject) {
+	must(is(FaultWait, FaultAddFinalizer, FaultMakeLoad, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultHold, FaultObserve, FaultRevert, FaultAbandon, FaultSettle, FaultFinish, FaultFail, FaultRelease, FaultExpire), "an action that there is")
+	if is(FaultInject, FaultRenew) {
 		must(o.Finalizer && o.Recorded, "nothing is broken before finalizer and record")
-		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Undoing, "nothing is broken by a fault that ends")
+		must(!o.Deleting && !o.Finished && !o.Abort && o.Stopped == "" && !o.Reverting, "nothing is broken by a fault that ends")
 		must(!o.InjectedAll, "nothing is broken twice")
 	}
+	if is(FaultRenew) {
+		must(!o.Attempted && !o.InjectedAny && !o.Begun && o.Collected, "only a record that nothing was done by is made anew")
+	}
+	if is(FaultPause) {
+		must(now.Before(o.LastCalled.Add(BetweenCalls)), "a pause follows a call")
+	}
+	if is(FaultAbandon) {
+		must(o.Reverting && !o.RevertedAll && !o.LastCalled.IsZero(), "what is abandoned was tried")
+	}
 	if is(FaultHold) {
-		must(o.InjectedAll && !o.RevertedAll && !o.Undoing && now.Before(o.ActiveAt.Add(o.Lasts)), "a fault stays that is complete and not undone, for its time")
+		must(o.InjectedAll && !o.RevertedAll && !o.Reverting && now.Before(o.ActiveAt.Add(o.Lasts)), "a fault stays that is complete and not reverted, for its time")
 		must(!o.Deleting && !o.Abort && o.Stopped == "" && !overdue(o, now), "no fault stays that is ended")
 	}
 	if is(FaultFinish) && o.Recorded {
-		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be undone is no success")
+		must(o.RevertFailed == "" || !o.RevertedAll, "what could not be reverted is no success")
 	}
 	if is(FaultSettle) {
-		must(o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll, "a fault settles once, when everything is undone")
+		must(o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll, "a fault settles once, when everything is reverted")
 	}
 	if is(FaultRecord) {
-		must(o.Finalizer && !o.Recorded && !o.Suspend && o.Load == LoadRunning, "targets are chosen once, under full load, unless held")
+		must(o.Finalizer && !o.Recorded && !o.Suspend && !o.Taken && o.Load == LoadRunning, "targets are chosen once, under full load, unless held or another fault is ahead")
 	}
 	if o.Finished {
-		must(is(FaultWait, FaultRelease, FaultExpire, FaultRevert), "a finished fault stays finished")
+		must(is(FaultWait, FaultRelease, FaultExpire, FaultRevert, FaultPause, FaultAbandon), "a finished fault stays finished")
 	}
 	if o.Deleting {
-		must(is(FaultWait, FaultRelease, FaultRevert), "a deleted fault only leaves")
+		must(is(FaultWait, FaultRelease, FaultRevert, FaultPause, FaultAbandon), "a deleted fault only leaves")
 	}
 	if o.Recorded && !o.RevertedAll && o.Finalizer && !o.Finished {
-		must(!is(FaultFinish, FaultFail, FaultRelease, FaultExpire), "a fault does not end before it is undone")
+		must(!is(FaultFinish, FaultFail, FaultRelease, FaultExpire), "a fault does not end before it is reverted")
 	}
 	if is(FaultExpire) {
 		must(o.Finished && o.TTL != nil && !now.Before(o.CompletedAt.Add(*o.TTL)), "expiry is for a finished fault whose TTL is over")
@@ -132,7 +144,7 @@ func checkFault(t *testing.T, o Fault, now time.Time) {
 	if is(FaultMakeLoad) {
 		must(o.OwnLoad && o.Load == LoadMissing, "a probe load is made where there is none")
 	}
-	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultObserve, FaultRecord, FaultInject, FaultRevert) {
+	if !o.Finished && !o.Deleting && is(FaultWait, FaultHold, FaultObserve, FaultRecord, FaultRenew, FaultInject, FaultPause, FaultRevert, FaultAbandon) {
 		must(!got.Until.IsZero() && got.Until.After(now), "who waits knows when to look again")
 	}
 	if !o.Finished && !o.Deleting && !is(FaultRelease, FaultExpire) {

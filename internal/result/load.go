@@ -1,3 +1,5 @@
+// Package result holds what a run came to, as numbers: one type for a load, one for a fault. The status of an object, the JSON and text of the
+// command line and the verdict are all made from them; no figure is ever read back from text.
 package result
 
 import (

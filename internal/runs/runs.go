@@ -146,6 +146,17 @@ func (r *Registry) Due(run *Run, object types.UID, now time.Time) bool {
 // claimFor is how long a fault has a load to itself from beginning to record its targets: by then others see the record.
 const claimFor = 5 * time.Second
 
+// Taken says whether another fault has claimed a load.
+func (r *Registry) Taken(run *Run, fault types.UID, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return run != nil && run.taken(fault, now)
+}
+
+func (r *Run) taken(fault types.UID, now time.Time) bool {
+	return r.claimedBy != fault && now.Sub(r.claimedAt) < claimFor
+}
+
 // Claim lets one fault at a time record its targets on a load: two that waited for the same steadiness would measure each other.
 func (r *Registry) Claim(run *Run, fault types.UID, now time.Time) bool {
 	if run == nil {
@@ -153,7 +164,7 @@ func (r *Registry) Claim(run *Run, fault types.UID, now time.Time) bool {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if run.claimedBy != fault && now.Sub(run.claimedAt) < claimFor {
+	if run.taken(fault, now) {
 		return false
 	}
 	run.claimedBy, run.claimedAt = fault, now

@@ -26,8 +26,10 @@ func TestEachObjectHasTurnsOfItsOwn(t *testing.T) {
 			t.Errorf("%s after %s: %v, want %v", look.object, look.at, got, look.want)
 		}
 	}
-	if !r.Due(nil, "a", t0) || !r.Due(nil, "a", t0) {
-		t.Error("without a run there is nothing to wait for")
+	for range 2 {
+		if !r.Due(nil, "a", t0) {
+			t.Error("without a run there is nothing to wait for")
+		}
 	}
 }
 

@@ -79,7 +79,7 @@ func TestChaosMesh(t *testing.T) {
 		t.Errorf("without an agent: effect %s: %s", slow.Status.Effect, message)
 	}
 	n.letGoByHand(slow)
-	n.eventually(30*time.Second, "what was let go by hand is gone", func() (bool, string) {
+	n.eventually(30*time.Second, "what was let go manually is gone", func() (bool, string) {
 		left := n.chaos()
 		return len(left) == 0, fmt.Sprint(left)
 	})
@@ -104,7 +104,7 @@ func (n *namespace) letGoByHand(fault *v1alpha1.RedisFault) {
 	manualRevertCommand := fault.Status.Targets[0].ManualRevertCommand
 	command, _, _ := strings.Cut(manualRevertCommand, ";")
 	if !strings.HasPrefix(command, "kubectl -n "+n.name) {
-		n.Fatalf("by hand: %q", manualRevertCommand)
+		n.Fatalf("manual command: %q", manualRevertCommand)
 	}
 	if out, err := exec.CommandContext(n.Context(), "sh", "-c", command).CombinedOutput(); err != nil {
 		n.Fatalf("%s: %v: %s", command, err, out)

@@ -67,7 +67,7 @@ func (n *namespace) lives(app, scenario string, target v1alpha1.RedisTarget, w w
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
 	w.edit(&test.Spec)
 	if w.kind == v1alpha1.FaultReplicaScale {
-		test.Spec.Load.Duration = span(75 * time.Second) // a pod and a full sync, and the way back
+		test.Spec.Load.Duration = span(75 * time.Second) // a pod and a full sync, and what a revert needs
 	}
 	n.create(test)
 	n.loadTestStands(name, patience, v1alpha1.ReasonRunning)

@@ -14,7 +14,7 @@ import (
 var bothNodes sync.RWMutex
 
 // TestSmoke is what `make e2e` runs: scenarios that a real kubelet, attach-detach controller, StatefulSet controller or garbage collector has a
-// part in, in lanes that run at the same time. It checks order, presence, evidence and undoing, and judges no time: it must pass on a machine that
+// part in, in lanes that run at the same time. It checks order, presence, evidence and reverting, and judges no time: it must pass on a machine that
 // has other work. `make e2e-full` runs all scenarios, under their own names.
 func TestSmoke(t *testing.T) {
 	for name, lane := range map[string]func(*testing.T){

@@ -134,7 +134,7 @@ func (n *namespace) standsAsBefore(app string, before map[string]string) {
 	})
 }
 
-// breaks runs a fault on a load to its end, and checks what every kind promises: the effect is confirmed with evidence, the way back is taken,
+// breaks runs a fault on a load to its end, and checks what every kind promises: the effect is confirmed with evidence, what a revert needs is taken,
 // and there are figures.
 func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault, least map[string]string) *v1alpha1.RedisFault {
 	n.Helper()
@@ -165,7 +165,7 @@ func (n *namespace) isUndone(fault *v1alpha1.RedisFault) {
 	n.Logf("%s: %s", fault.Name, status.EffectEvidence)
 	for _, t := range status.Targets {
 		if t.RevertedAt == nil || t.RevertAbandoned || t.LastError != "" {
-			n.Errorf("%s: target %+v is not undone", fault.Name, t)
+			n.Errorf("%s: target %+v is not reverted", fault.Name, t)
 		}
 	}
 	n.checkTimeline(fault, "Injected")

@@ -13,7 +13,7 @@ type State struct {
 	Injected bool   // every one of them is broken
 	Ever     bool   // some was, once
 	Stopped  bool   // its time is over, it is paused or deleted; of PodKill, never but for a deletion
-	Healed   bool   // it was broken and is undone everywhere
+	Healed   bool   // it was broken and is reverted everywhere
 	Where    string // "shop/redis-0 is Injected", of each; for people
 	Failure  string // why the last attempt at some of them failed; "" = the last attempts went well
 }
@@ -29,7 +29,7 @@ func Read(child *unstructured.Unstructured) State {
 	desired, _, _ := unstructured.NestedString(child.Object, "status", "experiment", "desiredPhase")
 	records, _, _ := unstructured.NestedSlice(child.Object, "status", "experiment", "containerRecords")
 	state := State{Stopped: desired == "Stop", Selected: len(records) > 0, Injected: len(records) > 0}
-	whole := len(records) > 0 // all are undone
+	whole := len(records) > 0 // all are reverted
 	var where []string
 	for _, item := range records {
 		record, _ := item.(map[string]any)
@@ -72,7 +72,7 @@ func (s State) String() string {
 	case s.Selected && s.Stopped && !s.Ever:
 		text = "stopped before it took effect: " + s.Where
 	case s.Healed:
-		text = "undone: " + s.Where
+		text = "reverted: " + s.Where
 	case s.Selected:
 		text = s.Where
 	case s.Stopped:

@@ -45,18 +45,18 @@ experiment: {desiredPhase: Run, containerRecords: [{id: shop/redis-0, phase: Not
 experiment: {desiredPhase: Run, containerRecords: [{id: shop/redis-0, phase: Injected, injectedCount: 1, events: [
   {type: Failed, operation: Apply, message: "no agent on node-b"}, {type: Succeeded, operation: Apply}]}]}`,
 			State{Selected: true, Injected: true, Ever: true}, "shop/redis-0 is Injected"},
-		{"undone", `
+		{"reverted", `
 experiment: {desiredPhase: Stop, containerRecords: [{id: shop/redis-0, phase: Not Injected, injectedCount: 1, recoveredCount: 1}]}`,
-			State{Selected: true, Ever: true, Stopped: true, Healed: true}, "undone"},
+			State{Selected: true, Ever: true, Stopped: true, Healed: true}, "reverted"},
 		{"its time passed before it took effect", `
 conditions: [{type: AllRecovered, status: "True"}]
 experiment: {desiredPhase: Stop, containerRecords: [{id: shop/redis-0, phase: Not Injected, injectedCount: 0}]}`,
 			State{Selected: true, Stopped: true}, "stopped before it took effect"},
 		{"nothing was selected until its time passed", `experiment: {desiredPhase: Stop}`, State{Stopped: true}, "stopped before anything was selected"},
-		{"being undone", `
+		{"being reverted", `
 experiment: {desiredPhase: Stop, containerRecords: [{id: shop/redis-0, phase: Injected/Wait, injectedCount: 1}]}`,
 			State{Selected: true, Ever: true, Stopped: true}, "Injected/Wait"},
-		{"cannot be undone", `
+		{"cannot be reverted", `
 experiment: {desiredPhase: Stop, containerRecords: [{id: shop/redis-0, phase: Injected, injectedCount: 1, events: [
   {type: Succeeded, operation: Apply}, {type: Failed, operation: Recover, message: "container is dead"}]}]}`,
 			State{Selected: true, Injected: true, Ever: true, Stopped: true}, "Recover failed: container is dead"},

@@ -1,0 +1,32 @@
+package contract
+
+import "fmt"
+
+// Stage is how far an injection or a revert is.
+type Stage int
+
+// The stages. What is complete is not called again.
+const (
+	StageComplete  Stage = iota
+	StagePreparing       // of an injection: nothing is broken yet, the instant of the injection is still to come
+	StageUnderway        // begun; it wants to be called again
+)
+
+// Progress is what a call of Inject or Revert has come to, where it did not fail. The zero value is complete.
+type Progress struct {
+	Stage   Stage
+	Message string // what is still to come, for people; empty where it is complete
+}
+
+// Complete says whether nothing is left to do.
+func (p Progress) Complete() bool { return p.Stage == StageComplete }
+
+// Preparing is the progress of an injection that has broken nothing yet.
+func Preparing(format string, words ...any) Progress {
+	return Progress{Stage: StagePreparing, Message: fmt.Sprintf(format, words...)}
+}
+
+// Underway is the progress of an injection or a revert that has begun.
+func Underway(format string, words ...any) Progress {
+	return Progress{Stage: StageUnderway, Message: fmt.Sprintf(format, words...)}
+}

@@ -1,0 +1,68 @@
+package contract_test
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// sample is a kind's own record.
+type sample struct {
+	Old   map[string]string `json:"old"`
+	Count *int              `json:"count,omitempty"`
+}
+
+func TestRecordSurvivesItsCodec(t *testing.T) {
+	target := &v1alpha1.FaultTarget{Pod: "redis-0"}
+	if _, found, err := contract.Load[sample](target); found || err != nil {
+		t.Errorf("of a target without a record: found %v, %v", found, err)
+	}
+	want := sample{Old: map[string]string{"save": `3600 1 "x"`, "": ""}, Count: new(3)}
+	if err := contract.Save(target, want); err != nil {
+		t.Fatal(err)
+	}
+	got, found, err := contract.Load[sample](target.DeepCopy())
+	if !found || err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, found %v, %v", got, found, err)
+	}
+}
+
+// A record that this operator does not understand is an error that names the pod and says why, and no empty record.
+func TestRecordThatCannotBeRead(t *testing.T) {
+	for name, tc := range map[string]struct {
+		stored v1alpha1.RevertRecord
+		says   string
+	}{
+		"a later version":     {v1alpha1.RevertRecord{Version: 2, Data: `{"old":{}}`}, "version 2"},
+		"no version":          {v1alpha1.RevertRecord{Data: `{"old":{}}`}, "version 0"},
+		"no JSON":             {v1alpha1.RevertRecord{Version: 1, Data: `{"old":`}, "is no sample"},
+		"nothing":             {v1alpha1.RevertRecord{Version: 1}, "is no sample"},
+		"of another kind":     {v1alpha1.RevertRecord{Version: 1, Data: `{"statefulSet":"redis"}`}, `unknown field "statefulSet"`},
+		"of another type":     {v1alpha1.RevertRecord{Version: 1, Data: `{"old":[1]}`}, "is no sample"},
+		"two where one is to": {v1alpha1.RevertRecord{Version: 1, Data: `{"old":{}}{"old":{"a":"b"}}`}, "after its end"},
+	} {
+		record, found, err := contract.Load[sample](&v1alpha1.FaultTarget{Pod: "redis-0", Revert: &tc.stored})
+		if err == nil || found || record.Old != nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "redis-0") {
+			t.Errorf("%s: %+v, found %v, %v; want an error that says %q", name, record, found, err, tc.says)
+		}
+	}
+}
+
+// What the status cannot hold is refused, and what was there stays.
+func TestRecordTooLong(t *testing.T) {
+	target := &v1alpha1.FaultTarget{Pod: "redis-0"}
+	if err := contract.Save(target, sample{Old: map[string]string{"a": "b"}}); err != nil {
+		t.Fatal(err)
+	}
+	before := target.Revert.Data
+	err := contract.Save(target, sample{Old: map[string]string{"a": strings.Repeat("b", contract.LongestRecord)}})
+	p, ok := errors.AsType[*problem.Problem](err)
+	if !ok || !p.Lasting || !strings.Contains(p.Message, "16384") || target.Revert.Data != before {
+		t.Errorf("%v, and the record is %d bytes long", err, len(target.Revert.Data))
+	}
+}

@@ -1,0 +1,42 @@
+// Package problem holds the one error that objects show: a reason for conditions, and a sentence for people.
+package problem
+
+import (
+	"fmt"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// Problem is why an object cannot go on: a reason for conditions and a sentence that names the field or the object.
+type Problem struct {
+	Reason  string
+	Message string
+	Lasting bool // waiting will not help
+}
+
+func (p *Problem) Error() string { return p.Message }
+
+// Invalid is the problem of a spec that cannot work.
+func Invalid(format string, words ...any) error {
+	return &Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf(format, words...), Lasting: true}
+}
+
+// Unsupported is the problem of a fault that the server or the cluster cannot do.
+func Unsupported(format string, words ...any) error {
+	return &Problem{Reason: v1alpha1.ReasonNotSupported, Message: fmt.Sprintf(format, words...), Lasting: true}
+}
+
+// TooWide is the problem of a fault that a guard refuses.
+func TooWide(format string, words ...any) error {
+	return &Problem{Reason: v1alpha1.ReasonBlastRadius, Message: fmt.Sprintf(format, words...), Lasting: true}
+}
+
+// NotYet is the problem of a target that may be fit for the fault in a moment.
+func NotYet(format string, words ...any) error {
+	return &Problem{Reason: v1alpha1.ReasonInjectionFailed, Message: fmt.Sprintf(format, words...)}
+}
+
+// NoTarget is the problem of a target that is not there, and may come.
+func NoTarget(format string, words ...any) error {
+	return &Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf(format, words...)}
+}
