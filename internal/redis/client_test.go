@@ -265,3 +265,24 @@ func TestPlain(t *testing.T) {
 		}
 	}
 }
+
+// What has ended is not begun: a command whose context has ended must not reach a server that is connected already.
+func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
+	inMemory(t, memredis.Options{}, func(w *world) {
+		_ = w.do(redis.Login{}, "OK", "SET", "key", "0")
+		ended, end := context.WithCancel(w.t.Context())
+		end()
+		for range 200 {
+			if _, err := w.client.Do(ended, address, redis.Login{}, "INCR", "key"); !errors.Is(err, context.Canceled) {
+				w.t.Fatalf("%v, want %v", err, context.Canceled)
+			}
+		}
+		synctest.Wait()
+		if reply, err := w.client.Do(w.t.Context(), address, redis.Login{}, "GET", "key"); err != nil || reply != "0" {
+			w.t.Errorf("the key is %v (%v): a command was carried out", reply, err)
+		}
+		if n := w.network.Dials(address); n != 1 {
+			w.t.Errorf("dialled %d times, want 1: the connection was none of theirs", n)
+		}
+	})
+}

@@ -82,8 +82,12 @@ func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {
 	return ParseInfo(v.Text), nil
 }
 
-// Exchange sends encoded commands in one write and reads their replies, error replies included. After an error the connection is closed.
+// Exchange sends encoded commands in one write and reads their replies, error replies included. After an error the connection is closed. Nothing
+// is sent once ctx has ended.
 func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]resp.Value, error) {
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	if err := c.Connect(ctx); err != nil {
 		return nil, err
 	}
