@@ -69,21 +69,68 @@ func TestReasons(t *testing.T) {
 	}
 }
 
-// Every field of a spec is in the page of its kind.
+// Every member of a spec is in the page of its kind, and every field of an action in the page of its fault. The other fields are in api.md.
 func TestFields(t *testing.T) {
-	for _, c := range []struct {
-		page string
-		spec any
-	}{
-		{"docs/redisloadtest.md", v1alpha1.RedisLoadTestSpec{}},
-		{"docs/redisfault.md", v1alpha1.RedisFaultSpec{}},
+	loadTest, fault, kinds := read(t, "docs/redisloadtest.md"), read(t, "docs/redisfault.md"), ""
+	for _, p := range pages(t) {
+		if strings.HasPrefix(p.path, "docs/faults/") {
+			kinds += p.text
+		}
+	}
+	for _, field := range fields("", reflect.TypeFor[v1alpha1.RedisLoadTestSpec]()) {
+		if member, _, _ := strings.Cut(field, "."); !strings.Contains(loadTest, "`"+member) {
+			t.Errorf("docs/redisloadtest.md: %s is not explained", member)
+		}
+	}
+	for _, field := range fields("", reflect.TypeFor[v1alpha1.RedisFaultSpec]()) {
+		member, _, of := strings.Cut(field, ".")
+		if !strings.Contains(fault, "`"+member) {
+			t.Errorf("docs/redisfault.md: %s is not explained", member)
+		}
+		if of && member == "action" && field != "action.type" && !strings.Contains(kinds, "`"+field+"`") {
+			t.Errorf("docs/faults: %s is not explained", field)
+		}
+	}
+}
+
+// Every field that a page names by its path exists.
+func TestNamedFields(t *testing.T) {
+	known, members := map[string]bool{}, map[string]bool{}
+	for _, part := range []reflect.Type{
+		reflect.TypeFor[v1alpha1.RedisLoadTestSpec](), reflect.TypeFor[v1alpha1.RedisFaultSpec](),
+		reflect.TypeFor[v1alpha1.RedisLoadTestStatus](), reflect.TypeFor[v1alpha1.RedisFaultStatus](),
 	} {
-		text := read(t, c.page)
-		for _, field := range fields("", reflect.TypeOf(c.spec)) {
-			if !strings.Contains(text, "`"+field+"`") && !(c.page == "docs/redisfault.md" && strings.HasPrefix(field, "target.")) {
-				t.Errorf("%s: %s is not explained", c.page, field)
+		for _, field := range fields("", part) {
+			steps := strings.Split(strings.ReplaceAll(field, "[]", ""), ".")
+			members[steps[0]] = true
+			for n := range steps {
+				known[strings.Join(steps[:n+1], ".")] = true
 			}
 		}
+	}
+	path := regexp.MustCompile(`^(spec\.|status\.)?([a-z][A-Za-z0-9]*)((?:\[\])?\.[a-z][A-Za-z0-9]*)*(?:\[\])?$`)
+	others := regexp.MustCompile(`^(status\.containerStatuses|spec\.replicas$)`) // of a pod, of a StatefulSet
+	checked := 0
+	for _, p := range pages(t) {
+		for _, line := range p.prose {
+			for _, m := range inlineCode.FindAllStringSubmatch(line, -1) {
+				named := path.FindStringSubmatch(m[1])
+				if named == nil || p.path == "docs/api.md" || others.MatchString(m[1]) {
+					continue
+				}
+				if named[1] == "" && (named[3] == "" || !members[named[2]]) {
+					continue // a word, or a path in something else
+				}
+				checked++
+				field := strings.TrimPrefix(strings.ReplaceAll(m[1], "[]", ""), named[1])
+				if !known[field] {
+					t.Errorf("%s names %s, which is not a field", p.path, m[1])
+				}
+			}
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d fields were found", checked)
 	}
 }
 
