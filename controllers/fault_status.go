@@ -315,7 +315,11 @@ func (s *faultScope) judge(reason string) {
 	if status.InjectedAt != nil && status.Effect != v1alpha1.EffectConfirmed {
 		doubts = append(doubts, impact.Doubt{Reason: "EffectUnconfirmed", Message: "the effect of the fault is not confirmed"})
 	}
-	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts)
+	missed := ""
+	if status.Impact != nil && !status.Impact.Recovered {
+		missed = fmt.Sprintf("spec.recoveryDeadline: the throughput did not recover within %s", format.Duration(s.fault.Spec.RecoveryDeadline.Duration))
+	}
+	judgement := verdict.Conclude(append(status.Objectives, verdict.Losses(s.fault.Spec.Objectives, s.losses)...), doubts, missed)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	setObjectivesMet(&status.Conditions, s.fault.Generation, judgement)
 }

@@ -138,7 +138,8 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	RecoveryDeadline metav1.Duration `json:"recoveryDeadline,omitzero"`
 
-	// objectives decide the verdict. Without any, a fault that was confirmed and measured without a doubt passes.
+	// objectives decide the verdict, beside recovery within recoveryDeadline. Without any, a fault that was confirmed, measured without a doubt and
+	// recovered from passes.
 	// +optional
 	Objectives *FaultObjectives `json:"objectives,omitempty"`
 

@@ -56,56 +56,45 @@ const documentHead = `# Measured failovers
 
 <!-- Written by make failovers. -->
 
-What ` + "`redquake load --verify-writes`" + ` tells of failovers of real processes: how many acknowledged writes are gone afterwards, what clients saw meanwhile, and for how long
-they, and a new client, got no answer.
+Failovers of real processes, measured by ` + "`" + `redquake load --verify-writes` + "`" + `: acknowledged writes that were lost, errors, and the outage of the load's clients and of a new client.
 
-## How it was measured
+## Method
 
-` + "`make failovers`" + ` does it again, in six minutes, and writes this page. It needs ` + "`redis-server` and `redis-sentinel`" + ` in ` + "`PATH`" + `, no cluster and no root.
+` + "`" + `make failovers` + "`" + ` takes six minutes and writes this page. It needs ` + "`" + `redis-server` + "`" + ` and ` + "`" + `redis-sentinel` + "`" + ` in ` + "`" + `PATH` + "`" + `, no cluster and no root.
 
-- Real processes on loopback: a primary with two replicas, under three sentinels or by themselves; a Cluster of three primaries with a replica each. No RDB, no AOF where the row does
-  not say so.
-- ` + "`redquake load`" + ` is a process of its own: %[1]d requests/s in an open loop over %[2]d connections, for %[3]s. Every request is a ledger write where the row does not say otherwise. Three
-  seconds after the load has begun the failover is begun.
-- **acknowledged**, **lost**: ledger writes, read back after the load at the primary that the topology names then. **lost for** is the time from the acknowledgement of the first lost one to that of the
-  last one, so lost / lost for is the rate of the writes.
-- **errors**: requests of the load, ledger writes or not, that failed, got no answer, or were not sent before they had timed out. In an open loop requests fall due while nobody answers,
-  so errors grow with the outage.
-- **client outage**: longest stretch without a success, of the worst shard where there are several. **server outage**: the same for the probe, 100 writes a second per shard, which dials afresh while nobody
-  answers. It is up to 20 ms longer than what it measures, and shorter than the client outage where clients wait on connections that are of no use any more.
-- **earlier**: what a small program made for the purpose had found before, with go-redis 9.23, 16 to 24 workers that wrote unique keys as fast as they could, mostly in one run per row: acknowledged / lost / errors / longest gap.
+- Real processes on loopback: a primary with two replicas, with or without three sentinels; a Cluster of three primaries with a replica each. No RDB and no AOF unless the row says so.
+- ` + "`" + `redquake load` + "`" + ` is a process of its own: %[1]d requests/s in an open loop over %[2]d connections, for %[3]s; the failover begins after three seconds. Every request is a ledger write unless the row says otherwise.
+- **acknowledged**, **lost**: ledger writes, read back after the load at the primary that the topology names then. **lost for**: from the acknowledgement of the first lost write to that of the last.
+- **errors**: requests that failed, got no answer, or were not sent in time. In an open loop they grow with the outage.
+- **client outage**: longest stretch without a success, in a Cluster of the worst shard. **server outage**: the same for the probe, 100 writes a second per shard, which redials; up to 20 ms too long, and shorter than the client outage if clients wait on dead connections.
+- **earlier**: results of a small program with go-redis 9.23 and 16 to 24 workers that wrote unique keys as fast as they could, mostly in one run per row: acknowledged / lost / errors / longest gap.
 
-**One run per row.** The size of a loss is an example; a zero means that none was seen, not that there can be none.
+**One run per row.** The size of a loss is an example, and a zero is no proof that nothing can be lost.
 
-%[4]s, %[5]s, %[6]d cores, %[7]s, %[8]s, redis-server %[9]s. Load average %[10]s before and %[11]s after. Servers, sentinels and load share the cores; above %[6]d the machine was
-busy with other things too, and milliseconds are not to be trusted.
+%[4]s, %[5]s, %[6]d cores, %[7]s, %[8]s, redis-server %[9]s. Load average %[10]s before and %[11]s after. Servers, sentinels and load share the cores; at a load average above %[6]d do not rely on milliseconds.
 
-## A run
+## Results
 
 | failover | acknowledged | lost | lost for | errors | client outage | server outage | earlier |
 | --- | --- | --- | --- | --- | --- | --- | --- |
 `
 
 const documentTail = `
-## What differs from the earlier figures
+## Losses and clients
 
 %s
-Beside that, by how it is measured:
+## Comparison with the earlier figures
 
-- Earlier clients wrote as fast as they could, here the rate is fixed. The loss follows the rate; what can be compared is whether there is one, and for how long writes were lost.
-- Earlier errors were of workers that each waited for their own request. Here arrivals go on falling due, which is what users of a service do: an outage of 4 s has about 4 s times
-  the rate in errors, less those that could still wait for their connection.
-- A gap was that of the slowest worker; here a stretch counts only if no connection had a success, within a shard.
-- Redquake's own client subscribes to the sentinels, and asks a Cluster's nodes when something breaks. A service's client may be slower: the rows with ` + "`GoRedis`" + ` show by how much. There
-  all requests go to one key of the killed shard, which stays dead, and there is no ledger. What the client outage is longer by than the server outage is go-redis's.
-- Where a primary is paused, Redquake's connections wait for the replies that it owes until the requests time out (1 s), also when the sentinels have named another one meanwhile. The probe
-  dials afresh and is there earlier.
+- Earlier clients wrote as fast as they could, with one request per worker in flight. Here the rate is fixed and arrivals continue: the loss follows the rate, and an outage of 4 s has about 4 s times the rate in errors. Whether there is a loss, and for how long, compares.
+- An earlier gap was that of the slowest worker. Here no connection to the shard had a success.
+- Redquake's client subscribes to the sentinels and queries a Cluster's nodes when something breaks. The rows with ` + "`" + `GoRedis` + "`" + ` show a slower client: all its requests go to one key of the killed shard, without a ledger.
+- If a primary is paused, Redquake's connections wait until the requests time out (1 s), even if the sentinels have named another primary meanwhile. The probe redials and is earlier.
 
 ## What this does not show
 
-- Loss of a node or of a disk: kill -9 leaves what was written in the page cache, so "` + "`appendonly yes`" + ` loses nothing" holds for a crashed process only.
-- Partitions. Other versions than the one above, and Valkey. Kubernetes, where a Service may lead clients to the old primary for seconds: that is the worst case of all, 147,107 of 188,750 in the earlier measurement.
-- How likely a loss is. After R runs without one the probability that a failover loses something may still be 3/R.
+- Loss of a node or a disk: after kill -9 the page cache remains, so ` + "`" + `appendonly yes` + "`" + ` prevents losses of a crashed process only.
+- Partitions, other versions, Valkey. Kubernetes, where a Service may lead clients to the old primary for seconds: the worst case in the earlier measurement, 147,107 of 188,750 lost.
+- Probability: after R runs without a loss, a failover may still lose writes with a probability of 3/R.
 `
 
 // document is the whole page.
@@ -115,7 +104,9 @@ func document(m machine, rows []row) string {
 	var words strings.Builder
 	for _, r := range rows {
 		fmt.Fprintln(&b, r.line())
-		fmt.Fprintf(&words, "- %s: %s\n", r.name, r.compared())
+		if said := r.compared(); said != "" {
+			fmt.Fprintf(&words, "- %s: %s\n", r.name, said)
+		}
 	}
 	fmt.Fprintf(&b, documentTail, words.String())
 	return b.String()
@@ -165,34 +156,27 @@ func (e earlier) String() string {
 	return fmt.Sprintf("%s / %s / %s / %s", count(uint64(e.acked)), count(uint64(e.lost)), count(uint64(e.errors)), e.gap)
 }
 
-// compared says what the row shows beside what was found earlier.
+// compared says what was lost when, and where that differs from what was found earlier; "" where nothing was lost in either.
 func (r row) compared() string {
 	if r.share == "" {
 		return r.comparedClients()
 	}
 	v := r.run.Verification
 	lost, before := *v.Lost > 0, r.before.lost > 0
-	var said string
 	switch {
-	case lost && before:
-		said = "loses acknowledged writes, as before"
-	case lost:
-		said = fmt.Sprintf("lost %s, where nothing had been lost before", count(*v.Lost))
-	case before:
-		said = fmt.Sprintf("lost nothing, where %s had been lost before", count(uint64(r.before.lost)))
-	default:
-		said = "lost nothing, as before"
+	case !lost && before:
+		return fmt.Sprintf("lost nothing; earlier %s were lost.", count(uint64(r.before.lost)))
+	case !lost:
+		return ""
 	}
-	if lost {
-		said += fmt.Sprintf(": those acknowledged from %s to %s the failover was begun", since(v.FirstLost, r.at), since(v.LastLost, r.at))
-		if v.Errors == 0 {
-			said += "; no client saw an error meanwhile"
-		} else {
-			said += fmt.Sprintf("; about %s requests erred meanwhile", count(v.Errors))
-		}
+	said := fmt.Sprintf("lost writes acknowledged from %s to %s its begin", since(v.FirstLost, r.at), since(v.LastLost, r.at))
+	if v.Errors == 0 {
+		said += ", without an error of any client"
+	} else {
+		said += fmt.Sprintf(", with about %s errors meanwhile", count(v.Errors))
 	}
-	if r.before.words == "" && r.before.errors == 0 && r.errors() > 0 {
-		said += fmt.Sprintf(". There were %s errors in the run, and none before", count(r.errors()))
+	if !before {
+		said += "; earlier nothing was lost"
 	}
 	return said + "."
 }
@@ -200,9 +184,9 @@ func (r row) compared() string {
 func (r row) comparedClients() string {
 	client, server := r.clientGap(), r.run.ProbeGap
 	if client == nil || server == nil {
-		return "no outage was seen, which cannot be right."
+		return "no outage was measured, which must be an error."
 	}
-	return fmt.Sprintf("its users had no answer for %s, %.1f times as long as the server needed.", gap(client), float64(client.Length)/float64(server.Length))
+	return fmt.Sprintf("no answer for %s, %.1f times the server outage.", gap(client), float64(client.Length)/float64(server.Length))
 }
 
 func since(at result.Seconds, from time.Duration) string {

@@ -35,9 +35,10 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alp
 	return set(count("maxLostWrites", objectives.MaxLostWrites, losses.Count, true))
 }
 
-// Conclude makes the verdict of a fault from its objectives and the doubts about its figures.
-func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt) Judgement {
-	return judge(objectives, doubts, "")
+// Conclude makes the verdict of a fault from its objectives and the doubts about its figures. missed is what was missed beside the objectives,
+// such as the recovery deadline; "" = nothing.
+func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
+	return judge(objectives, doubts, missed)
 }
 
 // recovery judges the time to recovery. One that did not come in time for the recovery deadline missed every limit.

@@ -19,7 +19,7 @@ func hit() *result.Fault {
 }
 
 func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
-	return Conclude(append(Fault(o, r), Losses(o, r.Losses)...), r.Doubts)
+	return Conclude(append(Fault(o, r), Losses(o, r.Losses)...), r.Doubts, "")
 }
 
 func TestEachObjectiveOfAFault(t *testing.T) {
