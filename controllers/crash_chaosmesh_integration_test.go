@@ -115,7 +115,7 @@ func newMeshPlace(t *testing.T) *place {
 func startMesh(p *place) {
 	var lists []client.ObjectList
 	for _, kind := range kindsOfMesh() {
-		lists = append(lists, listOfMesh(kind))
+		lists = append(lists, chaosmesh.NewList(kind))
 	}
 	p.stopMesh = p.standIn("Chaos Mesh", p.lookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) }, lists...)
 }
@@ -153,20 +153,13 @@ func kindsOfMesh() []schema.GroupVersionKind {
 	return kinds
 }
 
-func listOfMesh(kind schema.GroupVersionKind) *unstructured.UnstructuredList {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	return list
-}
-
 func syncMeshKind(ctx context.Context, p *place, kind schema.GroupVersionKind) error {
-	list := listOfMesh(kind)
-	if err := p.client.List(ctx, list, client.InNamespace(p.namespace)); err != nil {
+	children, err := meshtest.Children(ctx, p.client, kind, p.namespace)
+	if err != nil {
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: redisName}}
-	for i := range list.Items {
-		child := &list.Items[i]
+	for _, child := range children {
 		state := chaosmesh.Read(child)
 		switch {
 		case child.GetDeletionTimestamp() != nil && !state.Stopped:

@@ -13,7 +13,6 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -168,13 +167,12 @@ func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
 		kind, _ := chaosmesh.Kind(v1alpha1.FaultNetworkDelay)
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 		stopMesh := w.standIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error {
-			if err := w.client.List(ctx, list, client.InNamespace(w.namespace)); err != nil || len(list.Items) == 0 {
+			children, err := meshtest.Children(ctx, w.client, kind, w.namespace)
+			if err != nil || len(children) == 0 {
 				return err
 			}
-			child := &list.Items[0]
+			child := children[0]
 			if chaosmesh.Read(child).Injected {
 				return nil
 			}
@@ -190,8 +188,8 @@ func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
 		broken := w.faultStands("break", time.Minute, v1alpha1.ReasonActive)
 		stopMesh()
 		w.goesWithinAMinute(broken)
-		if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil || len(list.Items) != 1 {
-			w.t.Errorf("%d objects of Chaos Mesh are left, %v; want the one that it does not let go", len(list.Items), err)
+		if left, err := meshtest.Children(w.t.Context(), w.client, kind, w.namespace); err != nil || len(left) != 1 {
+			w.t.Errorf("%d objects of Chaos Mesh are left, %v; want the one that it does not let go", len(left), err)
 		}
 	})
 }

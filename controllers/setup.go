@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -27,6 +28,7 @@ func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(chaosmesh.AddToScheme(scheme))
 	return scheme
 }
 
@@ -42,10 +44,11 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 	return ctrl.Options{
 		Scheme: NewScheme(),
 		Cache:  cache.Options{DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields()},
-		// Read one at a time, when needed: a cache would want to list and watch every Secret of the cluster.
-		Client: client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{
+		// Read one at a time, when needed: a cache would want to list and watch every Secret of the cluster. Of Chaos Mesh's kinds, which may be
+		// absent, a cache would never be in sync.
+		Client: client.Options{Cache: &client.CacheOptions{DisableFor: append([]client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-		}}},
+		}, chaosmesh.Objects()...)}},
 	}
 }
 

@@ -1,5 +1,5 @@
 // Builds Chaos Mesh's controller manager, and says which version of Chaos Mesh its CRDs are taken from for tests. A module of its own: it wants
-// another Kubernetes than the operator, which knows nothing of Chaos Mesh's Go types.
+// another Kubernetes than the operator. The version of .../api is that of the operator's go.mod: a test compares them.
 module github.com/redquake/redquake/hack/chaosmesh
 
 go 1.26.0

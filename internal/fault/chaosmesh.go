@@ -13,7 +13,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -82,11 +81,9 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	return contract.Save(target, *record)
 }
 
-// available says whether the cluster knows the child's kind: a lasting watch on it would keep the operator from starting where it does not.
+// available says whether the API server serves the child's kind, by a request: a watch on an absent kind would keep the operator from starting.
 func (c chaosMesh) available(ctx context.Context) error {
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(c.kind.GroupVersion().WithKind(c.kind.Kind + "List"))
-	err := c.Live.List(ctx, list, client.InNamespace(c.Namespace), client.Limit(1))
+	err := c.Live.List(ctx, chaosmesh.NewList(c.kind), client.InNamespace(c.Namespace), client.Limit(1))
 	if unknownKind(err) {
 		return &problem.Problem{Reason: v1alpha1.ReasonEngineUnavailable,
 			Message: fmt.Sprintf("spec.engine: this cluster knows no %s: Chaos Mesh is not installed", chaosmesh.Resource(c.kind))}
@@ -104,9 +101,8 @@ func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
 }
 
 // child is what was created for a target; nil where there is none, or where its kind is unknown.
-func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (*unstructured.Unstructured, error) {
-	child := &unstructured.Unstructured{}
-	child.SetGroupVersionKind(c.kind)
+func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (chaosmesh.Object, error) {
+	child := chaosmesh.New(c.kind)
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.childName(target)}, child)
 	switch {
 	case unknownKind(err):
@@ -117,7 +113,7 @@ func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (*un
 	return child, nil
 }
 
-func (c chaosMesh) isOurs(child *unstructured.Unstructured) bool {
+func (c chaosMesh) isOurs(child chaosmesh.Object) bool {
 	return slices.ContainsFunc(child.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == c.Owner.UID })
 }
 
@@ -174,7 +170,7 @@ func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (co
 	return contract.Underway("%s: %s", name, state), nil
 }
 
-func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (*unstructured.Unstructured, error) {
+func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (chaosmesh.Object, error) {
 	hit := chaosmesh.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, VolumePath: record.VolumePath, Lasts: contract.DurationOf(c.spec) + chaosMargin, Peers: c.peers(record)}
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds, new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
@@ -229,6 +225,6 @@ func (c chaosMesh) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	return text + fmt.Sprintf("; then kubectl -n %s delete pod %s, which rids it of what is left in it", c.Namespace, target.Pod)
 }
 
-func (c chaosMesh) nameOf(child *unstructured.Unstructured) string {
-	return child.GetKind() + " " + child.GetName()
+func (c chaosMesh) nameOf(child chaosmesh.Object) string {
+	return c.kind.Kind + " " + child.GetName()
 }

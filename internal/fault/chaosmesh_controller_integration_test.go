@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -73,7 +74,7 @@ func TestRealChaosMesh(t *testing.T) {
 	b.effect(v1alpha1.EffectNotObserved, "still runs")
 	began := time.Now()
 	b.done("the pod is killed", func() error { return called(b.injector().Inject(t.Context(), b.target)) })
-	t.Logf("killed after %s: %s", time.Since(began).Round(time.Millisecond), b.child().Object["status"])
+	t.Logf("killed after %s: %s", time.Since(began).Round(time.Millisecond), chaosmesh.Read(b.child()))
 	if err := c.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "redis-0"}, &corev1.Pod{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod: %v", err)
 	}

@@ -9,7 +9,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -118,8 +117,8 @@ func TestChaosMeshDiskEffect(t *testing.T) {
 			return fmt.Sprintf("# Persistence\r\n%saof_delayed_fsync:%d\r\n", aof, late), nil
 		}
 		b.active()
-		if path, _, _ := unstructured.NestedString(b.child().Object, "spec", "volumePath"); path != "/data" {
-			t.Errorf("it slows %q down, want the mount that holds the server's dir", path)
+		if path := b.field("volumePath"); path != "/data" {
+			t.Errorf("it slows %v down, want the mount that holds the server's dir", path)
 		}
 		b.effect(v1alpha1.EffectInconclusive, "the append-only file is off")
 		aof = "aof_enabled:1\r\n"
@@ -196,11 +195,10 @@ func TestChaosMeshPartition(t *testing.T) {
 				t.Error("the guard does not count a server that is cut off")
 			}
 			b.active()
-			selector, found, _ := unstructured.NestedMap(b.child().Object, "spec", "target", "selector")
-			pods, _, _ := unstructured.NestedSlice(selector, "pods", namespace)
-			label, _, _ := unstructured.NestedString(selector, "labelSelectors", v1alpha1.LabelLoadTest)
-			if !found || fmt.Sprint(pods) != fmt.Sprint(test.pods) || (label == "run") != (test.pods == nil) {
-				t.Errorf("the other end is %v", selector)
+			pods, _ := b.field("target", "selector", "pods", namespace).([]any)
+			label := b.field("target", "selector", "labelSelectors", v1alpha1.LabelLoadTest)
+			if fmt.Sprint(pods) != fmt.Sprint(test.pods) || (label == "run") != (test.pods == nil) {
+				t.Errorf("the other end is %v", b.field("target", "selector"))
 			}
 			b.effect(v1alpha1.EffectNotObserved, test.hearing)
 			quiet = speaksWithin

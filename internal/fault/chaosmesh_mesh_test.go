@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -20,25 +21,38 @@ type mesh struct {
 }
 
 // children are all objects of the fault's kind.
-func (m mesh) children() []unstructured.Unstructured {
+func (m mesh) children() []chaosmesh.Object {
 	m.t.Helper()
 	kind, _ := chaosmesh.Kind(m.spec.Action.Type)
-	list := &unstructured.UnstructuredList{}
-	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-	if err := m.cluster.List(context.Background(), list, client.InNamespace(namespace)); err != nil {
+	all, err := meshtest.Children(context.Background(), m.cluster, kind, namespace)
+	if err != nil {
 		m.t.Fatal(err)
 	}
-	return list.Items
+	return all
 }
 
 // child is the only one.
-func (m mesh) child() *unstructured.Unstructured {
+func (m mesh) child() chaosmesh.Object {
 	m.t.Helper()
 	all := m.children()
 	if len(all) != 1 {
 		m.t.Fatalf("there are %d objects, want one", len(all))
 	}
-	return &all[0]
+	return all[0]
+}
+
+// field is a field of the child's spec, as in its manifest; nil where it is not set.
+func (m mesh) field(path ...string) any {
+	m.t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m.child())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	value, _, err := unstructured.NestedFieldNoCopy(content, append([]string{"spec"}, path...)...)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return value
 }
 
 // says takes the child up, as Chaos Mesh does by its finalizer, and writes what it says of the experiment.

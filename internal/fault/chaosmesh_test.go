@@ -12,13 +12,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/meshtest"
@@ -120,8 +120,8 @@ func TestChaosMeshCourse(t *testing.T) {
 	if child.GetLabels()[v1alpha1.LabelFault] != "break" || len(child.GetAnnotations()) != 0 {
 		t.Errorf("labels %v, annotations %v", child.GetLabels(), child.GetAnnotations())
 	}
-	if lasts, _, _ := unstructured.NestedString(child.Object, "spec", "duration"); lasts != "1m20s" {
-		t.Errorf("Chaos Mesh ends it after %q by itself, want the fault's 20s and a minute", lasts)
+	if lasts := b.field("duration"); lasts != "1m20s" {
+		t.Errorf("Chaos Mesh ends it after %v by itself, want the fault's 20s and a minute", lasts)
 	}
 	if begun, err := b.injector().Begun(t.Context(), b.target); !begun || err != nil {
 		t.Errorf("begun %v (%v) after Inject", begun, err)
@@ -199,7 +199,7 @@ func TestChaosMeshUnavailable(t *testing.T) {
 			b := newBench(t, delayed)
 			none := interceptor.NewClient(b.world.cluster, interceptor.Funcs{
 				Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
-					if _, ok := into.(*unstructured.Unstructured); ok {
+					if _, ok := into.(chaosmesh.Object); ok {
 						return absent
 					}
 					return c.Get(ctx, key, into, options...)
@@ -257,14 +257,13 @@ func TestChaosMeshChildNames(t *testing.T) {
 func TestChaosMeshDown(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Minute))
 	c := chaosMesh{Surroundings: Surroundings{Owner: metav1.OwnerReference{Name: "break", UID: "fault-uid"}}}
-	child := &unstructured.Unstructured{}
-	child.SetAPIVersion("chaos-mesh.org/v1alpha1")
-	child.SetKind("NetworkChaos")
+	kind, _ := chaosmesh.Kind(v1alpha1.FaultNetworkDelay)
+	child := chaosmesh.New(kind)
 	child.SetNamespace(namespace)
 	child.SetName(c.childName(&v1alpha1.FaultTarget{UID: "u0"}))
 	child.SetCreationTimestamp(long)
 	child.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "RedisFault", Name: "break", UID: "fault-uid"}})
-	b := newBench(t, delayed, child.DeepCopy())
+	b := newBench(t, delayed, child.DeepCopyObject().(client.Object))
 	var steps *pending
 	if err := called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is its controller up") {
 		t.Errorf("inject: %v", err)
@@ -332,9 +331,9 @@ func TestChaosMeshPodKill(t *testing.T) {
 			}
 			b.preflight()
 			b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "")
-			grace, _, _ := unstructured.NestedInt64(b.child().Object, "spec", "gracePeriod")
-			if _, lasts, _ := unstructured.NestedString(b.child().Object, "spec", "duration"); lasts || grace != test.grace {
-				t.Errorf("grace period %d, want %d; has a duration: %v", grace, test.grace, lasts)
+			grace, _ := b.field("gracePeriod").(int64) // 0 is left out
+			if lasts := b.field("duration"); lasts != nil || grace != test.grace {
+				t.Errorf("grace period %d, want %d; duration %v, want none", grace, test.grace, lasts)
 			}
 			b.effect(v1alpha1.EffectNotObserved, "still runs")
 			b.says(meshtest.Injected)

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -46,7 +47,7 @@ func (p *plane) start() {
 		return
 	}
 	scheme := runtime.NewScheme()
-	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme)); p.err != nil {
+	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme), chaosmesh.AddToScheme(scheme)); p.err != nil {
 		return
 	}
 	p.client, p.err = client.New(p.env.Config, client.Options{Scheme: scheme})

@@ -11,9 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	ctrl "sigs.k8s.io/controller-runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -117,12 +115,11 @@ func (n *namespace) chaos() []string {
 	var left []string
 	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay} {
 		kind, _ := chaosmesh.Kind(fault)
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		if err := cluster.List(n.Context(), list, client.InNamespace(n.name)); err != nil {
+		children, err := meshtest.Children(n.Context(), cluster, kind, n.name)
+		if err != nil {
 			n.Fatal(err)
 		}
-		for _, object := range list.Items {
+		for _, object := range children {
 			left = append(left, kind.Kind+" "+object.GetName())
 		}
 	}

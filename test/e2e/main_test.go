@@ -8,6 +8,7 @@ package e2e_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 )
 
 // cluster is the connection that all tests share.
@@ -76,7 +78,7 @@ func connect() error {
 		return err
 	}
 	config.QPS, config.Burst = 100, 200
-	if err := v1alpha1.AddToScheme(clientgoscheme.Scheme); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(clientgoscheme.Scheme), chaosmesh.AddToScheme(clientgoscheme.Scheme)); err != nil {
 		return err
 	}
 	cluster.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})

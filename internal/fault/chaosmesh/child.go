@@ -1,5 +1,3 @@
-// Package chaosmesh writes the objects of Chaos Mesh and reads their status. It is pure: it holds no client, and none of Chaos Mesh's Go types
-// (docs/decisions/0011-chaos-mesh-unstructured.md). hack/chaosmesh/types holds it to them.
 package chaosmesh
 
 import (
@@ -7,14 +5,11 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	cmv1 "github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 )
-
-// Group and version of all kinds.
-var groupVersion = schema.GroupVersion{Group: "chaos-mesh.org", Version: "v1alpha1"}
 
 // Hit is what a child breaks, with all that was found out about it.
 type Hit struct {
@@ -31,109 +26,98 @@ type Peers struct {
 	Labels map[string]string
 }
 
-// Kind is the kind of object that breaks a type of fault; ok is false for types that Chaos Mesh does not know.
-func Kind(fault v1alpha1.FaultType) (kind schema.GroupVersionKind, ok bool) {
-	name, ok := map[v1alpha1.FaultType]string{
-		v1alpha1.FaultPodKill:          "PodChaos",
-		v1alpha1.FaultNetworkDelay:     "NetworkChaos",
-		v1alpha1.FaultNetworkLoss:      "NetworkChaos",
-		v1alpha1.FaultNetworkPartition: "NetworkChaos",
-		v1alpha1.FaultDiskDelay:        "IOChaos",
-		v1alpha1.FaultCPUStress:        "StressChaos",
-		v1alpha1.FaultClockSkew:        "TimeChaos",
-	}[fault]
-	return groupVersion.WithKind(name), ok
-}
-
-// Resource is a kind's name in kubectl.
-func Resource(kind schema.GroupVersionKind) string {
-	return strings.ToLower(kind.Kind) + "." + kind.Group
-}
-
-// Child is the object that breaks one pod, without its metadata. The member that spec.action.type names must be set where the API asks for it.
-func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) *unstructured.Unstructured {
-	kind, _ := Kind(spec.Action.Type)
-	content := map[string]any{"selector": byName(hit.Namespace, hit.Pod), "mode": "all"}
-	if spec.Action.Type != v1alpha1.FaultPodKill {
-		content["duration"] = hit.Lasts.String()
-	}
+// Child is the object that breaks one pod, without its metadata. The member that spec.action.type names must be set where the API asks for it; nil
+// for types that Chaos Mesh does not have.
+func Child(spec *v1alpha1.RedisFaultSpec, hit Hit) Object {
 	switch spec.Action.Type {
 	case v1alpha1.FaultPodKill:
-		content["action"], content["gracePeriod"] = "pod-kill", int64(hit.Grace/time.Second)
-	case v1alpha1.FaultNetworkDelay:
-		delay := map[string]any{"latency": micros(spec.Action.NetworkDelay.Latency.Duration)}
-		if j := spec.Action.NetworkDelay.Jitter; j != nil {
-			delay["jitter"] = micros(j.Duration)
-		}
-		correlate(delay, spec.Action.NetworkDelay.Correlation)
-		content["action"], content["delay"] = "delay", delay
-		between(content, spec.Action.NetworkDelay.Direction, hit)
-	case v1alpha1.FaultNetworkLoss:
-		loss := map[string]any{"loss": number(spec.Action.NetworkLoss.Loss)}
-		correlate(loss, spec.Action.NetworkLoss.Correlation)
-		content["action"], content["loss"] = "loss", loss
-		between(content, spec.Action.NetworkLoss.Direction, hit)
-	case v1alpha1.FaultNetworkPartition:
-		content["action"] = "partition"
-		between(content, spec.Action.NetworkPartition.Direction, hit)
+		return &cmv1.PodChaos{Spec: cmv1.PodChaosSpec{
+			ContainerSelector: cmv1.ContainerSelector{PodSelector: byName(hit.Namespace, hit.Pod)},
+			Action:            cmv1.PodKillAction, GracePeriod: int64(hit.Grace / time.Second),
+		}}
+	case v1alpha1.FaultNetworkDelay, v1alpha1.FaultNetworkLoss, v1alpha1.FaultNetworkPartition:
+		return networkChaos(&spec.Action, hit)
 	case v1alpha1.FaultDiskDelay:
-		d := spec.Action.DiskDelay
-		content["action"], content["delay"], content["volumePath"], content["percent"] = "latency", micros(d.Delay.Duration), hit.VolumePath, int64(d.Percent)
-		if d.Path != "" {
-			content["path"] = d.Path
-		}
-		var methods []any
-		for _, m := range d.Methods {
-			methods = append(methods, strings.ToLower(string(m)))
-		}
-		content["methods"], content["containerNames"] = methods, []any{hit.Container}
+		return ioChaos(spec.Action.DiskDelay, hit)
 	case v1alpha1.FaultCPUStress:
-		workers, load := int64(1), int64(100)
-		if s := spec.Action.CPUStress; s != nil {
-			workers, load = int64(s.Workers), int64(s.Load)
-		}
-		content["stressors"] = map[string]any{"cpu": map[string]any{"workers": workers, "load": load}}
-		content["containerNames"] = []any{hit.Container}
+		return stressChaos(spec.Action.CPUStress, hit)
 	case v1alpha1.FaultClockSkew:
-		content["timeOffset"], content["clockIds"] = spec.Action.ClockSkew.Offset.Duration.String(), []any{"CLOCK_REALTIME"}
-		content["containerNames"] = []any{hit.Container}
+		return &cmv1.TimeChaos{Spec: cmv1.TimeChaosSpec{
+			ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
+			TimeOffset: spec.Action.ClockSkew.Offset.Duration.String(), ClockIds: []string{"CLOCK_REALTIME"},
+		}}
 	}
-	child := &unstructured.Unstructured{Object: map[string]any{"spec": content}}
-	child.SetGroupVersionKind(kind)
+	return nil
+}
+
+func networkChaos(action *v1alpha1.Action, hit Hit) *cmv1.NetworkChaos {
+	child := &cmv1.NetworkChaos{Spec: cmv1.NetworkChaosSpec{PodSelector: byName(hit.Namespace, hit.Pod), Duration: new(hit.Lasts.String()), Target: others(hit)}}
+	var direction v1alpha1.NetworkDirection
+	switch action.Type {
+	case v1alpha1.FaultNetworkDelay:
+		d := action.NetworkDelay
+		delay := &cmv1.DelaySpec{Latency: micros(d.Latency.Duration), Correlation: number(d.Correlation)}
+		if d.Jitter != nil {
+			delay.Jitter = micros(d.Jitter.Duration)
+		}
+		child.Spec.Action, child.Spec.Delay, direction = cmv1.DelayAction, delay, d.Direction
+	case v1alpha1.FaultNetworkLoss:
+		l := action.NetworkLoss
+		child.Spec.Action, direction = cmv1.LossAction, l.Direction
+		child.Spec.Loss = &cmv1.LossSpec{Loss: number(l.Loss), Correlation: number(l.Correlation)}
+	case v1alpha1.FaultNetworkPartition:
+		child.Spec.Action, direction = cmv1.PartitionAction, action.NetworkPartition.Direction
+	}
+	child.Spec.Direction = cmv1.Direction(strings.ToLower(string(direction)))
 	return child
 }
 
+func ioChaos(d *v1alpha1.DiskDelay, hit Hit) *cmv1.IOChaos {
+	var methods []cmv1.IoMethod
+	for _, m := range d.Methods {
+		methods = append(methods, cmv1.IoMethod(strings.ToLower(string(m))))
+	}
+	return &cmv1.IOChaos{Spec: cmv1.IOChaosSpec{
+		ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
+		Action: cmv1.IoLatency, Delay: micros(d.Delay.Duration), VolumePath: hit.VolumePath, Path: d.Path, Percent: int(d.Percent), Methods: methods,
+	}}
+}
+
+func stressChaos(s *v1alpha1.CPUStress, hit Hit) *cmv1.StressChaos {
+	workers, load := 1, 100
+	if s != nil {
+		workers, load = int(s.Workers), int(s.Load)
+	}
+	return &cmv1.StressChaos{Spec: cmv1.StressChaosSpec{
+		ContainerSelector: inContainer(hit), Duration: new(hit.Lasts.String()),
+		Stressors: &cmv1.Stressors{CPUStressor: &cmv1.CPUStressor{Stressor: cmv1.Stressor{Workers: workers}, Load: &load}},
+	}}
+}
+
 // byName selects pods by name: what Chaos Mesh would choose by labels may have another role by then.
-func byName(namespace string, pods ...string) map[string]any {
-	names := make([]any, len(pods))
-	for i, pod := range pods {
-		names[i] = pod
-	}
-	return map[string]any{"namespaces": []any{namespace}, "pods": map[string]any{namespace: names}}
+func byName(namespace string, pods ...string) cmv1.PodSelector {
+	return cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
+		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{namespace}}, Pods: map[string][]string{namespace: pods},
+	}}
 }
 
-// between sets the other end of a network fault.
-func between(content map[string]any, direction v1alpha1.NetworkDirection, hit Hit) {
-	content["direction"] = strings.ToLower(string(direction))
-	if hit.Peers == nil {
-		return
+func inContainer(hit Hit) cmv1.ContainerSelector {
+	return cmv1.ContainerSelector{PodSelector: byName(hit.Namespace, hit.Pod), ContainerNames: []string{hit.Container}}
+}
+
+// others selects the other end of a network fault; nil = everybody.
+func others(hit Hit) *cmv1.PodSelector {
+	switch {
+	case hit.Peers == nil:
+		return nil
+	case len(hit.Peers.Labels) == 0:
+		return new(byName(hit.Namespace, hit.Peers.Pods...))
 	}
-	selector := byName(hit.Namespace, hit.Peers.Pods...)
-	if len(hit.Peers.Labels) > 0 {
-		labels := map[string]any{}
-		for key, value := range hit.Peers.Labels {
-			labels[key] = value
-		}
+	return &cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
+		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{hit.Namespace}, LabelSelectors: hit.Peers.Labels},
 		// A pod that has ended keeps its address in its status, though another may have it by now.
-		selector = map[string]any{"namespaces": []any{hit.Namespace}, "labelSelectors": labels, "podPhaseSelectors": []any{"Running"}}
-	}
-	content["target"] = map[string]any{"selector": selector, "mode": "all"}
-}
-
-func correlate(parameter map[string]any, correlation v1alpha1.Percentage) {
-	if correlation != "" {
-		parameter["correlation"] = number(correlation)
-	}
+		PodPhaseSelectors: []string{string(corev1.PodRunning)},
+	}}
 }
 
 // micros writes a duration with one unit: Chaos Mesh takes no 1m30s.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	cmv1 "github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
 )
 
 // State is what an object's status says. Conditions are not read: AllRecovered is True of what was never injected, and all of them are one step late.
@@ -18,30 +18,20 @@ type State struct {
 	Failure  string // why the last attempt at some of them failed; "" = the last attempts went well
 }
 
-// The phases of a record. What stands between them has a suffix: "Not Injected/Wait", "Injected/Wait".
-const (
-	notInjected = "Not Injected"
-	injected    = "Injected"
-)
-
-// Read reads an object's status.
-func Read(child *unstructured.Unstructured) State {
-	desired, _, _ := unstructured.NestedString(child.Object, "status", "experiment", "desiredPhase")
-	records, _, _ := unstructured.NestedSlice(child.Object, "status", "experiment", "containerRecords")
-	state := State{Stopped: desired == "Stop", Selected: len(records) > 0, Injected: len(records) > 0}
-	whole := len(records) > 0 // all are reverted
+// Read reads an object's status. A record's phase may have a suffix that says what it waits for: "Not Injected/Wait", "Injected/Wait".
+func Read(child Object) State {
+	experiment := child.GetStatus().Experiment
+	some := len(experiment.Records) > 0
+	state := State{Stopped: experiment.DesiredPhase == cmv1.StoppedPhase, Selected: some, Injected: some}
+	whole := some // all are reverted
 	var where []string
-	for _, item := range records {
-		record, _ := item.(map[string]any)
-		id, _, _ := unstructured.NestedString(record, "id")
-		phase, _, _ := unstructured.NestedString(record, "phase")
-		count, _, _ := unstructured.NestedInt64(record, "injectedCount")
-		state.Injected = state.Injected && phase == injected && count > 0
-		state.Ever = state.Ever || count > 0
-		whole = whole && phase == notInjected
-		where = append(where, id+" is "+phase)
+	for _, record := range experiment.Records {
+		state.Injected = state.Injected && record.Phase == cmv1.Injected && record.InjectedCount > 0
+		state.Ever = state.Ever || record.InjectedCount > 0
+		whole = whole && record.Phase == cmv1.NotInjected
+		where = append(where, record.Id+" is "+string(record.Phase))
 		if failure := lastFailure(record); failure != "" {
-			state.Failure = id + ": " + failure
+			state.Failure = record.Id + ": " + failure
 		}
 	}
 	state.Healed = state.Stopped && whole && state.Ever
@@ -50,19 +40,15 @@ func Read(child *unstructured.Unstructured) State {
 }
 
 // lastFailure is the message of a record's last event, if that tells of a failure.
-func lastFailure(record map[string]any) string {
-	events, _, _ := unstructured.NestedSlice(record, "events")
-	if len(events) == 0 {
+func lastFailure(record *cmv1.Record) string {
+	if len(record.Events) == 0 {
 		return ""
 	}
-	last, _ := events[len(events)-1].(map[string]any)
-	kind, _, _ := unstructured.NestedString(last, "type")
-	if kind != "Failed" {
+	last := record.Events[len(record.Events)-1]
+	if last.Type != cmv1.TypeFailed {
 		return ""
 	}
-	operation, _, _ := unstructured.NestedString(last, "operation")
-	message, _, _ := unstructured.NestedString(last, "message")
-	return fmt.Sprintf("%s failed: %s", operation, message)
+	return fmt.Sprintf("%s failed: %s", last.Operation, last.Message)
 }
 
 // String says where the object stands.

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	cmv1 "github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -66,8 +66,8 @@ experiment: {desiredPhase: Run, containerRecords: [{id: shop/redis-0, phase: Inj
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			child := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte("apiVersion: chaos-mesh.org/v1alpha1\nkind: PodChaos\nstatus:\n  "+strings.ReplaceAll(test.status, "\n", "\n  ")), child); err != nil {
+			child := &cmv1.PodChaos{}
+			if err := yaml.UnmarshalStrict([]byte(test.status), child.GetStatus()); err != nil {
 				t.Fatal(err)
 			}
 			got := Read(child)

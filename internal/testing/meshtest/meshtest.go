@@ -2,15 +2,20 @@
 package meshtest
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
@@ -53,30 +58,29 @@ func CRDs(t testing.TB) []string {
 }
 
 // SetStatus sets what Chaos Mesh says of an object that breaks a pod, named as namespace/name.
-func SetStatus(t testing.TB, child *unstructured.Unstructured, pod, experiment string) {
+func SetStatus(t testing.TB, child chaosmesh.Object, pod, experiment string) {
 	t.Helper()
-	var status map[string]any
 	// AllRecovered is what it is not to be judged by.
 	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` + strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
-	if err := yaml.Unmarshal([]byte(text), &status); err != nil {
+	reset(child.GetStatus())
+	if err := yaml.UnmarshalStrict([]byte(text), child.GetStatus()); err != nil {
 		t.Error(err)
 	}
-	child.Object["status"] = integers(status)
 }
 
-// integers makes integers of what YAML made floating point.
-func integers(value any) any {
-	switch v := value.(type) {
-	case map[string]any:
-		for key := range v {
-			v[key] = integers(v[key])
-		}
-	case []any:
-		for i := range v {
-			v[i] = integers(v[i])
-		}
-	case float64:
-		return int64(v)
+// reset sets it to its zero value: decoding would merge with what is there.
+func reset[T any](into *T) { *into = *new(T) }
+
+// Children are the objects of a kind in a namespace.
+func Children(ctx context.Context, cluster client.Reader, kind schema.GroupVersionKind, namespace string) ([]chaosmesh.Object, error) {
+	list := chaosmesh.NewList(kind)
+	if err := cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
+		return nil, fmt.Errorf("list %s: %w", chaosmesh.Resource(kind), err)
 	}
-	return value
+	items, err := meta.ExtractList(list)
+	children := make([]chaosmesh.Object, len(items))
+	for i := range items {
+		children[i] = items[i].(chaosmesh.Object)
+	}
+	return children, err
 }
