@@ -104,28 +104,16 @@ func observeRecords(s *faultScope) {
 	}
 	s.seen.RecordedAt = status.StartTime.Time
 	s.seen.InjectedAll, s.seen.RevertedAll = true, true
-	var failures []string
-	for _, t := range status.Targets {
-		complete := t.InjectedAt != nil && t.ActiveAt != nil
-		s.seen.InjectedAny = s.seen.InjectedAny || t.InjectedAt != nil
-		s.seen.InjectedAll = s.seen.InjectedAll && complete
-		s.seen.Attempted = s.seen.Attempted || t.Attempts > 0 || t.InjectedAt != nil
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		s.seen.Progress = cmp.Or(s.seen.Progress, t.Progress)
+		observeInjection(&s.seen, t)
 		if t.RevertedAt == nil && !t.RevertAbandoned {
 			s.seen.RevertedAll = false
 			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts)})
 		}
-		s.seen.Progress = cmp.Or(s.seen.Progress, t.Progress)
-		if !complete && t.LastError != "" {
-			s.seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
-		}
-		if complete && t.ActiveAt.After(s.seen.ActiveAt) {
-			s.seen.ActiveAt = t.ActiveAt.Time
-		}
-		if t.RevertAbandoned {
-			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand))
-		}
 	}
-	s.seen.RevertFailed = strings.Join(failures, "; ")
+	s.seen.RevertFailed = abandonedReverts(status.Targets)
 	if status.InjectedAt != nil {
 		s.seen.InjectedAt = status.InjectedAt.Time
 	}
@@ -135,6 +123,30 @@ func observeRecords(s *faultScope) {
 			s.seen.RevertSince = gone.Time
 		}
 	}
+}
+
+func observeInjection(seen *lifecycle.Fault, t *v1alpha1.FaultTarget) {
+	complete := t.InjectedAt != nil && t.ActiveAt != nil
+	seen.InjectedAny = seen.InjectedAny || t.InjectedAt != nil
+	seen.InjectedAll = seen.InjectedAll && complete
+	seen.Attempted = seen.Attempted || t.Attempts > 0 || t.InjectedAt != nil
+	if !complete && t.LastError != "" {
+		seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
+	}
+	if complete && t.ActiveAt.After(seen.ActiveAt) {
+		seen.ActiveAt = t.ActiveAt.Time
+	}
+}
+
+// abandonedReverts says what could not be reverted, and how to do it manually.
+func abandonedReverts(targets []v1alpha1.FaultTarget) string {
+	var failures []string
+	for _, t := range targets {
+		if t.RevertAbandoned {
+			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand))
+		}
+	}
+	return strings.Join(failures, "; ")
 }
 
 // observeStale asks of a record that has become old, and that nothing is known to have been done by, whether a target is broken all the same: by a
@@ -153,21 +165,12 @@ func (r *RedisFaultReconciler) observeStale(ctx context.Context, s *faultScope) 
 
 // observeLoad says where the load stands.
 func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) error {
-	test := &v1alpha1.RedisLoadTest{}
-	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: s.seen.LoadName}, test)
-	if apierrors.IsNotFound(err) || (err == nil && test.DeletionTimestamp != nil) {
-		s.seen.Load = lifecycle.LoadMissing
-		return nil
-	}
+	test, without, err := r.findLoad(ctx, s)
 	if err != nil {
 		return err
 	}
-	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
-		s.seen.Load = lifecycle.LoadForeign
-		return nil
-	}
-	if began := s.fault.Status.LoadStartTime; s.seen.Recorded && began != nil && !began.Equal(test.Status.StartTime) {
-		s.seen.Load = lifecycle.LoadMissing // the run that measured is over: this is another of the same name
+	if test == nil {
+		s.seen.Load = without
 		return nil
 	}
 	s.test, s.run = test, r.Runs.Find(test.UID)
@@ -180,28 +183,47 @@ func (r *RedisFaultReconciler) observeLoad(ctx context.Context, s *faultScope) e
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
 			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so that no fault can be measured by it", test.Name)}
-		return nil
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
 		s.seen.Load = lifecycle.LoadFailed
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
-		return nil
 	case complete != nil && complete.Status == metav1.ConditionTrue:
 		s.seen.Load = lifecycle.LoadEnded
-		return nil
 	case test.Status.StartTime == nil || s.run == nil || !s.run.Begun():
 		s.seen.Load = lifecycle.LoadPending
-		return nil
+	default:
+		r.observeBegunLoad(s)
 	}
-	measuredFrom := measuredFrom(test)
-	s.seen.LoadStart = test.Status.StartTime.Time
-	s.seen.WarmUntil = s.seen.LoadStart.Add(measuredFrom)
+	return nil
+}
+
+// findLoad reads the load test that measures the fault. Without one the test is nil, and the state says why.
+func (r *RedisFaultReconciler) findLoad(ctx context.Context, s *faultScope) (*v1alpha1.RedisLoadTest, lifecycle.LoadState, error) {
+	test := &v1alpha1.RedisLoadTest{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: s.seen.LoadName}, test)
+	if apierrors.IsNotFound(err) || (err == nil && test.DeletionTimestamp != nil) {
+		return nil, lifecycle.LoadMissing, nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
+		return nil, lifecycle.LoadForeign, nil
+	}
+	if began := s.fault.Status.LoadStartTime; s.seen.Recorded && began != nil && !began.Equal(test.Status.StartTime) {
+		return nil, lifecycle.LoadMissing, nil // the run that measured is over: this is another of the same name
+	}
+	return test, "", nil
+}
+
+func (r *RedisFaultReconciler) observeBegunLoad(s *faultScope) {
+	s.seen.LoadStart = s.test.Status.StartTime.Time
+	s.seen.WarmUntil = s.seen.LoadStart.Add(measuredFrom(s.test))
 	s.seen.Load = lifecycle.LoadRunning
 	if s.run.Finished() {
 		s.seen.Load = lifecycle.LoadEnded
 	} else if r.Clock.Now().Before(s.seen.WarmUntil) {
 		s.seen.Load = lifecycle.LoadPending
 	}
-	return nil
 }
 
 // observeTarget prepares what an injection acts on. Missing Secrets count only before the records are stored.

@@ -35,16 +35,9 @@ func (r *RedisFaultReconciler) perform(ctx context.Context, s *faultScope, d lif
 	case lifecycle.FaultInject:
 		return r.inject(ctx, s)
 	case lifecycle.FaultHold:
-		err := s.keep(ctx)
-		s.confirm(ctx, r.Clock.Now())
-		r.sightings(ctx, s)
-		return outcome{err: err}
+		return r.hold(ctx, s)
 	case lifecycle.FaultObserve:
-		if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
-			s.confirm(ctx, r.Clock.Now())
-		}
-		r.sightings(ctx, s)
-		return outcome{}
+		return r.followRecovery(ctx, s)
 	case lifecycle.FaultRevert:
 		return r.revert(ctx, s)
 	case lifecycle.FaultAbandon:
@@ -52,19 +45,37 @@ func (r *RedisFaultReconciler) perform(ctx context.Context, s *faultScope, d lif
 	case lifecycle.FaultSettle:
 		r.settle(ctx, s)
 		return outcome{settled: true}
-	case lifecycle.FaultFinish:
-		return r.finish(ctx, s, false)
-	case lifecycle.FaultFail:
-		return r.finish(ctx, s, true)
+	case lifecycle.FaultFinish, lifecycle.FaultFail:
+		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
 	case lifecycle.FaultRelease:
 		r.unwatch(s.fault.UID)
 		return r.setFinalizer(ctx, s, false)
 	case lifecycle.FaultExpire:
-		uid := s.fault.UID
-		err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-		return outcome{deleted: true, err: client.IgnoreNotFound(err)}
+		return r.expire(ctx, s)
 	}
 	return outcome{}
+}
+
+// hold renews a fault that is active, and looks at its effect.
+func (r *RedisFaultReconciler) hold(ctx context.Context, s *faultScope) outcome {
+	err := s.keep(ctx)
+	s.confirm(ctx, r.Clock.Now())
+	r.sightings(ctx, s)
+	return outcome{err: err}
+}
+
+func (r *RedisFaultReconciler) followRecovery(ctx context.Context, s *faultScope) outcome {
+	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
+		s.confirm(ctx, r.Clock.Now())
+	}
+	r.sightings(ctx, s)
+	return outcome{}
+}
+
+func (r *RedisFaultReconciler) expire(ctx context.Context, s *faultScope) outcome {
+	uid := s.fault.UID
+	err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return outcome{deleted: true, err: client.IgnoreNotFound(err)}
 }
 
 // setFinalizer adds or removes our finalizer by a patch that touches no other's.

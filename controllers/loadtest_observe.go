@@ -260,16 +260,42 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 	if s.seen.StartedAt.IsZero() && (s.job == nil || s.stale) {
 		return nil
 	}
-	if !s.seen.StartedAt.IsZero() && r.Runs.Find(s.test.UID) == nil {
-		// The test may be over: a session that is opened again would lose the pods that went with the Job, and store that.
-		old, err := isOld(ctx, r.Live, "RedisLoadTest", s.before)
-		if client.IgnoreNotFound(err) != nil {
-			return err
-		}
-		if old {
-			return errOld
-		}
+	if err := r.refuseOld(ctx, s); err != nil {
+		return err
 	}
+	if err := r.openRun(ctx, s); err != nil || s.run == nil {
+		return err
+	}
+	s.run.Session.SetPods(s.podAddresses())
+	if err := r.resume(ctx, s); err != nil || s.seen.AgentProblem != nil {
+		return err
+	}
+	s.session = s.run.Session.Status()
+	r.observePods(s)
+	if s.seen.StartedAt.IsZero() && s.seen.PodsReady < s.seen.PodsWanted {
+		s.seen.PodsExplain = r.explainPods(ctx, s)
+	}
+	r.observeRecord(s)
+	return nil
+}
+
+// refuseOld refuses to open a session again for a test that may be over: it would lose the pods that went with the Job, and store that.
+func (r *RedisLoadTestReconciler) refuseOld(ctx context.Context, s *loadTestScope) error {
+	if s.seen.StartedAt.IsZero() || r.Runs.Find(s.test.UID) != nil {
+		return nil
+	}
+	old, err := isOld(ctx, r.Live, "RedisLoadTest", s.before)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	if old {
+		return errOld
+	}
+	return nil
+}
+
+// openRun sets the run, unless the Secret that it needs is gone.
+func (r *RedisLoadTestReconciler) openRun(ctx context.Context, s *loadTestScope) error {
 	run, err := r.Runs.Open(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) { return r.open(ctx, s) })
 	switch {
 	case apierrors.IsNotFound(err) && s.seen.StartedAt.IsZero():
@@ -283,39 +309,47 @@ func (r *RedisLoadTestReconciler) observeSession(ctx context.Context, s *loadTes
 		return err
 	}
 	s.run, s.seen.CollectedSince = run, run.OpenedAt
+	return nil
+}
+
+// podAddresses is where each load pod that has an address is reached.
+func (s *loadTestScope) podAddresses() []collect.Pod {
 	addresses := make([]collect.Pod, 0, len(s.pods))
 	for i := range s.pods {
 		if index, ok := completionIndex(&s.pods[i]); ok && s.pods[i].Status.PodIP != "" {
 			addresses = append(addresses, collect.Pod{Index: index, Name: s.pods[i].Name, Address: net.JoinHostPort(s.pods[i].Status.PodIP, strconv.Itoa(agent.Port))})
 		}
 	}
-	run.Session.SetPods(addresses)
-	if !s.seen.StartedAt.IsZero() && !run.Begun() {
-		err := run.Session.Resume(ctx, s.seen.StartedAt)
-		if errors.Is(err, collect.ErrCheckpoint) {
-			s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable,
-				Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err)}
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		run.Begin()
+	return addresses
+}
+
+// resume takes up a run that began before this process collected it, unless its checkpoint cannot be read.
+func (r *RedisLoadTestReconciler) resume(ctx context.Context, s *loadTestScope) error {
+	if s.seen.StartedAt.IsZero() || s.run.Begun() {
+		return nil
 	}
-	s.session = run.Session.Status()
-	r.observePods(s)
-	if s.seen.StartedAt.IsZero() && s.seen.PodsReady < s.seen.PodsWanted {
-		s.seen.PodsExplain = r.explainPods(ctx, s)
+	err := s.run.Session.Resume(ctx, s.seen.StartedAt)
+	if errors.Is(err, collect.ErrCheckpoint) {
+		s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable,
+			Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), err)}
+		return nil
 	}
-	if s.session.Finished && run.EndedAt.IsZero() {
-		run.EndedAt = r.Clock.Now()
+	if err != nil {
+		return err
 	}
-	s.seen.Stopped = run.Stopped
-	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, run.EndedAt
+	s.run.Begin()
+	return nil
+}
+
+func (r *RedisLoadTestReconciler) observeRecord(s *loadTestScope) {
+	if s.session.Finished && s.run.EndedAt.IsZero() {
+		s.run.EndedAt = r.Clock.Now()
+	}
+	s.seen.Stopped = s.run.Stopped
+	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, s.run.EndedAt
 	s.seen.Verifying, s.seen.VerifyingSays = s.session.Verifying, verifyingSays(s.session.Pods)
 	s.seen.LedgerUnstored = s.session.Ledger != nil && s.test.Status.Verification == nil
 	s.seen.StartReceived = s.session.AllStarted
-	return nil
 }
 
 func (r *RedisLoadTestReconciler) open(ctx context.Context, s *loadTestScope) (*collect.Session, error) {

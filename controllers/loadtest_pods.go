@@ -27,22 +27,34 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 			byIndex[index] = &s.pods[i]
 		}
 	}
-	started := !s.seen.StartedAt.IsZero()
-	late := map[int]string{} // pods that did not take the start instant in time
+	if s.seen.StartedAt.IsZero() {
+		s.observeFailedPods(byIndex)
+	} else {
+		r.observeLostPods(s, byIndex)
+	}
+	s.seen.PodsReady = s.session.Ready
+	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
+}
+
+// observeFailedPods finds a pod that cannot begin; what an agent says of that comes before what the cluster says.
+func (s *loadTestScope) observeFailedPods(byIndex map[int]*corev1.Pod) {
 	for _, pod := range s.session.Pods {
-		if !started && pod.State == agent.Failed && s.seen.AgentProblem == nil {
+		if pod.State == agent.Failed && s.seen.AgentProblem == nil {
 			s.seen.AgentProblem = &problem.Problem{Reason: cmp.Or(pod.Reason, "AgentFailed"), Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message)}
 		}
-		if !started {
-			continue
+	}
+	for _, pod := range byIndex {
+		if pod.Status.Phase == corev1.PodFailed && s.seen.AgentProblem == nil {
+			s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminated(pod))}
 		}
-		why := ""
-		if !ranToItsEnd(pod) {
-			why = r.lost(byIndex[pod.Index], pod)
-			if why == "" && pod.Gone {
-				why = "it was lost earlier in the run"
-			}
-		}
+	}
+}
+
+// observeLostPods finds the pods that were lost since the start, and whether any has it.
+func (r *RedisLoadTestReconciler) observeLostPods(s *loadTestScope, byIndex map[int]*corev1.Pod) {
+	late := map[int]string{} // pods that did not take the start instant in time
+	for _, pod := range s.session.Pods {
+		why := r.whyLost(byIndex[pod.Index], pod)
 		// A pod that this process has not heard yet may well run: it takes the word of all to say that nobody began.
 		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
 		if pod.Problem == collect.NotStarted && why != "" {
@@ -57,15 +69,18 @@ func (r *RedisLoadTestReconciler) observePods(s *loadTestScope) {
 	for _, index := range slices.Sorted(maps.Keys(s.lost)) {
 		s.seen.PodsLost = append(s.seen.PodsLost, fmt.Sprintf("index %d: %s", index, s.lost[index]))
 	}
-	if !started {
-		for _, pod := range byIndex {
-			if pod.Status.Phase == corev1.PodFailed && s.seen.AgentProblem == nil {
-				s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminated(pod))}
-			}
-		}
+}
+
+// whyLost says why a load pod counts as lost, "" if it does not.
+func (r *RedisLoadTestReconciler) whyLost(pod *corev1.Pod, status collect.PodStatus) string {
+	if ranToItsEnd(status) {
+		return ""
 	}
-	s.seen.PodsReady = s.session.Ready
-	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
+	why := r.lost(pod, status)
+	if why == "" && status.Gone {
+		return "it was lost earlier in the run"
+	}
+	return why
 }
 
 // ranToItsEnd says whether a pod finished and its record is held. After a restart of the operator a pod that was released before

@@ -228,23 +228,31 @@ func (s *loadTestScope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAct
 		suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil || d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended,
 		reason:    reason, message: cmp.Or(message, "the load test has ended"),
 	})
-	switch {
-	case s.seen.Problem != nil:
-		setCondition(&status.Conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.seen.Problem.Reason, s.seen.Problem.Message)
-	case s.plan != nil:
-		setCondition(&status.Conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets are there")
-	default:
-		setCondition(&status.Conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not looked at yet")
-	}
-	ready := !s.seen.StartedAt.IsZero() || (s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
-	explained := message
-	if ready {
-		explained = fmt.Sprintf("all %d load pods were connected to Redis", s.seen.PodsWanted)
-	}
-	setCondition(&status.Conditions, generation, v1alpha1.ConditionLoadReady, truth(ready), reason, explained)
+	s.setAccepted(reason)
+	s.setLoadReady(reason, message)
 	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil || !o.ended || o.failed {
 		setCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "judged when the test is complete")
 	}
+}
+
+func (s *loadTestScope) setAccepted(reason string) {
+	conditions, generation := &s.test.Status.Conditions, s.test.Generation
+	switch {
+	case s.seen.Problem != nil:
+		setCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.seen.Problem.Reason, s.seen.Problem.Message)
+	case s.plan != nil:
+		setCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets are there")
+	default:
+		setCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not looked at yet")
+	}
+}
+
+func (s *loadTestScope) setLoadReady(reason, message string) {
+	ready := !s.seen.StartedAt.IsZero() || (s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
+	if ready {
+		message = fmt.Sprintf("all %d load pods were connected to Redis", s.seen.PodsWanted)
+	}
+	setCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady, truth(ready), reason, message)
 }
 
 // plain says in one sentence how the test went.

@@ -78,7 +78,14 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps: to measure what recording costs")
 	_ = flags.MarkHidden("no-record") // for hack/bench
 	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
+	f.registerTarget(flags)
+	f.registerShape(flags)
+	f.registerWorkload(flags)
+	f.registerClient(flags)
+	f.registerVerify(flags)
+}
 
+func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.addresses, "address", nil, "`host:port` of Redis; repeatable, the first that answers is used (default "+defaultAddress+")")
 	flags.StringVar(&f.topology, "topology", "Auto", "`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto asks the servers")
 	flags.StringArrayVar(&f.sentinels, "sentinel", nil, "`host:port` of a sentinel that tells the primary; repeatable, instead of --address")
@@ -95,7 +102,9 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.key, "key", "", "PEM `file` with its key")
 	flags.StringVar(&f.serverName, "server-name", "", "`name` that the server's certificate must have (default: the host)")
 	flags.BoolVar(&f.insecure, "insecure", false, "take any certificate: for tests only")
+}
 
+func (f *loadFlags) registerShape(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.users, "users", defaultUsers, "closed loop: `number` of virtual users; with --rate or --search the most requests in flight")
 	flags.Int32Var(&f.rate, "rate", 0, "open loop: `number` of requests per second, at times fixed in advance")
 	flags.DurationVar(&f.thinkTime, "think-time", 0, "closed loop: a user's pause before its next request")
@@ -109,13 +118,17 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.maxErrorRate, "max-error-rate", "", "highest `share` of errors that --search allows, as 0.1%")
 	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second, "how long --search judges each rate, at least")
 	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the rate that is missed may lie above the one that is found")
+}
 
+func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.commands, "command", nil, "Redis `command`, optionally led by its weight, as '9:GET {key}'; repeatable; placeholders\n"+
 		"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
 	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
 	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
 	flags.BoolVar(&f.prefill, "prefill", false, "set every key before the start")
+}
 
+func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.connections, "connections", 50, "`number` of connections")
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
 	flags.BoolVar(&f.resp2, "resp2", false, "speak RESP2 instead of RESP3")
@@ -129,7 +142,9 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.maxRetries, "max-retries", 0, "`number` of retries of driver GoRedis, -1 for none (default: its own)")
 	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0, "how often driver GoRedis asks a cluster for its layout (default: its own)")
 	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond, "step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
+}
 
+func (f *loadFlags) registerVerify(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.verify, "verify-writes", false, "make a share of the requests numbered writes and read them back after the load:\nacknowledged and absent is lost")
 	flags.StringVar(&f.verifyShare, "verify-share", "1%", "`share` of the requests that are such writes")
 	flags.BoolVar(&f.staleReads, "verify-stale-reads", false, "also read a register from the replicas: how far they are behind")
@@ -193,6 +208,27 @@ const searchLimit = 30 * time.Minute
 
 // applySearch sets what is searched, and the objectives that it is to meet.
 func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
+	f.applyObjectives(spec)
+	if err := f.applySearchRange(&spec.Load); err != nil {
+		return err
+	}
+	search := spec.Load.Search
+	if search == nil {
+		if f.changed("search-trial") || f.changed("search-precision") || f.file == "" && spec.Objectives != nil {
+			return errors.New("--search-trial, --search-precision, --max-latency-p99 and --max-error-rate belong to --search")
+		}
+		return nil
+	}
+	if f.changed("search-trial") {
+		search.Trial = metav1.Duration{Duration: f.searchTrial}
+	}
+	if f.changed("search-precision") {
+		search.Precision = f.searchPrecision
+	}
+	return nil
+}
+
+func (f *loadFlags) applyObjectives(spec *v1alpha1.RedisLoadTestSpec) {
 	if spec.Objectives == nil && (f.maxP99 > 0 || f.maxErrorRate != "") {
 		spec.Objectives = &v1alpha1.Objectives{}
 	}
@@ -202,32 +238,24 @@ func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
 	if f.maxErrorRate != "" {
 		spec.Objectives.MaxErrorRate = &f.maxErrorRate
 	}
-	shape := &spec.Load
-	if f.search != "" {
-		from, to, err := parseSearch(f.search)
-		if err != nil {
-			return err
-		}
-		if shape.Search == nil {
-			shape.Search = &v1alpha1.LoadSearch{}
-			shape.Rate, shape.Stages, shape.Requests = nil, nil, nil
-		}
-		shape.Search.From, shape.Search.To = from, to
-		if f.file == "" && !f.changed("duration") {
-			shape.Duration = &metav1.Duration{Duration: searchLimit}
-		}
-	}
-	if shape.Search == nil {
-		if f.changed("search-trial") || f.changed("search-precision") || f.file == "" && spec.Objectives != nil {
-			return errors.New("--search-trial, --search-precision, --max-latency-p99 and --max-error-rate belong to --search")
-		}
+}
+
+// applySearchRange makes the shape a search where a flag says so, in the place of what the file says of rates.
+func (f *loadFlags) applySearchRange(shape *v1alpha1.LoadShape) error {
+	if f.search == "" {
 		return nil
 	}
-	if f.changed("search-trial") {
-		shape.Search.Trial = metav1.Duration{Duration: f.searchTrial}
+	from, to, err := parseSearch(f.search)
+	if err != nil {
+		return err
 	}
-	if f.changed("search-precision") {
-		shape.Search.Precision = f.searchPrecision
+	if shape.Search == nil {
+		shape.Search = &v1alpha1.LoadSearch{}
+		shape.Rate, shape.Stages, shape.Requests = nil, nil, nil
+	}
+	shape.Search.From, shape.Search.To = from, to
+	if f.file == "" && !f.changed("duration") {
+		shape.Duration = &metav1.Duration{Duration: searchLimit}
 	}
 	return nil
 }
@@ -302,14 +330,8 @@ func (f *loadFlags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
 
 // check says which flags contradict each other, or say nothing that can be done.
 func (f *loadFlags) check() error {
-	for name, bad := range map[string]bool{
-		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
-		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,
-	} {
-		// The zero value would be taken for "not said" and get the default.
-		if bad && f.changed(name) {
-			return fmt.Errorf("--%s: must be above 0", name)
-		}
+	if err := f.checkPositive(); err != nil {
+		return err
 	}
 	switch {
 	case f.search != "" && (f.changed("rate") || f.changed("requests") || f.changed("think-time")):
@@ -320,6 +342,25 @@ func (f *loadFlags) check() error {
 		return errors.New("--sentinel and --address exclude each other: the sentinels tell where Redis is")
 	case f.changed("retries") && f.retries < 0:
 		return errors.New("--retries: must not be negative")
+	}
+	return f.checkLogin()
+}
+
+func (f *loadFlags) checkPositive() error {
+	for name, bad := range map[string]bool{
+		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
+		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,
+	} {
+		// The zero value would be taken for "not said" and get the default.
+		if bad && f.changed(name) {
+			return fmt.Errorf("--%s: must be above 0", name)
+		}
+	}
+	return nil
+}
+
+func (f *loadFlags) checkLogin() error {
+	switch {
 	case (f.cert == "") != (f.key == ""):
 		return errors.New("--cert and --key go together")
 	case f.passwordFile != "":

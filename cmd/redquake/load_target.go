@@ -70,25 +70,44 @@ func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read from here: pass --password-file or set $%s", f.file, passwordVariable)
 	}
 	if to.TLS == nil {
-		if !f.tls && !f.insecure && f.ca == "" && f.cert == "" && f.serverName == "" {
+		if !f.wantsTLS() {
 			return nil
 		}
 		to.TLS = &plan.TLS{}
 	}
-	if target.TLS != nil && target.TLS.CASecretRef != nil && f.ca == "" && !f.insecure {
-		return fmt.Errorf("%s: spec.target.tls.caSecretRef: Secrets are not read from here: pass --ca", f.file)
+	if err := f.checkTLSSecrets("spec.target.tls", target.TLS); err != nil {
+		return err
 	}
-	if target.TLS != nil && target.TLS.CertSecretRef != nil && f.cert == "" {
-		return fmt.Errorf("%s: spec.target.tls.certSecretRef: Secrets are not read from here: pass --cert and --key", f.file)
-	}
-	to.TLS.CAFile, to.TLS.CertFile, to.TLS.KeyFile = f.ca, f.cert, f.key
-	if f.changed("server-name") {
-		to.TLS.ServerName = f.serverName
-	}
-	if f.changed("insecure") {
-		to.TLS.InsecureSkipVerify = f.insecure
+	f.applyTLS(to.TLS)
+	return nil
+}
+
+func (f *loadFlags) wantsTLS() bool {
+	return f.tls || f.insecure || f.ca != "" || f.cert != "" || f.serverName != ""
+}
+
+// checkTLSSecrets says which Secrets of a file no flag stands for; field is where the file names them.
+func (f *loadFlags) checkTLSSecrets(field string, tls *v1alpha1.RedisTLS) error {
+	switch {
+	case tls == nil:
+		return nil
+	case tls.CASecretRef != nil && f.ca == "" && !f.insecure:
+		return fmt.Errorf("%s: %s.caSecretRef: Secrets are not read from here: pass --ca", f.file, field)
+	case tls.CertSecretRef != nil && f.cert == "":
+		return fmt.Errorf("%s: %s.certSecretRef: Secrets are not read from here: pass --cert and --key", f.file, field)
 	}
 	return nil
+}
+
+// applyTLS puts the flags about certificates in the place of what the file says.
+func (f *loadFlags) applyTLS(to *plan.TLS) {
+	to.CAFile, to.CertFile, to.KeyFile = f.ca, f.cert, f.key
+	if f.changed("server-name") {
+		to.ServerName = f.serverName
+	}
+	if f.changed("insecure") {
+		to.InsecureSkipVerify = f.insecure
+	}
 }
 
 // options give the password of the environment to the runner: the plan names only files.

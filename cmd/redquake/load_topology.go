@@ -94,12 +94,8 @@ func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
 		return fmt.Errorf("%s: spec.target.sentinel.service: a Service of a cluster is not looked up from here: pass --sentinel host:port", f.file)
 	case s.Auth != nil && f.sentinelPasswordFile == "":
 		return fmt.Errorf("%s: spec.target.sentinel.auth.passwordSecretRef: Secrets are not read from here: pass --sentinel-password-file", f.file)
-	case s.TLS != nil && s.TLS.CASecretRef != nil && f.ca == "" && !f.insecure:
-		return fmt.Errorf("%s: spec.target.sentinel.tls.caSecretRef: Secrets are not read from here: pass --ca", f.file)
-	case s.TLS != nil && s.TLS.CertSecretRef != nil && f.cert == "":
-		return fmt.Errorf("%s: spec.target.sentinel.tls.certSecretRef: Secrets are not read from here: pass --cert and --key", f.file)
 	}
-	return nil
+	return f.checkTLSSecrets("spec.target.sentinel.tls", s.TLS)
 }
 
 // sentinelLogin replaces the plan's files in load pods by those of the flags.
@@ -117,11 +113,5 @@ func (f *loadFlags) sentinelLogin(to *plan.Sentinel) {
 		}
 		to.TLS = &plan.TLS{}
 	}
-	to.TLS.CAFile, to.TLS.CertFile, to.TLS.KeyFile = f.ca, f.cert, f.key
-	if f.changed("server-name") {
-		to.TLS.ServerName = f.serverName
-	}
-	if f.changed("insecure") {
-		to.TLS.InsecureSkipVerify = f.insecure
-	}
+	f.applyTLS(to.TLS)
 }

@@ -66,39 +66,62 @@ func operationName(word string) string {
 // splitWords splits at spaces. Single or double quotes hold words with spaces and empty ones; within double quotes a backslash
 // takes the next character as it is.
 func splitWords(text string) ([]string, error) {
-	var words []string
-	var word strings.Builder
-	inWord, escaped := false, false
-	quote := rune(0)
+	var s splitter
 	for _, r := range text {
 		switch {
-		case escaped:
-			word.WriteRune(r)
-			escaped = false
-		case quote == '"' && r == '\\':
-			escaped = true
-		case quote != 0 && r == quote:
-			quote = 0
-		case quote != 0:
-			word.WriteRune(r)
-		case r == '"' || r == '\'':
-			quote, inWord = r, true
-		case r == ' ' || r == '\t' || r == '\n':
-			if inWord {
-				words = append(words, word.String())
-				word.Reset()
-				inWord = false
-			}
+		case s.escaped:
+			s.word.WriteRune(r)
+			s.escaped = false
+		case s.quote != 0:
+			s.quoted(r)
 		default:
-			word.WriteRune(r)
-			inWord = true
+			s.unquoted(r)
 		}
 	}
-	if quote != 0 || escaped {
+	if s.quote != 0 || s.escaped {
 		return nil, fmt.Errorf("a quote is not closed")
 	}
-	if inWord {
-		words = append(words, word.String())
+	s.endWord()
+	return s.words, nil
+}
+
+// splitter is how far splitWords has come.
+type splitter struct {
+	words   []string
+	word    strings.Builder
+	inWord  bool // word has begun, and may be empty
+	quote   rune // that has to close; 0 outside
+	escaped bool // the next character is taken as it is
+}
+
+func (s *splitter) quoted(r rune) {
+	switch {
+	case s.quote == '"' && r == '\\':
+		s.escaped = true
+	case r == s.quote:
+		s.quote = 0
+	default:
+		s.word.WriteRune(r)
 	}
-	return words, nil
+}
+
+func (s *splitter) unquoted(r rune) {
+	switch r {
+	case '"', '\'':
+		s.quote, s.inWord = r, true
+	case ' ', '\t', '\n':
+		s.endWord()
+	default:
+		s.word.WriteRune(r)
+		s.inWord = true
+	}
+}
+
+func (s *splitter) endWord() {
+	if !s.inWord {
+		return
+	}
+	s.words = append(s.words, s.word.String())
+	s.word.Reset()
+	s.inWord = false
 }

@@ -60,22 +60,34 @@ func (m *memoryStore) state() (saves, size int) {
 	return m.saves, len(m.data)
 }
 
-func runCollect(ctx context.Context, args []string) error {
+// collectOptions are the flags of `bench collect`.
+type collectOptions struct {
+	agents, perInterval  int
+	step, warmUp, length time.Duration
+	profile              string
+}
+
+func (o *collectOptions) parse(args []string) error {
 	flags := flag.NewFlagSet("bench collect", flag.ContinueOnError)
-	agents := flags.Int("agents", 1000, "simulated load pods")
-	step := flags.Duration("interval", 100*time.Millisecond, "step of their recording")
-	perInterval := flags.Int("requests", 100, "requests that an agent's interval tells of, on average")
-	warmUp := flags.Duration("warm-up", 10*time.Second, "time after the start that is not measured")
-	length := flags.Duration("duration", time.Minute, "time that is measured")
-	profile := flags.String("cpuprofile", "", "file for a CPU profile of the measured time")
-	if err := flags.Parse(args); err != nil {
+	flags.IntVar(&o.agents, "agents", 1000, "simulated load pods")
+	flags.DurationVar(&o.step, "interval", 100*time.Millisecond, "step of their recording")
+	flags.IntVar(&o.perInterval, "requests", 100, "requests that an agent's interval tells of, on average")
+	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
+	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured")
+	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
+	return flags.Parse(args)
+}
+
+func runCollect(ctx context.Context, args []string) error {
+	var options collectOptions
+	if err := options.parse(args); err != nil {
 		return err
 	}
 	credentials, err := agent.NewCredentials()
 	if err != nil {
 		return err
 	}
-	o := order{Run: "bench", Agents: *agents, Step: *step, PerInterval: *perInterval, Credentials: credentials}
+	o := order{Run: "bench", Agents: options.agents, Step: options.step, PerInterval: options.perInterval, Credentials: credentials}
 	pods, stop, err := startAgents(ctx, o)
 	if err != nil {
 		return err
@@ -83,7 +95,7 @@ func runCollect(ctx context.Context, args []string) error {
 	defer stop()
 	store := &memoryStore{}
 	session, err := collect.Open(collect.Config{
-		Run: o.Run, Step: *step, Ops: collectOps, Pods: *agents, Credentials: credentials, Store: store,
+		Run: o.Run, Step: o.Step, Ops: collectOps, Pods: o.Agents, Credentials: credentials, Store: store,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -91,31 +103,57 @@ func runCollect(ctx context.Context, args []string) error {
 	}
 	defer session.Close()
 	session.SetPods(pods)
-	start, err := startAll(ctx, session, *agents)
+	start, err := startAll(ctx, session, o.Agents)
 	if err != nil {
 		return err
 	}
-	if err := watch(ctx, session, time.Until(start)+*warmUp); err != nil {
+	if err := watch(ctx, session, time.Until(start)+options.warmUp); err != nil {
 		return err
 	}
-
-	result := collected{Machine: describeMachine(), Agents: *agents, IntervalSeconds: step.Seconds()}
-	if *profile != "" {
-		f, err := os.Create(*profile)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		if err := pprof.StartCPUProfile(f); err != nil {
-			return err
-		}
-		defer pprof.StopCPUProfile()
+	stopProfile, err := startProfile(options.profile)
+	if err != nil {
+		return err
 	}
+	defer stopProfile()
+	result, wrong, err := measureCollecting(ctx, session, store, start, options)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
+		result.Agents, options.step, result.RequestsPerSecond, result.Cores, result.CPUMicros, result.Intervals, result.MeasuredSeconds, result.Checkpoints)
+	if err := errors.Join(wrong, writeJSON(collectFile, result)); err != nil {
+		return err
+	}
+	return writeDocs()
+}
+
+// startProfile writes a CPU profile to the file until the function that it returns is called; "" = none.
+func startProfile(file string) (stop func(), err error) {
+	if file == "" {
+		return func() {}, nil
+	}
+	f, err := os.Create(file)
+	if err != nil {
+		return nil, err
+	}
+	if err := pprof.StartCPUProfile(f); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return func() {
+		pprof.StopCPUProfile()
+		f.Close()
+	}, nil
+}
+
+// measureCollecting measures for options.length; wrong is what does not fit in the merged record.
+func measureCollecting(ctx context.Context, session *collect.Session, store *memoryStore, start time.Time, options collectOptions) (result collected, wrong, err error) {
+	result = collected{Machine: describeMachine(), Agents: options.agents, IntervalSeconds: options.step.Seconds()}
 	cpu, merged, began := cpuTime(), mergedIntervals(session), time.Now()
 	saves, _ := store.state()
 	result.BeginCPUSeconds = cpu.Seconds()
-	if err := watch(ctx, session, *length); err != nil {
-		return err
+	if err := watch(ctx, session, options.length); err != nil {
+		return collected{}, nil, err
 	}
 	elapsed := time.Since(began)
 	result.MeasuredSeconds = elapsed.Seconds()
@@ -124,17 +162,11 @@ func runCollect(ctx context.Context, args []string) error {
 	result.CPUMicros = result.Cores * elapsed.Seconds() * 1e6 / float64(result.Intervals)
 	result.Checkpoints, result.CheckpointBytes = store.state()
 	result.Checkpoints -= saves
-	var wrong error
 	session.Read(func(series *record.Series) {
 		result.LagSeconds = (time.Since(start) - series.End()).Seconds()
-		result.RequestsPerSecond, wrong = exact(series, *perInterval)
+		result.RequestsPerSecond, wrong = exact(series, options.perInterval)
 	})
-	fmt.Printf("%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
-		*agents, *step, result.RequestsPerSecond, result.Cores, result.CPUMicros, result.Intervals, result.MeasuredSeconds, result.Checkpoints)
-	if err := errors.Join(wrong, writeJSON(collectFile, result)); err != nil {
-		return err
-	}
-	return writeDocs()
+	return result, wrong, nil
 }
 
 // startAgents starts the agents' process and returns where they are, and what ends it.

@@ -23,46 +23,54 @@ func (s *Session) settlePod(p *pod) {
 
 // settle tells the series which pods have ended and were pulled entirely, and notes when all have.
 func (s *Session) settle() {
-	s.mu.Lock()
-	news := false
-	finished := true
-	for _, p := range s.pods {
-		complete := p.complete() || p.gone
-		finished = finished && complete
-		p.over = complete
-		news = news || s.begun && complete && !p.closed
-	}
-	news = news || finished != s.finished
-	s.mu.Unlock()
-	if !news {
+	if !s.unsettled() {
 		return
 	}
 	s.record.Lock()
 	defer s.record.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	finished = true
+	finished := true
 	for _, p := range s.pods {
 		complete := p.complete()
 		p.over = complete || p.gone
 		finished = finished && p.over
-		if !s.begun || !complete || p.closed || p.gone {
-			continue
+		if s.begun && complete && !p.closed && !p.gone {
+			s.closePod(p)
 		}
-		if p.last.State == agent.Failed {
-			s.merged(func(series *record.Series) { series.Lose(p.index) })
-		} else {
-			s.merged(func(series *record.Series) { series.Finish(p.index) })
-		}
-		p.closed, s.grown = true, true
 	}
-	if finished && !s.finished {
+	if finished == s.finished {
+		return
+	}
+	if finished {
 		wake(s.saveNow)
 	}
-	if finished != s.finished {
-		s.finished = finished
-		wake(s.changed)
+	s.finished = finished
+	wake(s.changed)
+}
+
+// unsettled says whether settle has anything to do, without the record's lock.
+func (s *Session) unsettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := false
+	finished := true
+	for _, p := range s.pods {
+		p.over = p.complete() || p.gone
+		finished = finished && p.over
+		news = news || s.begun && p.over && !p.closed
 	}
+	return news || finished != s.finished
+}
+
+// closePod ends the pod's part of the series. The caller holds record and mu.
+func (s *Session) closePod(p *pod) {
+	if p.last.State == agent.Failed {
+		s.merged(func(series *record.Series) { series.Lose(p.index) })
+	} else {
+		s.merged(func(series *record.Series) { series.Finish(p.index) })
+	}
+	p.closed, s.grown = true, true
 }
 
 // Step tells every pod that is not lost the rate from at on, counted from the start; rate 0 ends the load then. The error names each pod that did

@@ -98,18 +98,7 @@ func (s *Session) Status() Status {
 			status.Gone++
 			continue
 		}
-		if ps.State == agent.Ready && ps.Reachable && ps.ClockSettled && ps.Problem == "" {
-			status.Ready++
-		}
-		if ps.State.Ended() {
-			status.Ended++
-		}
-		if ps.State == agent.Failed {
-			status.Failed++
-		}
-		if ps.State == agent.Verifying {
-			status.Verifying++
-		}
+		status.count(ps)
 		if p.last.StartAt != 0 {
 			started++
 			if ps.ClockSettled {
@@ -129,18 +118,40 @@ func (s *Session) Status() Status {
 	status.AllReady = live > 0 && status.Ready == live
 	status.AllStarted = live > 0 && started == live
 	if s.begun {
-		status.Start = s.start
-		if len(starts) > 0 {
-			slices.Sort(starts)
-			start := starts[len(starts)/2]
-			status.Start = s.instant(start)
-			status.ClockShift = time.Duration(start - s.startAt)
-		}
+		s.startStatus(&status, starts)
 		if live > 0 && len(begun) == live {
 			status.skew(begun, s.startAt)
 		}
 	}
 	return status
+}
+
+// count adds a pod that is not gone to the counts of states.
+func (st *Status) count(p *PodStatus) {
+	if p.State == agent.Ready && p.Reachable && p.ClockSettled && p.Problem == "" {
+		st.Ready++
+	}
+	if p.State.Ended() {
+		st.Ended++
+	}
+	if p.State == agent.Failed {
+		st.Failed++
+	}
+	if p.State == agent.Verifying {
+		st.Verifying++
+	}
+}
+
+// startStatus says when the load starts by the operator's clock; starts are what the pods took.
+func (s *Session) startStatus(status *Status, starts []int64) {
+	status.Start = s.start
+	if len(starts) == 0 {
+		return
+	}
+	slices.Sort(starts)
+	start := starts[len(starts)/2]
+	status.Start = s.instant(start)
+	status.ClockShift = time.Duration(start - s.startAt)
 }
 
 // ledger merges what the pods found. The caller holds mu.

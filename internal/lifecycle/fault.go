@@ -177,7 +177,6 @@ func faultAfterFinish(o Fault, now time.Time) Decision[FaultAction] {
 }
 
 func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
-	again := now.Add(FaultPoll)
 	switch {
 	case o.Abort:
 		return act(FaultFinish, v1alpha1.ReasonAborted, "spec.abort was set before anything was broken")
@@ -188,26 +187,42 @@ func beforeRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	case o.Problem != nil && o.Problem.Lasting:
 		return act(FaultFail, o.Problem.Reason, o.Problem.Message)
 	case o.Suspend:
-		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", again)
-	case o.Load == LoadForeign && now.Before(o.CreatedAt.Add(ReferenceGrace)):
-		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is gone", o.LoadName), again)
-	case o.Load == LoadForeign:
-		return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or name the fault otherwise", o.LoadName))
-	case o.Load == LoadMissing && o.OwnLoad:
-		return act(FaultMakeLoad, v1alpha1.ReasonPreparing, "making a probe load")
-	case o.Load == LoadMissing:
-		if end := o.CreatedAt.Add(ReferenceGrace); now.Before(end) {
-			return look(FaultWait, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, earlier(end, now.Add(time.Second)))
-		}
-		return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName)
-	case o.Load == LoadFailed:
+		return look(FaultWait, v1alpha1.ReasonSuspended, "spec.suspend holds the fault", now.Add(FaultPoll))
+	}
+	return onLoad(o, now)
+}
+
+func onLoad(o Fault, now time.Time) Decision[FaultAction] {
+	switch o.Load {
+	case LoadForeign:
+		return onForeignLoad(o, now)
+	case LoadMissing:
+		return onMissingLoad(o, now)
+	case LoadFailed:
 		return act(FaultFail, v1alpha1.ReasonLoadTestFailed, fmt.Sprintf("RedisLoadTest %s failed: %s", o.LoadName, o.LoadMessage))
-	case o.Load == LoadEnded:
+	case LoadEnded:
 		return act(FaultFail, v1alpha1.ReasonLoadTestEnded, fmt.Sprintf("RedisLoadTest %s ended before the fault was injected%s", o.LoadName, because(o.SteadyWhy)))
-	case o.Load == LoadPending:
-		return look(FaultWait, v1alpha1.ReasonWaitingForLoad, fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)), again)
+	case LoadPending:
+		return look(FaultWait, v1alpha1.ReasonWaitingForLoad, fmt.Sprintf("RedisLoadTest %s is not under full load yet%s", o.LoadName, because(o.LoadMessage)), now.Add(FaultPoll))
 	}
 	return onTrigger(o, now)
+}
+
+func onForeignLoad(o Fault, now time.Time) Decision[FaultAction] {
+	if now.Before(o.CreatedAt.Add(ReferenceGrace)) {
+		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is gone", o.LoadName), now.Add(FaultPoll))
+	}
+	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or name the fault otherwise", o.LoadName))
+}
+
+func onMissingLoad(o Fault, now time.Time) Decision[FaultAction] {
+	if o.OwnLoad {
+		return act(FaultMakeLoad, v1alpha1.ReasonPreparing, "making a probe load")
+	}
+	if end := o.CreatedAt.Add(ReferenceGrace); now.Before(end) {
+		return look(FaultWait, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName, earlier(end, now.Add(time.Second)))
+	}
+	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, "spec.loadTestRef.name: there is no RedisLoadTest "+o.LoadName)
 }
 
 func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
@@ -240,37 +255,68 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 		return afterSettled(o, now)
 	}
 	if why, reason, failed := endedEarly(o, now); reason != "" {
-		switch {
-		case !o.RevertedAll:
-			return revert(o, why+": reverting the fault", now)
-		case o.RevertFailed != "":
-			return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
-		case failed:
-			return act(FaultFail, reason, why)
-		}
-		return act(FaultFinish, reason, why)
+		return ending(o, why, reason, failed, now)
 	}
-	end := o.ActiveAt.Add(o.Lasts)
 	switch {
-	case !o.InjectedAll && !o.Reverting && stale(o, now):
-		return paced(o, look(FaultRenew, v1alpha1.ReasonInjecting, "the record of the targets is too old: choosing them anew", now.Add(FaultPoll)), now)
 	case !o.InjectedAll && !o.Reverting:
-		return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
-	case !o.RevertedAll && !o.Reverting && o.Lasts > 0 && now.Before(end) && o.Load != LoadEnded && o.Load != LoadFailed && o.Load != LoadMissing:
-		next := now.Add(FaultPoll)
-		switch {
-		case o.Kept:
-			next = now.Add(KeepPoll)
-		case o.Confirmed:
-			next = now.Add(HoldPoll)
-		}
-		return look(FaultHold, v1alpha1.ReasonActive, "", earlier(end, next))
+		return injecting(o, now)
+	case !o.RevertedAll && !o.Reverting && active(o, now):
+		return holding(o, now)
 	case !o.RevertedAll:
 		return revert(o, cmp.Or(o.Progress, "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
 	case !o.InjectedAll: // what it was reverted for shows no more, as an error that did not come again or a stop that was taken back
 		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "reverted before it was complete"))
+	}
+	return settling(o, now)
+}
+
+// ending reverts a fault that ends before its time, then ends it with the reason for that.
+func ending(o Fault, why, reason string, failed bool, now time.Time) Decision[FaultAction] {
+	switch {
+	case !o.RevertedAll:
+		return revert(o, why+": reverting the fault", now)
+	case o.RevertFailed != "":
+		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
+	case failed:
+		return act(FaultFail, reason, why)
+	}
+	return act(FaultFinish, reason, why)
+}
+
+func injecting(o Fault, now time.Time) Decision[FaultAction] {
+	if stale(o, now) {
+		return paced(o, look(FaultRenew, v1alpha1.ReasonInjecting, "the record of the targets is too old: choosing them anew", now.Add(FaultPoll)), now)
+	}
+	return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
+}
+
+// active says whether an injected fault is to stay: its time has not passed, and a load measures it.
+func active(o Fault, now time.Time) bool {
+	return o.Lasts > 0 && now.Before(o.endOfEffect()) && !loadGone(o)
+}
+
+func (o Fault) endOfEffect() time.Time { return o.ActiveAt.Add(o.Lasts) }
+
+func loadGone(o Fault) bool {
+	return o.Load == LoadMissing || o.Load == LoadFailed || o.Load == LoadEnded
+}
+
+func holding(o Fault, now time.Time) Decision[FaultAction] {
+	next := now.Add(FaultPoll)
+	switch {
+	case o.Kept:
+		next = now.Add(KeepPoll)
+	case o.Confirmed:
+		next = now.Add(HoldPoll)
+	}
+	return look(FaultHold, v1alpha1.ReasonActive, "", earlier(o.endOfEffect(), next))
+}
+
+// settling follows recovery once everything is reverted.
+func settling(o Fault, now time.Time) Decision[FaultAction] {
+	switch {
 	case !o.Settled && o.Load != LoadMissing && now.Sub(o.InjectedAt) < o.SettleWithin+10*time.Second:
 		return look(FaultObserve, v1alpha1.ReasonObserving, "", now.Add(FaultPoll))
 	case o.LossesPending:
@@ -335,7 +381,7 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 		return o.Stopped, v1alpha1.ReasonStopped, false
 	case overdue(o, now) && !(o.InjectedAll && o.RevertedAll): // recovery may still be watched
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
-	case !o.InjectedAny && (o.Load == LoadMissing || o.Load == LoadFailed || o.Load == LoadEnded): // nobody would see what it does
+	case !o.InjectedAny && loadGone(o): // nobody would see what it does
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected", o.LoadName), v1alpha1.ReasonLoadTestEnded, true
 	case !o.InjectedAll && o.InjectionErr != "" && now.Sub(o.RecordedAt) > InjectPatience:
 		return o.InjectionErr, v1alpha1.ReasonInjectionFailed, true

@@ -168,15 +168,22 @@ func afterStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 		return do(LoadTestFail, v1alpha1.ReasonPodsLost, fmt.Sprintf("the load pods have not ended %s after their time", grace))
 	case o.Abort && !o.Stopped:
 		return do(LoadTestStop, v1alpha1.ReasonAborted, "spec.abort: the load pods are told to end")
-	case !o.StartReceived && !o.StartedAny && o.Abort:
-		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
-	case !o.StartReceived && !o.StartedAny && elapsed > 0:
-		// Nobody began: the operator died between storing the instant and sending it. A new one costs nothing.
-		return do(LoadTestStart, v1alpha1.ReasonStarting, "the start instant passed before any load pod had it")
 	case !o.StartReceived:
-		return do(LoadTestResend, v1alpha1.ReasonStarting, "sending the start instant")
+		return starting(o, elapsed)
 	}
 	return running(o, elapsed, now)
+}
+
+// starting sends the start instant that is stored.
+func starting(o LoadTest, elapsed time.Duration) Decision[LoadTestAction] {
+	switch {
+	case !o.StartedAny && o.Abort:
+		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
+	case !o.StartedAny && elapsed > 0:
+		// Nobody began: the operator died between storing the instant and sending it. A new one costs nothing.
+		return do(LoadTestStart, v1alpha1.ReasonStarting, "the start instant passed before any load pod had it")
+	}
+	return do(LoadTestResend, v1alpha1.ReasonStarting, "sending the start instant")
 }
 
 func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {

@@ -75,24 +75,10 @@ func (s *Series) SetTallies(names []string) {
 // ErrHole otherwise, ErrEnded after Lose or Finish, ErrShape where the interval is not of this run. After an error nothing has changed.
 // iv is only read and not kept.
 func (s *Series) Add(pod int, iv *Interval) error {
-	if pod < 0 || pod >= s.Pods {
-		return fmt.Errorf("%w: pod %d of %d", ErrShape, pod, s.Pods)
+	if err := s.check(pod, iv); err != nil {
+		return err
 	}
 	p := &s.pods[pod]
-	switch {
-	case len(iv.Ops) != len(s.Ops):
-		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod, len(iv.Ops), len(s.Ops))
-	case len(iv.Tallies) > 0 && len(iv.Tallies) != len(s.Tallies):
-		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
-	case len(iv.Shards) > MaxShards || slices.ContainsFunc(iv.ShardGaps, func(g ShardGap) bool { return g.Shard < 0 || g.Shard >= MaxShards }):
-		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, MaxShards)
-	case iv.Index < p.next:
-		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrDuplicate, pod, iv.Index, p.next)
-	case p.lost || p.finished:
-		return fmt.Errorf("%w: pod %d delivered %d", ErrEnded, pod, iv.Index)
-	case iv.Index > p.next:
-		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrHole, pod, iv.Index, p.next)
-	}
 	share := s.share()
 	i := iv.Index / share
 	if i == int64(len(s.intervals)) {
@@ -118,6 +104,29 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.addShards(iv, begin, end)
 	s.addServers(iv.Servers)
 	s.addAgents(pod, iv.Agents)
+	return nil
+}
+
+// check says why an interval of a pod is refused.
+func (s *Series) check(pod int, iv *Interval) error {
+	if pod < 0 || pod >= s.Pods {
+		return fmt.Errorf("%w: pod %d of %d", ErrShape, pod, s.Pods)
+	}
+	p := &s.pods[pod]
+	switch {
+	case len(iv.Ops) != len(s.Ops):
+		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod, len(iv.Ops), len(s.Ops))
+	case len(iv.Tallies) > 0 && len(iv.Tallies) != len(s.Tallies):
+		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
+	case len(iv.Shards) > MaxShards || slices.ContainsFunc(iv.ShardGaps, func(g ShardGap) bool { return g.Shard < 0 || g.Shard >= MaxShards }):
+		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, MaxShards)
+	case iv.Index < p.next:
+		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrDuplicate, pod, iv.Index, p.next)
+	case p.lost || p.finished:
+		return fmt.Errorf("%w: pod %d delivered %d", ErrEnded, pod, iv.Index)
+	case iv.Index > p.next:
+		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrHole, pod, iv.Index, p.next)
+	}
 	return nil
 }
 

@@ -196,29 +196,8 @@ func (s *Series) appendState(b []byte) []byte {
 func (r *reader) state() *Series {
 	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
-	for _, list := range []*[]string{&s.Ops, &s.Tallies, &s.Notes} {
-		if n := r.count(1); n > 0 {
-			*list = make([]string, n)
-			for i := range *list {
-				(*list)[i] = r.text()
-			}
-		}
-	}
-	s.Pods = r.count(4 + 2*4 + 2)
-	s.pods = make([]podRecord, s.Pods)
-	most := int64(0)
-	for i := range s.pods {
-		p := &s.pods[i]
-		p.next, p.lost, p.finished, p.connections = r.int(), r.bool(), r.bool(), int(r.int())
-		r.stream(&p.load)
-		r.stream(&p.probe)
-		p.shards, p.agents = r.shardStreams(), r.agents()
-		s.agentReadings += len(p.agents)
-		if p.next < 0 {
-			r.fail("pod %d at interval %d", i, p.next)
-		}
-		most = max(most, p.next)
-	}
+	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
+	most := r.pods(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {
 		r.fail("the generators' readings every %d s", steps)
@@ -236,6 +215,43 @@ func (r *reader) state() *Series {
 		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, most, s.PodStep)
 		return nil
 	}
+	s.makeIntervals(n)
+	return s
+}
+
+func (r *reader) texts() []string {
+	n := r.count(1)
+	if n == 0 {
+		return nil
+	}
+	list := make([]string, n)
+	for i := range list {
+		list[i] = r.text()
+	}
+	return list
+}
+
+// pods reads the record of each pod, and returns the most intervals that one delivered.
+func (r *reader) pods(s *Series) (most int64) {
+	s.Pods = r.count(4 + 2*4 + 2)
+	s.pods = make([]podRecord, s.Pods)
+	for i := range s.pods {
+		p := &s.pods[i]
+		p.next, p.lost, p.finished, p.connections = r.int(), r.bool(), r.bool(), int(r.int())
+		r.stream(&p.load)
+		r.stream(&p.probe)
+		p.shards, p.agents = r.shardStreams(), r.agents()
+		s.agentReadings += len(p.agents)
+		if p.next < 0 {
+			r.fail("pod %d at interval %d", i, p.next)
+		}
+		most = max(most, p.next)
+	}
+	return most
+}
+
+// makeIntervals makes n empty intervals, each with the number of pods that delivered it.
+func (s *Series) makeIntervals(n int) {
 	s.intervals = make([]Interval, n)
 	until := make([]int, n+1) // pods whose record ends before this interval
 	for i := range s.pods {
@@ -247,5 +263,4 @@ func (r *reader) state() *Series {
 		pods -= until[i]
 		s.intervals[i].Pods = pods
 	}
-	return s
 }

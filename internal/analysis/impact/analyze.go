@@ -19,7 +19,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
 	m := Impact{
 		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
-		TimeToImpact: -1, ServerOutage: -1, ServerOutageEnd: -1, OutageEnd: -1, RecoveryTime: -1,
+		TimeToImpact: -1, ServerOutage: -1, ServerOutageEnd: -1, RecoveryTime: -1,
 	}
 	recovered, ok := a.recovery()
 	m.Recovered = ok
@@ -28,63 +28,15 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 		a.until = recovered
 		m.RecoveryTime = recovered - f.At
 	}
-	first, end := a.first, a.curve.ceil(a.until)
+	end := a.curve.ceil(a.until)
 	if ok && recovered == f.At {
-		end = first
+		end = a.first
 	}
 	m.MinRate, m.Dip = a.dip(end)
-	gaps := a.gapsOf(a.gaps, a.lead)
-	longest := longestOf(gaps)
-	m.Outage = longest.length()
-	if m.Outage > 0 && !longest.Open {
-		m.OutageEnd = time.Duration(longest.To) - f.At
-	}
-	for _, g := range gaps {
-		m.TotalOutage += g.length()
-	}
-	for shard := range s.Shards() {
-		// Of its times between successes each shard has so many more.
-		lead := max(a.curve.step, a.lead*time.Duration(s.Shards()))
-		if longest := longestOf(a.gapsOf(s.ShardGaps(shard), lead)).length(); longest > m.ShardOutage {
-			m.ShardOutage, m.ShardDown = longest, shard
-		}
-	}
-	if s.HasProbe() {
-		longest := longestOf(a.gapsOf(s.ProbeGaps(), a.probeLead()))
-		m.ServerOutage = longest.length()
-		if m.ServerOutage > 0 && !longest.Open {
-			m.ServerOutageEnd = time.Duration(longest.To) - f.At
-		}
-	}
-	firstError, lastError := a.errorInstants()
-	if firstError >= 0 {
-		m.ErrorWindow = lastError - firstError
-		m.TimeToImpact = firstError - f.At
-	}
-	if at, any := a.firstGap(); any && (m.TimeToImpact < 0 || at < m.TimeToImpact) {
-		m.TimeToImpact = at
-	}
-	for i := first; i < end; i++ {
-		got := float64(a.curve.ok[i+1] - a.curve.ok[i])
-		m.LostRequests += max(0, a.baseline*a.curve.step.Seconds()-got)
-		for k := range s.At(i).Ops {
-			for class, n := range s.At(i).Ops[k].Errors {
-				m.ErrorsByClass[class] += n
-			}
-		}
-	}
-	if end > first {
-		m.Errors = a.curve.bad[end] - a.curve.bad[first]
-	}
-	m.Before = a.curve.latency(a.baseFirst, first)
-	m.During = a.curve.latency(first, end)
-	if ok {
-		after := min(end+a.sustain, a.curve.n)
-		m.After = a.curve.latency(end, after)
-		if a.baseline > 0 {
-			m.RecoveredThroughput = a.curve.rate(end, after) / a.baseline
-		}
-	}
+	a.outages(&m)
+	a.timeToImpact(&m)
+	a.losses(&m, end)
+	a.latencies(&m, end)
 	m.Doubts = a.doubts(ok)
 	return m
 }
@@ -144,6 +96,78 @@ func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 		a.noise = a.gapNoise()
 	}
 	return a
+}
+
+// outages fills the figures of gaps: of the load, of each shard, of the probe.
+func (a *analysis) outages(m *Impact) {
+	gaps := a.gapsOf(a.gaps, a.lead)
+	m.Outage, m.OutageEnd = a.longestOutage(gaps)
+	for _, g := range gaps {
+		m.TotalOutage += g.length()
+	}
+	s := a.curve.series
+	for shard := range s.Shards() {
+		// Of its times between successes each shard has so many more.
+		lead := max(a.curve.step, a.lead*time.Duration(s.Shards()))
+		if longest := longestOf(a.gapsOf(s.ShardGaps(shard), lead)).length(); longest > m.ShardOutage {
+			m.ShardOutage, m.ShardDown = longest, shard
+		}
+	}
+	if s.HasProbe() {
+		m.ServerOutage, m.ServerOutageEnd = a.longestOutage(a.gapsOf(s.ProbeGaps(), a.probeLead()))
+	}
+}
+
+// longestOutage is the length of the longest gap, and when it ended, counted from t0; -1 = there is none, or it never ended.
+func (a *analysis) longestOutage(gaps []gap) (length, end time.Duration) {
+	longest := longestOf(gaps)
+	if longest.length() > 0 && !longest.Open {
+		return longest.length(), time.Duration(longest.To) - a.fault.At
+	}
+	return longest.length(), -1
+}
+
+// timeToImpact fills what the first error and the first gap say.
+func (a *analysis) timeToImpact(m *Impact) {
+	first, last := a.errorInstants()
+	if first >= 0 {
+		m.ErrorWindow = last - first
+		m.TimeToImpact = first - a.fault.At
+	}
+	if at, any := a.firstGap(); any && (m.TimeToImpact < 0 || at < m.TimeToImpact) {
+		m.TimeToImpact = at
+	}
+}
+
+// losses sums the requests that were lost or failed from t0 to the interval end.
+func (a *analysis) losses(m *Impact, end int) {
+	s := a.curve.series
+	for i := a.first; i < end; i++ {
+		got := float64(a.curve.ok[i+1] - a.curve.ok[i])
+		m.LostRequests += max(0, a.baseline*a.curve.step.Seconds()-got)
+		for k := range s.At(i).Ops {
+			for class, n := range s.At(i).Ops[k].Errors {
+				m.ErrorsByClass[class] += n
+			}
+		}
+	}
+	if end > a.first {
+		m.Errors = a.curve.bad[end] - a.curve.bad[a.first]
+	}
+}
+
+// latencies fills the figures before the fault, from t0 to the interval end, and after it where the load recovered.
+func (a *analysis) latencies(m *Impact, end int) {
+	m.Before = a.curve.latency(a.baseFirst, a.first)
+	m.During = a.curve.latency(a.first, end)
+	if !m.Recovered {
+		return
+	}
+	after := min(end+a.sustain, a.curve.n)
+	m.After = a.curve.latency(end, after)
+	if a.baseline > 0 {
+		m.RecoveredThroughput = a.curve.rate(end, after) / a.baseline
+	}
 }
 
 // gapNoise is the longest gap of the baseline, but at most an interval or ten times between successes: with arrivals at random one in e^10 is

@@ -80,15 +80,29 @@ func (s Spec) Next(trials []Trial) Next {
 		return n
 	case !trials[last].Met && tries(trials, trials[last].Rate) < TriesPerRate:
 		return n.try(trials[last].Rate, "trying a rate again that was missed once")
-	case math.IsInf(missed, 1) && met >= s.To:
-		return n.done(fmt.Sprintf("%.0f requests/s, the highest rate asked for, meets the objectives", met))
 	case math.IsInf(missed, 1):
-		return n.try(min(2*met, s.To), "climbing; "+between(met, missed))
-	case met == 0 && (missed <= 1 || missed <= s.From/(1<<descents)):
-		return n.done(fmt.Sprintf("not even %.0f requests/s meet the objectives: %s", missed, trials[last].Why))
+		return s.climb(n, met, missed)
 	case met == 0:
-		return n.try(max(1, math.Round(missed/2)), "descending; "+between(met, missed))
+		return s.descend(n, met, missed, trials[last].Why)
 	}
+	return s.bisect(n, met, missed)
+}
+
+func (s Spec) climb(n Next, met, missed float64) Next {
+	if met >= s.To {
+		return n.done(fmt.Sprintf("%.0f requests/s, the highest rate asked for, meets the objectives", met))
+	}
+	return n.try(min(2*met, s.To), "climbing; "+between(met, missed))
+}
+
+func (s Spec) descend(n Next, met, missed float64, why string) Next {
+	if missed <= 1 || missed <= s.From/(1<<descents) {
+		return n.done(fmt.Sprintf("not even %.0f requests/s meet the objectives: %s", missed, why))
+	}
+	return n.try(max(1, math.Round(missed/2)), "descending; "+between(met, missed))
+}
+
+func (s Spec) bisect(n Next, met, missed float64) Next {
 	middle := math.Round(math.Sqrt(met * missed))
 	if missed <= met*(1+s.Precision) || middle <= met || middle >= missed {
 		return n.done(fmt.Sprintf("%.0f requests/s meet the objectives, %.0f do not", met, missed))
