@@ -7,7 +7,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
 )
 
@@ -15,7 +15,7 @@ import (
 var (
 	byKubernetes = []string{
 		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
-		fault.EventMultiAttach, fault.EventAttached,
+		contract.EventMultiAttach, contract.EventAttached,
 	}
 	byClients = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
 	byNobody  = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or nothing that is known

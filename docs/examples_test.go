@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // statusPages are the pages whose blocks of YAML that begin with status: are a status of that kind.
@@ -88,7 +89,7 @@ func runFault(document []byte) error {
 	if err := yaml.UnmarshalStrict(document, f); err != nil {
 		return err
 	}
-	if _, err := fault.For(&f.Spec, fault.Surroundings{}); err != nil {
+	if _, err := fault.For(&f.Spec, contract.Deps{}); err != nil {
 		return err
 	}
 	if f.Spec.LoadTestRef != nil {

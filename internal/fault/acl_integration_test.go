@@ -33,11 +33,11 @@ func TestMayRun(t *testing.T) {
 		{"asksnot", "BGSAVE", "knows no command BGSAVE"},
 		{"mute", "BGSAVE", ""},
 	} {
-		around := s.around()
+		deps := s.deps()
 		if tc.user != "" {
-			around.Login.Username, around.Login.Password = tc.user, "pw"
+			deps.Login.Username, deps.Login.Password = tc.user, "pw"
 		}
-		err := mayRun(t.Context(), around, server.Address(), strings.Fields(tc.command)...)
+		err := deps.MayRun(t.Context(), server.Address(), strings.Fields(tc.command)...)
 		if tc.says == "" {
 			if err != nil {
 				t.Errorf("%q %s: %v", tc.user, tc.command, err)
@@ -48,7 +48,7 @@ func TestMayRun(t *testing.T) {
 			t.Errorf("%q %s: %+v, want %q", tc.user, tc.command, p, tc.says)
 		}
 	}
-	if err := mayRun(t.Context(), s.around(), "127.0.0.1:1", "PING"); err == nil {
+	if err := s.deps().MayRun(t.Context(), "127.0.0.1:1", "PING"); err == nil {
 		t.Error("a server that does not answer allows everything")
 	}
 }
@@ -57,21 +57,21 @@ func TestRefused(t *testing.T) {
 	t.Parallel()
 	s := newStage(t)
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
-	around := s.around()
-	around.Login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
+	deps := s.deps()
+	deps.Login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	for command, says := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
 		words := strings.Fields(command)
 		sent := make([]any, len(words))
 		for i, w := range words {
 			sent[i] = w
 		}
-		_, err := s.real.Do(t.Context(), server.Address(), around.Login, sent...)
-		if p := problemOf(t, refused(err, around, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
+		_, err := s.real.Do(t.Context(), server.Address(), deps.Login, sent...)
+		if p := problemOf(t, deps.Refusal(err, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
 			t.Errorf("%s: %+v, want %q", command, p, says)
 		}
 	}
-	_, err := s.real.Do(t.Context(), server.Address(), around.Login, "GET")
-	if got := refused(err, around, server.Address(), "GET"); err == nil || !errors.Is(got, err) {
+	_, err := s.real.Do(t.Context(), server.Address(), deps.Login, "GET")
+	if got := deps.Refusal(err, server.Address(), "GET"); err == nil || !errors.Is(got, err) {
 		t.Errorf("%v became %v", err, got)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -22,14 +23,14 @@ func TestSelectAsksTheSentinels(t *testing.T) {
 	for i, server := range set.Servers() {
 		s.host(fmt.Sprintf("redis-%d", i+1), server, nil)
 	}
-	around := s.around()
+	deps := s.deps()
 	primaries := v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}
-	_, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), primaries)
+	_, err := selected(t.Context(), deps, byPods(map[string]string{"app": "redis"}), primaries)
 	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
 		t.Errorf("without sentinels: %+v", p)
 	}
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: patient}
-	found, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), primaries)
+	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: topology.Login{Timeout: patient}, Servers: deps.Servers}
+	found, err := selected(t.Context(), deps, byPods(map[string]string{"app": "redis"}), primaries)
 	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
 		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())
 	}

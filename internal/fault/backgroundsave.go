@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // What the course of a background save shows beside the pods.
@@ -24,14 +25,14 @@ const (
 
 // backgroundSave makes the server fork. There is nothing to revert: the child ends by itself.
 type backgroundSave struct {
-	Surroundings
+	contract.Deps
 	contract.Instant
 	kind v1alpha1.SaveKind
 	now  func() time.Time
 }
 
-func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	b := backgroundSave{Surroundings: around, kind: v1alpha1.SaveSnapshot, now: time.Now}
+func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	b := backgroundSave{Deps: deps, kind: v1alpha1.SaveSnapshot, now: time.Now}
 	if spec.Action.BackgroundSave != nil && spec.Action.BackgroundSave.Kind != "" {
 		b.kind = spec.Action.BackgroundSave.Kind
 	}
@@ -70,11 +71,11 @@ type saves struct {
 func (b backgroundSave) ask(ctx context.Context, address string) (saves, error) {
 	reply, err := b.Servers.Do(ctx, address, b.Login, "INFO", "everything")
 	if err != nil {
-		return saves{}, refused(err, b.Surroundings, address, "INFO")
+		return saves{}, b.Refusal(err, address, "INFO")
 	}
 	info, _ := reply.(string)
 	number := func(field string) int64 {
-		n, _ := strconv.ParseInt(infoValue(info, field), 10, 64)
+		n, _ := strconv.ParseInt(topology.InfoField(info, field), 10, 64)
 		return n
 	}
 	s := saves{forks: number("total_forks"), forkTook: time.Duration(number("latest_fork_usec")) * time.Microsecond, used: number("used_memory")}
@@ -89,19 +90,19 @@ func (b backgroundSave) ask(ctx context.Context, address string) (saves, error) 
 	counter := "rdb_saves"
 	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
 		counter, s.running = "aof_rewrites", number("aof_rewrite_in_progress") == 1
-		s.took, s.copied, s.ok = infoValue(info, "aof_last_rewrite_time_sec"), number("aof_last_cow_size"), infoValue(info, "aof_last_bgrewrite_status") == "ok"
+		s.took, s.copied, s.ok = topology.InfoField(info, "aof_last_rewrite_time_sec"), number("aof_last_cow_size"), topology.InfoField(info, "aof_last_bgrewrite_status") == "ok"
 	} else {
 		s.running = number("rdb_bgsave_in_progress") == 1
-		s.took, s.copied, s.ok = infoValue(info, "rdb_last_bgsave_time_sec"), number("rdb_last_cow_size"), infoValue(info, "rdb_last_bgsave_status") == "ok"
+		s.took, s.copied, s.ok = topology.InfoField(info, "rdb_last_bgsave_time_sec"), number("rdb_last_cow_size"), topology.InfoField(info, "rdb_last_bgsave_status") == "ok"
 	}
-	if s.done = number(counter); infoValue(info, counter) == "" {
+	if s.done = number(counter); topology.InfoField(info, counter) == "" {
 		s.done = s.forks
 	}
 	return s, nil
 }
 
 func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if err := mayRun(ctx, b.Surroundings, target.Address, b.command()); err != nil {
+	if err := b.MayRun(ctx, target.Address, b.command()); err != nil {
 		return err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -111,11 +112,11 @@ func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTar
 	if s.busy != "" {
 		return problem.NotYet("the server at %s cannot fork now: %s", target.Address, s.busy)
 	}
-	pod, err := b.pod(ctx, target.Pod)
+	pod, err := b.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
-	return contract.Save(target, saveRecord{Forks: s.forks, Saves: s.done, Risk: riskOf(containerOf(pod), s.used)})
+	return contract.Save(target, saveRecord{Forks: s.forks, Saves: s.done, Risk: riskOf(b.Container(pod), s.used)})
 }
 
 // riskOf says why a container's memory may not do: a page that is written while the child lives is there twice, at the worst all of them.
@@ -142,7 +143,7 @@ func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return false, err
 	}
-	if runs, err := b.runs(ctx, target); !runs || err != nil {
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -157,7 +158,7 @@ func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if begun, err := b.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := b.runs(ctx, target); !runs || err != nil {
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
 		return err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -168,7 +169,7 @@ func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) 
 		return fmt.Errorf("the server at %s cannot fork now: %s", target.Address, s.busy)
 	}
 	_, err = b.Servers.Do(ctx, target.Address, b.Login, b.command())
-	return refused(err, b.Surroundings, target.Address, b.command())
+	return b.Refusal(err, target.Address, b.command())
 }
 
 func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
@@ -176,7 +177,7 @@ func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	runs, err := b.runs(ctx, target)
+	runs, err := b.Runs(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -207,7 +208,7 @@ func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget
 	if record.Risk != "" {
 		seen = append(seen, contract.Sighting{At: at, Event: eventMemoryAtRisk, Object: target.Pod, Message: record.Risk})
 	}
-	if runs, err := b.runs(ctx, target); !runs || err != nil {
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
 		return seen
 	}
 	s, err := b.ask(ctx, target.Address)

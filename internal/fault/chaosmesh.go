@@ -21,9 +21,13 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 const (
+	noShard    = target.NoShard
+	askTimeout = target.AskTimeout
+
 	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that counts as an error: the controller then goes on
 	// asking for as long as it does after any other error, and no longer.
 	chaosPatience = 20 * time.Second
@@ -35,17 +39,17 @@ const (
 // chaosMesh lets Chaos Mesh break the pod, through an object of its own that belongs to the fault: the child. Creating it is the injection, and that
 // is reverted when the child is gone, which Chaos Mesh keeps from going until then. What Chaos Mesh says proves nothing: the effect is asked of Redis.
 type chaosMesh struct {
-	Surroundings
+	contract.Deps
 	spec *v1alpha1.RedisFaultSpec
 	kind schema.GroupVersionKind
 }
 
-func newChaosMesh(spec *v1alpha1.RedisFaultSpec, around Surroundings) (contract.Injector, error) {
+func newChaosMesh(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
 	kind, known := chaosmesh.Kind(spec.Action.Type)
 	if !known {
 		return nil, problem.Invalid("spec.engine: ChaosMesh knows no fault %q", spec.Action.Type)
 	}
-	return chaosMesh{Surroundings: around, spec: spec, kind: kind}, nil
+	return chaosMesh{Deps: deps, spec: spec, kind: kind}, nil
 }
 
 func (c chaosMesh) Traits() contract.Traits {
@@ -60,12 +64,12 @@ func (c chaosMesh) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if err := c.available(ctx); err != nil {
 		return err
 	}
-	pod, err := c.pod(ctx, target.Pod)
+	pod, err := c.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		return podKill{Surroundings: c.Surroundings}.Preflight(ctx, target)
+		return podKill{Deps: c.Deps}.Preflight(ctx, target)
 	}
 	record := &chaosRecord{}
 	if c.spec.Action.Type == v1alpha1.FaultDiskDelay {
@@ -123,7 +127,7 @@ func (c chaosMesh) isOurs(child *unstructured.Unstructured) bool {
 
 func (c chaosMesh) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		if begun, err := (podKill{Surroundings: c.Surroundings}).Begun(ctx, target); begun || err != nil {
+		if begun, err := (podKill{Deps: c.Deps}).Begun(ctx, target); begun || err != nil {
 			return begun, err
 		}
 	}
@@ -141,7 +145,7 @@ func (c chaosMesh) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (co
 		return contract.Progress{}, err
 	}
 	if child == nil {
-		pod, err := c.pod(ctx, target.Pod)
+		pod, err := c.Pod(ctx, target.Pod)
 		if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
 			return contract.Progress{}, nil // gone: its name belongs to nobody, or to its replacement
 		}

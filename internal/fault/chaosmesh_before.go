@@ -137,26 +137,26 @@ func (c chaosMesh) findPeers(ctx context.Context, target *v1alpha1.FaultTarget, 
 	case v1alpha1.PeersSentinels:
 		return c.connectedSentinels(ctx, target)
 	}
-	servers, err := survey(ctx, c.Surroundings, c.Target)
+	servers, err := c.Survey(ctx)
 	if err != nil {
 		return nil, err
 	}
 	shard := noShard
 	for i := range servers {
-		if servers[i].pod.Name == target.Pod {
-			shard = servers[i].shard
+		if servers[i].Pod.Name == target.Pod {
+			shard = servers[i].Shard
 		}
 	}
 	var found []corev1.Pod
 	for i := range servers {
 		s := &servers[i]
-		same := s.err == nil && s.shard == shard
+		same := s.Err == nil && s.Shard == shard
 		switch {
-		case s.pod.Name == target.Pod || s.said.Role == topology.Sentinel:
+		case s.Pod.Name == target.Pod || s.Said.Role == topology.Sentinel:
 		case who == v1alpha1.PeersServers,
-			who == v1alpha1.PeersPrimary && same && s.said.Role == topology.Primary,
-			who == v1alpha1.PeersReplicas && same && s.said.Role == topology.Replica:
-			found = append(found, *s.pod)
+			who == v1alpha1.PeersPrimary && same && s.Said.Role == topology.Primary,
+			who == v1alpha1.PeersReplicas && same && s.Said.Role == topology.Replica:
+			found = append(found, *s.Pod)
 		}
 	}
 	return found, nil

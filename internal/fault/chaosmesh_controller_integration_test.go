@@ -58,7 +58,7 @@ func (b *bench) done(what string, step func() error) {
 }
 
 func (c *chaosCluster) bench(t *testing.T, spec *v1alpha1.RedisFaultSpec) *bench {
-	return &bench{world: &world{t: t}, mesh: mesh{t, c.client, spec}, around: c.around, target: c.target.DeepCopy()}
+	return &bench{world: &world{t: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 }
 
 // The real Chaos Mesh kills a pod, tells why it cannot break another's network without an agent, and lets go of what it was given; and its absence
@@ -89,7 +89,7 @@ func TestRealChaosMesh(t *testing.T) {
 	for _, spec := range chaosMeshSpecs()[1:] {
 		t.Run(string(spec.Action.Type), func(t *testing.T) {
 			b := c.bench(t, &spec)
-			b.around.Owner.UID = types.UID(spec.Action.Type) // a fault of its own: the object of the one before may hang
+			b.deps.Owner.UID = types.UID(spec.Action.Type) // a fault of its own: the object of the one before may hang
 			b.preflight()
 			b.done("no agent: it says so", func() error {
 				err := called(b.injector().Inject(t.Context(), b.target))
@@ -122,7 +122,7 @@ func (c *chaosCluster) recreate(name string) {
 	if _, err := fmt.Sscanf(c.target.Address, "127.0.0.1:%d", &port); err != nil {
 		c.t.Fatal(err)
 	}
-	dir, err := chaosMesh{Surroundings: c.around}.setting(c.t.Context(), c.target.Address, "dir")
+	dir, err := chaosMesh{Deps: c.deps}.setting(c.t.Context(), c.target.Address, "dir")
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -65,7 +65,7 @@ func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarge
 
 func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
-		return podKill{Surroundings: c.Surroundings}.Effect(ctx, target)
+		return podKill{Deps: c.Deps}.Effect(ctx, target)
 	}
 	child, err := c.child(ctx, target)
 	if err != nil {
@@ -82,7 +82,7 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	case !state.Injected:
 		return v1alpha1.EffectInconclusive, said
 	}
-	pod, err := c.pod(ctx, target.Pod)
+	pod, err := c.Pod(ctx, target.Pod)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -175,7 +175,7 @@ func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget, 
 	}
 	switch {
 	case lost:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before at the latest after %s", AskTimeout, before), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before at the latest after %s", askTimeout, before), nil
 	case slices.Max(trips) > before+retransmission:
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("one of %d PINGs took %s, as if sent again; before, at most %s", len(trips), round(slices.Max(trips)), before), nil
 	}

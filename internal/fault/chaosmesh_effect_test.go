@@ -159,7 +159,7 @@ const (
 		"slave1:ip=10.0.0.3,port=6379,state=online,offset=70,lag=%[1]d\r\nslave_read_only:1\r\n"
 )
 
-// neighbours puts the other pods around a partitioned primary.
+// neighbours puts the other pods deps a partitioned primary.
 func neighbours(b *bench) {
 	b.pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 	b.pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -27,7 +28,7 @@ type chaosCluster struct {
 	t      *testing.T
 	env    *envtest.Environment
 	client client.Client // refuses fields that a schema does not know
-	around Surroundings
+	deps   contract.Deps
 	target *v1alpha1.FaultTarget
 }
 
@@ -43,9 +44,9 @@ func newChaosCluster(t *testing.T) *chaosCluster {
 	c.pod("redis-1", map[string]string{"app": "redis"}, pair.Replicas[0])
 	c.pod("run-0", map[string]string{v1alpha1.LabelLoadTest: "run"}, server)
 	c.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: server.Address(), Container: "redis", RunID: server.Info("run_id"), Role: v1alpha1.RolePrimary}
-	c.around = Surroundings{
-		Namespace: namespace, Cluster: c.client, Live: c.client, Servers: real, Login: topology.Login{Timeout: patient},
-		Target: byPods(map[string]string{"app": "redis"}), LoadTest: "run",
+	c.deps = contract.Deps{
+		Redis:   target.Redis{Namespace: namespace, Live: c.client, Servers: real, Login: topology.Login{Timeout: patient}, Spec: byPods(map[string]string{"app": "redis"})},
+		Cluster: c.client, LoadTest: "run",
 		Owner: metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)},
 	}
 	return c
@@ -75,7 +76,7 @@ func (c *chaosCluster) pod(name string, labels map[string]string, server *redist
 
 func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	c.t.Helper()
-	injector, err := For(spec, c.around)
+	injector, err := For(spec, c.deps)
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func chaosMeshSpecs() []v1alpha1.RedisFaultSpec {
 
 // course takes one fault from before to after, and deletes its object in each state that Chaos Mesh may have left it in.
 func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
-	b := &bench{world: &world{t: t}, mesh: mesh{t, c.client, spec}, around: c.around, target: c.target.DeepCopy()}
+	b := &bench{world: &world{t: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 	b.preflight()
 	for _, status := range []string{"", meshtest.Selected, meshtest.Waits, meshtest.Refused, meshtest.Injected, meshtest.Recovers, meshtest.Recovered, meshtest.Never} {
 		b.proceeds(called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
@@ -179,14 +180,14 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	pair := redistest.NewReplication(t, 1, redistest.Options{})
 	real := topology.NewReal()
 	t.Cleanup(real.Close)
-	c := chaosMesh{Surroundings: Surroundings{Servers: real, Login: topology.Login{Timeout: patient}}}
-	target := &v1alpha1.FaultTarget{Address: pair.Primary.Address()}
-	connections, err := c.connections(t.Context(), target.Address)
+	c := chaosMesh{Deps: contract.Deps{Redis: target.Redis{Servers: real, Login: topology.Login{Timeout: patient}}}}
+	hit := &v1alpha1.FaultTarget{Address: pair.Primary.Address()}
+	connections, err := c.connections(t.Context(), hit.Address)
 	if err != nil || len(connections) == 0 || connections[0].from != "127.0.0.1" {
 		t.Errorf("connections of the primary: %+v (%v)", connections, err)
 	}
 	redistest.Wait(t, "the replica speaks", func() error {
-		replicas, err := c.replicas(t.Context(), target.Address)
+		replicas, err := c.replicas(t.Context(), hit.Address)
 		if err == nil && (len(replicas) != 1 || replicas[0].from != "127.0.0.1" || replicas[0].quiet >= speaksWithin) {
 			return errors.New("it is not heard")
 		}
@@ -195,7 +196,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	pair.Replicas[0].Stop() // as a partition does: the connection stays, nothing comes
 	t.Cleanup(pair.Replicas[0].Cont)
 	redistest.Wait(t, "the replica is not heard any more", func() error {
-		replicas, err := c.replicas(t.Context(), target.Address)
+		replicas, err := c.replicas(t.Context(), hit.Address)
 		if err == nil && len(replicas) == 1 && replicas[0].quiet < speaksWithin {
 			return errors.New("it still is")
 		}
@@ -209,17 +210,17 @@ func TestChaosMeshReadsServers(t *testing.T) {
 		}
 		return err
 	})
-	if offset, trip, err := c.clock(t.Context(), target); err != nil || offset.Abs() > 50*time.Millisecond+trip {
+	if offset, trip, err := c.clock(t.Context(), hit); err != nil || offset.Abs() > 50*time.Millisecond+trip {
 		t.Errorf("the clock of this machine is off by %s (%v)", offset, err)
 	}
-	if on, _, err := c.fsyncs(t.Context(), target); on || err != nil {
+	if on, _, err := c.fsyncs(t.Context(), hit); on || err != nil {
 		t.Errorf("append-only file %v (%v)", on, err)
 	}
 	pair.Primary.Do("CONFIG", "SET", "appendonly", "yes")
-	if on, _, err := c.fsyncs(t.Context(), target); !on || err != nil {
+	if on, _, err := c.fsyncs(t.Context(), hit); !on || err != nil {
 		t.Errorf("append-only file %v (%v)", on, err)
 	}
-	if folder, err := c.setting(t.Context(), target.Address, "dir"); err != nil || folder != pair.Primary.Dir {
+	if folder, err := c.setting(t.Context(), hit.Address, "dir"); err != nil || folder != pair.Primary.Dir {
 		t.Errorf("dir %s (%v), want %s", folder, err, pair.Primary.Dir)
 	}
 }

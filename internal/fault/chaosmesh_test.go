@@ -28,7 +28,7 @@ import (
 type bench struct {
 	*world
 	mesh
-	around  Surroundings
+	deps    contract.Deps
 	target  *v1alpha1.FaultTarget
 	answers func(command string) (any, error)
 	took    time.Duration // of each answer: such tests are in virtual time
@@ -46,7 +46,7 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "all", MountPath: "/"}, {Name: "data", MountPath: "/data"}, {Name: "etc", MountPath: "/etc/redis"}}
 		p.Spec.TerminationGracePeriodSeconds = new(int64(11))
 	})
-	b.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: Address(pod), Container: "redis", RunID: "run-u0", Role: v1alpha1.RolePrimary}
+	b.target = &v1alpha1.FaultTarget{Pod: pod.Name, UID: string(pod.UID), Address: addressOf(pod), Container: "redis", RunID: "run-u0", Role: v1alpha1.RolePrimary}
 	b.servers.do = func(_ string, command ...any) (any, error) {
 		if words := strings.TrimSpace(fmt.Sprintln(command...)); words != "PING" || b.answers != nil {
 			return b.answers(words)
@@ -54,22 +54,22 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 		return "PONG", nil
 	}
 	b.servers.takes = func(string) time.Duration { return b.took }
-	b.around = b.world.around()
-	b.around.Cluster = interceptor.NewClient(b.world.cluster, interceptor.Funcs{ // the fake one notes no time of creation
+	b.deps = b.world.deps()
+	b.deps.Cluster = interceptor.NewClient(b.world.cluster, interceptor.Funcs{ // the fake one notes no time of creation
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			object.SetCreationTimestamp(metav1.Now())
 			return c.Create(ctx, object, options...)
 		},
 	})
-	b.around.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true), BlockOwnerDeletion: new(true)}
-	b.around.Target, b.around.LoadTest = byPods(map[string]string{"app": "redis"}), "run"
+	b.deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true), BlockOwnerDeletion: new(true)}
+	b.deps.Spec, b.deps.LoadTest = byPods(map[string]string{"app": "redis"}), "run"
 	return b
 }
 
 // injector is the injector as any process makes it: nothing is in memory.
 func (b *bench) injector() contract.Injector {
 	b.world.t.Helper()
-	injector, err := For(b.spec, b.around)
+	injector, err := For(b.spec, b.deps)
 	if err != nil {
 		b.world.t.Fatal(err)
 	}
@@ -206,7 +206,7 @@ func TestChaosMeshUnavailable(t *testing.T) {
 				},
 				List: func(context.Context, client.WithWatch, client.ObjectList, ...client.ListOption) error { return absent },
 			})
-			b.around.Live = none
+			b.deps.Live = none
 			problem := problemOf(t, b.injector().Preflight(t.Context(), b.target))
 			if problem.Reason != v1alpha1.ReasonEngineUnavailable || problem.Lasting || !strings.Contains(problem.Message, "networkchaos.chaos-mesh.org") {
 				t.Errorf("%+v", problem)
@@ -244,7 +244,7 @@ func TestChaosMeshForeignChild(t *testing.T) {
 // A fault made anew under its name, and another pod, have children of other names.
 func TestChaosMeshChildNames(t *testing.T) {
 	name := func(owner, pod string) string {
-		c := chaosMesh{Surroundings: Surroundings{Owner: metav1.OwnerReference{Name: strings.Repeat("f", 46), UID: types.UID(owner)}}}
+		c := chaosMesh{Deps: contract.Deps{Owner: metav1.OwnerReference{Name: strings.Repeat("f", 46), UID: types.UID(owner)}}}
 		return c.childName(&v1alpha1.FaultTarget{Pod: "redis-0", UID: pod})
 	}
 	first := name("a", "x")
@@ -256,7 +256,7 @@ func TestChaosMeshChildNames(t *testing.T) {
 // Chaos Mesh that is down neither holds the injection nor the revert for ever.
 func TestChaosMeshDown(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Minute))
-	c := chaosMesh{Surroundings: Surroundings{Owner: metav1.OwnerReference{Name: "break", UID: "fault-uid"}}}
+	c := chaosMesh{Deps: contract.Deps{Owner: metav1.OwnerReference{Name: "break", UID: "fault-uid"}}}
 	child := &unstructured.Unstructured{}
 	child.SetAPIVersion("chaos-mesh.org/v1alpha1")
 	child.SetKind("NetworkChaos")
@@ -353,7 +353,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 
 // The engine knows not every type, and the API's rule says so before.
 func TestChaosMeshUnknownType(t *testing.T) {
-	_, err := For(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, Surroundings{})
+	_, err := For(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, contract.Deps{})
 	if problem := problemOf(t, err); !problem.Lasting || !strings.Contains(problem.Message, "Failover") {
 		t.Errorf("%+v", problem)
 	}

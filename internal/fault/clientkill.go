@@ -9,17 +9,18 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // clientKill closes the connections of one type of clients, once. There is nothing to revert: clients connect anew.
 type clientKill struct {
-	Surroundings
+	contract.Deps
 	contract.Instant
 	clients v1alpha1.ClientType
 }
 
-func newClientKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	k := clientKill{Surroundings: around, clients: v1alpha1.ClientNormal}
+func newClientKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	k := clientKill{Deps: deps, clients: v1alpha1.ClientNormal}
 	if spec.Action.ClientKill != nil && spec.Action.ClientKill.Type != "" {
 		k.clients = spec.Action.ClientKill.Type
 	}
@@ -38,7 +39,7 @@ func (clientKill) Traits() contract.Traits { return contract.Traits{} }
 
 func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	for _, command := range [][]string{{"CLIENT", "KILL", "TYPE", string(k.clients)}, {"CLIENT", "LIST"}} {
-		if err := mayRun(ctx, k.Surroundings, target.Address, command...); err != nil {
+		if err := k.MayRun(ctx, target.Address, command...); err != nil {
 			return err
 		}
 	}
@@ -96,9 +97,9 @@ func (k clientKill) count(ctx context.Context, address string) (connectionCounts
 	}
 	info, _ := reply.(string)
 	var c connectionCounts
-	c.connections, _ = strconv.ParseInt(infoValue(info, "total_connections_received"), 10, 64)
+	c.connections, _ = strconv.ParseInt(topology.InfoField(info, "total_connections_received"), 10, 64)
 	for _, name := range []string{"cmdstat_client|kill", "cmdstat_client"} { // before Redis 7 all of CLIENT is counted together
-		if calls, ok := strings.CutPrefix(infoValue(info, name), "calls="); ok {
+		if calls, ok := strings.CutPrefix(topology.InfoField(info, name), "calls="); ok {
 			calls, _, _ = strings.Cut(calls, ",")
 			c.kills, _ = strconv.ParseInt(calls, 10, 64)
 			break
@@ -131,7 +132,7 @@ func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bo
 	if record.Killed != nil {
 		return true, ctx.Err()
 	}
-	if runs, err := k.runs(ctx, target); !runs || err != nil {
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	counted, err := k.count(ctx, target.Address)
@@ -154,12 +155,12 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if begun, err := k.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := k.runs(ctx, target); !runs || err != nil {
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
 		return err
 	}
 	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
 	if err != nil {
-		return refused(err, k.Surroundings, target.Address, "CLIENT", "KILL")
+		return k.Refusal(err, target.Address, "CLIENT", "KILL")
 	}
 	if !recorded {
 		return nil
@@ -173,7 +174,7 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	runs, err := k.runs(ctx, target)
+	runs, err := k.Runs(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}

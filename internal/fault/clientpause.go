@@ -14,13 +14,13 @@ import (
 
 // clientPause lets clients wait: for every command, or for those that write. Either way the server goes on by itself when the time is over.
 type clientPause struct {
-	Surroundings
+	contract.Deps
 	mode  v1alpha1.PauseMode
 	lasts time.Duration
 }
 
-func newClientPause(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	p := clientPause{Surroundings: around, mode: v1alpha1.PauseAll, lasts: contract.DurationOf(spec)}
+func newClientPause(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	p := clientPause{Deps: deps, mode: v1alpha1.PauseAll, lasts: contract.DurationOf(spec)}
 	if spec.Action.ClientPause != nil && spec.Action.ClientPause.Mode != "" {
 		p.mode = spec.Action.ClientPause.Mode
 	}
@@ -48,13 +48,13 @@ func (p clientPause) Traits() contract.Traits {
 }
 
 func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if err := mayRun(ctx, p.Surroundings, target.Address, "CLIENT", "PAUSE", "1"); err != nil {
+	if err := p.MayRun(ctx, target.Address, "CLIENT", "PAUSE", "1"); err != nil {
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
 		return nil
 	}
-	if err := mayRun(ctx, p.Surroundings, target.Address, "CLIENT", "UNPAUSE"); err != nil {
+	if err := p.MayRun(ctx, target.Address, "CLIENT", "UNPAUSE"); err != nil {
 		return err
 	}
 	name, err := p.chooseProbe(ctx, target)
@@ -72,11 +72,11 @@ func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget
 }
 
 func (p clientPause) chooseProbe(ctx context.Context, target *v1alpha1.FaultTarget) (string, error) {
-	err := mayRun(ctx, p.Surroundings, target.Address, writeProbes["EVAL"]...)
+	err := p.MayRun(ctx, target.Address, writeProbes["EVAL"]...)
 	if err == nil {
 		return "EVAL", nil
 	}
-	if mayRun(ctx, p.Surroundings, target.Address, writeProbes["PUBLISH"]...) == nil {
+	if p.MayRun(ctx, target.Address, writeProbes["PUBLISH"]...) == nil {
 		return "PUBLISH", nil
 	}
 	if p, ok := errors.AsType[*problem.Problem](err); ok {
@@ -95,10 +95,10 @@ func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarge
 	for _, word := range writeProbes[record.Probe] {
 		words = append(words, word)
 	}
-	if waits, err := p.silent(ctx, target.Address, words...); !waits || err != nil {
+	if waits, err := p.Silent(ctx, target.Address, words...); !waits || err != nil {
 		return false, err
 	}
-	mute, err := p.silent(ctx, target.Address, "PING")
+	mute, err := p.Silent(ctx, target.Address, "PING")
 	if mute {
 		return false, fmt.Errorf("the server at %s does not answer PING either", target.Address)
 	}
@@ -108,9 +108,9 @@ func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarge
 func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	if p.mode == v1alpha1.PauseAll {
 		// What another process of the operator had queued ended with that process.
-		return p.Servers.Queued(p.line(target)), ctx.Err()
+		return p.Servers.Queued(line(p.Deps, target)), ctx.Err()
 	}
-	if runs, err := p.runs(ctx, target); !runs || err != nil {
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	return p.writesWait(ctx, target)
@@ -124,14 +124,14 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if begun, err := p.Begun(ctx, target); begun || err != nil { // a second pause would end later than the first
 		return err
 	}
-	if runs, err := p.runs(ctx, target); !runs || err != nil {
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
-		return p.pauseAll(ctx, target, p.lasts+afterwards)
+		return pauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
 	_, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE", strconv.FormatInt((p.lasts+afterwards).Milliseconds(), 10), "WRITE")
-	return refused(err, p.Surroundings, target.Address, "CLIENT", "PAUSE")
+	return p.Refusal(err, target.Address, "CLIENT", "PAUSE")
 }
 
 func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -139,14 +139,14 @@ func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 }
 
 func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if alive, err := p.lives(ctx, target); !alive || err != nil {
-		p.Servers.HangUp(p.line(target))
+	if alive, err := p.Lives(ctx, target); !alive || err != nil {
+		p.Servers.HangUp(line(p.Deps, target))
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
-		return p.endPauseAll(ctx, target, p.lasts+afterwards)
+		return endPauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
-	if runs, err := p.runs(ctx, target); !runs || err != nil {
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
 		return err
 	}
 	if waits, err := p.writesWait(ctx, target); !waits || err != nil {
@@ -166,13 +166,13 @@ func (p clientPause) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (
 	if p.mode == v1alpha1.PauseWrite {
 		return p.effectOnWrites(ctx, target)
 	}
-	silent, err := p.silent(ctx, target.Address, "PING")
+	silent, err := p.Silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case !silent:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers PING", target.Address)
-	case !p.Servers.Queued(p.line(target)):
+	case !p.Servers.Queued(line(p.Deps, target)):
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s does not answer PING within %s, but this fault pauses it no longer", target.Address, probeWithin)
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s said OK to CLIENT PAUSE, and does not answer PING within %s", target.Address, probeWithin)
@@ -195,5 +195,5 @@ func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 		return fmt.Sprintf("nothing, if the server serves again: each pause ends after %s, and the queue of them with the operator that made it. Else kubectl -n %s delete pod %s",
 			pauseOf(p.lasts+afterwards), p.Namespace, target.Pod)
 	}
-	return redisCLI(p.Surroundings, target, "CLIENT", "UNPAUSE")
+	return p.CLI(target, "CLIENT", "UNPAUSE")
 }

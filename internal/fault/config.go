@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // config changes settings of the server by CONFIG SET for as long as the fault lasts.
@@ -18,9 +19,9 @@ type config struct {
 	lasts time.Duration
 }
 
-func newConfig(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+func newConfig(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
 	c := config{allow: spec.Allow, lasts: contract.DurationOf(spec)}
-	c.settings = settings{Surroundings: around, values: map[string]string{}, field: parameterField}
+	c.settings = settings{Deps: deps, values: map[string]string{}, field: parameterField}
 	if spec.Action.Config != nil {
 		for name, value := range spec.Action.Config.Parameters {
 			c.values[name] = string(value)
@@ -67,7 +68,7 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 		if err != nil {
 			return err
 		}
-		before[name] = pairsOf(reply)[name]
+		before[name] = topology.Pairs(reply)[name]
 	}
 	why := evicts(before, c.values)
 	if why == "" {
@@ -85,7 +86,7 @@ func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	if err != nil {
 		return err
 	}
-	if c.values["appendonly"] == "" && infoValue(info, "aof_enabled") == "1" {
+	if c.values["appendonly"] == "" && topology.InfoField(info, "aof_enabled") == "1" {
 		return nil
 	}
 	return problem.Invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
@@ -126,7 +127,7 @@ func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alp
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, infoValue(info, "aof_enabled"), infoValue(info, "aof_rewrite_in_progress"))
+	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, topology.InfoField(info, "aof_enabled"), topology.InfoField(info, "aof_rewrite_in_progress"))
 }
 
 // Revert sets the old values. An append-only file that is switched on again is complete, and data durable, only when it has been written anew.
@@ -150,7 +151,7 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if infoValue(info, "aof_rewrite_in_progress") == "1" || infoValue(info, "aof_rewrite_scheduled") == "1" {
+	if topology.InfoField(info, "aof_rewrite_in_progress") == "1" || topology.InfoField(info, "aof_rewrite_scheduled") == "1" {
 		return contract.Underway("appendonly is yes again; the file is being written anew"), nil
 	}
 	return contract.Progress{}, nil

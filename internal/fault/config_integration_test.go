@@ -28,7 +28,7 @@ func configFault(values parameters, allow ...v1alpha1.Allowance) *v1alpha1.Redis
 func shows(t *testing.T, server *redistest.Server, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
-		if got := pairsOf(server.Do("config", "get", name))[name]; got != value {
+		if got := topology.Pairs(server.Do("config", "get", name))[name]; got != value {
 			t.Errorf("%s is %q, want %q", name, got, value)
 		}
 	}
@@ -194,7 +194,7 @@ func TestConfigMaxClients(t *testing.T) {
 	server.Do("ping") // a client that stays
 	spec := configFault(parameters{"maxclients": "1"})
 	injector, target := s.aim(spec)
-	old := pairsOf(server.Do("config", "get", "maxclients"))["maxclients"]
+	old := topology.Pairs(server.Do("config", "get", "maxclients"))["maxclients"]
 	must(t, called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "maxclients 1")
 	must(t, called(injector.Revert(t.Context(), target)))
@@ -210,7 +210,7 @@ func TestConfigMaxClients(t *testing.T) {
 	}
 	server.Client().Close()
 	redistest.Wait(t, "the next operator gets in", func() error { return called(s.reborn(spec).Revert(t.Context(), target)) })
-	if got := pairsOf(doAt(t, s, server, "CONFIG", "GET", "maxclients"))["maxclients"]; got != old {
+	if got := topology.Pairs(doAt(t, s, server, "CONFIG", "GET", "maxclients"))["maxclients"]; got != old {
 		t.Errorf("maxclients is %s, want %s", got, old)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 func TestConfigDenied(t *testing.T) {
@@ -26,7 +27,7 @@ func TestConfigDenied(t *testing.T) {
 func TestConfigRefusesDenied(t *testing.T) {
 	w := newWorld(t) // whose servers do not answer
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}}}}
-	injector, err := For(spec, w.around())
+	injector, err := For(spec, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,28 +103,28 @@ func TestRewrites(t *testing.T) {
 // The command for people can be pasted into a shell; it holds no secret.
 func TestConfigManualRevertCommand(t *testing.T) {
 	w := newWorld(t)
-	around := w.around()
+	deps := w.deps()
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", Container: "redis", Address: "10.0.0.1:6380"}
 	save(t, target, settingsRecord{Old: map[string]string{"client-output-buffer-limit": "normal 0 0 0", "notify-keyspace-events": ""}, File: "/data/redis.conf"})
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"client-output-buffer-limit": "normal 1 1 1", "notify-keyspace-events": "KEA"}}}}
-	if got, want := newConfig(spec, around).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
+	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG SET client-output-buffer-limit 'normal 0 0 0' notify-keyspace-events ''"+
 		" && kubectl -n shop exec redis-0 -c redis -- redis-cli -p 6380 CONFIG REWRITE"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	around.Login = topology.Login{Username: "ops", Password: "hunter2"}
+	deps.Login = topology.Login{Username: "ops", Password: "hunter2"}
 	save(t, target, settingsRecord{Old: map[string]string{"maxclients": "10000"}})
 	spec.Action.Config.Parameters = map[string]v1alpha1.ParameterValue{"maxclients": "1"}
-	if got, want := newConfig(spec, around).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
+	if got, want := newConfig(spec, deps).ManualRevertCommand(target), "until kubectl -n shop exec -it redis-0 -c redis -- redis-cli -p 6380 --user ops --askpass CONFIG SET maxclients 10000 | grep -q OK; do sleep 1; done"; got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
-	if got := newConfig(spec, around).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
+	if got := newConfig(spec, deps).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
 		t.Errorf("nothing was recorded, and the command is %q", got)
 	}
 }
 
 func TestShellWord(t *testing.T) {
 	for word, want := range map[string]string{"redis-0": "redis-0", "": "''", "a b": "'a b'", "it's": `'it'\''s'`, "$(x)": "'$(x)'", "60%": "60%", `{"a":1}`: `'{"a":1}'`} {
-		if got := shellWord(word); got != want {
+		if got := target.ShellWord(word); got != want {
 			t.Errorf("%q: %s, want %s", word, got, want)
 		}
 	}

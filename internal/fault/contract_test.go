@@ -51,7 +51,7 @@ func newPod(w *world, target *corev1.Pod) {
 }
 
 func newProcess(w *world, target *corev1.Pod) {
-	w.servers.servers[Address(target)] = topology.Server{RunID: "another", Role: topology.Primary}
+	w.servers.servers[addressOf(target)] = topology.Server{RunID: "another", Role: topology.Primary}
 	w.update(target, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ })
 }
 
@@ -68,11 +68,11 @@ func forEachKind(t *testing.T, check func(t *testing.T, c *contractCase, broken 
 		t.Run(kind.name, func(t *testing.T) {
 			w := newWorld(t)
 			pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-			injector, err := For(&kind.spec, w.around())
+			injector, err := For(&kind.spec, w.deps())
 			if err != nil {
 				t.Fatal(err)
 			}
-			found, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+			found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -212,7 +212,7 @@ func TestContractRefused(t *testing.T) {
 func TestPodKillPreflight(t *testing.T) {
 	w := newWorld(t)
 	w.pod("bare", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.OwnerReferences = nil })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestPodKillGrace(t *testing.T) {
 			given.ApplyOptions(options)
 			return nil
 		}
-		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}}}, w.around())
+		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}}}, w.deps())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +250,7 @@ func TestPodKillGrace(t *testing.T) {
 func TestPodKillEffect(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/held"} })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestProcessCrashPreflight(t *testing.T) {
 	w := newWorld(t)
 	w.pod("once", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
 	w.pod("redis-0", "u1", "10.0.0.2", "", func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -295,7 +295,7 @@ func TestProcessCrashPreflight(t *testing.T) {
 func TestProcessCrashEffect(t *testing.T) {
 	w := newWorld(t)
 	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -312,7 +312,7 @@ func TestProcessCrashEffect(t *testing.T) {
 }
 
 func TestForUnknownType(t *testing.T) {
-	_, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "Meteor"}}, Surroundings{})
+	_, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "Meteor"}}, contract.Deps{})
 	if problem := problemOf(t, err); !problem.Lasting || problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "Meteor") {
 		t.Errorf("%+v", problem)
 	}
@@ -324,7 +324,7 @@ func TestPodKillPreflightAsksTheController(t *testing.T) {
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
 		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "not-a-controller", UID: "x"}}
 	})
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,22 +16,22 @@ import (
 // cordon makes a node unschedulable. Where it had to it is not complete at once, as the scheduler learns of it a little later.
 // Each fault leaves an annotation of its own there, by which it is reverted, and which keeps one fault from lifting another's cordon. A
 // node that somebody else made unschedulable is left as it is.
-func (s Surroundings) cordon(ctx context.Context, name string) (contract.Progress, error) {
-	node, err := s.node(ctx, name)
+func cordon(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
+	node, err := readNode(ctx, deps, name)
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if _, ours := node.Annotations[s.cordonKey()]; ours && node.Spec.Unschedulable {
+	if _, ours := node.Annotations[cordonKey(deps)]; ours && node.Spec.Unschedulable {
 		return contract.Progress{}, nil
 	}
 	if node.Spec.Unschedulable && !cordonedByFault(node) {
 		return contract.Progress{}, nil
 	}
-	err = s.patchNode(ctx, node, func(node *corev1.Node) {
+	err = patchNode(ctx, deps, node, func(node *corev1.Node) {
 		if node.Annotations == nil {
 			node.Annotations = map[string]string{}
 		}
-		node.Annotations[s.cordonKey()] = s.Namespace + "/" + s.Owner.Name
+		node.Annotations[cordonKey(deps)] = deps.Namespace + "/" + deps.Owner.Name
 		node.Spec.Unschedulable = true
 	})
 	if apierrors.IsConflict(err) { // its kubelet reports every few seconds
@@ -43,19 +43,19 @@ func (s Surroundings) cordon(ctx context.Context, name string) (contract.Progres
 }
 
 // uncordon reverts cordon. The last fault that leaves makes the node schedulable again.
-func (s Surroundings) uncordon(ctx context.Context, name string) (contract.Progress, error) {
-	node, err := s.node(ctx, name)
+func uncordon(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
+	node, err := readNode(ctx, deps, name)
 	if apierrors.IsNotFound(err) {
 		return contract.Progress{}, nil
 	}
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if _, ours := node.Annotations[s.cordonKey()]; !ours {
+	if _, ours := node.Annotations[cordonKey(deps)]; !ours {
 		return contract.Progress{}, nil
 	}
-	err = s.patchNode(ctx, node, func(node *corev1.Node) {
-		delete(node.Annotations, s.cordonKey())
+	err = patchNode(ctx, deps, node, func(node *corev1.Node) {
+		delete(node.Annotations, cordonKey(deps))
 		if !cordonedByFault(node) {
 			node.Spec.Unschedulable = false
 		}
@@ -67,19 +67,19 @@ func (s Surroundings) uncordon(ctx context.Context, name string) (contract.Progr
 }
 
 // manualUncordon is the command for it.
-func (s Surroundings) manualUncordon(node string) string {
-	return fmt.Sprintf("kubectl uncordon %s && kubectl annotate node %s %s-", node, node, s.cordonKey())
+func manualUncordon(deps contract.Deps, node string) string {
+	return fmt.Sprintf("kubectl uncordon %s && kubectl annotate node %s %s-", node, node, cordonKey(deps))
 }
 
 // patchNode refuses to change a node that changed meanwhile: it is read and tried again.
-func (s Surroundings) patchNode(ctx context.Context, node *corev1.Node, change func(*corev1.Node)) error {
+func patchNode(ctx context.Context, deps contract.Deps, node *corev1.Node, change func(*corev1.Node)) error {
 	before := node.DeepCopy()
 	change(node)
-	return s.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	return deps.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 }
 
-func (s Surroundings) cordonKey() string {
-	return v1alpha1.AnnotationCordonPrefix + string(s.Owner.UID)
+func cordonKey(deps contract.Deps) string {
+	return v1alpha1.AnnotationCordonPrefix + string(deps.Owner.UID)
 }
 
 func cordonedByFault(node *corev1.Node) bool {
@@ -91,7 +91,7 @@ func cordonedByFault(node *corev1.Node) bool {
 	return false
 }
 
-func (s Surroundings) node(ctx context.Context, name string) (*corev1.Node, error) {
+func readNode(ctx context.Context, deps contract.Deps, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	return node, s.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+	return node, deps.Live.Get(ctx, client.ObjectKey{Name: name}, node)
 }

@@ -41,10 +41,10 @@ func (w *world) readNode(name string) *corev1.Node {
 }
 
 // of is what a fault of that name and UID acts on.
-func (w *world) of(fault string) Surroundings {
-	around := w.around()
-	around.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: fault, UID: types.UID("uid-" + fault), Controller: new(true)}
-	return around
+func (w *world) of(fault string) contract.Deps {
+	deps := w.deps()
+	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: fault, UID: types.UID("uid-" + fault), Controller: new(true)}
+	return deps
 }
 
 func (w *world) unschedulable(node string, want bool) {
@@ -58,7 +58,7 @@ func TestCordonAndBack(t *testing.T) {
 	w := newWorld(t)
 	w.addNode("node-1", nil)
 	for i, want := range []bool{true, false} {
-		if progress, err := w.of("a").cordon(t.Context(), "node-1"); err != nil || (progress.Stage == contract.StagePreparing) != want {
+		if progress, err := cordon(t.Context(), w.of("a"), "node-1"); err != nil || (progress.Stage == contract.StagePreparing) != want {
 			t.Errorf("call %d: %+v (%v), changed: want %v", i+1, progress, err, want)
 		}
 	}
@@ -67,7 +67,7 @@ func TestCordonAndBack(t *testing.T) {
 		t.Errorf("cordoned by %q", by)
 	}
 	for range 2 {
-		if err := called(w.of("a").uncordon(t.Context(), "node-1")); err != nil {
+		if err := called(uncordon(t.Context(), w.of("a"), "node-1")); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -82,15 +82,15 @@ func TestCordonIsShared(t *testing.T) {
 	w := newWorld(t)
 	w.addNode("node-1", nil)
 	for _, fault := range []string{"a", "b"} {
-		if _, err := w.of(fault).cordon(t.Context(), "node-1"); err != nil {
+		if _, err := cordon(t.Context(), w.of(fault), "node-1"); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := called(w.of("a").uncordon(t.Context(), "node-1")); err != nil {
+	if err := called(uncordon(t.Context(), w.of("a"), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", true)
-	if err := called(w.of("b").uncordon(t.Context(), "node-1")); err != nil {
+	if err := called(uncordon(t.Context(), w.of("b"), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", false)
@@ -100,10 +100,10 @@ func TestCordonIsShared(t *testing.T) {
 func TestCordonOfAnother(t *testing.T) {
 	w := newWorld(t)
 	w.addNode("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
-	if err := called(w.of("a").cordon(t.Context(), "node-1")); err != nil {
+	if err := called(cordon(t.Context(), w.of("a"), "node-1")); err != nil {
 		t.Errorf("changed: %v", err)
 	}
-	if err := called(w.of("a").uncordon(t.Context(), "node-1")); err != nil {
+	if err := called(uncordon(t.Context(), w.of("a"), "node-1")); err != nil {
 		t.Fatal(err)
 	}
 	w.unschedulable("node-1", true)
@@ -114,10 +114,10 @@ func TestCordonOfAnother(t *testing.T) {
 
 func TestUncordonOfNoNode(t *testing.T) {
 	w := newWorld(t)
-	if err := called(w.of("a").uncordon(t.Context(), "gone")); err != nil {
+	if err := called(uncordon(t.Context(), w.of("a"), "gone")); err != nil {
 		t.Errorf("a node that is gone is not to be opened: %v", err)
 	}
-	if _, err := w.of("a").cordon(t.Context(), "gone"); !apierrors.IsNotFound(err) {
+	if _, err := cordon(t.Context(), w.of("a"), "gone"); !apierrors.IsNotFound(err) {
 		t.Errorf("cordon of no node: %v", err)
 	}
 }
@@ -157,7 +157,7 @@ func TestElsewhere(t *testing.T) {
 			if !tc.alone {
 				w.addNode("node-2", tc.other)
 			}
-			err := w.around().elsewhere(t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
+			err := elsewhere(t.Context(), w.deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
 			if tc.says == "" {
 				if err != nil {
 					t.Error(err)

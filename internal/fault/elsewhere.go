@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	corev1 "k8s.io/api/core/v1"
 	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
@@ -15,9 +16,9 @@ import (
 
 // elsewhere says why a pod's replacement could be scheduled to no node but the one named; nil where it could. volume, if any, goes with it.
 // It judges by what does not change from one moment to the next: free CPU and memory, and affinities to other pods, are the scheduler's.
-func (s Surroundings) elsewhere(ctx context.Context, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
+func elsewhere(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
 	var nodes corev1.NodeList
-	if err := s.Live.List(ctx, &nodes); err != nil {
+	if err := deps.Live.List(ctx, &nodes); err != nil {
 		return err
 	}
 	var reasons []string

@@ -14,13 +14,11 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // defaultFailoverTimeout is what spec.action.failover.timeout is where it says nothing.
 const defaultFailoverTimeout = 10 * time.Second
-
-// lookFor bounds a question to a server that may hang because of the failover: a look asks several, and has AskTimeout for all.
-const lookFor = AskTimeout / 4
 
 // blindFor is how long nobody need know how far a failover is that was begun: servers that are busy with it may not answer at once.
 const blindFor = time.Minute
@@ -37,7 +35,7 @@ type failoverRecord struct {
 
 // failover promotes a replica in the place of the selected primary, by the means of the target's topology.
 type failover struct {
-	Surroundings
+	contract.Deps
 	mode    v1alpha1.FailoverMode
 	method  v1alpha1.FailoverMethod
 	timeout time.Duration
@@ -79,13 +77,13 @@ const (
 	stuck    phase = "stuck"    // it was begun, and should have ended long ago
 )
 
-func newFailover(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
+func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
 	given := v1alpha1.Failover{}
 	if spec.Action.Failover != nil {
 		given = *spec.Action.Failover
 	}
 	return failover{
-		Surroundings: around, now: time.Now,
+		Deps: deps, now: time.Now,
 		mode: cmp.Or(given.Mode, v1alpha1.FailoverPlain), method: cmp.Or(given.Method, v1alpha1.FailoverAuto),
 		timeout: cmp.Or(given.Timeout.Duration, defaultFailoverTimeout),
 	}
@@ -167,9 +165,9 @@ func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (
 		return v1alpha1.FailoverCluster, nil
 	case f.method != v1alpha1.FailoverAuto && clustered != (f.method == v1alpha1.FailoverCluster):
 		return "", problem.Invalid("spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
-	case f.method == v1alpha1.FailoverSentinel && len(f.Sentinels) == 0:
+	case f.method == v1alpha1.FailoverSentinel && len(f.Sentinels.Addresses) == 0:
 		return "", problem.Invalid("spec.target.sentinel: method Sentinel needs to know where the sentinels are")
-	case f.method == v1alpha1.FailoverAuto && len(f.Sentinels) > 0:
+	case f.method == v1alpha1.FailoverAuto && len(f.Sentinels.Addresses) > 0:
 		return v1alpha1.FailoverSentinel, nil
 	case f.method == v1alpha1.FailoverAuto:
 		return v1alpha1.FailoverReplication, nil
@@ -191,7 +189,7 @@ func (f failover) replicasOf(ctx context.Context, primary string) (topology.Repl
 }
 
 func (f failover) replication(ctx context.Context, address string) (topology.ReplicationInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, target.LookFor)
 	defer cancel()
 	reply, err := f.Servers.Do(ctx, address, f.Login, "INFO", "replication")
 	if err != nil {
@@ -250,7 +248,7 @@ func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (con
 
 // here says whether the very server that was recorded is still there. A new process in its place was never meant.
 func (f failover) here(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := f.pod(ctx, target.Pod)
+	pod, err := f.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil

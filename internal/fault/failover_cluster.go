@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // clusterRecord is what is recorded of a failover in a cluster beside what every failover records.
@@ -81,7 +82,7 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	for _, other := range said.Replicas[1:] {
 		record.Others = append(record.Others, other.Address)
 	}
-	return failoverRecord{Primary: primary.Address, Cluster: &record}, mayRun(ctx, f.Surroundings, record.Replica, "CLUSTER", "FAILOVER")
+	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
 }
 
 func (f failover) view(ctx context.Context, address string) (topology.View, error) {
@@ -102,7 +103,7 @@ type owner struct {
 // ownerOf asks all nodes of the shard who serves its slot. The highest epoch is right: the others have not heard yet.
 func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 	ask := append([]string{c.record.Replica, c.primary}, c.record.Others...)
-	ctx, cancel := context.WithTimeout(ctx, lookFor)
+	ctx, cancel := context.WithTimeout(ctx, target.LookFor)
 	defer cancel()
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -175,7 +176,7 @@ func (c clusterFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget
 	case strings.Contains(err.Error(), "is down or failed, please use CLUSTER FAILOVER FORCE"):
 		return fmt.Errorf("%w (spec.action.failover.mode: Force would do it)", err)
 	}
-	return refused(err, c.Surroundings, replica, "CLUSTER", "FAILOVER")
+	return c.Refusal(err, replica, "CLUSTER", "FAILOVER")
 }
 
 // finish waits until the old primary knows: until then it takes writes. One that does not answer, or serves alone, is left to the cluster.

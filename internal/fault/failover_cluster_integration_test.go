@@ -64,7 +64,7 @@ func TestFailoverInCluster(t *testing.T) {
 			for _, one := range s.injector(spec).(contract.Follower).Follow(t.Context(), target) {
 				seen = append(seen, one.Event+" "+one.Object)
 			}
-			want := []string{EventFailoverStarted + " " + s.pods[before.Address()], EventPromoted + " " + s.pods[now.Address()], EventDemoted + " " + s.pods[before.Address()]}
+			want := []string{EventFailoverStarted + " " + s.pods[before.Address()], contract.EventPromoted + " " + s.pods[now.Address()], EventDemoted + " " + s.pods[before.Address()]}
 			if fmt.Sprint(seen) != fmt.Sprint(want) {
 				t.Errorf("seen %q, want %q", seen, want)
 			}

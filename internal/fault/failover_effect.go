@@ -64,9 +64,9 @@ func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []co
 		return seen
 	}
 	if !s.since.IsZero() {
-		seen = append(seen, contract.Sighting{At: s.since, Event: EventSwitched, Object: "sentinels", Message: s.proof})
+		seen = append(seen, contract.Sighting{At: s.since, Event: contract.EventSwitched, Object: "sentinels", Message: s.proof})
 	}
-	seen = append(seen, contract.Sighting{At: f.now(), Event: EventPromoted, Object: f.nameOf(ctx, s.primary), Message: "seen: " + s.proof})
+	seen = append(seen, contract.Sighting{At: f.now(), Event: contract.EventPromoted, Object: f.nameOf(ctx, s.primary), Message: "seen: " + s.proof})
 	if old, err := f.replication(ctx, before); err == nil && old.Role == topology.Replica {
 		seen = append(seen, contract.Sighting{At: f.now(), Event: EventDemoted, Object: f.nameOf(ctx, before), Message: "seen: it replicates from " + old.Primary})
 	}
@@ -81,7 +81,7 @@ func (f failover) nameOf(ctx context.Context, address string) string {
 	}
 	first, _, _ := strings.Cut(address, ".")
 	for i := range pods.Items {
-		if pod := &pods.Items[i]; pod.Name == first || pod.Status.PodIP != "" && Address(pod) == address {
+		if pod := &pods.Items[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == address {
 			return pod.Name
 		}
 	}

@@ -55,11 +55,11 @@ func TestFailoverBySentinel(t *testing.T) {
 	follower := s.injector(spec).(contract.Follower)
 	for _, one := range follower.Follow(t.Context(), target) {
 		seen[one.Event] = one.Object
-		if one.Event == EventSwitched {
+		if one.Event == contract.EventSwitched {
 			switched = one.At
 		}
 	}
-	want := map[string]string{EventFailoverStarted: "redis-0", EventSwitched: "sentinels", EventPromoted: s.pods[now.Address()], EventDemoted: "redis-0"}
+	want := map[string]string{EventFailoverStarted: "redis-0", contract.EventSwitched: "sentinels", contract.EventPromoted: s.pods[now.Address()], EventDemoted: "redis-0"}
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("seen %v, want %v", seen, want)
 	}

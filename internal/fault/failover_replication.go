@@ -62,20 +62,20 @@ func (f failover) planReplication(ctx context.Context, target *v1alpha1.FaultTar
 			return none, problem.NotYet("the replica at %s does not answer, so it could not be pointed to the new primary: %v", other.Address, err)
 		}
 		record.Follows[other.Address] = theirs.Primary
-		if err := mayRun(ctx, f.Surroundings, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
+		if err := f.MayRun(ctx, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
 			return none, err
 		}
 	}
-	return failoverRecord{Primary: target.Address, Replication: &record}, mayRun(ctx, f.Surroundings, target.Address, "FAILOVER", "ABORT")
+	return failoverRecord{Primary: target.Address, Replication: &record}, f.MayRun(ctx, target.Address, "FAILOVER", "ABORT")
 }
 
 // unwatched refuses a primary that sentinels watch: they would take FAILOVER for a fault and fail over once more.
 func (f failover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	const why = "they would fail over once more on top of it: use method Sentinel"
-	if len(f.Sentinels) > 0 {
+	if len(f.Sentinels.Addresses) > 0 {
 		return problem.Invalid("spec.action.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
 	}
-	if err := mayRun(ctx, f.Surroundings, target.Address, "CLIENT", "LIST"); err != nil {
+	if err := f.MayRun(ctx, target.Address, "CLIENT", "LIST"); err != nil {
 		return err
 	}
 	reply, err := f.Servers.Do(ctx, target.Address, f.Login, "CLIENT", "LIST")
@@ -128,7 +128,7 @@ func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTa
 	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
 		return nil
 	}
-	return refused(err, r.Surroundings, target.Address, "FAILOVER")
+	return r.Refusal(err, target.Address, "FAILOVER")
 }
 
 // finish points the other replicas to the new primary. One that somebody has detached or pointed elsewhere meanwhile is left alone, and
@@ -190,7 +190,7 @@ func (r replicationFailover) command(*v1alpha1.FaultTarget) string {
 }
 
 func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
-	return atServer(target.Address, "FAILOVER ABORT")
+	return r.CLIAt(target.Address, "FAILOVER ABORT")
 }
 
 func (r replicationFailover) care(ctx context.Context, _ *v1alpha1.FaultTarget) string {

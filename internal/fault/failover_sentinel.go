@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // sentinelRecord is what is recorded of a failover through Sentinel beside what every failover records.
@@ -40,31 +41,31 @@ type sentinelFailover struct {
 
 func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
 	none := failoverRecord{}
-	name, err := f.watchedName(ctx)
+	name, err := f.Sentinels.WatchedName(ctx)
 	if err != nil {
 		return none, err
 	}
-	w, err := f.askAll(ctx, name)
+	w, err := f.Sentinels.AskAll(ctx, name)
 	if err != nil {
 		return none, err
 	}
-	primary, votes := w.majority()
+	primary, votes := w.Majority()
 	if primary == "" {
 		return none, problem.NotYet("%s", votes)
 	}
-	if ours, err := f.names(ctx, primary, target); err != nil || !ours {
+	if ours, err := f.Same(ctx, primary, target.Address, target.RunID); err != nil || !ours {
 		return none, problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, orNothing(err))
 	}
-	if at := w.failingOver(); at != "" {
+	if at := w.FailingOver(); at != "" {
 		return none, problem.NotYet("the sentinel at %s is failing %s over already", at, name)
 	}
 	if _, err := f.replicasOf(ctx, target.Address); err != nil {
 		return none, err
 	}
-	record := &sentinelRecord{MasterName: name, Epoch: w.epoch()}
-	for _, a := range w.answered {
-		if a.primary == primary {
-			record.Sentinel = a.address
+	record := &sentinelRecord{MasterName: name, Epoch: w.Epoch()}
+	for _, a := range w.Answered {
+		if a.Primary == primary {
+			record.Sentinel = a.Address
 			break
 		}
 	}
@@ -86,15 +87,15 @@ func orNothing(err error) string {
 
 // maySend asks the sentinel whether the operator's user may send the command.
 func (f failover) maySend(ctx context.Context, record *sentinelRecord) error {
-	around := f.Surroundings
-	around.Login = f.SentinelLogin
-	return mayRun(ctx, around, record.Sentinel, "SENTINEL", "FAILOVER", record.MasterName)
+	sentinels := f.Redis
+	sentinels.Login = f.Sentinels.Login
+	return sentinels.MayRun(ctx, record.Sentinel, "SENTINEL", "FAILOVER", record.MasterName)
 }
 
 // planCare finds how to keep writes from being lost: the sentinel's own way (Valkey 9), else a pause that ends by itself before any sentinel
 // calls the silent primary down and fails over on its own.
-func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w watchers, record *sentinelRecord) error {
-	_, err := f.sentinel(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
+func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord) error {
+	_, err := f.Sentinels.Do(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
 	switch {
 	case err != nil && !topology.IsReply(err):
 		return err
@@ -102,19 +103,19 @@ func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w 
 		record.Option = "COORDINATED"
 		return nil
 	}
-	pause := min(f.timeout, w.downAfter()*4/5)
+	pause := min(f.timeout, w.DownAfter()*4/5)
 	switch {
 	case f.timeout < leastPause:
 		return problem.Invalid("spec.action.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", f.timeout, leastPause)
 	case pause < leastPause:
 		return problem.Unsupported("spec.action.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
 			"with down-after-milliseconds %d the sentinels would call the paused primary down and fail over on their own. Raise it to %d, or use Plain",
-			leastPause, w.downAfter().Milliseconds(), (leastPause * 5 / 4).Milliseconds())
+			leastPause, w.DownAfter().Milliseconds(), (leastPause * 5 / 4).Milliseconds())
 	}
 	record.Pause = pause
 	host, port, _ := net.SplitHostPort(target.Address)
 	for _, command := range [][]string{{"CLIENT", "PAUSE", "1", "WRITE"}, {"CLIENT", "UNPAUSE"}, {"REPLICAOF", host, port}, {"CONFIG", "REWRITE"}} {
-		if err := mayRun(ctx, f.Surroundings, target.Address, command...); err != nil {
+		if err := f.MayRun(ctx, target.Address, command...); err != nil {
 			return err
 		}
 	}
@@ -122,19 +123,19 @@ func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w 
 }
 
 func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
-	w, err := s.askAll(ctx, s.record.MasterName)
+	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
 	if err != nil {
 		return standing{}, err
 	}
-	primary, votes := w.majority()
+	primary, votes := w.Majority()
 	recorded, before := s.primary, s.record.Epoch
-	at := w.failingOver()
+	at := w.FailingOver()
 	switch {
-	case primary != "" && w.knowOf(before) && (primary != recorded || at == ""):
-		return standing{phase: promoted, primary: primary, since: w.switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
+	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
+		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
 	case at != "":
 		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
-	case w.epoch() > before: // it told the others, which have not all heard
+	case w.Epoch() > before: // it told the others, which have not all heard
 		return standing{phase: underWay, proof: votes}, nil
 	case primary == "":
 		return standing{}, problem.NotYet("%s", votes)
@@ -150,14 +151,14 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 			return err
 		}
 		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "PAUSE", s.record.Pause.Milliseconds(), "WRITE"); err != nil {
-			return refused(err, s.Surroundings, target.Address, "CLIENT", "PAUSE")
+			return s.Refusal(err, target.Address, "CLIENT", "PAUSE")
 		}
 	}
 	words := []any{"FAILOVER", s.record.MasterName}
 	if s.record.Option != "" {
 		words = append(words, s.record.Option)
 	}
-	_, err := s.sentinel(ctx, s.record.Sentinel, words...)
+	_, err := s.Sentinels.Do(ctx, s.record.Sentinel, words...)
 	if err == nil || strings.Contains(err.Error(), "INPROG") { // one that runs already is ours, or as good
 		return nil
 	}
@@ -166,12 +167,12 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 			return err
 		}
 	}
-	return unknownName(err, s.record.MasterName)
+	return s.Sentinels.UnknownName(err, s.record.MasterName)
 }
 
 func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "UNPAUSE")
-	return refused(err, s.Surroundings, target.Address, "CLIENT", "UNPAUSE")
+	return s.Refusal(err, target.Address, "CLIENT", "UNPAUSE")
 }
 
 // finish demotes the paused primary before it lets its clients write again: the sentinels would do so only up to ten seconds later, and a client
@@ -214,7 +215,7 @@ func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarg
 	}
 	if late {
 		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "REPLICAOF", host, port); err != nil {
-			return refused(err, s.Surroundings, target.Address, "REPLICAOF")
+			return s.Refusal(err, target.Address, "REPLICAOF")
 		}
 	}
 	// So that a restart does not bring it back as a primary. A server without a configuration file refuses, and has nothing to come back by.
@@ -257,13 +258,7 @@ func (s sentinelFailover) manualRevertCommand(target *v1alpha1.FaultTarget) stri
 	if s.record.Pause == 0 {
 		return ""
 	}
-	return atServer(target.Address, "CLIENT UNPAUSE")
-}
-
-// atServer is a command for a shell.
-func atServer(address, command string) string {
-	host, port, _ := net.SplitHostPort(address)
-	return fmt.Sprintf("redis-cli -h %s -p %s %s", host, port, command)
+	return s.CLIAt(target.Address, "CLIENT UNPAUSE")
 }
 
 func (s sentinelFailover) care(context.Context, *v1alpha1.FaultTarget) string {

@@ -17,6 +17,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -124,11 +125,11 @@ func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...st
 	return s
 }
 
-func (s *failoverStage) around() Surroundings {
-	around := s.stage.around()
-	around.Servers = s.servers
-	around.Sentinels, around.SentinelLogin, around.MasterName = s.sentinels, s.atSentinel, s.master
-	return around
+func (s *failoverStage) deps() contract.Deps {
+	deps := s.stage.deps()
+	deps.Servers = s.servers
+	deps.Sentinels = target.Sentinels{Addresses: s.sentinels, Login: s.atSentinel, MasterName: s.master, Servers: s.servers}
+	return deps
 }
 
 func failingOver(method v1alpha1.FailoverMethod, mode v1alpha1.FailoverMode) *v1alpha1.RedisFaultSpec {
@@ -150,7 +151,7 @@ func ctl(rights string) redistest.Options {
 func (s *failoverStage) prepare(spec *v1alpha1.RedisFaultSpec, server *redistest.Server) (*v1alpha1.FaultTarget, error) {
 	s.t.Helper()
 	selector := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
-	found, err := Select(s.t.Context(), s.around(), byPods(map[string]string{"app": "redis"}), selector)
+	found, err := selected(s.t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), selector)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -179,7 +180,7 @@ func (s *failoverStage) ready(spec *v1alpha1.RedisFaultSpec, server *redistest.S
 // injector is one that another operator process would make.
 func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
-	injector, err := For(spec, s.around())
+	injector, err := For(spec, s.deps())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // reply is an error reply of a server.
@@ -59,9 +60,9 @@ func sentinelWorld(t *testing.T, answers map[string]any) (*world, *v1alpha1.Faul
 
 func sentinelInjector(t *testing.T, w *world, mode v1alpha1.FailoverMode) contract.Injector {
 	t.Helper()
-	around := w.around()
-	around.Sentinels = []string{"10.0.0.9:26379"}
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}}}, around)
+	deps := w.deps()
+	deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.9:26379"}, Servers: deps.Servers}
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}}}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,7 +157,7 @@ func TestFailoverInProgressAlready(t *testing.T) {
 // Without FAILOVER, which came with Redis 6.2, nothing is tried.
 func TestFailoverOfAnOldServer(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"INFO replication": "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\n"})
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -250,7 +251,7 @@ func TestFailoverThatIsStuck(t *testing.T) {
 		"FAILOVER ABORT":   "OK",
 	}
 	w, target := sentinelWorld(t, answers)
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around())
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +260,7 @@ func TestFailoverThatIsStuck(t *testing.T) {
 	}
 	answers["INFO replication"] = "role:slave\r\nmaster_host:10.0.0.2\r\nmaster_port:6379\r\nmaster_failover_state:failover-in-progress\r\n"
 	w, _ = sentinelWorld(t, answers)
-	if injector, err = For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.around()); err != nil {
+	if injector, err = For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps()); err != nil {
 		t.Fatal(err)
 	}
 	var steps *pending
@@ -282,15 +283,15 @@ func TestFailoverThatIsStuck(t *testing.T) {
 // The sentinel that leads a failover already names the promoted server while what it says of its time is still about the old primary.
 func TestSwitchedIsNotTheOldPrimarysTime(t *testing.T) {
 	at := time.Now()
-	leader := watcher{Watched: topology.Watched{Address: "10.0.0.1:6379", FailingOver: true, RoleFor: 20 * time.Second}, primary: "10.0.0.2:6379"}
-	w := watchers{at: at, answered: []watcher{leader}}
-	if got := w.switched("10.0.0.2:6379"); !got.IsZero() {
+	leader := target.Watcher{Watched: topology.Watched{Address: "10.0.0.1:6379", FailingOver: true, RoleFor: 20 * time.Second}, Primary: "10.0.0.2:6379"}
+	w := target.Watchers{At: at, Answered: []target.Watcher{leader}}
+	if got := w.Switched("10.0.0.2:6379"); !got.IsZero() {
 		t.Errorf("switched %s ago, while none has", at.Sub(got))
 	}
 	for _, since := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond} {
-		w.answered = append(w.answered, watcher{Watched: topology.Watched{Address: "10.0.0.2:6379", RoleFor: since}, primary: "10.0.0.2:6379"})
+		w.Answered = append(w.Answered, target.Watcher{Watched: topology.Watched{Address: "10.0.0.2:6379", RoleFor: since}, Primary: "10.0.0.2:6379"})
 	}
-	if got := at.Sub(w.switched("10.0.0.2:6379")); got != 700*time.Millisecond {
+	if got := at.Sub(w.Switched("10.0.0.2:6379")); got != 700*time.Millisecond {
 		t.Errorf("switched %s ago, want 700ms", got)
 	}
 }

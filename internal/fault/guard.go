@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,108 +13,108 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
-// Guarded is Select behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
+// Guarded chooses the targets of a fault behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
 // sentinels unless spec.allow says so. A refusal is a Problem.
-func Guarded(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
-	if err := unprotected(ctx, around); err != nil {
+func Guarded(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
+	if err := unprotected(ctx, redis); err != nil {
 		return nil, err
 	}
-	found, err := survey(ctx, around, target)
+	found, err := redis.Survey(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := settlePrimaries(ctx, around, found); err != nil {
+	if err := redis.SettlePrimaries(ctx, found); err != nil {
 		return nil, err
 	}
 	within, err := onNode(found, traits.Node)
 	if err != nil {
 		return nil, err
 	}
-	hit, err := choose(within, spec.Select)
+	hit, err := choose(redis, within, spec.Select)
 	if err != nil {
 		return nil, err
 	}
 	if traits.WholePod {
-		sentinelsBeside(ctx, around, found)
+		redis.SentinelsBeside(ctx, found)
 	}
 	if traits.Silences {
-		err = withinRadius(found, hit, spec.Allow, around.electorate(ctx, found, hit))
+		err = withinRadius(found, hit, spec.Allow, electorateOf(ctx, redis.Sentinels, found, hit))
 	}
 	return hit, err
 }
 
 // onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns. It returns a Problem where there is none.
-func onNode(found []server, node string) ([]server, error) {
+func onNode(found []target.Server, node string) ([]target.Server, error) {
 	if node == "" {
 		return found, nil
 	}
-	var there []server
+	var there []target.Server
 	var others []string
 	for _, s := range found {
-		if s.pod.Spec.NodeName == node {
+		if s.Pod.Spec.NodeName == node {
 			there = append(there, s)
 		} else {
-			others = append(others, s.pod.Name+" is on "+s.pod.Spec.NodeName)
+			others = append(others, s.Pod.Name+" is on "+s.Pod.Spec.NodeName)
 		}
 	}
 	if len(there) == 0 {
-		return nil, problem.NoTarget("spec.action.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))
+		return nil, problem.NoTarget("spec.action.nodeLoss.node: no target.Server of the target is on node %s: %s", node, strings.Join(others, ", "))
 	}
 	return there, nil
 }
 
 // unprotected refuses a namespace whose owner forbids faults.
-func unprotected(ctx context.Context, around Surroundings) error {
+func unprotected(ctx context.Context, redis target.Redis) error {
 	namespace := &corev1.Namespace{}
-	if err := around.Live.Get(ctx, client.ObjectKey{Name: around.Namespace}, namespace); err != nil {
+	if err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
 		return nil
 	}
 	return &problem.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
-		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", around.Namespace, v1alpha1.AnnotationProtected)}
+		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", redis.Namespace, v1alpha1.AnnotationProtected)}
 }
 
 // electorate are the sentinels that decide on a failover: all that any of them knows, dead ones included, and those that answer.
 type electorate struct{ all, answering int }
 
-// electorate asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
-func (s Surroundings) electorate(ctx context.Context, found []server, hit []v1alpha1.FaultTarget) electorate {
+// electorateOf asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
+func electorateOf(ctx context.Context, sentinels target.Sentinels, found []target.Server, hit []v1alpha1.FaultTarget) electorate {
 	concerns := func(t v1alpha1.FaultTarget) bool {
-		return slices.ContainsFunc(found, func(o server) bool {
-			return o.pod.Name == t.Pod && (o.sentinelBeside || o.said.Role == topology.Sentinel)
+		return slices.ContainsFunc(found, func(o target.Server) bool {
+			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.Said.Role == topology.Sentinel)
 		})
 	}
-	if len(s.Sentinels) == 0 || !slices.ContainsFunc(hit, concerns) {
+	if len(sentinels.Addresses) == 0 || !slices.ContainsFunc(hit, concerns) {
 		return electorate{}
 	}
-	f := failover{Surroundings: s, now: time.Now}
-	name, err := f.watchedName(ctx)
+	name, err := sentinels.WatchedName(ctx)
 	if err != nil {
 		return electorate{}
 	}
-	w, err := f.askAll(ctx, name)
+	w, err := sentinels.AskAll(ctx, name)
 	if err != nil {
 		return electorate{}
 	}
-	return electorate{all: w.all, answering: len(w.answered)}
+	return electorate{all: w.All, answering: len(w.Answered)}
 }
 
 // withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary.
 // A server without a copy has nothing to spare: hitting it is what was asked for.
-func withinRadius(found []server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
-	isHit := func(s *server) bool {
-		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.pod.Name })
+func withinRadius(found []target.Server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
+	isHit := func(s *target.Server) bool {
+		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.Pod.Name })
 	}
 	copies, spared := map[int][]string{}, map[int]int{}
 	sentinels, sentinelsHit := 0, 0
 	for i := range found {
 		s := &found[i]
-		alone := s.said.Role == topology.Sentinel
-		if alone || s.sentinelBeside {
+		alone := s.Said.Role == topology.Sentinel
+		if alone || s.SentinelBeside {
 			sentinels++
 			if isHit(s) {
 				sentinelsHit++
@@ -124,9 +123,9 @@ func withinRadius(found []server, hit []v1alpha1.FaultTarget, allow []v1alpha1.A
 		if alone {
 			continue
 		}
-		copies[s.shard] = append(copies[s.shard], s.pod.Name)
-		if s.err == nil && !isHit(s) { // one that does not answer is no copy to fall back to
-			spared[s.shard]++
+		copies[s.Shard] = append(copies[s.Shard], s.Pod.Name)
+		if s.Err == nil && !isHit(s) { // one that does not answer is no copy to fall back to
+			spared[s.Shard]++
 		}
 	}
 	if known.all == 0 {
@@ -139,7 +138,7 @@ func withinRadius(found []server, hit []v1alpha1.FaultTarget, allow []v1alpha1.A
 		return nil
 	}
 	for shard, names := range copies {
-		touched := slices.ContainsFunc(found, func(s server) bool { return s.shard == shard && s.said.Role != topology.Sentinel && isHit(&s) })
+		touched := slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == shard && s.Said.Role != topology.Sentinel && isHit(&s) })
 		if touched && len(names) > 1 && spared[shard] == 0 {
 			what := "every copy of the data"
 			if shard >= 0 {

@@ -19,11 +19,11 @@ func TestGuardAsksRealSentinels(t *testing.T) {
 	s.atSentinel.Username, s.atSentinel.Password = "rq", "secret"
 	for hit, says := range map[int32]string{1: "", 2: "2 of 3 sentinels and leave 1"} {
 		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit}}
-		injector, err := For(spec, s.around())
+		injector, err := For(spec, s.deps())
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Guarded(t.Context(), s.around(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+		_, err = guarded(t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
 		if says == "" {
 			if err != nil {
 				t.Errorf("one of three: %v", err)

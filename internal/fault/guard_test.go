@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 func TestWithinRadius(t *testing.T) {
@@ -29,28 +30,28 @@ func TestWithinRadius(t *testing.T) {
 		allow   []v1alpha1.Allowance
 		refused string // the allowance that would let it
 	}{
-		{"the only server", []one{{p, noShard, false, true}}, nil, ""},
-		{"the primary of two", []one{{p, noShard, false, true}, {r, noShard, false, false}}, nil, ""},
-		{"both of two", []one{{p, noShard, false, true}, {r, noShard, false, true}}, nil, "AllCopies"},
-		{"both of two, allowed", []one{{p, noShard, false, true}, {r, noShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, ""},
-		{"the one of two that answers", []one{{p, noShard, false, true}, {r, noShard, true, false}}, nil, "AllCopies"},
+		{"the only server", []one{{p, target.NoShard, false, true}}, nil, ""},
+		{"the primary of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, false}}, nil, ""},
+		{"both of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, nil, "AllCopies"},
+		{"both of two, allowed", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, ""},
+		{"the one of two that answers", []one{{p, target.NoShard, false, true}, {r, target.NoShard, true, false}}, nil, "AllCopies"},
 		{"all primaries of a cluster", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}}, nil, ""},
 		{"a whole shard", []one{{p, 0, false, false}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, true}}, nil, "AllCopies"},
 		{"a shard that is down is not this fault's", []one{{p, 0, true, false}, {r, 0, true, false}, {p, 1, false, true}, {r, 1, false, false}}, nil, ""},
 		{"a shard without a copy", []one{{p, 0, false, true}, {p, 1, false, false}}, nil, ""},
-		{"one of three sentinels", []one{{s, noShard, false, true}, {s, noShard, false, false}, {s, noShard, false, false}}, nil, ""},
-		{"two of three sentinels", []one{{s, noShard, false, true}, {s, noShard, false, true}, {s, noShard, false, false}}, nil, "MajorityOfSentinels"},
+		{"one of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, false}, {s, target.NoShard, false, false}}, nil, ""},
+		{"two of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, true}, {s, target.NoShard, false, false}}, nil, "MajorityOfSentinels"},
 		{"two of five sentinels", []one{{s, 0, false, true}, {s, 0, false, true}, {s, 0, false, false}, {s, 0, false, false}, {s, 0, false, false}}, nil, ""},
-		{"the other allowance does not help", []one{{s, noShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, "MajorityOfSentinels"},
+		{"the other allowance does not help", []one{{s, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, "MajorityOfSentinels"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var found []server
+			var found []target.Server
 			var hit []v1alpha1.FaultTarget
 			for i, o := range tc.servers {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}}
-				srv := server{pod: pod, said: topology.Server{Role: o.role}, shard: o.shard}
+				srv := target.Server{Pod: pod, Said: topology.Server{Role: o.role}, Shard: o.shard}
 				if o.mute {
-					srv.err = errors.New("no answer")
+					srv.Err = errors.New("no answer")
 				}
 				found = append(found, srv)
 				if o.hit {
@@ -75,7 +76,7 @@ func TestGuardedProtected(t *testing.T) {
 	for value, refused := range map[string]bool{"true": true, "false": false, "": false} {
 		w := newWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}})
 		w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-		found, err := Guarded(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
+		found, err := guarded(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
 		if !refused {
 			if err != nil || len(found) != 1 {
 				t.Errorf("%q: %v, %v", value, found, err)
@@ -144,10 +145,10 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 				}
 				return peers, nil
 			}
-			around := w.around()
-			around.Sentinels = []string{"10.0.0.1:26379"}
+			deps := w.deps()
+			deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 			spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit}, Allow: tc.allow}
-			_, err := Guarded(t.Context(), around, byPods(map[string]string{"app": "redis"}), spec, tc.traits)
+			_, err := guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, tc.traits)
 			if tc.says == "" {
 				if err != nil {
 					t.Error(err)
@@ -165,9 +166,9 @@ func TestSelectShard(t *testing.T) {
 	w := newWorld(t)
 	for i, role := range []topology.Role{topology.Primary, topology.Primary, topology.Replica} {
 		pod := w.pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
-		said := w.servers.servers[Address(pod)]
+		said := w.servers.servers[addressOf(pod)]
 		said.Mode = "cluster"
-		w.servers.servers[Address(pod)] = said
+		w.servers.servers[addressOf(pod)] = said
 	}
 	w.servers.do = func(_ string, command ...any) (any, error) {
 		if fmt.Sprint(command...) != "CLUSTERNODES" {
@@ -176,7 +177,7 @@ func TestSelectShard(t *testing.T) {
 		return nodes, nil
 	}
 	for shard, want := range map[int32]string{0: "redis-1 redis-2", 1: "redis-0"} {
-		found, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll})
+		found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll})
 		var names []string
 		for _, f := range found {
 			names = append(names, f.Pod)
@@ -185,18 +186,18 @@ func TestSelectShard(t *testing.T) {
 			t.Errorf("shard %d: %v, %v, want %s", shard, names, err, want)
 		}
 	}
-	_, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Shard: new(int32(2))})
+	_, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Shard: new(int32(2))})
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(p.Message, "spec.select.shard") {
 		t.Errorf("%+v", p)
 	}
 	// The primary of shard 0 and its only replica: a whole shard.
-	_, err = Guarded(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}),
+	_, err = guarded(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}),
 		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, contract.Traits{Silences: true})
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "shard 0") {
 		t.Errorf("%+v", p)
 	}
 	w.servers.do = func(string, ...any) (any, error) { return nil, reply("NOPERM this user has no permissions") }
-	_, err = Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+	_, err = selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
 	if p := problemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "+cluster|nodes") {
 		t.Errorf("a user without CLUSTER NODES: %+v", p)
 	}

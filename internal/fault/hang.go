@@ -16,14 +16,14 @@ import (
 
 // hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
 type hang struct {
-	Surroundings
+	contract.Deps
 	method v1alpha1.HangMethod
 	lasts  time.Duration
 	now    func() time.Time
 }
 
-func newHang(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	h := hang{Surroundings: around, method: v1alpha1.HangAuto, lasts: contract.DurationOf(spec), now: time.Now}
+func newHang(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	h := hang{Deps: deps, method: v1alpha1.HangAuto, lasts: contract.DurationOf(spec), now: time.Now}
 	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
 		h.method = spec.Action.Hang.Method
 	}
@@ -58,7 +58,7 @@ func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 		}
 		before, err := h.spent(ctx, target.Address, command)
 		if err != nil {
-			return refused(err, h.Surroundings, target.Address, "INFO")
+			return h.Refusal(err, target.Address, "INFO")
 		}
 		return contract.Save(target, hangRecord{Method: method, Command: command, Before: before})
 	}
@@ -79,12 +79,12 @@ func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMetho
 			_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
 		}
 	default:
-		return "client|pause", mayRun(ctx, h.Surroundings, address, "CLIENT", "PAUSE", "1")
+		return "client|pause", h.MayRun(ctx, address, "CLIENT", "PAUSE", "1")
 	}
 	if err == nil || !topology.IsReply(err) {
 		return command, err
 	}
-	refusal := refused(err, h.Surroundings, address, command)
+	refusal := h.Refusal(err, address, command)
 	if _, ok := errors.AsType[*problem.Problem](refusal); ok {
 		return "", refusal
 	}
@@ -119,7 +119,7 @@ func (h hang) spent(ctx context.Context, address, command string) (spent, error)
 	}
 	info, _ := reply.(string)
 	var s spent
-	for part := range strings.SplitSeq(infoValue(info, "cmdstat_"+command), ",") {
+	for part := range strings.SplitSeq(topology.InfoField(info, "cmdstat_"+command), ",") {
 		name, value, _ := strings.Cut(part, "=")
 		n, _ := strconv.ParseInt(value, 10, 64)
 		switch name {
@@ -152,13 +152,13 @@ func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, er
 	if err != nil {
 		return false, err
 	}
-	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(h.line(target)) {
+	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(line(h.Deps, target)) {
 		return true, ctx.Err()
 	}
-	if alive, err := h.lives(ctx, target); !alive || err != nil {
+	if alive, err := h.Lives(ctx, target); !alive || err != nil {
 		return false, err
 	}
-	if silent, err := h.silent(ctx, target.Address, "PING"); silent || err != nil {
+	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
 		return silent, err
 	}
 	did, err := h.since(ctx, target, record)
@@ -183,17 +183,17 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if begun, err := h.Begun(ctx, target); begun || err != nil { // twice would be twice as long
 		return err
 	}
-	if runs, err := h.runs(ctx, target); !runs || err != nil {
+	if runs, err := h.Runs(ctx, target); !runs || err != nil {
 		return err
 	}
 	switch {
 	case !recorded:
 		return fmt.Errorf("pod %s has no record of how its server is to hang", target.Pod)
 	case record.Method == v1alpha1.HangClientPause:
-		return h.pauseAll(ctx, target, h.lasts)
+		return pauseAll(ctx, h.Deps, target, h.lasts)
 	}
-	_, err = h.send(ctx, target.Address, refusalWithin, h.words(record.Method, record.Command, h.lasts)...)
-	return refused(err, h.Surroundings, target.Address, record.Command)
+	_, err = h.Send(ctx, target.Address, refusalWithin, h.words(record.Method, record.Command, h.lasts)...)
+	return h.Refusal(err, target.Address, record.Command)
 }
 
 func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -201,14 +201,14 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if alive, err := h.lives(ctx, target); !alive || err != nil {
-		h.Servers.HangUp(h.line(target))
+	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+		h.Servers.HangUp(line(h.Deps, target))
 		return contract.Progress{}, err
 	}
 	if record.Method == v1alpha1.HangClientPause {
-		return contract.Progress{}, h.endPauseAll(ctx, target, h.lasts)
+		return contract.Progress{}, endPauseAll(ctx, h.Deps, target, h.lasts)
 	}
-	silent, err := h.silent(ctx, target.Address, "PING")
+	silent, err := h.Silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
 		return contract.Progress{}, err
@@ -243,7 +243,7 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	silent, err := h.silent(ctx, target.Address, "PING")
+	silent, err := h.Silent(ctx, target.Address, "PING")
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -257,7 +257,7 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if runs, err := h.runs(ctx, target); !runs || err != nil {
+	if runs, err := h.Runs(ctx, target); !runs || err != nil {
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: what it counted is lost", target.Address)
 	}
 	switch {
@@ -271,7 +271,7 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 
 func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if record, _, err := contract.Load[hangRecord](target); err == nil && record.Method == v1alpha1.HangScript {
-		return redisCLI(h.Surroundings, target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
+		return h.CLI(target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
 	}
 	return fmt.Sprintf("nothing, if the server serves again: the hang ends by itself after %s. Else kubectl -n %s delete pod %s", h.lasts, h.Namespace, target.Pod)
 }

@@ -35,7 +35,7 @@ func injectNow(t *testing.T, injector contract.Injector, target *v1alpha1.FaultT
 // executions is how often a server has executed a command, such as "client|pause", since its start.
 func executions(t *testing.T, server *redistest.Server, command string) int {
 	t.Helper()
-	line := infoValue(server.Do("INFO", "commandstats").(string), "cmdstat_"+command)
+	line := topology.InfoField(server.Do("INFO", "commandstats").(string), "cmdstat_"+command)
 	n, _ := strconv.Atoi(strings.TrimPrefix(strings.Split(line, ",")[0], "calls="))
 	return n
 }

@@ -4,33 +4,13 @@ package fault
 import (
 	"fmt"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Surroundings is what injectors act on.
-type Surroundings struct {
-	Namespace string
-	Owner     metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
-	Cluster   client.Client         // writes, and reads that may be some milliseconds old
-	Live      client.Reader         // reads past every cache
-	Servers   topology.Servers
-	Login     topology.Login
-	Target    *v1alpha1.RedisTarget // what is broken; nil where it is not known
-	LoadTest  string                // name of the test that measures it
-
-	Sentinels     []string // host:port of the target's sentinels; empty without
-	SentinelLogin topology.Login
-	MasterName    string // under which they watch the primary; "" = the only one that they watch
-}
-
 // kinds holds for each type of fault what makes its injector.
-var kinds = map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector{
+var kinds = map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector{
 	v1alpha1.FaultPodKill:           newPodKill,
 	v1alpha1.FaultProcessCrash:      newProcessCrash,
 	v1alpha1.FaultFailover:          newFailover,
@@ -47,13 +27,13 @@ var kinds = map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, around Su
 }
 
 // For returns the injector of a fault's type.
-func For(spec *v1alpha1.RedisFaultSpec, around Surroundings) (contract.Injector, error) {
+func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
 	if spec.Engine == v1alpha1.EngineChaosMesh {
-		return newChaosMesh(spec, around)
+		return newChaosMesh(spec, deps)
 	}
 	make, known := kinds[spec.Action.Type]
 	if !known {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.action.type: this operator knows no fault %q", spec.Action.Type), Lasting: true}
 	}
-	return make(spec, around), nil
+	return make(spec, deps), nil
 }

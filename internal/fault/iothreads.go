@@ -15,7 +15,7 @@ import (
 
 // ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
 type ioThreads struct {
-	Surroundings
+	contract.Deps
 	count  int32
 	reads  bool
 	method v1alpha1.ApplyMethod
@@ -39,8 +39,8 @@ const (
 	byRoll    = "Roll"
 )
 
-func newIOThreads(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	t := ioThreads{Surroundings: around, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: contract.DurationOf(spec)}
+func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	t := ioThreads{Deps: deps, method: v1alpha1.ApplyAuto, allow: spec.Allow, lasts: contract.DurationOf(spec)}
 	if s := spec.Action.IOThreads; s != nil {
 		t.count, t.reads = s.Count, s.Reads
 		if s.Method != "" {
@@ -61,7 +61,7 @@ func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	}
 	now, err := t.ask(ctx, target.Address)
 	if err != nil {
-		return refused(err, t.Surroundings, target.Address, "CONFIG", "GET")
+		return t.Refusal(err, target.Address, "CONFIG", "GET")
 	}
 	if now.count == "" {
 		return problem.Unsupported("the server at %s has no setting io-threads", target.Address)
@@ -105,7 +105,7 @@ func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now th
 	case !topology.IsReply(err):
 		return "", err
 	case !strings.Contains(err.Error(), "immutable") && !strings.Contains(err.Error(), "Unsupported CONFIG parameter"): // the latter before Redis 7
-		return "", problem.Unsupported("spec.action.ioThreads.method: %v", refused(err, t.Surroundings, target.Address, "CONFIG", "SET"))
+		return "", problem.Unsupported("spec.action.ioThreads.method: %v", t.Refusal(err, target.Address, "CONFIG", "SET"))
 	case t.method == v1alpha1.ApplyLive:
 		return "", problem.Unsupported("spec.action.ioThreads.method: Live is not possible: %v. Use Roll", err)
 	}
@@ -122,7 +122,7 @@ func (t ioThreads) ask(ctx context.Context, address string) (threads, error) {
 		if err != nil {
 			return threads{}, err
 		}
-		found[i] = pairsOf(reply)[name]
+		found[i] = topology.Pairs(reply)[name]
 	}
 	return threads{count: found[0], reads: found[1]}, nil
 }
@@ -138,7 +138,7 @@ func (t ioThreads) live(knowsReads bool) settings {
 	if t.reads && knowsReads {
 		values["io-threads-do-reads"] = "yes"
 	}
-	return settings{Surroundings: t.Surroundings, values: values, field: func(name string) string {
+	return settings{Deps: t.Deps, values: values, field: func(name string) string {
 		if name == "io-threads" {
 			return "spec.action.ioThreads.count"
 		}

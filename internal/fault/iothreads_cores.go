@@ -53,11 +53,11 @@ func spins(server topology.Server) string {
 
 // cores is the CPU limit of the Redis container, else what its node has.
 func (t ioThreads) cores(ctx context.Context, target *v1alpha1.FaultTarget) (n float64, whose string, err error) {
-	pod, err := t.pod(ctx, target.Pod)
+	pod, err := t.Pod(ctx, target.Pod)
 	if err != nil {
 		return 0, "", err
 	}
-	container := containerOf(pod)
+	container := t.Container(pod)
 	if limit, ok := container.Resources.Limits[corev1.ResourceCPU]; ok && !limit.IsZero() {
 		return limit.AsApproximateFloat64(), fmt.Sprintf("the CPU limit of container %s", container.Name), nil
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // counters are those of INFO that show the threads' work.
@@ -19,7 +20,7 @@ type counters struct {
 
 func parseCounters(info string) counters {
 	return counters{
-		Reads: infoNumber(info, "io_threaded_reads_processed"), Writes: infoNumber(info, "io_threaded_writes_processed"), Commands: infoNumber(info, "total_commands_processed"),
+		Reads: topology.InfoNumber(info, "io_threaded_reads_processed"), Writes: topology.InfoNumber(info, "io_threaded_writes_processed"), Commands: topology.InfoNumber(info, "total_commands_processed"),
 	}
 }
 
@@ -31,14 +32,14 @@ func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTar
 	if record.Counters != nil {
 		return nil
 	}
-	pod, err := t.pod(ctx, target.Pod)
+	pod, err := t.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
 		return nil
 	} else if err != nil {
 		return err
 	}
 	info, err := t.info(ctx, target.Address)
-	if err != nil || infoValue(info, "run_id") != target.RunID {
+	if err != nil || topology.InfoField(info, "run_id") != target.RunID {
 		return err
 	}
 	record.Counters = new(parseCounters(info))
@@ -57,26 +58,26 @@ func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	pod, err := t.pod(ctx, target.Pod)
+	pod, err := t.Pod(ctx, target.Pod)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case pod.Status.PodIP == "":
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s has no address yet", target.Pod)
 	}
-	now, err := t.ask(ctx, Address(pod))
+	now, err := t.ask(ctx, t.Address(pod))
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !t.satisfied(now) {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d", target.Pod, now.count, readsInWords(now.reads), t.count)
 	}
-	info, err := t.info(ctx, Address(pod))
+	info, err := t.info(ctx, t.Address(pod))
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	since := parseCounters(info) // of a process that began with the new number
-	if before := record.Counters; before != nil && infoValue(info, "run_id") == target.RunID {
+	if before := record.Counters; before != nil && topology.InfoField(info, "run_id") == target.RunID {
 		since = counters{Reads: since.Reads - before.Reads, Writes: since.Writes - before.Writes, Commands: since.Commands - before.Commands}
 	}
 	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes, since.Commands)

@@ -18,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // onDelete is the strategy under which pods get a new template only when somebody deletes them: this fault, in its own order.
@@ -25,7 +26,7 @@ var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSet
 
 // recordRoll plans the change of the StatefulSet's template, and refuses where it would not work or not stay.
 func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
-	pod, err := t.pod(ctx, target.Pod)
+	pod, err := t.Pod(ctx, target.Pod)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +83,7 @@ func openSecret(arguments []string) string {
 
 // unsettled says why a StatefulSet is not fit to be rolled: another roll is under way, or a pod is in trouble.
 func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, container string) (string, error) {
-	r := roller{t.Surroundings, container}
+	r := roller{t.Deps, container}
 	members, err := r.members(ctx, set)
 	if err != nil {
 		return "", err
@@ -153,7 +154,7 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 	if err != nil || set == nil {
 		return contract.Progress{}, err
 	}
-	r := roller{t.Surroundings, edit.Container}
+	r := roller{t.Deps, edit.Container}
 	switch now := argumentsOf(&set.Spec.Template.Spec, edit.Container); {
 	case slices.Equal(now, edit.After):
 		return stillGoing(r.advance(ctx, set))
@@ -174,7 +175,7 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 	if err != nil || set == nil {
 		return stillGoing(contract.Progress{}, err)
 	}
-	r := roller{t.Surroundings, edit.Container}
+	r := roller{t.Deps, edit.Container}
 	now := argumentsOf(&set.Spec.Template.Spec, edit.Container)
 	switch {
 	case slices.Equal(now, edit.After):
@@ -199,13 +200,13 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 // cameBack is an error where a server still has the fault's number though its arguments are the old ones: a CONFIG REWRITE, such as Sentinel's,
 // wrote it into a file on a volume. No command can change it there.
 func (t ioThreads) cameBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
-	pod, err := t.pod(ctx, target.Pod)
+	pod, err := t.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
 		return contract.Progress{}, nil
 	} else if err != nil {
 		return stillGoing(contract.Progress{}, err)
 	}
-	now, err := t.ask(ctx, Address(pod))
+	now, err := t.ask(ctx, t.Address(pod))
 	if err != nil {
 		return stillGoing(contract.Progress{}, err)
 	}
@@ -236,7 +237,7 @@ func (e templateEdit) manualRevertCommand(namespace string) string {
 	strategy, _ := json.Marshal(e.Strategy) // plain data
 	arguments, _ := json.Marshal(e.Before)
 	patch := fmt.Sprintf(`{"spec":{"updateStrategy":%s,"template":{"spec":{"containers":[{"name":%q,"args":%s}]}}}}`, strategy, e.Container, arguments)
-	command := fmt.Sprintf("kubectl -n %s patch statefulset %s --type strategic -p %s", namespace, e.StatefulSet, shellWord(patch))
+	command := fmt.Sprintf("kubectl -n %s patch statefulset %s --type strategic -p %s", namespace, e.StatefulSet, target.ShellWord(patch))
 	if e.Strategy.Type == onDelete.Type {
 		command += "; then delete its pods one by one, replicas first"
 	}

@@ -80,11 +80,11 @@ func TestIOThreadsLive(t *testing.T) {
 	})
 	server := &modifiable{values: map[string]string{"io-threads": "1"}, counters: map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100}}
 	w.servers.do = server.do
-	injector, err := For(threadsFault(4, v1alpha1.ApplyAuto), w.around())
+	injector, err := For(threadsFault(4, v1alpha1.ApplyAuto), w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+	found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestIOThreadsAlreadySo(t *testing.T) {
 	server := &modifiable{values: map[string]string{"io-threads": "1", "io-threads-do-reads": "no"}, counters: map[string]int{"total_commands_processed": 5}}
 	w.servers.do = server.do
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"}
-	injector, err := For(threadsFault(1, v1alpha1.ApplyAuto), w.around())
+	injector, err := For(threadsFault(1, v1alpha1.ApplyAuto), w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestIOThreadsRefused(t *testing.T) {
 				}
 				return server.do(address, command...)
 			}
-			injector, err := For(threadsFault(2, tc.method, v1alpha1.AllowTooFewCores), w.around())
+			injector, err := For(threadsFault(2, tc.method, v1alpha1.AllowTooFewCores), w.deps())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestIOThreadsInTheFile(t *testing.T) {
 	w.pod("redis-0", "u1", "10.0.0.1", topology.Primary, nil)
 	server := &modifiable{values: map[string]string{"io-threads": "4"}}
 	w.servers.do = server.do
-	injector, err := For(threadsFault(4, v1alpha1.ApplyRoll), w.around())
+	injector, err := For(threadsFault(4, v1alpha1.ApplyRoll), w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,7 +240,7 @@ func TestIOThreadsCores(t *testing.T) {
 				}
 			})
 			w.servers.servers["10.0.0.1:6379"] = tc.server
-			injector := newIOThreads(threadsFault(tc.count, v1alpha1.ApplyAuto, tc.allow...), w.around()).(ioThreads)
+			injector := newIOThreads(threadsFault(tc.count, v1alpha1.ApplyAuto, tc.allow...), w.deps()).(ioThreads)
 			err := injector.roomForThreads(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"})
 			if tc.says == "" {
 				if err != nil {
@@ -256,7 +256,7 @@ func TestIOThreadsCores(t *testing.T) {
 	t.Run("nothing is known of the node", func(t *testing.T) {
 		w := newWorld(t)
 		w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-		injector := newIOThreads(threadsFault(4, v1alpha1.ApplyAuto), w.around()).(ioThreads)
+		injector := newIOThreads(threadsFault(4, v1alpha1.ApplyAuto), w.deps()).(ioThreads)
 		if problem := problemOf(t, injector.roomForThreads(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"})); !strings.Contains(problem.Message, "node node-1 has cannot be read") {
 			t.Errorf("%+v", problem)
 		}
@@ -312,7 +312,7 @@ func TestIOThreadsClosed(t *testing.T) {
 // The traits do not know the server yet.
 func TestIOThreadsTraits(t *testing.T) {
 	for method, rolls := range map[v1alpha1.ApplyMethod]bool{v1alpha1.ApplyAuto: true, v1alpha1.ApplyRoll: true, v1alpha1.ApplyLive: false} {
-		traits := newIOThreads(threadsFault(2, method), Surroundings{}).Traits()
+		traits := newIOThreads(threadsFault(2, method), contract.Deps{}).Traits()
 		if traits.RollsPods != rolls || traits.Lasts != contract.DefaultDuration || traits.EndsServer {
 			t.Errorf("%s: %+v", method, traits)
 		}

@@ -17,7 +17,7 @@ import (
 func downFor(w *world, lasts time.Duration) (keptDown, *v1alpha1.FaultTarget) {
 	w.t.Helper()
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Duration: &metav1.Duration{Duration: lasts}}
-	injector, err := For(spec, w.around())
+	injector, err := For(spec, w.deps())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestKeepDownInADeployment(t *testing.T) {
 }
 
 func TestPlainKillKeepsNothing(t *testing.T) {
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, Surroundings{})
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, contract.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestRolesAfter(t *testing.T) {
 			w.pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
 			w.pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
 			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
-			seen := RolesAfter(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), hit)
+			seen := RolesAfter(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, hit)
 			if tc.says == "" {
 				if len(seen) > 0 {
 					t.Errorf("said %+v", seen)

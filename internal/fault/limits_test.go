@@ -28,11 +28,11 @@ func TestCPULimit(t *testing.T) {
 		for i, cpu := range limits {
 			w.pod("redis-"+string(rune('0'+i)), "u"+string(rune('0'+i)), "10.0.0.1", topology.Primary, limited(cpu))
 		}
-		if got, err := CPULimit(t.Context(), w.around(), byPods(map[string]string{"app": "redis"})); err != nil || got != want {
+		if got, err := on(w.deps(), byPods(map[string]string{"app": "redis"})).CPULimit(t.Context()); err != nil || got != want {
 			t.Errorf("limits %q: %v, %v, want %v", limits, got, err, want)
 		}
 	}
-	_, err := CPULimit(t.Context(), newWorld(t).around(), &v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}})
+	_, err := on(newWorld(t).deps(), &v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}}).CPULimit(t.Context())
 	if problem := problemOf(t, err); problem.Reason != v1alpha1.ReasonNoTarget {
 		t.Errorf("of addresses: %s", problem.Reason)
 	}

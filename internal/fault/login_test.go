@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // pair is a certificate and its key, PEM.
@@ -87,7 +88,7 @@ func TestLoginPassword(t *testing.T) {
 		{"no such key", ref("auth", "pass"), "", v1alpha1.ReasonSecretNotFound, []string{"spec.target.auth.passwordSecretRef", `"auth"`, `"pass"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			login, err := LoginFor(t.Context(), w.cluster, namespace, tc.target)
+			login, err := target.LoginFor(t.Context(), w.cluster, namespace, tc.target)
 			if tc.reason != "" {
 				problem := problemOf(t, err)
 				if problem.Reason != tc.reason || problem.Lasting {
@@ -100,7 +101,7 @@ func TestLoginPassword(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || login.Password != tc.password || login.TLS != nil || login.Timeout != AskTimeout {
+			if err != nil || login.Password != tc.password || login.TLS != nil || login.Timeout != target.AskTimeout {
 				t.Errorf("login %+v, error %v", login, err)
 			}
 			if tc.target.Auth != nil && login.Username != "app" {
@@ -136,7 +137,7 @@ func TestLoginTLSProblems(t *testing.T) {
 		{"another's key", v1alpha1.ReasonInvalidSpec, "spec.target.tls.certSecretRef", cert("mismatch")},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			_, err := LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{TLS: tc.tls})
+			_, err := target.LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{TLS: tc.tls})
 			problem := problemOf(t, err)
 			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting {
 				t.Errorf("%+v, want %s about %s, to be tried again", problem, tc.reason, tc.says)
@@ -173,7 +174,7 @@ func TestLoginVerifiesTheChain(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			spec := tc.tls
 			spec.CertSecretRef = &v1alpha1.SecretReference{Name: "mine"}
-			login, err := LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{TLS: &spec})
+			login, err := target.LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{TLS: &spec})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -227,7 +228,7 @@ func TestLoginPassesErrorsOn(t *testing.T) {
 	w.hooks.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewForbidden(corev1.Resource("secrets"), "auth", errors.New("no"))
 	}
-	_, err := LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{Auth: &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "auth", Key: "p"}}})
+	_, err := target.LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{Auth: &v1alpha1.RedisAuth{PasswordSecretRef: v1alpha1.SecretKeyReference{Name: "auth", Key: "p"}}})
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("error %v, want the API server's own", err)
 	}
@@ -241,7 +242,7 @@ func TestLoginTellsTrustApart(t *testing.T) {
 		secret("mine", map[string][]byte{"tls.crt": mine.cert, "tls.key": mine.key}), secret("rotated", map[string][]byte{"tls.crt": rotated.cert, "tls.key": rotated.key}))
 	ref := func(name string) *v1alpha1.SecretReference { return &v1alpha1.SecretReference{Name: name} }
 	trust := func(tls v1alpha1.RedisTLS) string {
-		login, err := LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{TLS: &tls})
+		login, err := target.LoginFor(t.Context(), w.cluster, namespace, &v1alpha1.RedisTarget{TLS: &tls})
 		if err != nil {
 			t.Fatal(err)
 		}

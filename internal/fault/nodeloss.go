@@ -17,13 +17,13 @@ import (
 // nodeLoss takes a node away from Redis: it gets no new pods, and the target's pods on it are deleted without grace, as after the node's
 // removal. The node itself goes on.
 type nodeLoss struct {
-	Surroundings
+	contract.Deps
 	name  string
 	lasts time.Duration
 }
 
-func newNodeLoss(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	n := nodeLoss{Surroundings: around, lasts: contract.DurationOf(spec)}
+func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	n := nodeLoss{Deps: deps, lasts: contract.DurationOf(spec)}
 	if spec.Action.NodeLoss != nil {
 		n.name = spec.Action.NodeLoss.Node
 	}
@@ -35,7 +35,7 @@ func (n nodeLoss) Traits() contract.Traits {
 }
 
 func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pod, err := n.pod(ctx, target.Pod)
+	pod, err := n.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
@@ -48,45 +48,47 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err := contract.Save(target, replacedRecord{Controller: controllerOf(pod)}); err != nil {
 		return err
 	}
-	return n.elsewhere(ctx, pod, nil, n.name)
+	return elsewhere(ctx, n.Deps, pod, nil, n.name)
 }
 
 func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	return n.ended(ctx, target)
+	return ended(ctx, n.Deps, target)
 }
 
 func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if _, _, err := contract.Load[replacedRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
-	if ended, err := n.ended(ctx, target); ended || err != nil {
+	if ended, err := ended(ctx, n.Deps, target); ended || err != nil {
 		return contract.Progress{}, err
 	}
-	if progress, err := n.cordon(ctx, n.name); err != nil || !progress.Complete() {
+	if progress, err := cordon(ctx, n.Deps, n.name); err != nil || !progress.Complete() {
 		return progress, err
 	}
-	return contract.Progress{}, n.removeTarget(ctx, target)
+	return contract.Progress{}, removeTarget(ctx, n.Deps, target)
 }
 
 func (n nodeLoss) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if _, _, err := contract.Load[replacedRecord](target); err != nil {
 		return contract.Progress{}, err
 	}
-	return n.uncordon(ctx, n.name)
+	return uncordon(ctx, n.Deps, n.name)
 }
 
-func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string { return n.manualUncordon(n.name) }
+func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string {
+	return manualUncordon(n.Deps, n.name)
+}
 
 // Effect is confirmed when the pod is gone from the node and the node takes none.
 func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	ended, err := n.ended(ctx, target)
+	ended, err := ended(ctx, n.Deps, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !ended {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs on node %s", target.Pod, target.UID, n.name)
 	}
-	node, err := n.node(ctx, n.name)
+	node, err := readNode(ctx, n.Deps, n.name)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -97,7 +99,7 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	found, err := n.replacements(ctx, target, record.Controller)
+	found, err := replacements(ctx, n.Deps, target, record.Controller)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}

@@ -34,12 +34,12 @@ func spread(t *testing.T) *world {
 // aimed makes a fault's injector and records, as the controller does.
 func (w *world) aimed(spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
 	w.t.Helper()
-	around := w.of("lose")
-	injector, err := For(spec, around)
+	deps := w.of("lose")
+	injector, err := For(spec, deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	found, err := Guarded(w.t.Context(), around, byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	found, err := guarded(w.t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -102,22 +102,22 @@ func TestNodeLoss(t *testing.T) {
 
 func TestNodeLossRefused(t *testing.T) {
 	w := spread(t)
-	around := w.of("lose")
+	deps := w.of("lose")
 	spec := losing("node-9")
-	injector, err := For(spec, around)
+	injector, err := For(spec, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Guarded(t.Context(), around, byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	_, err = guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
 	if problem := problemOf(t, err); problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "node-9") || !strings.Contains(problem.Message, "redis-2 is on node-2") {
 		t.Errorf("%+v", problem)
 	}
 	spec = losing("node-1") // the guard counts the copies on other nodes, too
 	spec.Allow = nil
-	if injector, err = For(spec, around); err != nil {
+	if injector, err = For(spec, deps); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Guarded(t.Context(), around, byPods(map[string]string{"app": "redis"}), spec, injector.Traits()); err != nil {
+	if _, err := guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits()); err != nil {
 		t.Errorf("redis-2 is spared: %v", err)
 	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}

@@ -7,7 +7,12 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
 )
+
+// probeWithin is how long a server that serves may take to answer a probe.
+const probeWithin = target.ProbeWithin
 
 // CLIENT UNPAUSE is a command like any other: while all commands wait, it waits, too. So a pause of all commands is made of short ones, queued
 // on one connection: the server takes up each at the end of the one before, ahead of every other client, and drops those that are left when the
@@ -30,16 +35,21 @@ func pauses(lasts time.Duration) [][]string {
 }
 
 // pauseAll lets a target's clients wait.
-func (s Surroundings) pauseAll(ctx context.Context, target *v1alpha1.FaultTarget, lasts time.Duration) error {
-	return refused(s.Servers.Queue(ctx, s.line(target), target.Address, s.Login, pauses(lasts)), s, target.Address, "CLIENT", "PAUSE")
+func pauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
+	return deps.Refusal(deps.Servers.Queue(ctx, line(deps, target), target.Address, deps.Login, pauses(lasts)), target.Address, "CLIENT", "PAUSE")
 }
 
 // endPauseAll drops the pauses that have not begun, and is done when the server answers.
-func (s Surroundings) endPauseAll(ctx context.Context, target *v1alpha1.FaultTarget, lasts time.Duration) error {
-	s.Servers.HangUp(s.line(target))
-	silent, err := s.silent(ctx, target.Address, "PING")
+func endPauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
+	deps.Servers.HangUp(line(deps, target))
+	silent, err := deps.Silent(ctx, target.Address, "PING")
 	if silent {
 		return fmt.Errorf("the server at %s does not answer yet: the pause that it is in ends by itself after %s at most", target.Address, pauseOf(lasts))
 	}
 	return err
+}
+
+// line is the key of what a fault has queued at a target.
+func line(deps contract.Deps, target *v1alpha1.FaultTarget) string {
+	return string(deps.Owner.UID) + " " + target.Address
 }

@@ -17,13 +17,13 @@ import (
 
 // podKill deletes the pod. There is nothing to revert: the pod's controller replaces it.
 type podKill struct {
-	Surroundings
+	contract.Deps
 	contract.Instant
 	grace *int64 // nil = the pod's own
 }
 
-func newPodKill(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	kill := podKill{Surroundings: around}
+func newPodKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	kill := podKill{Deps: deps}
 	if spec.Action.PodKill != nil {
 		kill.grace = spec.Action.PodKill.GracePeriodSeconds
 	}
@@ -38,7 +38,7 @@ func (podKill) Traits() contract.Traits {
 }
 
 func (k podKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pod, err := k.pod(ctx, target.Pod)
+	pod, err := k.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (k podKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) er
 }
 
 func (k podKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := k.pod(ctx, target.Pod)
+	pod, err := k.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
 		return true, nil
 	}
@@ -66,16 +66,8 @@ func (k podKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (cont
 	return contract.Progress{}, ignoreGone(k.Cluster.Delete(ctx, pod, options...))
 }
 
-// ignoreGone takes for success that a pod which was to be deleted is gone, or that its name belongs to its replacement.
-func ignoreGone(err error) error {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
-		return nil
-	}
-	return err
-}
-
 func (k podKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	pod, err := k.pod(ctx, target.Pod)
+	pod, err := k.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone", target.Pod, target.UID)
@@ -87,7 +79,7 @@ func (k podKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1al
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is still terminating", target.Pod, target.UID)
 	}
 	evidence := fmt.Sprintf("pod %s is %s instead of %s", target.Pod, pod.UID, target.UID)
-	server, err := k.Servers.Ask(ctx, Address(pod), k.Login)
+	server, err := k.Servers.Ask(ctx, k.Address(pod), k.Login)
 	if err == nil && target.RunID != "" && server.RunID == target.RunID {
 		return v1alpha1.EffectInconclusive, evidence + ", but its server still has run_id " + server.RunID
 	}
@@ -95,11 +87,6 @@ func (k podKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1al
 		evidence += fmt.Sprintf(", its server has run_id %s instead of %s", server.RunID, orUnknown(target.RunID))
 	}
 	return v1alpha1.EffectConfirmed, evidence
-}
-
-func (s Surroundings) pod(ctx context.Context, name string) (*corev1.Pod, error) {
-	pod := &corev1.Pod{}
-	return pod, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, pod)
 }
 
 func orUnknown(s string) string {

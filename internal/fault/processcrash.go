@@ -15,13 +15,13 @@ import (
 // processCrash ends the server process by a Redis command: a signal to PID 1 from inside its own container is ignored by the kernel.
 // There is nothing to revert: the kubelet restarts the container.
 type processCrash struct {
-	Surroundings
+	contract.Deps
 	contract.Instant
 	method v1alpha1.CrashMethod
 }
 
-func newProcessCrash(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	crash := processCrash{Surroundings: around, method: v1alpha1.CrashShutdown}
+func newProcessCrash(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	crash := processCrash{Deps: deps, method: v1alpha1.CrashShutdown}
 	if spec.Action.ProcessCrash != nil && spec.Action.ProcessCrash.Method != "" {
 		crash.method = spec.Action.ProcessCrash.Method
 	}
@@ -33,7 +33,7 @@ func (processCrash) Traits() contract.Traits {
 }
 
 func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pod, err := c.pod(ctx, target.Pod)
+	pod, err := c.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarge
 }
 
 func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := c.pod(ctx, target.Pod)
+	pod, err := c.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return true, nil
@@ -72,14 +72,14 @@ func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) 
 }
 
 func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	pod, err := c.pod(ctx, target.Pod)
+	pod, err := c.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != target.UID:
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone: something replaced it", target.Pod, target.UID)
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	server, err := c.Servers.Ask(ctx, Address(pod), c.Login)
+	server, err := c.Servers.Ask(ctx, c.Address(pod), c.Login)
 	if err == nil && server.RunID != target.RunID {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("the server has run_id %s instead of %s", server.RunID, target.RunID)
 	}

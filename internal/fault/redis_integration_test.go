@@ -37,22 +37,22 @@ func goesOn(t *testing.T, server *redistest.Server, runID string) {
 }
 
 // inPod records a real server as the target that a fault selected.
-func inPod(t *testing.T, server *redistest.Server, login topology.Login) (Surroundings, *v1alpha1.FaultTarget) {
+func inPod(t *testing.T, server *redistest.Server, login topology.Login) (contract.Deps, *v1alpha1.FaultTarget) {
 	t.Helper()
 	s := newStage(t)
 	s.login = login
 	s.host("redis-0", server, nil)
-	around := s.around()
-	found, err := Select(t.Context(), around, byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary})
+	deps := s.deps()
+	found, err := selected(t.Context(), deps, byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return around, &found[0]
+	return deps, &found[0]
 }
 
-func crash(t *testing.T, around Surroundings, method v1alpha1.CrashMethod) contract.Injector {
+func crash(t *testing.T, deps contract.Deps, method v1alpha1.CrashMethod) contract.Injector {
 	t.Helper()
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, around)
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,11 +74,11 @@ func TestCrashRealServer(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.NewServer(t, tc.options)
-			around, target := inPod(t, server, tc.login)
+			deps, target := inPod(t, server, tc.login)
 			if target.Role != v1alpha1.RolePrimary || len(target.RunID) != 40 {
 				t.Fatalf("recorded %+v", target)
 			}
-			injector := crash(t, around, v1alpha1.CrashShutdown)
+			injector := crash(t, deps, v1alpha1.CrashShutdown)
 			if err := injector.Preflight(t.Context(), target); err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +98,7 @@ func TestCrashRealServer(t *testing.T) {
 			server.Restart()
 			next := server.Info("run_id")
 			redistest.Wait(t, "the next process answers the operator", func() error {
-				_, err := around.Servers.Ask(t.Context(), server.Address(), around.Login)
+				_, err := deps.Servers.Ask(t.Context(), server.Address(), deps.Login)
 				return err
 			})
 			if err := called(injector.Inject(t.Context(), target)); err != nil {
@@ -131,8 +131,8 @@ func TestCrashRefused(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.NewServer(t, tc.options)
-			around, target := inPod(t, server, tc.login)
-			injector := crash(t, around, tc.method)
+			deps, target := inPod(t, server, tc.login)
+			injector := crash(t, deps, tc.method)
 			err := called(injector.Inject(t.Context(), target))
 			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), server.Address()) {
 				t.Errorf("error %v, want one with %q and the address", err, tc.says)
@@ -148,8 +148,8 @@ func TestCrashRefused(t *testing.T) {
 func TestSegfaultRealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}}) // it may take seconds
-	around, target := inPod(t, server, topology.Login{Timeout: 30 * time.Second})
-	if err := called(crash(t, around, v1alpha1.CrashSegfault).Inject(t.Context(), target)); err != nil {
+	deps, target := inPod(t, server, topology.Login{Timeout: 30 * time.Second})
+	if err := called(crash(t, deps, v1alpha1.CrashSegfault).Inject(t.Context(), target)); err != nil {
 		t.Fatal(err)
 	}
 	hasEnded(t, server)
@@ -201,7 +201,7 @@ func TestSelectRealRoles(t *testing.T) {
 	s.host("redis-0", set.Replicas[0], nil)
 	s.host("redis-1", set.Primary, nil)
 	for role, want := range map[v1alpha1.RedisRole]string{v1alpha1.RolePrimary: "redis-1", v1alpha1.RoleReplica: "redis-0"} {
-		found, err := Select(t.Context(), s.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll})
+		found, err := selected(t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll})
 		if err != nil || len(found) != 1 || found[0].Pod != want {
 			t.Errorf("%s: %+v, %v; want %s", role, found, err, want)
 		}

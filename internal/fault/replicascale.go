@@ -28,7 +28,7 @@ const defaultSyncTimeout = 5 * time.Minute
 // replicaScale changes the number of replicas of the StatefulSet that runs the selected server, waits until those that came are in sync, and
 // reverts that. A StatefulSet adds and removes the pods with the highest ordinals: never is one removed that is a primary.
 type replicaScale struct {
-	Surroundings
+	contract.Deps
 	mode    v1alpha1.SelectMode
 	by      int32
 	timeout time.Duration // for each direction
@@ -36,8 +36,8 @@ type replicaScale struct {
 	now     func() time.Time
 }
 
-func newReplicaScale(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	s := &replicaScale{Surroundings: around, mode: spec.Select.Mode, lasts: contract.DurationOf(spec), now: time.Now}
+func newReplicaScale(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	s := &replicaScale{Deps: deps, mode: spec.Select.Mode, lasts: contract.DurationOf(spec), now: time.Now}
 	if spec.Action.ReplicaScale != nil {
 		s.by, s.timeout = spec.Action.ReplicaScale.By, spec.Action.ReplicaScale.SyncTimeout.Duration
 	}
@@ -90,7 +90,7 @@ func (s *replicaScale) Inject(ctx context.Context, target *v1alpha1.FaultTarget)
 		if target.InjectedAt != nil {
 			return contract.Progress{}, fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
 		}
-		pod, err := s.pod(ctx, target.Pod)
+		pod, err := s.Pod(ctx, target.Pod)
 		if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
 			return contract.Progress{}, nil // the server that was selected is gone before anything was done
 		} else if err != nil {
@@ -265,14 +265,14 @@ func (s *replicaScale) ManualRevertCommand(target *v1alpha1.FaultTarget) string 
 // that nobody follows is none, whatever it says of itself.
 func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	for _, name := range now.changed() {
-		pod, err := s.pod(ctx, name)
+		pod, err := s.Pod(ctx, name)
 		switch {
 		case apierrors.IsNotFound(err), err == nil && pod.Status.PodIP == "":
 			continue // no server that could be one
 		case err != nil:
 			return err
 		}
-		address, m := Address(pod), now.record.Members[name]
+		address, m := s.Address(pod), now.record.Members[name]
 		said, err := s.info(ctx, address)
 		switch {
 		case err == nil && said.role == topology.Replica:

@@ -109,7 +109,7 @@ func (s *replicaScale) ownsSlots(ctx context.Context, address string, said told)
 func (s *replicaScale) recordShard(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
 	none := strings.Repeat("0", 40)
 	for _, command := range [][]string{{"CLUSTER", "MYID"}, {"CLUSTER", "MEET", "127.0.0.1", "6379"}, {"CLUSTER", "REPLICATE", none}, {"CLUSTER", "FORGET", none}} {
-		if err := mayRun(ctx, s.Surroundings, target.Address, command...); err != nil {
+		if err := s.MayRun(ctx, target.Address, command...); err != nil {
 			return err
 		}
 	}
@@ -295,12 +295,12 @@ func (s *replicaScale) recordAdded(ctx context.Context, now *scaling) (changed b
 		return false
 	}
 	for _, name := range now.changed() {
-		pod, err := s.pod(ctx, name)
+		pod, err := s.Pod(ctx, name)
 		if err != nil || pod.Status.PodIP == "" {
 			continue
 		}
 		m := now.record.Members[name]
-		m.Address = Address(pod)
+		m.Address = s.Address(pod)
 		if nodes, err := s.listing(ctx, m.Address); err == nil && !slices.Contains(m.Nodes, myself(nodes).id) {
 			m.Nodes = append(m.Nodes, myself(nodes).id)
 			changed = true

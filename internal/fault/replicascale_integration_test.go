@@ -19,6 +19,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -312,7 +313,7 @@ func knownTo(t *testing.T, c *redistest.Cluster, want int) {
 func gossiped(t *testing.T, c *redistest.Cluster, messages int) {
 	t.Helper()
 	received := func(s *redistest.Server) int {
-		n, _ := strconv.Atoi(infoValue(s.Do("cluster", "info").(string), "cluster_stats_messages_received"))
+		n, _ := strconv.Atoi(topology.InfoField(s.Do("cluster", "info").(string), "cluster_stats_messages_received"))
 		return n
 	}
 	before := map[*redistest.Server]int{}

@@ -75,14 +75,6 @@ func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSe
 	return set, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set)
 }
 
-// replicasOf is 1 where the StatefulSet says nothing.
-func replicasOf(set *appsv1.StatefulSet) int32 {
-	if set.Spec.Replicas == nil {
-		return 1
-	}
-	return *set.Spec.Replicas
-}
-
 // scale sets the number of replicas of the very StatefulSet that was read: a change by another in between is a conflict.
 func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) error {
 	changed := c.set.DeepCopy()
@@ -96,7 +88,7 @@ func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) er
 
 // recordSet finds the StatefulSet of the target's pod, refuses one that something else scales, and records its number of replicas.
 func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarget) (*scaling, error) {
-	pod, err := s.pod(ctx, target.Pod)
+	pod, err := s.Pod(ctx, target.Pod)
 	if err != nil {
 		return nil, err
 	}

@@ -108,11 +108,11 @@ func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
 		return err
 	}
 	for _, name := range now.changed() {
-		pod, err := s.pod(ctx, name)
+		pod, err := s.Pod(ctx, name)
 		if err != nil {
 			return err
 		}
-		m := member{Address: Address(pod)}
+		m := member{Address: s.Address(pod)}
 		if now.record.Slot != nil {
 			if m, err = s.node(ctx, m.Address); err != nil {
 				return err
@@ -163,8 +163,8 @@ func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (
 func (s *replicaScale) staying(ctx context.Context, now *scaling) []string {
 	found := []string{now.record.Primary}
 	for _, name := range now.staying() {
-		if pod, err := s.pod(ctx, name); err == nil && pod.Status.PodIP != "" && !slices.Contains(found, Address(pod)) {
-			found = append(found, Address(pod))
+		if pod, err := s.Pod(ctx, name); err == nil && pod.Status.PodIP != "" && !slices.Contains(found, s.Address(pod)) {
+			found = append(found, s.Address(pod))
 		}
 	}
 	return found
@@ -185,7 +185,7 @@ func (s *replicaScale) bringIn(ctx context.Context, now *scaling) string {
 }
 
 func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, m *member) string {
-	pod, err := s.pod(ctx, name)
+	pod, err := s.Pod(ctx, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return "does not exist yet"
@@ -200,7 +200,7 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 	if pod.Status.Phase != corev1.PodRunning || pod.Status.PodIP == "" {
 		return "is " + waitsFor(pod)
 	}
-	m.Address = Address(pod)
+	m.Address = s.Address(pod)
 	own, err := s.info(ctx, m.Address)
 	if err != nil {
 		return "does not answer yet: " + err.Error()
@@ -280,7 +280,7 @@ func (r *scaleRecord) syncsSince(said told) string {
 func (s *replicaScale) takeOut(ctx context.Context, now *scaling) string {
 	var missing []string
 	for _, name := range now.changed() {
-		if _, err := s.pod(ctx, name); err == nil {
+		if _, err := s.Pod(ctx, name); err == nil {
 			missing = append(missing, name+" is still there")
 			continue
 		} else if !apierrors.IsNotFound(err) {

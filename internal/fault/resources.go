@@ -16,6 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // resizePatience is how long the kubelet may take to apply a resize, each way. It takes some seconds.
@@ -24,14 +25,14 @@ const resizePatience = time.Minute
 // resources resizes the Redis container of a running pod, which is Kubernetes' own in-place resize: no restart, and the kubelet shows what is in
 // force. A pod that is replaced has the values of its template again: nothing is left to revert then.
 type resources struct {
-	Surroundings
+	contract.Deps
 	limits corev1.ResourceList // as wanted: cpu, memory or both
 	lasts  time.Duration
 	now    func() time.Time
 }
 
-func newResources(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	r := &resources{Surroundings: around, limits: corev1.ResourceList{}, lasts: contract.DurationOf(spec), now: time.Now}
+func newResources(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	r := &resources{Deps: deps, limits: corev1.ResourceList{}, lasts: contract.DurationOf(spec), now: time.Now}
 	if want := spec.Action.Resources; want != nil {
 		if want.CPU != nil {
 			r.limits[corev1.ResourceCPU] = *want.CPU
@@ -46,7 +47,7 @@ func newResources(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.I
 func (r *resources) Traits() contract.Traits { return contract.Traits{Lasts: r.lasts} }
 
 func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pod, err := r.pod(ctx, target.Pod)
+	pod, err := r.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
@@ -116,13 +117,13 @@ func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget
 		return problem.NotYet("Redis at %s did not say how much memory it uses: %v", target.Address, err)
 	}
 	text, _ := reply.(string)
-	used := max(infoNumber(text, "used_memory"), infoNumber(text, "used_memory_rss"))
+	used := max(topology.InfoNumber(text, "used_memory"), topology.InfoNumber(text, "used_memory_rss"))
 	if used <= 0 {
 		return problem.Unsupported("Redis at %s does not say how much memory it uses (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
 	}
 	if want.Value() <= used {
 		return problem.Invalid("spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
-			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), infoNumber(text, "used_memory"), infoNumber(text, "used_memory_rss"))
+			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), topology.InfoNumber(text, "used_memory"), topology.InfoNumber(text, "used_memory_rss"))
 	}
 	return nil
 }
@@ -278,7 +279,7 @@ func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 
 // container is the target's container and pod; it is nil where the pod is gone, ending or replaced.
 func (r *resources) container(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Container, *corev1.Pod, error) {
-	pod, err := r.pod(ctx, target.Pod)
+	pod, err := r.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil):
 		return nil, nil, nil

@@ -16,6 +16,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // apiServer is a real one, without controllers and without a kubelet: the test sets the status that it would.
@@ -78,7 +79,7 @@ func (a *apiServer) resources(cpu string) contract.Injector {
 	a.t.Helper()
 	injector, err := For(&v1alpha1.RedisFaultSpec{
 		Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))}}, Duration: &metav1.Duration{Duration: time.Second},
-	}, Surroundings{Namespace: namespace, Cluster: a, Live: a})
+	}, contract.Deps{Redis: target.Redis{Namespace: namespace, Live: a}, Cluster: a})
 	if err != nil {
 		a.t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ type resizable struct {
 	refuse  error // of every resize
 	patches int   // that were carried out
 	now     time.Time
-	around  Surroundings
+	deps    contract.Deps
 }
 
 func newResizable(t *testing.T, own corev1.ResourceRequirements, change func(*corev1.Pod)) *resizable {
@@ -48,8 +48,8 @@ func newResizable(t *testing.T, own corev1.ResourceRequirements, change func(*co
 		}
 		return nil, errSilent
 	}
-	r.around = r.world.around()
-	r.around.Cluster = interceptor.NewClient(r.cluster, interceptor.Funcs{SubResourcePatch: r.patch})
+	r.deps = r.world.deps()
+	r.deps.Cluster = interceptor.NewClient(r.cluster, interceptor.Funcs{SubResourcePatch: r.patch})
 	return r
 }
 
@@ -112,7 +112,7 @@ func (r *resizable) injector(limits map[corev1.ResourceName]string) contract.Inj
 	if text, ok := limits[corev1.ResourceMemory]; ok {
 		want.Memory = new(resource.MustParse(text))
 	}
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want}, Duration: &metav1.Duration{Duration: time.Minute}}, r.around)
+	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want}, Duration: &metav1.Duration{Duration: time.Minute}}, r.deps)
 	if err != nil {
 		r.t.Fatal(err)
 	}

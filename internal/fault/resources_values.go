@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -101,15 +100,4 @@ func said(of corev1.ResourceRequirements) string {
 		words = append(words, fmt.Sprintf("%s %s%s", name, limit.String(), text))
 	}
 	return strings.Join(words, ", ")
-}
-
-// infoNumber reads a field of INFO; 0 where it is absent or no whole number.
-func infoNumber(info, field string) int64 {
-	for line := range strings.Lines(info) {
-		if text, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
-			n, _ := strconv.ParseInt(text, 10, 64)
-			return n
-		}
-	}
-	return 0
 }

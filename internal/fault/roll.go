@@ -20,7 +20,7 @@ import (
 // roller replaces the pods of a StatefulSet whose Redis container has other arguments than its template says: replicas first, primaries last, one
 // at a time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete, so that its controller does not, too.
 type roller struct {
-	Surroundings
+	contract.Deps
 	container string
 }
 
@@ -132,7 +132,7 @@ func (r roller) examine(ctx context.Context, m *rolled) {
 	if m.trouble = ready(m.pod); m.trouble != "" {
 		return
 	}
-	address := Address(m.pod)
+	address := r.Address(m.pod)
 	reply, err := r.Servers.Do(ctx, address, r.Login, "INFO", "everything")
 	if err != nil {
 		m.trouble = fmt.Sprintf("the server of pod %s does not answer: %v", m.pod.Name, err)
@@ -144,11 +144,11 @@ func (r roller) examine(ctx context.Context, m *rolled) {
 	switch {
 	case said.Loading:
 		m.trouble = fmt.Sprintf("the server of pod %s loads its data", m.pod.Name)
-	case said.Role == topology.Replica && (infoValue(info, "master_link_status") != "up" || infoValue(info, "master_sync_in_progress") == "1"):
+	case said.Role == topology.Replica && (topology.InfoField(info, "master_link_status") != "up" || topology.InfoField(info, "master_sync_in_progress") == "1"):
 		m.trouble = fmt.Sprintf("the replica in pod %s is not in sync", m.pod.Name)
 	case said.Mode == "cluster":
 		reply, err := r.Servers.Do(ctx, address, r.Login, "CLUSTER", "INFO")
-		if text, _ := reply.(string); err != nil || infoValue(text, "cluster_state") != "ok" {
+		if text, _ := reply.(string); err != nil || topology.InfoField(text, "cluster_state") != "ok" {
 			m.trouble = fmt.Sprintf("the cluster is not ok, says pod %s", m.pod.Name)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -125,7 +126,7 @@ func (w *workload) othersServe(name string) {
 			continue
 		}
 		reply, err := w.real.Do(context.Background(), "127.0.0.1:"+strconv.Itoa(port), w.login, "INFO", "replication")
-		if info := fmt.Sprint(reply); err != nil || i > 0 && infoValue(info, "master_link_status") != "up" {
+		if info := fmt.Sprint(reply); err != nil || i > 0 && topology.InfoField(info, "master_link_status") != "up" {
 			w.t.Errorf("%s is deleted while %s is not in sync (%v)", name, pod, err)
 		}
 	}
@@ -159,16 +160,16 @@ func (w *workload) start(pod *corev1.Pod) (stop func(), err error) {
 	return cluster.RunRedis(context.Background(), w.t.TempDir(), "127.0.0.1", w.ports[cluster.Ordinal(pod)], arguments...)
 }
 
-func (w *workload) around() Surroundings {
-	around := w.stage.around()
-	around.Cluster, around.Live = w.cluster, w.cluster
-	return around
+func (w *workload) deps() contract.Deps {
+	deps := w.stage.deps()
+	deps.Cluster, deps.Live = w.cluster, w.cluster
+	return deps
 }
 
 func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	w.t.Helper()
 	w.real.Close()
-	injector, err := For(spec, w.around())
+	injector, err := For(spec, w.deps())
 	must(w.t, err)
 	return injector
 }
@@ -176,7 +177,7 @@ func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 // record chooses all servers and records them, as the controller does.
 func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget {
 	w.t.Helper()
-	targets, err := Select(w.t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
+	targets, err := selected(w.t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
 	must(w.t, err)
 	for i := range targets {
 		redistest.Wait(w.t, "preflight passes", func() error { return w.injector(spec).Preflight(w.t.Context(), &targets[i]) })
@@ -230,7 +231,7 @@ func (w *workload) threadsAre(want string, arguments ...string) {
 	w.t.Helper()
 	for i, port := range w.ports {
 		reply, err := w.real.Do(w.t.Context(), "127.0.0.1:"+strconv.Itoa(port), w.login, "CONFIG", "GET", "io-threads")
-		if got := pairsOf(reply)["io-threads"]; err != nil || got != want {
+		if got := topology.Pairs(reply)["io-threads"]; err != nil || got != want {
 			w.t.Errorf("redis-%d has io-threads %s (%v), want %s", i, got, err, want)
 		}
 	}
@@ -428,7 +429,7 @@ func TestIOThreadsRollRefused(t *testing.T) {
 				tc.after(w)
 			}
 			spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
-			targets, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+			targets, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
 			must(t, err)
 			problem := problemOf(t, w.injector(spec).Preflight(t.Context(), &targets[0]))
 			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {

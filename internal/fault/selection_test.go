@@ -17,6 +17,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 func conflict(name string) error {
@@ -53,7 +54,7 @@ func TestSelect(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
 			redisPods(w)
-			found, err := Select(t.Context(), w.around(), all, tc.selector)
+			found, err := selected(t.Context(), w.deps(), all, tc.selector)
 			if err != nil {
 				problem := problemOf(t, err)
 				if problem.Reason != tc.want || problem.Lasting {
@@ -81,7 +82,7 @@ func TestSelectNobodyHasTheRole(t *testing.T) {
 	w := newWorld(t)
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Replica, nil)
 	w.pod("redis-1", "u1", "10.0.0.2", "", nil)
-	_, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary})
+	_, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary})
 	problem := problemOf(t, err)
 	for _, text := range []string{"Primary", "redis-0 is Replica", "redis-1 did not answer", errSilent.Error()} {
 		if !strings.Contains(problem.Message, text) {
@@ -97,7 +98,7 @@ func TestSelectNobodyHasTheRole(t *testing.T) {
 func TestSelectRecords(t *testing.T) {
 	w := newWorld(t)
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 })
-	found, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+	found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +148,7 @@ func TestPods(t *testing.T) {
 		{"a selector that is none", &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: "Like"}}}}, v1alpha1.ReasonInvalidSpec, true, "spec.target.podSelector"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			pods, err := Pods(t.Context(), w.around(), tc.target)
+			pods, err := on(w.deps(), tc.target).Pods(t.Context())
 			if err != nil {
 				problem := problemOf(t, err)
 				if problem.Reason != tc.want || problem.Lasting != tc.lasting || !strings.Contains(problem.Message, tc.says) {
@@ -172,7 +173,7 @@ func TestPodsPassesErrorsOn(t *testing.T) {
 	w.hooks.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
 		return apierrors.NewInternalError(errors.New("etcd is away"))
 	}
-	_, err := Pods(t.Context(), w.around(), &v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}})
+	_, err := on(w.deps(), &v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}}).Pods(t.Context())
 	if !apierrors.IsInternalError(err) {
 		t.Errorf("error %v, want the API server's own", err)
 	}
@@ -201,15 +202,15 @@ func TestContainerAndAddress(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			pod := &corev1.Pod{Spec: corev1.PodSpec{Containers: tc.containers}, Status: corev1.PodStatus{PodIP: "10.0.0.1"}}
-			if got := containerOf(pod).Name; got != tc.container {
+			if got := (target.Redis{}).Container(pod).Name; got != tc.container {
 				t.Errorf("container %q, want %q", got, tc.container)
 			}
-			if got := Address(pod); got != tc.address {
+			if got := addressOf(pod); got != tc.address {
 				t.Errorf("address %q, want %q", got, tc.address)
 			}
 		})
 	}
-	if got := Address(&corev1.Pod{Status: corev1.PodStatus{PodIP: "fd00::1"}}); got != "[fd00::1]:6379" {
+	if got := addressOf(&corev1.Pod{Status: corev1.PodStatus{PodIP: "fd00::1"}}); got != "[fd00::1]:6379" {
 		t.Errorf("IPv6 address %q", got)
 	}
 }
@@ -233,7 +234,7 @@ func TestSelectKeepsAnswersApart(t *testing.T) {
 		}
 		w.pod(fmt.Sprintf("redis-%02d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
 	}
-	found, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
+	found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
 	if err != nil || len(found) != 40 {
 		t.Fatalf("%d found: %v", len(found), err)
 	}

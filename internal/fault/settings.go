@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"path"
 	"slices"
 	"strings"
@@ -15,13 +14,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // settings changes settings of a server process by one CONFIG SET.
 type settings struct {
-	Surroundings
+	contract.Deps
 	values map[string]string        // as the spec wants them
 	field  func(name string) string // of the spec, in which a setting stands
 }
@@ -46,7 +46,7 @@ func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
 func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (settingsRecord, error) {
 	none := settingsRecord{}
 	for _, command := range [][]string{append([]string{"CONFIG", "GET"}, s.names()...), {"CONFIG", "SET", s.names()[0], "x"}} {
-		if err := mayRun(ctx, s.Surroundings, target.Address, command...); err != nil {
+		if err := s.MayRun(ctx, target.Address, command...); err != nil {
 			return none, err
 		}
 	}
@@ -84,25 +84,25 @@ func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, 
 	if n, counted := rewrites(info); counted {
 		record.Rewrites = &n
 	}
-	file := infoValue(info, "config_file")
+	file := topology.InfoField(info, "config_file")
 	if file == "" {
 		return nil
 	}
-	if err := mayRun(ctx, s.Surroundings, target.Address, "CONFIG", "REWRITE"); err != nil {
+	if err := s.MayRun(ctx, target.Address, "CONFIG", "REWRITE"); err != nil {
 		return err
 	}
-	pod, err := s.pod(ctx, target.Pod)
+	pod, err := s.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
-	if outlives(pod, path.Clean(file)) {
+	if s.outlives(pod, path.Clean(file)) {
 		record.File = path.Clean(file)
 	}
 	return nil
 }
 
 // outlives says whether a file of the Redis container is on a claimed volume that the next pod of the same name will have, too.
-func outlives(pod *corev1.Pod, file string) bool {
+func (s settings) outlives(pod *corev1.Pod, file string) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind == "ReplicaSet" { // its next pod has another name
 		return false
@@ -112,7 +112,7 @@ func outlives(pod *corev1.Pod, file string) bool {
 		claimed[v.Name] = v.PersistentVolumeClaim != nil
 	}
 	deepest, found := "", false
-	for _, mount := range containerOf(pod).VolumeMounts {
+	for _, mount := range s.Container(pod).VolumeMounts {
 		at := path.Clean(mount.MountPath)
 		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) && len(at) > len(deepest) {
 			deepest, found = at, claimed[mount.Name]
@@ -203,7 +203,7 @@ type process struct {
 
 // find says which process answers now where the recorded one did.
 func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (process, error) {
-	pod, err := s.pod(ctx, target.Pod)
+	pod, err := s.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err):
 		return process{}, nil
@@ -212,7 +212,7 @@ func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (proce
 	case string(pod.UID) != target.UID && pod.Status.PodIP == "":
 		return process{whose: replacement}, nil
 	case string(pod.UID) != target.UID:
-		return process{whose: replacement, address: Address(pod)}, nil
+		return process{whose: replacement, address: s.Address(pod)}, nil
 	}
 	server, err := s.Servers.Ask(ctx, target.Address, s.Login)
 	if err != nil {
@@ -231,7 +231,7 @@ func (s settings) get(ctx context.Context, address string) (map[string]string, e
 		command = append(command, name)
 	}
 	reply, err := s.Servers.Do(ctx, address, s.Login, command...)
-	return pairsOf(reply), err
+	return topology.Pairs(reply), err
 }
 
 // set sets values in one command: all or none.
@@ -249,7 +249,7 @@ func (s settings) refusal(err error, address, subcommand string) error {
 	if err == nil || !topology.IsReply(err) {
 		return err
 	}
-	if told := refused(err, s.Surroundings, address, "CONFIG", subcommand); !errors.Is(told, err) {
+	if told := s.Refusal(err, address, "CONFIG", subcommand); !errors.Is(told, err) {
 		return told
 	}
 	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {
@@ -273,7 +273,7 @@ func (s settings) info(ctx context.Context, address string) (string, error) {
 // rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
 func rewrites(info string) (n int, counted bool) {
 	counted = strings.Contains(info, "cmdstat_config|get:") // that one has been called: it was just used
-	stat := infoValue(info, "cmdstat_config|rewrite")
+	stat := topology.InfoField(info, "cmdstat_config|rewrite")
 	for part := range strings.SplitSeq(stat, ",") {
 		var k int
 		if _, err := fmt.Sscanf(part, "calls=%d", &k); err == nil {
@@ -284,32 +284,6 @@ func rewrites(info string) (n int, counted bool) {
 		}
 	}
 	return n, counted
-}
-
-// infoValue is a field of INFO; "" where it is absent.
-func infoValue(info, field string) string {
-	for line := range strings.Lines(info) {
-		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
-			return value
-		}
-	}
-	return ""
-}
-
-// pairsOf reads a reply of names and values, a map in RESP3.
-func pairsOf(reply any) map[string]string {
-	values := map[string]string{}
-	switch r := reply.(type) {
-	case map[any]any:
-		for name, value := range r {
-			values[fmt.Sprint(name)] = fmt.Sprint(value)
-		}
-	case []any:
-		for i := 0; i+1 < len(r); i += 2 {
-			values[fmt.Sprint(r[i])] = fmt.Sprint(r[i+1])
-		}
-	}
-	return values
 }
 
 // differing are those of now that want has otherwise.
@@ -334,40 +308,4 @@ func inWords(values map[string]string) string {
 		words = append(words, name+" "+value)
 	}
 	return strings.Join(words, ", ")
-}
-
-// redisCLI is the way by which a person sends a command to a target's server.
-func redisCLI(around Surroundings, target *v1alpha1.FaultTarget, words ...string) string {
-	command := []string{"kubectl", "-n", around.Namespace, "exec"}
-	if around.Login.Password != "" {
-		command = append(command, "-it")
-	}
-	command = append(command, target.Pod, "-c", target.Container, "--", "redis-cli")
-	if _, port, err := net.SplitHostPort(target.Address); err == nil {
-		command = append(command, "-p", port)
-	}
-	if around.Login.TLS != nil {
-		command = append(command, "--tls", "--insecure")
-	}
-	if around.Login.Username != "" {
-		command = append(command, "--user", around.Login.Username)
-	}
-	if around.Login.Password != "" {
-		command = append(command, "--askpass")
-	}
-	for _, word := range words {
-		command = append(command, shellWord(word))
-	}
-	return strings.Join(command, " ")
-}
-
-// shellWord quotes a word for a shell where it needs that.
-func shellWord(word string) string {
-	plain := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@%+=", r)
-	}
-	if word != "" && !strings.ContainsFunc(word, func(r rune) bool { return !plain(r) }) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

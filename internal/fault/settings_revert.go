@@ -95,12 +95,12 @@ func (s settings) fileHasFault(ctx context.Context, at process, record settingsR
 	if err != nil {
 		return false, err
 	}
-	if infoValue(info, "config_file") == "" {
+	if topology.InfoField(info, "config_file") == "" {
 		return false, nil
 	}
 	now, counted := rewrites(info)
 	if !counted || record.Rewrites == nil { // a server before Redis 7: only its sentinels are known to rewrite
-		return len(s.Sentinels) > 0, nil
+		return len(s.Sentinels.Addresses) > 0, nil
 	}
 	return now != *record.Rewrites, nil
 }
@@ -128,12 +128,12 @@ func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record setti
 	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
 		words = append(words, name, record.Old[name])
 	}
-	command := redisCLI(s.Surroundings, target, words...)
+	command := s.CLI(target, words...)
 	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
 		command = "until " + command + " | grep -q OK; do sleep 1; done"
 	}
-	if record.Kept != "" || record.File != "" || len(s.Sentinels) > 0 {
-		command += " && " + redisCLI(s.Surroundings, target, "CONFIG", "REWRITE")
+	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {
+		command += " && " + s.CLI(target, "CONFIG", "REWRITE")
 	}
 	return command
 }

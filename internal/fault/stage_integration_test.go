@@ -18,7 +18,7 @@ import (
 // patient is the timeout of logins: a busy machine must not pass for a server that does not answer.
 const patient = 5 * time.Second
 
-// stage is a namespace whose pods are real servers on loopback; the cluster around them is the fake one of world.
+// stage is a namespace whose pods are real servers on loopback; the cluster deps them is the fake one of world.
 type stage struct {
 	*world
 	real  *topology.Real
@@ -43,11 +43,11 @@ func (s *stage) host(name string, server *redistest.Server, change func(*corev1.
 	})
 }
 
-func (s *stage) around() Surroundings {
-	around := s.world.around()
-	around.Servers, around.Login = s.real, s.login
-	around.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
-	return around
+func (s *stage) deps() contract.Deps {
+	deps := s.world.deps()
+	deps.Servers, deps.Login = s.real, s.login
+	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
+	return deps
 }
 
 // aim makes the injector of a fault and the record of the first target, as the controller does before it injects.
@@ -63,11 +63,11 @@ func (s *stage) aim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1
 // tryAim is aim for a fault that may be refused.
 func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1.FaultTarget, error) {
 	s.t.Helper()
-	injector, err := For(spec, s.around())
+	injector, err := For(spec, s.deps())
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := Guarded(s.t.Context(), s.around(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	found, err := guarded(s.t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
 	if err != nil {
 		return injector, nil, err
 	}
@@ -78,7 +78,7 @@ func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alp
 func (s *stage) reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
 	s.real.Close()
-	injector, err := For(spec, s.around())
+	injector, err := For(spec, s.deps())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -20,7 +19,7 @@ import (
 // meanwhile. The replacement meets the attach-detach controller's own Multi-Attach error until the holder goes. The holder's deadline ends it
 // even if no operator is left; the cordon is recorded on the node itself.
 type volumeAttachDelay struct {
-	Surroundings
+	contract.Deps
 	delay    time.Duration
 	keepAway v1alpha1.KeepAway
 	image    string // of the holder; "" = that of the target's container
@@ -28,8 +27,8 @@ type volumeAttachDelay struct {
 
 var _ contract.Follower = volumeAttachDelay{}
 
-func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector {
-	delay := volumeAttachDelay{Surroundings: around, delay: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
+func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	delay := volumeAttachDelay{Deps: deps, delay: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
 	if v := spec.Action.VolumeAttachDelay; v != nil {
 		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
 	}
@@ -48,7 +47,7 @@ func (v volumeAttachDelay) Traits() contract.Traits {
 }
 
 func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	pod, err := v.pod(ctx, target.Pod)
+	pod, err := v.Pod(ctx, target.Pod)
 	if err != nil {
 		return err
 	}
@@ -59,14 +58,14 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err != nil {
 		return err
 	}
-	if err := v.elsewhere(ctx, pod, volume, target.Node); err != nil {
+	if err := elsewhere(ctx, v.Deps, pod, volume, target.Node); err != nil {
 		return err
 	}
 	return contract.Save(target, heldRecord{Controller: controllerOf(pod), Claim: claim, Volume: volume.Name})
 }
 
 func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	return v.ended(ctx, target)
+	return ended(ctx, v.Deps, target)
 }
 
 // Inject takes three steps, each of which the next call finds done: the holder runs, the node is cordoned, the pod is killed.
@@ -75,7 +74,7 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if ended, err := v.ended(ctx, target); ended || err != nil {
+	if ended, err := ended(ctx, v.Deps, target); ended || err != nil {
 		return contract.Progress{}, err
 	}
 	if progress, err := v.hold(ctx, target, record.Claim); err != nil || !progress.Complete() {
@@ -86,19 +85,19 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 			return progress, err
 		}
 	}
-	return contract.Progress{}, v.removeTarget(ctx, target)
+	return contract.Progress{}, removeTarget(ctx, v.Deps, target)
 }
 
 // keepOff cordons the target's node once a replacement could go elsewhere: another fault may have taken the last node meanwhile.
 func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	pod, err := v.pod(ctx, target.Pod)
+	pod, err := v.Pod(ctx, target.Pod)
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if err := v.elsewhere(ctx, pod, nil, target.Node); err != nil {
+	if err := elsewhere(ctx, v.Deps, pod, nil, target.Node); err != nil {
 		return contract.Progress{}, err
 	}
-	return v.cordon(ctx, target.Node)
+	return cordon(ctx, v.Deps, target.Node)
 }
 
 // Revert releases the volume first: the replacement waits for that alone. What keeps it from one does not keep it from the other.
@@ -107,21 +106,21 @@ func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTar
 		return contract.Progress{}, err
 	}
 	released := v.release(ctx, target)
-	progress, err := v.uncordon(ctx, target.Node)
+	progress, err := uncordon(ctx, v.Deps, target.Node)
 	return progress, errors.Join(released, err)
 }
 
 func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
 	if v.keepAway == v1alpha1.KeepAwayCordon {
-		command += " && " + v.manualUncordon(target.Node)
+		command += " && " + manualUncordon(v.Deps, target.Node)
 	}
 	return command
 }
 
 // Effect is confirmed by the event that the attach-detach controller wrote, or by the state that it wrote it for.
 func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	ended, err := v.ended(ctx, target)
+	ended, err := ended(ctx, v.Deps, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -132,7 +131,7 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	pod, err := v.replacement(ctx, target, record.Controller)
+	pod, err := replacementOf(ctx, v.Deps, target, record.Controller)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -160,31 +159,4 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume, target.Node, pod.Name, pod.Spec.NodeName)
 	}
 	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", record.Volume, target.Node)
-}
-
-// ended says whether the pod that was recorded is gone, or going.
-func (s Surroundings) ended(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := s.pod(ctx, target.Pod)
-	if apierrors.IsNotFound(err) {
-		return true, nil
-	}
-	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
-}
-
-// replacement is the pod that came in the target's place; nil while there is none.
-func (s Surroundings) replacement(ctx context.Context, target *v1alpha1.FaultTarget, controller podController) (*corev1.Pod, error) {
-	found, err := s.replacements(ctx, target, controller)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return &found[0], nil
-}
-
-func unscheduled(pod *corev1.Pod) string {
-	for _, c := range pod.Status.Conditions {
-		if c.Type == corev1.PodScheduled && c.Message != "" {
-			return ": " + c.Message
-		}
-	}
-	return ""
 }

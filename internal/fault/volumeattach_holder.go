@@ -37,7 +37,7 @@ func (v volumeAttachDelay) holderName(target *v1alpha1.FaultTarget) string {
 func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarget, claim string) (contract.Progress, error) {
 	holder, err := v.holder(ctx, target)
 	if apierrors.IsNotFound(err) {
-		pod, err := v.pod(ctx, target.Pod)
+		pod, err := v.Pod(ctx, target.Pod)
 		if err != nil {
 			return contract.Progress{}, err
 		}
@@ -80,12 +80,12 @@ func (v volumeAttachDelay) release(ctx context.Context, target *v1alpha1.FaultTa
 	if err != nil {
 		return err
 	}
-	return v.remove(ctx, holder)
+	return remove(ctx, v.Deps, holder)
 }
 
 // holder is the fault's pod on the target's node. One of its name that belongs to another is an error.
 func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
-	holder, err := v.pod(ctx, v.holderName(target))
+	holder, err := v.Pod(ctx, v.holderName(target))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTar
 // newHolder is a pod that sleeps beside the target, with the target's volume. It is placed by name, so that no cordon keeps it away; it has no
 // token, no privilege and no way to write; and no fsGroup, by which the kubelet would change the owner of the target's files.
 func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string) *corev1.Pod {
-	redis := containerOf(pod)
+	redis := v.Container(pod)
 	ends := int64((v.delay + holderMargin) / time.Second)
 	small := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("10m"), corev1.ResourceMemory: resource.MustParse("16Mi")}
 	return &corev1.Pod{

@@ -154,7 +154,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 	}
 	w.say("e2", "u1", "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "pv-1" `, t0.Add(25*time.Second))
 	seen := injector.(contract.Follower).Follow(t.Context(), target)
-	if len(seen) != 2 || seen[0].Event != EventMultiAttach || seen[0].Message != message || seen[1].Event != EventAttached || !seen[1].Coarse {
+	if len(seen) != 2 || seen[0].Event != contract.EventMultiAttach || seen[0].Message != message || seen[1].Event != contract.EventAttached || !seen[1].Coarse {
 		t.Errorf("sightings %+v", seen)
 	}
 	w.update(next, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })

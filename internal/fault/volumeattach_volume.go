@@ -108,10 +108,8 @@ func (v volumeAttachDelay) attached(ctx context.Context, volume, node string) (b
 	}), nil
 }
 
-// What the way of a volume to another node shows.
+// The reasons of Kubernetes' events that show the way of a volume to another node.
 const (
-	EventMultiAttach      = "MultiAttachError" // the attach-detach controller refused it
-	EventAttached         = "VolumeAttached"   // it attached it to the replacement's node
 	reasonFailedAttach    = "FailedAttachVolume"
 	reasonSucceededAttach = "SuccessfulAttachVolume"
 )
@@ -122,7 +120,7 @@ func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTar
 	if err != nil {
 		return nil
 	}
-	pod, err := v.replacement(ctx, target, record.Controller)
+	pod, err := replacementOf(ctx, v.Deps, target, record.Controller)
 	if err != nil || pod == nil {
 		return nil
 	}
@@ -132,11 +130,11 @@ func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTar
 	}
 	var seen []contract.Sighting
 	if e := multiAttach(events); e != nil {
-		seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: EventMultiAttach, Object: pod.Name, Message: e.Message})
+		seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: contract.EventMultiAttach, Object: pod.Name, Message: e.Message})
 	}
 	for i := range events {
 		if e := &events[i]; e.Reason == reasonSucceededAttach && strings.Contains(e.Message, record.Volume) {
-			seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: EventAttached, Object: pod.Name, Message: e.Message})
+			seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: contract.EventAttached, Object: pod.Name, Message: e.Message})
 		}
 	}
 	return seen

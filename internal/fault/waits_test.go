@@ -13,6 +13,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // lasted fails the test unless exactly so much virtual time has passed.
@@ -34,14 +35,14 @@ func TestSurveyOfSlowServers(t *testing.T) {
 		}
 		w.servers.takes = func(string) time.Duration { return time.Second }
 		began := time.Now()
-		found, err := survey(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}))
+		found, err := on(w.deps(), byPods(map[string]string{"app": "redis"})).Survey(t.Context())
 		if err != nil || len(found) != 40 {
 			t.Fatalf("%d servers, %v", len(found), err)
 		}
 		lasted(t, "the survey", began, 3*time.Second)
 		for _, s := range found {
-			if s.err != nil || s.said.Role != topology.Replica {
-				t.Errorf("%s: %+v, %v", s.pod.Name, s.said, s.err)
+			if s.Err != nil || s.Said.Role != topology.Replica {
+				t.Errorf("%s: %+v, %v", s.Pod.Name, s.Said, s.Err)
 			}
 		}
 	})
@@ -53,9 +54,9 @@ func TestSentinelsBesideAreNotWaitedFor(t *testing.T) {
 		w := newWorld(t)
 		w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 		w.pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
-		around := w.around()
-		around.Sentinels = []string{"10.0.0.1:26379"}
-		found, err := survey(t.Context(), around, byPods(map[string]string{"app": "redis"}))
+		deps := w.deps()
+		deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
+		found, err := on(deps, byPods(map[string]string{"app": "redis"})).Survey(t.Context())
 		must(t, err)
 		w.servers.do = func(string, ...any) (any, error) { return "id", nil }
 		w.servers.takes = func(address string) time.Duration {
@@ -65,17 +66,17 @@ func TestSentinelsBesideAreNotWaitedFor(t *testing.T) {
 			return 0
 		}
 		began := time.Now()
-		sentinelsBeside(t.Context(), around, found)
-		lasted(t, "the look", began, lookFor)
+		deps.SentinelsBeside(t.Context(), found)
+		lasted(t, "the look", began, target.LookFor)
 		for _, s := range found {
-			if want := s.pod.Name == "redis-0"; s.sentinelBeside != want {
-				t.Errorf("%s has a sentinel: %t, want %t", s.pod.Name, s.sentinelBeside, want)
+			if want := s.Pod.Name == "redis-0"; s.SentinelBeside != want {
+				t.Errorf("%s has a sentinel: %t, want %t", s.Pod.Name, s.SentinelBeside, want)
 			}
 		}
 	})
 }
 
-// A server is silent that takes a command and does not answer it within probeWithin; who asks for no longer knows nothing.
+// A server is silent that takes a command and does not answer it within target.ProbeWithin; who asks for no longer knows nothing.
 func TestSilent(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
@@ -84,10 +85,10 @@ func TestSilent(t *testing.T) {
 		silent, fails bool
 		lasts         time.Duration
 	}{
-		{name: "an answer in time", takes: probeWithin - 1, lasts: probeWithin - 1},
+		{name: "an answer in time", takes: target.ProbeWithin - 1, lasts: target.ProbeWithin - 1},
 		{name: "a refusal in time", takes: time.Millisecond, answer: reply("NOPERM"), lasts: time.Millisecond},
-		{name: "too late", takes: probeWithin + 1, silent: true, lasts: probeWithin},
-		{name: "never", takes: time.Hour, silent: true, lasts: probeWithin},
+		{name: "too late", takes: target.ProbeWithin + 1, silent: true, lasts: target.ProbeWithin},
+		{name: "never", takes: time.Hour, silent: true, lasts: target.ProbeWithin},
 		{name: "nobody there", answer: errSilent, fails: true},
 		{name: "no time to wait", takes: time.Hour, within: 100 * time.Millisecond, fails: true, lasts: 100 * time.Millisecond},
 	} {
@@ -103,7 +104,7 @@ func TestSilent(t *testing.T) {
 					defer cancel()
 				}
 				began := time.Now()
-				silent, err := w.around().silent(ctx, "10.0.0.1:6379", "PING")
+				silent, err := w.deps().Silent(ctx, "10.0.0.1:6379", "PING")
 				lasted(t, "the probe", began, tc.lasts)
 				if silent != tc.silent || (err != nil) != tc.fails {
 					t.Errorf("silent %t, %v; want %t, an error %t", silent, err, tc.silent, tc.fails)
@@ -164,11 +165,11 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 		pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 		server := &hanging{lasts: lasts}
 		w.servers.do, w.servers.takes = server.do, server.takes
-		around := w.around()
-		around.Servers = hangingServers{w.servers, server}
-		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangDebugSleep}}, Duration: &metav1.Duration{Duration: lasts}}, around)
+		deps := w.deps()
+		deps.Servers = hangingServers{w.servers, server}
+		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangDebugSleep}}, Duration: &metav1.Duration{Duration: lasts}}, deps)
 		must(t, err)
-		target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: Address(pod), RunID: "run-u0", Container: "redis"}
+		target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: addressOf(pod), RunID: "run-u0", Container: "redis"}
 		must(t, injector.Preflight(t.Context(), target))
 		began := time.Now()
 		must(t, called(injector.Inject(t.Context(), target)))
@@ -192,18 +193,18 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 	})
 }
 
-// Sentinels that hang keep a look at a failover waiting for lookFor, however many they are.
+// Sentinels that hang keep a look at a failover waiting for target.LookFor, however many they are.
 func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 	for hanging, says := range map[int]string{0: "3 of 3 sentinels name", 1: "2 of 3 sentinels name", 2: "no majority of the 3 sentinels"} {
 		t.Run(fmt.Sprintf("%d hang", hanging), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, target := sentinelWorld(t, nil)
+				w, hit := sentinelWorld(t, nil)
 				injector := sentinelInjector(t, w, "").(failover)
-				must(t, injector.Preflight(t.Context(), target))
-				injector.Sentinels = nil
+				must(t, injector.Preflight(t.Context(), hit))
+				injector.Sentinels = target.Sentinels{Servers: w.servers}
 				var peers []any
 				for i := range 3 {
-					injector.Sentinels = append(injector.Sentinels, fmt.Sprintf("10.0.1.%d:26379", i))
+					injector.Sentinels.Addresses = append(injector.Sentinels.Addresses, fmt.Sprintf("10.0.1.%d:26379", i))
 					peers = append(peers, []any{"runid", fmt.Sprintf("id-%d", i), "ip", fmt.Sprintf("10.0.1.%d", i), "port", "26379"})
 				}
 				one := w.servers.do
@@ -225,11 +226,11 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 					return 0
 				}
 				began := time.Now()
-				_, evidence := injector.Effect(t.Context(), target)
+				_, evidence := injector.Effect(t.Context(), hit)
 				if !strings.Contains(evidence, says) {
 					t.Errorf("%q does not say %q", evidence, says)
 				}
-				want := lookFor
+				want := target.LookFor
 				if hanging == 0 {
 					want = 0
 				}

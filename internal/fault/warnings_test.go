@@ -49,7 +49,7 @@ func TestWarnings(t *testing.T) {
 				}
 			}
 			w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, tc.pod)
-			got := Warnings(t.Context(), w.around(), tc.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "gone"}})
+			got := Warnings(t.Context(), w.deps().Redis, tc.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "gone"}})
 			if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}

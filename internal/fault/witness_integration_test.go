@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -22,11 +24,11 @@ func TestWitnessSeesAFailover(t *testing.T) {
 	for i, server := range set.Servers() {
 		s.host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
-	around := s.around()
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), topology.Login{Timeout: patient}
+	deps := s.deps()
+	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: topology.Login{Timeout: patient}, Servers: deps.Servers}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w, err := Watch(ctx, around, byPods(map[string]string{"app": "redis"}))
+	w, err := Watch(ctx, on(deps, byPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,7 @@ func TestWitnessSeesAFailover(t *testing.T) {
 	}
 	killed := time.Now()
 	set.CurrentPrimary().Kill()
-	want := []string{EventElected, EventObjectivelyDown, EventPromoted, EventSubjectivelyDown, EventSwitched}
+	want := []string{contract.EventElected, contract.EventObjectivelyDown, contract.EventPromoted, contract.EventSubjectivelyDown, contract.EventSwitched}
 	redistest.Wait(t, "the failover was seen", func() error {
 		var events []string
 		for _, seen := range w.Seen() {
@@ -55,7 +57,7 @@ func TestWitnessSeesAFailover(t *testing.T) {
 		return nil
 	})
 	for _, seen := range w.Seen() {
-		if slices.Contains(want, seen.Event) && (seen.At.Before(killed) || (seen.Object == "sentinels") != (seen.Event != EventPromoted)) {
+		if slices.Contains(want, seen.Event) && (seen.At.Before(killed) || (seen.Object == "sentinels") != (seen.Event != contract.EventPromoted)) {
 			t.Errorf("%s after the kill: %+v", seen.At.Sub(killed), seen)
 		}
 		t.Logf("%8s %s %s", seen.At.Sub(killed).Round(time.Millisecond), seen.Event, seen.Message)

@@ -70,13 +70,13 @@ func watched(t *testing.T, takes func(address string) time.Duration, publish map
 	world.pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 	servers = &roles{of: map[string]topology.Role{"10.0.0.1:6379": topology.Primary, "10.0.0.2:6379": topology.Replica}, looks: map[string][]time.Duration{}, began: time.Now()}
 	world.servers.do, world.servers.takes = servers.info, takes
-	around := world.around()
-	around.Servers = listening{world.servers, publish}
+	deps := world.deps()
+	deps.Servers = listening{world.servers, publish}
 	for sentinel := range publish {
-		around.Sentinels = append(around.Sentinels, sentinel)
+		deps.Sentinels.Addresses = append(deps.Sentinels.Addresses, sentinel)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := Watch(ctx, around, byPods(map[string]string{"app": "redis"}))
+	w, err := Watch(ctx, on(deps, byPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

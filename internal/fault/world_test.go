@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 var errSilent = errors.New("connection refused")
@@ -152,8 +153,8 @@ func newWorld(t *testing.T, objects ...client.Object) *world {
 	return w
 }
 
-func (w *world) around() Surroundings {
-	return Surroundings{Namespace: namespace, Cluster: w.cluster, Live: w.cluster, Servers: w.servers}
+func (w *world) deps() contract.Deps {
+	return contract.Deps{Redis: target.Redis{Namespace: namespace, Live: w.cluster, Servers: w.servers}, Cluster: w.cluster}
 }
 
 // pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "".
@@ -185,7 +186,7 @@ func (w *world) pod(name, uid, ip string, role topology.Role, change func(*corev
 		w.deleted = nil
 	}
 	if role != "" {
-		w.servers.servers[Address(pod)] = topology.Server{Address: Address(pod), RunID: "run-" + uid, Role: role}
+		w.servers.servers[addressOf(pod)] = topology.Server{Address: addressOf(pod), RunID: "run-" + uid, Role: role}
 	}
 	return pod
 }
@@ -256,4 +257,23 @@ func recorded[R any](t *testing.T, target *v1alpha1.FaultTarget) R {
 		t.Fatalf("record of pod %s: found %v, %v", target.Pod, found, err)
 	}
 	return record
+}
+
+// addressOf is where the server in a pod listens.
+func addressOf(pod *corev1.Pod) string { return target.Redis{}.Address(pod) }
+
+// on are the dependencies of a fault on a target.
+func on(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
+	deps.Spec = of
+	return deps
+}
+
+// guarded chooses the targets of a fault.
+func guarded(ctx context.Context, deps contract.Deps, of *v1alpha1.RedisTarget, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
+	return Guarded(ctx, on(deps, of).Redis, spec, traits)
+}
+
+// selected chooses targets by a selector, for a fault that no guard refuses.
+func selected(ctx context.Context, deps contract.Deps, of *v1alpha1.RedisTarget, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
+	return guarded(ctx, deps, of, &v1alpha1.RedisFaultSpec{Select: selector}, contract.Traits{})
 }

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/target"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Injector is one kind of fault. The controller writes the target's record, with everything that a method needs, before it calls
@@ -64,6 +67,14 @@ type Keeper interface {
 	// Keep renews the fault on a target. The controller calls it some times a second while the fault is active; it does nothing where
 	// nothing is due.
 	Keep(ctx context.Context, target *v1alpha1.FaultTarget) error
+}
+
+// Deps is what a kind needs to act.
+type Deps struct {
+	target.Redis                       // what is broken
+	Cluster      client.Client         // writes, and reads that may be some milliseconds old
+	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
+	LoadTest     string                // name of the test that measures it
 }
 
 // DefaultDuration is how long a lasting fault stays where spec.duration says nothing.

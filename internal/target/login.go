@@ -1,4 +1,4 @@
-package fault
+package target
 
 import (
 	"cmp"
@@ -26,19 +26,19 @@ func LoginFor(ctx context.Context, secrets client.Reader, namespace string, targ
 	return loginFor(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
 }
 
-// SentinelsOf fills in where a target's sentinels are and how to log in to them; it does nothing where there are none.
-func SentinelsOf(ctx context.Context, secrets client.Reader, around *Surroundings, target *v1alpha1.RedisTarget) error {
-	s := target.Sentinel
-	if s == nil {
-		return nil
+// SentinelsOf says where a target's sentinels are and how to log in to them; it is zero where there are none.
+func SentinelsOf(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget, servers topology.Servers) (Sentinels, error) {
+	spec := target.Sentinel
+	if spec == nil {
+		return Sentinels{}, nil
 	}
-	around.Sentinels, around.MasterName = s.Addresses, s.MasterName
-	if s.Service != nil {
-		around.Sentinels = []string{net.JoinHostPort(s.Service.Name+"."+around.Namespace+".svc", strconv.Itoa(int(cmp.Or(s.Service.Port, 26379))))}
+	s := Sentinels{Addresses: spec.Addresses, MasterName: spec.MasterName, Servers: servers}
+	if spec.Service != nil {
+		s.Addresses = []string{net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(cmp.Or(spec.Service.Port, 26379))))}
 	}
-	login, err := loginFor(ctx, secrets, around.Namespace, "spec.target.sentinel", s.Auth, s.TLS)
-	around.SentinelLogin = login
-	return err
+	var err error
+	s.Login, err = loginFor(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth, spec.TLS)
+	return s, err
 }
 
 func loginFor(ctx context.Context, secrets client.Reader, namespace, field string, auth *v1alpha1.RedisAuth, secure *v1alpha1.RedisTLS) (topology.Login, error) {

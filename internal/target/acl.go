@@ -1,4 +1,4 @@
-package fault
+package target
 
 import (
 	"cmp"
@@ -10,15 +10,15 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// mayRun says why the operator's user may not run a command at a server, words as they would be sent; nil where it may, and where the server lets
+// MayRun says why the operator's user may not run a command at a server, words as they would be sent; nil where it may, and where the server lets
 // nobody ask. A Problem names the ACL rule that is missing, or says that the command is renamed or disabled. Nothing is run.
-func mayRun(ctx context.Context, around Surroundings, address string, command ...string) error {
-	user := cmp.Or(around.Login.Username, "default")
+func (r Redis) MayRun(ctx context.Context, address string, command ...string) error {
+	user := cmp.Or(r.Login.Username, "default")
 	ask := []any{"ACL", "DRYRUN", user}
 	for _, word := range command {
 		ask = append(ask, word)
 	}
-	reply, err := around.Servers.Do(ctx, address, around.Login, ask...)
+	reply, err := r.Servers.Do(ctx, address, r.Login, ask...)
 	switch {
 	case err == nil && reply == "OK":
 		return nil
@@ -30,7 +30,7 @@ func mayRun(ctx context.Context, around Surroundings, address string, command ..
 		return unknownCommand(address, command)
 	}
 	// Before Redis 7, or DRYRUN itself is forbidden: whether the command exists is all that can be learned.
-	reply, err = around.Servers.Do(ctx, address, around.Login, "COMMAND", "INFO", command[0])
+	reply, err = r.Servers.Do(ctx, address, r.Login, "COMMAND", "INFO", command[0])
 	if err != nil && !topology.IsReply(err) {
 		return err
 	}
@@ -40,14 +40,14 @@ func mayRun(ctx context.Context, around Surroundings, address string, command ..
 	return nil
 }
 
-// refused is mayRun for a command that was sent: the Problem that an error reply tells of, or the error as it came.
-func refused(err error, around Surroundings, address string, command ...string) error {
+// Refusal is MayRun for a command that was sent: the Problem that an error reply is, or the error as it came.
+func (r Redis) Refusal(err error, address string, command ...string) error {
 	if err == nil || !topology.IsReply(err) {
 		return err
 	}
 	switch text := err.Error(); {
 	case strings.Contains(text, "NOPERM"):
-		return problem.Unsupported("%v. Give user %s the ACL rule %s", err, cmp.Or(around.Login.Username, "default"), ruleOf(command))
+		return problem.Unsupported("%v. Give user %s the ACL rule %s", err, cmp.Or(r.Login.Username, "default"), ruleOf(command))
 	case strings.Contains(text, "unknown command"):
 		return unknownCommand(address, command)
 	}

@@ -1,0 +1,122 @@
+package fault
+
+import (
+	"context"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// podController is who replaces a pod.
+type podController struct {
+	UID  types.UID `json:"uid"`
+	Kind string    `json:"kind"`
+}
+
+// controllerOf is the controller of a pod; zero where it has none.
+func controllerOf(pod *corev1.Pod) podController {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return podController{UID: owner.UID, Kind: owner.Kind}
+	}
+	return podController{}
+}
+
+// replacedRecord is the record of a pod that is kept down.
+type replacedRecord struct {
+	Controller podController `json:"controller"`
+}
+
+// replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
+// gives each pod a new name, all that it made since the injection.
+func replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller podController) ([]corev1.Pod, error) {
+	if controller.UID == "" || target.InjectedAt == nil {
+		return nil, nil
+	}
+	var all corev1.PodList
+	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // the cache: a new pod wakes the controller anyway
+		return nil, err
+	}
+	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
+	var found []corev1.Pod
+	for _, pod := range all.Items {
+		owner := metav1.GetControllerOf(&pod)
+		if owner == nil || owner.UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
+			found = append(found, pod)
+		}
+	}
+	return found, nil
+}
+
+// remove deletes this very pod at once, without grace.
+func remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
+	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
+		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
+}
+
+// removeTarget is the same for the pod that is hit.
+func removeTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
+	return remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
+}
+
+// ended says whether the pod that was recorded is gone, or going.
+func ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := deps.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+}
+
+// replacementOf is the pod that came in the target's place; nil while there is none.
+func replacementOf(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller podController) (*corev1.Pod, error) {
+	found, err := replacements(ctx, deps, target, controller)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+func unscheduled(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// ignoreGone takes for success that a pod which was to be deleted is gone, or that its name belongs to its replacement.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// restartCount is how often a container of a pod was restarted.
+func restartCount(pod *corev1.Pod, container string) int32 {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == container {
+			return s.RestartCount
+		}
+	}
+	return 0
+}
+
+// replicasOf is 1 where the StatefulSet says nothing.
+func replicasOf(set *appsv1.StatefulSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return *set.Spec.Replicas
+}
