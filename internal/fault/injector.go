@@ -3,8 +3,11 @@ package fault
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
 )
@@ -36,4 +39,9 @@ func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, 
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.action.type: this operator knows no fault %q", spec.Action.Type), Lasting: true}
 	}
 	return make(spec, deps), nil
+}
+
+// Types are all types of faults that this operator can inject, by either engine.
+func Types() []v1alpha1.FaultType {
+	return slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds)), chaosmesh.Types()...))))
 }

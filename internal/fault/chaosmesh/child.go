@@ -3,6 +3,8 @@
 package chaosmesh
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,17 +33,23 @@ type Peers struct {
 	Labels map[string]string
 }
 
+// objects are the kinds of objects that break each type of fault.
+var objects = map[v1alpha1.FaultType]string{
+	v1alpha1.FaultPodKill:          "PodChaos",
+	v1alpha1.FaultNetworkDelay:     "NetworkChaos",
+	v1alpha1.FaultNetworkLoss:      "NetworkChaos",
+	v1alpha1.FaultNetworkPartition: "NetworkChaos",
+	v1alpha1.FaultDiskDelay:        "IOChaos",
+	v1alpha1.FaultCPUStress:        "StressChaos",
+	v1alpha1.FaultClockSkew:        "TimeChaos",
+}
+
+// Types are the types of faults that Chaos Mesh knows.
+func Types() []v1alpha1.FaultType { return slices.Collect(maps.Keys(objects)) }
+
 // Kind is the kind of object that breaks a type of fault; ok is false for types that Chaos Mesh does not know.
 func Kind(fault v1alpha1.FaultType) (kind schema.GroupVersionKind, ok bool) {
-	name, ok := map[v1alpha1.FaultType]string{
-		v1alpha1.FaultPodKill:          "PodChaos",
-		v1alpha1.FaultNetworkDelay:     "NetworkChaos",
-		v1alpha1.FaultNetworkLoss:      "NetworkChaos",
-		v1alpha1.FaultNetworkPartition: "NetworkChaos",
-		v1alpha1.FaultDiskDelay:        "IOChaos",
-		v1alpha1.FaultCPUStress:        "StressChaos",
-		v1alpha1.FaultClockSkew:        "TimeChaos",
-	}[fault]
+	name, ok := objects[fault]
 	return groupVersion.WithKind(name), ok
 }
 
