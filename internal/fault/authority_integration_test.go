@@ -16,7 +16,7 @@ import (
 // Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
 func TestSelectAsksTheSentinels(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := newStage(t, nil)
 	set := redistest.SharedSentinel(t)
 	impostor := redistest.Shared(t)
 	s.host("redis-0", impostor, nil)

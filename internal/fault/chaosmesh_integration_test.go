@@ -76,7 +76,7 @@ func (c *chaosCluster) pod(name string, labels map[string]string, server *redist
 
 func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	c.t.Helper()
-	injector, err := For(spec, c.deps)
+	injector, err := newChaosMesh(spec, c.deps)
 	if err != nil {
 		c.t.Fatal(err)
 	}

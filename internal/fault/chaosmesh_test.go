@@ -69,7 +69,7 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 // injector is the injector as any process makes it: nothing is in memory.
 func (b *bench) injector() contract.Injector {
 	b.world.t.Helper()
-	injector, err := For(b.spec, b.deps)
+	injector, err := newChaosMesh(b.spec, b.deps)
 	if err != nil {
 		b.world.t.Fatal(err)
 	}
@@ -353,7 +353,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 
 // The engine knows not every type, and the API's rule says so before.
 func TestChaosMeshUnknownType(t *testing.T) {
-	_, err := For(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, contract.Deps{})
+	_, err := newChaosMesh(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, contract.Deps{})
 	if problem := problemOf(t, err); !problem.Lasting || !strings.Contains(problem.Message, "Failover") {
 		t.Errorf("%+v", problem)
 	}

@@ -12,6 +12,12 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
+// configKinds are the faults of servers' settings.
+var configKinds = contract.Kinds{
+	v1alpha1.FaultConfig:    newConfig,
+	v1alpha1.FaultIOThreads: newIOThreads,
+}
+
 // config changes settings of the server by CONFIG SET for as long as the fault lasts.
 type config struct {
 	settings

@@ -27,7 +27,7 @@ func TestConfigDenied(t *testing.T) {
 func TestConfigRefusesDenied(t *testing.T) {
 	w := newWorld(t) // whose servers do not answer
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}}}}
-	injector, err := For(spec, w.deps())
+	injector, err := configKinds.For(spec, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}

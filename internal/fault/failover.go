@@ -17,6 +17,11 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
+// failoverKinds are the faults of the roles of servers.
+var failoverKinds = contract.Kinds{
+	v1alpha1.FaultFailover: newFailover,
+}
+
 // defaultFailoverTimeout is what spec.action.failover.timeout is where it says nothing.
 const defaultFailoverTimeout = 10 * time.Second
 

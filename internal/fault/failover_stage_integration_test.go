@@ -114,7 +114,7 @@ type failoverStage struct {
 
 func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...string) *failoverStage {
 	t.Helper()
-	s := &failoverStage{stage: newStage(t), sentinels: sentinels, pods: map[string]string{}}
+	s := &failoverStage{stage: newStage(t, failoverKinds), sentinels: sentinels, pods: map[string]string{}}
 	s.atSentinel = s.login
 	for i, server := range servers {
 		name := fmt.Sprintf("redis-%d", i)
@@ -180,7 +180,7 @@ func (s *failoverStage) ready(spec *v1alpha1.RedisFaultSpec, server *redistest.S
 // injector is one that another operator process would make.
 func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
-	injector, err := For(spec, s.deps())
+	injector, err := failoverKinds.For(spec, s.deps())
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -62,7 +62,7 @@ func sentinelInjector(t *testing.T, w *world, mode v1alpha1.FailoverMode) contra
 	t.Helper()
 	deps := w.deps()
 	deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.9:26379"}, Servers: deps.Servers}
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}}}, deps)
+	injector, err := failoverKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Mode: mode}}}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestFailoverInProgressAlready(t *testing.T) {
 // Without FAILOVER, which came with Redis 6.2, nothing is tried.
 func TestFailoverOfAnOldServer(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"INFO replication": "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\n"})
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps())
+	injector, err := failoverKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,7 +251,7 @@ func TestFailoverThatIsStuck(t *testing.T) {
 		"FAILOVER ABORT":   "OK",
 	}
 	w, target := sentinelWorld(t, answers)
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps())
+	injector, err := failoverKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -260,7 +260,7 @@ func TestFailoverThatIsStuck(t *testing.T) {
 	}
 	answers["INFO replication"] = "role:slave\r\nmaster_host:10.0.0.2\r\nmaster_port:6379\r\nmaster_failover_state:failover-in-progress\r\n"
 	w, _ = sentinelWorld(t, answers)
-	if injector, err = For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps()); err != nil {
+	if injector, err = failoverKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.deps()); err != nil {
 		t.Fatal(err)
 	}
 	var steps *pending
@@ -277,22 +277,6 @@ func TestFailoverThatIsStuck(t *testing.T) {
 	}
 	if err := called(injector.Revert(t.Context(), target)); !errors.As(err, &steps) || !slices.Contains(w.servers.sent, "FAILOVER ABORT") {
 		t.Errorf("%v, sent %q", err, w.servers.sent)
-	}
-}
-
-// The sentinel that leads a failover already names the promoted server while what it says of its time is still about the old primary.
-func TestSwitchedIsNotTheOldPrimarysTime(t *testing.T) {
-	at := time.Now()
-	leader := target.Watcher{Watched: topology.Watched{Address: "10.0.0.1:6379", FailingOver: true, RoleFor: 20 * time.Second}, Primary: "10.0.0.2:6379"}
-	w := target.Watchers{At: at, Answered: []target.Watcher{leader}}
-	if got := w.Switched("10.0.0.2:6379"); !got.IsZero() {
-		t.Errorf("switched %s ago, while none has", at.Sub(got))
-	}
-	for _, since := range []time.Duration{300 * time.Millisecond, 700 * time.Millisecond} {
-		w.Answered = append(w.Answered, target.Watcher{Watched: topology.Watched{Address: "10.0.0.2:6379", RoleFor: since}, Primary: "10.0.0.2:6379"})
-	}
-	if got := at.Sub(w.Switched("10.0.0.2:6379")); got != 700*time.Millisecond {
-		t.Errorf("switched %s ago, want 700ms", got)
 	}
 }
 

@@ -80,7 +80,7 @@ func TestIOThreadsLive(t *testing.T) {
 	})
 	server := &modifiable{values: map[string]string{"io-threads": "1"}, counters: map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100}}
 	w.servers.do = server.do
-	injector, err := For(threadsFault(4, v1alpha1.ApplyAuto), w.deps())
+	injector, err := configKinds.For(threadsFault(4, v1alpha1.ApplyAuto), w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +131,7 @@ func TestIOThreadsAlreadySo(t *testing.T) {
 	server := &modifiable{values: map[string]string{"io-threads": "1", "io-threads-do-reads": "no"}, counters: map[string]int{"total_commands_processed": 5}}
 	w.servers.do = server.do
 	target := &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0", Address: "10.0.0.1:6379"}
-	injector, err := For(threadsFault(1, v1alpha1.ApplyAuto), w.deps())
+	injector, err := configKinds.For(threadsFault(1, v1alpha1.ApplyAuto), w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestIOThreadsRefused(t *testing.T) {
 				}
 				return server.do(address, command...)
 			}
-			injector, err := For(threadsFault(2, tc.method, v1alpha1.AllowTooFewCores), w.deps())
+			injector, err := configKinds.For(threadsFault(2, tc.method, v1alpha1.AllowTooFewCores), w.deps())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -194,7 +194,7 @@ func TestIOThreadsInTheFile(t *testing.T) {
 	w.pod("redis-0", "u1", "10.0.0.1", topology.Primary, nil)
 	server := &modifiable{values: map[string]string{"io-threads": "4"}}
 	w.servers.do = server.do
-	injector, err := For(threadsFault(4, v1alpha1.ApplyRoll), w.deps())
+	injector, err := configKinds.For(threadsFault(4, v1alpha1.ApplyRoll), w.deps())
 	if err != nil {
 		t.Fatal(err)
 	}

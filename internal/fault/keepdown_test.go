@@ -17,7 +17,7 @@ import (
 func downFor(w *world, lasts time.Duration) (keptDown, *v1alpha1.FaultTarget) {
 	w.t.Helper()
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Duration: &metav1.Duration{Duration: lasts}}
-	injector, err := For(spec, w.deps())
+	injector, err := podKinds.For(spec, w.deps())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -89,43 +89,11 @@ func TestKeepDownInADeployment(t *testing.T) {
 }
 
 func TestPlainKillKeepsNothing(t *testing.T) {
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, contract.Deps{})
+	injector, err := podKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, contract.Deps{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, keeps := injector.(contract.Keeper); keeps || injector.Traits().Lasts != 0 {
 		t.Error("a kill without a duration lasts")
-	}
-}
-
-func TestRolesAfter(t *testing.T) {
-	for name, tc := range map[string]struct {
-		role          v1alpha1.RedisRole
-		own, other    topology.Role // "" = does not answer
-		says, message string        // "" = nothing is said
-	}{
-		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, says: EventNoFailover, message: "redis-0 is the primary again"},
-		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
-		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now"},
-		"nobody yet":         {role: v1alpha1.RolePrimary, other: topology.Replica},
-		"two for themselves": {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Primary},
-		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
-	} {
-		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
-			w.pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
-			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
-			seen := RolesAfter(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, hit)
-			if tc.says == "" {
-				if len(seen) > 0 {
-					t.Errorf("said %+v", seen)
-				}
-				return
-			}
-			if len(seen) != 1 || seen[0].Event != tc.says || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
-				t.Errorf("said %+v, want %s: %s", seen, tc.says, tc.message)
-			}
-		})
 	}
 }

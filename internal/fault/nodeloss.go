@@ -14,6 +14,11 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// nodeKinds are the faults of nodes.
+var nodeKinds = contract.Kinds{
+	v1alpha1.FaultNodeLoss: newNodeLoss,
+}
+
 // nodeLoss takes a node away from Redis: it gets no new pods, and the target's pods on it are deleted without grace, as after the node's
 // removal. The node itself goes on.
 type nodeLoss struct {

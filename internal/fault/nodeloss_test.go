@@ -32,10 +32,10 @@ func spread(t *testing.T) *world {
 }
 
 // aimed makes a fault's injector and records, as the controller does.
-func (w *world) aimed(spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
+func (w *world) aimed(kinds contract.Kinds, spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
 	w.t.Helper()
 	deps := w.of("lose")
-	injector, err := For(spec, deps)
+	injector, err := kinds.For(spec, deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (w *world) aimed(spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alp
 
 func TestNodeLoss(t *testing.T) {
 	w := spread(t)
-	injector, targets := w.aimed(losing("node-1"))
+	injector, targets := w.aimed(nodeKinds, losing("node-1"))
 	if len(targets) != 2 || targets[0].Pod != "redis-0" || targets[1].Pod != "redis-1" {
 		t.Fatalf("targets %+v, want the two on node-1", targets)
 	}
@@ -104,7 +104,7 @@ func TestNodeLossRefused(t *testing.T) {
 	w := spread(t)
 	deps := w.of("lose")
 	spec := losing("node-9")
-	injector, err := For(spec, deps)
+	injector, err := nodeKinds.For(spec, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestNodeLossRefused(t *testing.T) {
 	}
 	spec = losing("node-1") // the guard counts the copies on other nodes, too
 	spec.Allow = nil
-	if injector, err = For(spec, deps); err != nil {
+	if injector, err = nodeKinds.For(spec, deps); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits()); err != nil {
@@ -129,7 +129,7 @@ func TestNodeLossRefused(t *testing.T) {
 // A replaced pod is left alone, and a revert before any injection opens nothing that others closed.
 func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	w := spread(t)
-	injector, targets := w.aimed(losing("node-1"))
+	injector, targets := w.aimed(nodeKinds, losing("node-1"))
 	if err := called(injector.Revert(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// podKinds are the faults of pods.
+var podKinds = contract.Kinds{
+	v1alpha1.FaultPodKill: newPodKill,
+}
+
 // podKill deletes the pod. There is nothing to revert: the pod's controller replaces it.
 type podKill struct {
 	contract.Deps

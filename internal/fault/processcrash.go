@@ -12,6 +12,15 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// processKinds are the faults of server processes.
+var processKinds = contract.Kinds{
+	v1alpha1.FaultProcessCrash:   newProcessCrash,
+	v1alpha1.FaultHang:           newHang,
+	v1alpha1.FaultClientPause:    newClientPause,
+	v1alpha1.FaultClientKill:     newClientKill,
+	v1alpha1.FaultBackgroundSave: newBackgroundSave,
+}
+
 // processCrash ends the server process by a Redis command: a signal to PID 1 from inside its own container is ignored by the kernel.
 // There is nothing to revert: the kubelet restarts the container.
 type processCrash struct {

@@ -15,6 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
+// scaleKinds are the faults of the number of replicas.
+var scaleKinds = contract.Kinds{
+	v1alpha1.FaultReplicaScale: newReplicaScale,
+}
+
 // What a scaling shows beside the pods' own course.
 const (
 	eventReplicaAdded   = "ReplicaAdded"   // its pod was seen first

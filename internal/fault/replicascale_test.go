@@ -62,7 +62,7 @@ func (s *scalable) injector(by int32) contract.Injector {
 
 func (s *scalable) of(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
-	injector, err := For(spec, s.deps())
+	injector, err := scaleKinds.For(spec, s.deps())
 	if err != nil {
 		s.t.Fatal(err)
 	}

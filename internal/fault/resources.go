@@ -19,6 +19,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
+// resourcesKinds are the faults of containers' resources.
+var resourcesKinds = contract.Kinds{
+	v1alpha1.FaultResources: newResources,
+}
+
 // resizePatience is how long the kubelet may take to apply a resize, each way. It takes some seconds.
 const resizePatience = time.Minute
 

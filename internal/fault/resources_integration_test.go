@@ -77,7 +77,7 @@ func (a *apiServer) read(pod *corev1.Pod) {
 
 func (a *apiServer) resources(cpu string) contract.Injector {
 	a.t.Helper()
-	injector, err := For(&v1alpha1.RedisFaultSpec{
+	injector, err := resourcesKinds.For(&v1alpha1.RedisFaultSpec{
 		Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse(cpu))}}, Duration: &metav1.Duration{Duration: time.Second},
 	}, contract.Deps{Redis: target.Redis{Namespace: namespace, Live: a}, Cluster: a})
 	if err != nil {

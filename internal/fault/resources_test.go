@@ -112,7 +112,7 @@ func (r *resizable) injector(limits map[corev1.ResourceName]string) contract.Inj
 	if text, ok := limits[corev1.ResourceMemory]; ok {
 		want.Memory = new(resource.MustParse(text))
 	}
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want}, Duration: &metav1.Duration{Duration: time.Minute}}, r.deps)
+	injector, err := resourcesKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: want}, Duration: &metav1.Duration{Duration: time.Minute}}, r.deps)
 	if err != nil {
 		r.t.Fatal(err)
 	}

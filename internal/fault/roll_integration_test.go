@@ -42,7 +42,7 @@ type workload struct {
 
 func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet)) *workload {
 	t.Helper()
-	w := &workload{stage: newStage(t)}
+	w := &workload{stage: newStage(t, configKinds)}
 	labels := map[string]string{"app": "redis"}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", UID: "s", Generation: 1},
@@ -169,7 +169,7 @@ func (w *workload) deps() contract.Deps {
 func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	w.t.Helper()
 	w.real.Close()
-	injector, err := For(spec, w.deps())
+	injector, err := configKinds.For(spec, w.deps())
 	must(w.t, err)
 	return injector
 }

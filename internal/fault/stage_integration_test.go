@@ -21,13 +21,14 @@ const patient = 5 * time.Second
 // stage is a namespace whose pods are real servers on loopback; the cluster deps them is the fake one of world.
 type stage struct {
 	*world
+	kinds contract.Kinds
 	real  *topology.Real
 	login topology.Login
 }
 
-func newStage(t *testing.T) *stage {
+func newStage(t *testing.T, kinds contract.Kinds) *stage {
 	t.Helper()
-	s := &stage{world: newWorld(t), real: topology.NewReal(), login: topology.Login{Timeout: patient}}
+	s := &stage{world: newWorld(t), kinds: kinds, real: topology.NewReal(), login: topology.Login{Timeout: patient}}
 	t.Cleanup(s.real.Close)
 	return s
 }
@@ -63,7 +64,7 @@ func (s *stage) aim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1
 // tryAim is aim for a fault that may be refused.
 func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1.FaultTarget, error) {
 	s.t.Helper()
-	injector, err := For(spec, s.deps())
+	injector, err := s.kinds.For(spec, s.deps())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -78,7 +79,7 @@ func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alp
 func (s *stage) reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.t.Helper()
 	s.real.Close()
-	injector, err := For(spec, s.deps())
+	injector, err := s.kinds.For(spec, s.deps())
 	if err != nil {
 		s.t.Fatal(err)
 	}

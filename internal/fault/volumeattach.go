@@ -15,6 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// volumeKinds are the faults of volumes.
+var volumeKinds = contract.Kinds{
+	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
+}
+
 // volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and the node takes no new pods
 // meanwhile. The replacement meets the attach-detach controller's own Multi-Attach error until the holder goes. The holder's deadline ends it
 // even if no operator is left; the cordon is recorded on the node itself.

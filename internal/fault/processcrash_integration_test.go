@@ -39,7 +39,7 @@ func goesOn(t *testing.T, server *redistest.Server, runID string) {
 // inPod records a real server as the target that a fault selected.
 func inPod(t *testing.T, server *redistest.Server, login topology.Login) (contract.Deps, *v1alpha1.FaultTarget) {
 	t.Helper()
-	s := newStage(t)
+	s := newStage(t, processKinds)
 	s.login = login
 	s.host("redis-0", server, nil)
 	deps := s.deps()
@@ -52,7 +52,7 @@ func inPod(t *testing.T, server *redistest.Server, login topology.Login) (contra
 
 func crash(t *testing.T, deps contract.Deps, method v1alpha1.CrashMethod) contract.Injector {
 	t.Helper()
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, deps)
+	injector, err := processKinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: method}}}, deps)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,19 +191,4 @@ func TestCrashThatCannotBeTold(t *testing.T) {
 		})
 	}
 	goesOn(t, server, runID)
-}
-
-// The roles are what Redis says at that moment.
-func TestSelectRealRoles(t *testing.T) {
-	t.Parallel()
-	set := redistest.SharedReplication(t, 1)
-	s := newStage(t)
-	s.host("redis-0", set.Replicas[0], nil)
-	s.host("redis-1", set.Primary, nil)
-	for role, want := range map[v1alpha1.RedisRole]string{v1alpha1.RolePrimary: "redis-1", v1alpha1.RoleReplica: "redis-0"} {
-		found, err := selected(t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll})
-		if err != nil || len(found) != 1 || found[0].Pod != want {
-			t.Errorf("%s: %+v, %v; want %s", role, found, err, want)
-		}
-	}
 }

@@ -1,0 +1,25 @@
+//go:build integration
+
+package fault
+
+import (
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// The roles are what Redis says at that moment.
+func TestSelectRealRoles(t *testing.T) {
+	t.Parallel()
+	set := redistest.SharedReplication(t, 1)
+	s := newStage(t, nil)
+	s.host("redis-0", set.Replicas[0], nil)
+	s.host("redis-1", set.Primary, nil)
+	for role, want := range map[v1alpha1.RedisRole]string{v1alpha1.RolePrimary: "redis-1", v1alpha1.RoleReplica: "redis-0"} {
+		found, err := selected(t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll})
+		if err != nil || len(found) != 1 || found[0].Pod != want {
+			t.Errorf("%s: %+v, %v; want %s", role, found, err, want)
+		}
+	}
+}
