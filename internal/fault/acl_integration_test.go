@@ -14,7 +14,7 @@ import (
 
 func TestMayRun(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, nil)
+	s := newStage(t, nil, Guarded)
 	server := redistest.NewServer(t, redistest.Options{
 		Users:  []string{"asks on >pw ~* +info +acl|dryrun +client|pause", "asksnot on >pw ~* +info +command", "mute on >pw ~* +info"},
 		Config: []string{`rename-command BGSAVE ""`},
@@ -55,7 +55,7 @@ func TestMayRun(t *testing.T) {
 
 func TestRefused(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, nil)
+	s := newStage(t, nil, Guarded)
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
 	deps := s.deps()
 	deps.Login = topology.Login{Username: "app", Password: "pw", Timeout: patient}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -16,7 +17,7 @@ import (
 // Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
 func TestSelectAsksTheSentinels(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, nil)
+	s := newStage(t, nil, Guarded)
 	set := redistest.SharedSentinel(t)
 	impostor := redistest.Shared(t)
 	s.host("redis-0", impostor, nil)
@@ -25,12 +26,12 @@ func TestSelectAsksTheSentinels(t *testing.T) {
 	}
 	deps := s.deps()
 	primaries := v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}
-	_, err := selected(t.Context(), deps, byPods(map[string]string{"app": "redis"}), primaries)
+	_, err := Guarded(t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
 	if p := problemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
 		t.Errorf("without sentinels: %+v", p)
 	}
 	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: topology.Login{Timeout: patient}, Servers: deps.Servers}
-	found, err := selected(t.Context(), deps, byPods(map[string]string{"app": "redis"}), primaries)
+	found, err := Guarded(t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
 	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
 		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())
 	}

@@ -53,7 +53,7 @@ func TestBackgroundSave(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(tc.kind, tc.options.Config), func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t, processKinds), redistest.NewServer(t, tc.options)
+			s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, tc.options)
 			s.host("redis-0", server, nil)
 			slowSave(server)
 			spec := saveOf(tc.kind)
@@ -96,7 +96,7 @@ func TestBackgroundSave(t *testing.T) {
 // A child that is there already is waited for: as a problem that may pass before the record, as an error after it.
 func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{})
 	s.host("redis-0", server, nil)
 	slowSave(server)
 	injector, target := s.aim(saveOf(v1alpha1.SaveAppendOnlyRewrite))
@@ -119,7 +119,7 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 // A save that fails is a fork all the same, and the timeline says that it failed.
 func TestBackgroundSaveFails(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{})
 	s.host("redis-0", server, nil)
 	if err := os.Mkdir(filepath.Join(server.Dir, "dump.rdb"), 0o700); err != nil { // so that no file can take the name
 		t.Fatal(err)
@@ -142,7 +142,7 @@ func TestBackgroundSaveFails(t *testing.T) {
 func TestBackgroundSaveMemory(t *testing.T) {
 	t.Parallel()
 	for limit, risky := range map[string]bool{"1Mi": true, "1Gi": false} {
-		s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{})
+		s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{})
 		s.host("redis-0", server, func(p *corev1.Pod) {
 			p.Spec.Containers[0].Resources.Limits = corev1.ResourceList{corev1.ResourceMemory: resource.MustParse(limit)}
 		})
@@ -158,7 +158,7 @@ func TestBackgroundSaveMemory(t *testing.T) {
 
 func TestBackgroundSaveRefused(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun"}, Config: []string{`rename-command BGREWRITEAOF ""`}})
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun"}, Config: []string{`rename-command BGREWRITEAOF ""`}})
 	s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	s.host("redis-0", server, nil)
 	for kind, says := range map[v1alpha1.SaveKind]string{v1alpha1.SaveSnapshot: "+bgsave", v1alpha1.SaveAppendOnlyRewrite: "rename-command"} {
@@ -171,7 +171,7 @@ func TestBackgroundSaveRefused(t *testing.T) {
 
 func TestBackgroundSaveLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{})
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{})
 	pod := s.host("redis-0", server, nil)
 	injector, target := s.aim(saveOf(v1alpha1.SaveSnapshot))
 	cancelled, cancel := context.WithCancel(t.Context())

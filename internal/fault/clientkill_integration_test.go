@@ -62,7 +62,7 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 // Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
 func TestClientKill(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	for _, tc := range []struct {
 		kind          v1alpha1.ClientType
@@ -104,7 +104,7 @@ func TestClientKill(t *testing.T) {
 // A killed link comes back by a partial synchronisation.
 func TestClientKillOfReplicas(t *testing.T) {
 	t.Parallel()
-	s, r := newStage(t, processKinds), redistest.SharedReplication(t, 1)
+	s, r := newStage(t, processKinds, Guarded), redistest.SharedReplication(t, 1)
 	s.host("redis-0", r.Primary, nil)
 	injector, target := s.aim(killOf(v1alpha1.ClientReplica))
 	before := r.Primary.Info("sync_partial_ok")
@@ -120,7 +120,7 @@ func TestClientKillOfReplicas(t *testing.T) {
 
 func TestClientKillRefused(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Users: []string{
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Users: []string{
 		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})
 	s.host("redis-0", server, nil)
 	if _, _, err := s.tryAim(killOf(v1alpha1.ClientReplica)); problemOf(t, err).Lasting || !strings.Contains(err.Error(), "no connection of type replica") {
@@ -137,7 +137,7 @@ func TestClientKillRefused(t *testing.T) {
 
 func TestClientKillLeavesOthersAlone(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	pod := s.host("redis-0", server, nil)
 	connections(t, server, 3, "PING")
 	injector, target := s.aim(killOf(v1alpha1.ClientNormal))

@@ -63,7 +63,7 @@ func pausesLeft(t *testing.T, server *redistest.Server, lasts time.Duration) {
 func TestClientPauseOfAll(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	injector, target := s.aim(pauseOfAll(lasts))
 	begun(t, injector, target, false)
@@ -95,7 +95,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t, processKinds), redistest.Shared(t)
+			s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 			s.host("redis-0", server, nil)
 			injector, target := s.aim(tc.spec)
 			began := time.Now()
@@ -116,7 +116,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 func TestClientPauseOfAllOperatorDies(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	spec := pauseOfAll(lasts)
 	injector, target := s.aim(spec)
@@ -135,7 +135,7 @@ func TestClientPauseOfAllOperatorDies(t *testing.T) {
 // A second injection, by whatever process, sends no second pause: that would move the end.
 func TestClientPauseOfWrites(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	spec := pauseOfWrites(10 * time.Minute)
 	injector, target := s.aim(spec)
@@ -168,7 +168,7 @@ func TestClientPauseLeavesOthersAlone(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t, processKinds), redistest.Shared(t)
+			s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 			pod := s.host("redis-0", server, nil)
 			injector, target := s.aim(spec)
 			cancelled, cancel := context.WithCancel(t.Context())
@@ -208,7 +208,7 @@ func TestClientPauseRefused(t *testing.T) {
 		{"no CLIENT UNPAUSE", "app on >pw ~* +info +ping +acl|dryrun +client|pause", pauseOfWrites(time.Minute), "+client|unpause"},
 		{"nothing to see it by", "app on >pw ~* +info +ping +acl|dryrun +client|pause +client|unpause", pauseOfWrites(time.Minute), "EVAL"},
 	} {
-		s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Users: []string{tc.user}})
+		s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Users: []string{tc.user}})
 		s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 		s.host("redis-0", server, nil)
 		_, _, err := s.tryAim(tc.spec)
@@ -216,7 +216,7 @@ func TestClientPauseRefused(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tc.name, p, tc.says)
 		}
 	}
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	server.Do("CLIENT", "PAUSE", "60000", "WRITE")
 	_, _, err := s.tryAim(pauseOfWrites(time.Minute))
@@ -229,7 +229,7 @@ func TestClientPauseRefused(t *testing.T) {
 func TestClientPauseByACLUserOverTLS(t *testing.T) {
 	t.Parallel()
 	authority := redistest.NewAuthority(t)
-	s := newStage(t, processKinds)
+	s := newStage(t, processKinds, Guarded)
 	server := redistest.NewServer(t, redistest.Options{TLS: authority,
 		Users: []string{"app on >pw &redquake +info +ping +acl|dryrun +client|pause +client|unpause +publish"}})
 	s.login = topology.Login{Username: "app", Password: "pw", TLS: authority.Client("client"), Timeout: patient}

@@ -63,7 +63,7 @@ func wantSteps(t *testing.T, err error, says string) {
 func TestConfigThereAndBack(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
 	during := map[string]string{"maxmemory": "104857600", "timeout": "300", "client-output-buffer-limit": "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
@@ -107,7 +107,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 func TestConfigOperatorDies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"maxmemory": "100mb"})
 	injector, target := s.aim(spec)
@@ -149,7 +149,7 @@ func TestConfigRefused(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s := newStage(t, configKinds)
+			s := newStage(t, configKinds, Guarded)
 			s.login.Username, s.login.Password = tc.login.Username, tc.login.Password
 			s.host("redis-0", redistest.NewServer(t, tc.options), nil)
 			_, _, err := s.tryAim(tc.spec)
@@ -160,7 +160,7 @@ func TestConfigRefused(t *testing.T) {
 	}
 	t.Run("eviction allowed", func(t *testing.T) {
 		t.Parallel()
-		s := newStage(t, configKinds)
+		s := newStage(t, configKinds, Guarded)
 		server := redistest.NewServer(t, redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}})
 		s.host("redis-0", server, nil)
 		injector, target := s.aim(configFault(parameters{"maxmemory": "10mb"}, v1alpha1.AllowEviction))
@@ -173,7 +173,7 @@ func TestConfigRefused(t *testing.T) {
 func TestConfigBadValue(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes"}})
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	injector, target := s.aim(configFault(parameters{"appendfsync": "sometimes", "timeout": "7"}))
 	problem := problemOf(t, called(injector.Inject(t.Context(), target)))
@@ -189,7 +189,7 @@ func TestConfigBadValue(t *testing.T) {
 func TestConfigMaxClients(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	server.Do("ping") // a client that stays
 	spec := configFault(parameters{"maxclients": "1"})
@@ -226,7 +226,7 @@ func doAt(t *testing.T, s *stage, server *redistest.Server, words ...any) any {
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.SharedSentinel(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", sentinel.Primary, nil)
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300"})
 	injector, target := s.aim(spec)
@@ -256,7 +256,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 func TestConfigServerRestarts(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
 	injector, target := s.aim(spec)
@@ -281,7 +281,7 @@ func TestConfigServerRestarts(t *testing.T) {
 func TestConfigRewrittenAndRestarted(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	spec := configFault(parameters{"timeout": "300"})
 	injector, target := s.aim(spec)
@@ -311,7 +311,7 @@ func TestConfigPodReplaced(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			server := redistest.Shared(t)
-			s := newStage(t, configKinds)
+			s := newStage(t, configKinds, Guarded)
 			mounted := func(p *corev1.Pod) {
 				p.Spec.Volumes = []corev1.Volume{{Name: "data"}}
 				if tc.outlives {
@@ -352,7 +352,7 @@ func TestConfigPodReplaced(t *testing.T) {
 func TestConfigReplacementsOwnValue(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	mounted := func(p *corev1.Pod) {
 		p.Spec.Volumes = []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}}}}
 		p.Spec.Containers[0].VolumeMounts = []corev1.VolumeMount{{Name: "data", MountPath: filepath.Dir(server.Info("config_file"))}}
@@ -374,7 +374,7 @@ func TestConfigReplacementsOwnValue(t *testing.T) {
 func TestConfigAppendOnly(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "rdb-key-save-delay 2000"}})
-	s := newStage(t, configKinds)
+	s := newStage(t, configKinds, Guarded)
 	s.host("redis-0", server, nil)
 	server.Do("debug", "populate", 1000)
 	spec := configFault(parameters{"appendonly": "no"})

@@ -114,7 +114,7 @@ type failoverStage struct {
 
 func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...string) *failoverStage {
 	t.Helper()
-	s := &failoverStage{stage: newStage(t, failoverKinds), sentinels: sentinels, pods: map[string]string{}}
+	s := &failoverStage{stage: newStage(t, failoverKinds, Guarded), sentinels: sentinels, pods: map[string]string{}}
 	s.atSentinel = s.login
 	for i, server := range servers {
 		name := fmt.Sprintf("redis-%d", i)
@@ -151,7 +151,7 @@ func ctl(rights string) redistest.Options {
 func (s *failoverStage) prepare(spec *v1alpha1.RedisFaultSpec, server *redistest.Server) (*v1alpha1.FaultTarget, error) {
 	s.t.Helper()
 	selector := v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}
-	found, err := selected(s.t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), selector)
+	found, err := Guarded(s.t.Context(), on(s.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: selector}, contract.Traits{})
 	if err != nil {
 		s.t.Fatal(err)
 	}

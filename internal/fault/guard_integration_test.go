@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -19,11 +20,7 @@ func TestGuardAsksRealSentinels(t *testing.T) {
 	s.atSentinel.Username, s.atSentinel.Password = "rq", "secret"
 	for hit, says := range map[int32]string{1: "", 2: "2 of 3 sentinels and leave 1"} {
 		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &hit}}
-		injector, err := For(spec, s.deps())
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = guarded(t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+		_, err := Guarded(t.Context(), on(s.deps(), byPods(map[string]string{"app": "redis"})).Redis, spec, contract.Traits{EndsServer: true, Silences: true, WholePod: true})
 		if says == "" {
 			if err != nil {
 				t.Errorf("one of three: %v", err)

@@ -76,7 +76,7 @@ func TestGuardedProtected(t *testing.T) {
 	for value, refused := range map[string]bool{"true": true, "false": false, "": false} {
 		w := newWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}})
 		w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-		found, err := guarded(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
+		found, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
 		if !refused {
 			if err != nil || len(found) != 1 {
 				t.Errorf("%q: %v, %v", value, found, err)
@@ -148,7 +148,7 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			deps := w.deps()
 			deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 			spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit}, Allow: tc.allow}
-			_, err := guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, tc.traits)
+			_, err := Guarded(t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, spec, tc.traits)
 			if tc.says == "" {
 				if err != nil {
 					t.Error(err)
@@ -177,7 +177,7 @@ func TestSelectShard(t *testing.T) {
 		return nodes, nil
 	}
 	for shard, want := range map[int32]string{0: "redis-1 redis-2", 1: "redis-0"} {
-		found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll})
+		found, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
 		var names []string
 		for _, f := range found {
 			names = append(names, f.Pod)
@@ -186,18 +186,17 @@ func TestSelectShard(t *testing.T) {
 			t.Errorf("shard %d: %v, %v, want %s", shard, names, err, want)
 		}
 	}
-	_, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Shard: new(int32(2))})
+	_, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(2))}}, contract.Traits{})
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(p.Message, "spec.select.shard") {
 		t.Errorf("%+v", p)
 	}
 	// The primary of shard 0 and its only replica: a whole shard.
-	_, err = guarded(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}),
-		&v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, contract.Traits{Silences: true})
+	_, err = Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, contract.Traits{Silences: true})
 	if p := problemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "shard 0") {
 		t.Errorf("%+v", p)
 	}
 	w.servers.do = func(string, ...any) (any, error) { return nil, reply("NOPERM this user has no permissions") }
-	_, err = selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+	_, err = Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if p := problemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "+cluster|nodes") {
 		t.Errorf("a user without CLUSTER NODES: %+v", p)
 	}

@@ -81,7 +81,7 @@ func TestHang(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t, processKinds), redistest.Shared(t)
+			s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 			s.host("redis-0", server, nil)
 			spec := hangOf(method, lasts)
 			injector, target := s.aim(spec)
@@ -122,7 +122,7 @@ func TestHangEndsEarly(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 300"}})
+			s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 300"}})
 			s.host("redis-0", server, nil)
 			injector, target := s.aim(hangOf(method, lasts))
 			injectNow(t, injector, target)
@@ -156,7 +156,7 @@ func TestHangAuto(t *testing.T) {
 		{"+eval +client|pause", v1alpha1.HangClientPause}, // the loop may not ask for the time
 		{"", ""},
 	} {
-		s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
+		s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
 		s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 		s.host("redis-0", server, nil)
 		injector, target, err := s.tryAim(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}})
@@ -181,7 +181,7 @@ func TestHangAuto(t *testing.T) {
 
 func TestHangDebugForbidden(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Config: []string{"enable-debug-command no"}})
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Config: []string{"enable-debug-command no"}})
 	s.host("redis-0", server, nil)
 	_, _, err := s.tryAim(hangOf(v1alpha1.HangDebugSleep, time.Second))
 	if p := problemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "enable-debug-command") {
@@ -197,7 +197,7 @@ func TestHangDebugForbidden(t *testing.T) {
 func TestHangFoundHanging(t *testing.T) {
 	t.Parallel()
 	const lasts = 2 * time.Second
-	s, server := newStage(t, processKinds), redistest.Shared(t)
+	s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 	s.host("redis-0", server, nil)
 	spec := hangOf(v1alpha1.HangDebugSleep, lasts)
 	injector, target := s.aim(spec)
@@ -214,7 +214,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := newStage(t, processKinds), redistest.Shared(t)
+			s, server := newStage(t, processKinds, Guarded), redistest.Shared(t)
 			pod := s.host("redis-0", server, nil)
 			injector, target := s.aim(hangOf(method, 5*time.Second))
 			cancelled, cancel := context.WithCancel(t.Context())
@@ -248,7 +248,7 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 // A refusal that comes only with the injection is an error.
 func TestHangRefusedLate(t *testing.T) {
 	t.Parallel()
-	s, server := newStage(t, processKinds), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
+	s, server := newStage(t, processKinds, Guarded), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
 	s.login = topology.Login{Username: "app", Password: "pw", Timeout: patient}
 	s.host("redis-0", server, nil)
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {

@@ -84,7 +84,7 @@ func TestIOThreadsLive(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+	found, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -32,14 +32,14 @@ func spread(t *testing.T) *world {
 }
 
 // aimed makes a fault's injector and records, as the controller does.
-func (w *world) aimed(kinds contract.Kinds, spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
+func (w *world) aimed(kinds contract.Kinds, choose Chooser, spec *v1alpha1.RedisFaultSpec) (contract.Injector, []v1alpha1.FaultTarget) {
 	w.t.Helper()
 	deps := w.of("lose")
 	injector, err := kinds.For(spec, deps)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	found, err := guarded(w.t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	found, err := choose(w.t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func (w *world) aimed(kinds contract.Kinds, spec *v1alpha1.RedisFaultSpec) (cont
 
 func TestNodeLoss(t *testing.T) {
 	w := spread(t)
-	injector, targets := w.aimed(nodeKinds, losing("node-1"))
+	injector, targets := w.aimed(nodeKinds, Guarded, losing("node-1"))
 	if len(targets) != 2 || targets[0].Pod != "redis-0" || targets[1].Pod != "redis-1" {
 		t.Fatalf("targets %+v, want the two on node-1", targets)
 	}
@@ -108,7 +108,7 @@ func TestNodeLossRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	_, err = Guarded(t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits())
 	if problem := problemOf(t, err); problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "node-9") || !strings.Contains(problem.Message, "redis-2 is on node-2") {
 		t.Errorf("%+v", problem)
 	}
@@ -117,7 +117,7 @@ func TestNodeLossRefused(t *testing.T) {
 	if injector, err = nodeKinds.For(spec, deps); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := guarded(t.Context(), deps, byPods(map[string]string{"app": "redis"}), spec, injector.Traits()); err != nil {
+	if _, err := Guarded(t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits()); err != nil {
 		t.Errorf("redis-2 is spared: %v", err)
 	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}
@@ -129,7 +129,7 @@ func TestNodeLossRefused(t *testing.T) {
 // A replaced pod is left alone, and a revert before any injection opens nothing that others closed.
 func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	w := spread(t)
-	injector, targets := w.aimed(nodeKinds, losing("node-1"))
+	injector, targets := w.aimed(nodeKinds, Guarded, losing("node-1"))
 	if err := called(injector.Revert(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)
 	}

@@ -103,16 +103,6 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// restartCount is how often a container of a pod was restarted.
-func restartCount(pod *corev1.Pod, container string) int32 {
-	for _, s := range pod.Status.ContainerStatuses {
-		if s.Name == container {
-			return s.RestartCount
-		}
-	}
-	return 0
-}
-
 // replicasOf is 1 where the StatefulSet says nothing.
 func replicasOf(set *appsv1.StatefulSet) int32 {
 	if set.Spec.Replicas == nil {

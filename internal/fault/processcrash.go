@@ -63,7 +63,7 @@ func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (
 		return true, nil
 	case err != nil:
 		return false, err
-	case string(pod.UID) != target.UID, restartCount(pod, target.Container) > target.RestartCount:
+	case string(pod.UID) != target.UID, c.RestartCount(pod, target.Container) > target.RestartCount:
 		return true, nil
 	}
 	server, err := c.Servers.Ask(ctx, target.Address, c.Login)
@@ -92,7 +92,7 @@ func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if err == nil && server.RunID != target.RunID {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("the server has run_id %s instead of %s", server.RunID, target.RunID)
 	}
-	if n := restartCount(pod, target.Container); n > target.RestartCount {
+	if n := c.RestartCount(pod, target.Container); n > target.RestartCount {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("container %s restarted: %d restarts instead of %d", target.Container, n, target.RestartCount)
 	}
 	if err != nil {

@@ -39,11 +39,11 @@ func goesOn(t *testing.T, server *redistest.Server, runID string) {
 // inPod records a real server as the target that a fault selected.
 func inPod(t *testing.T, server *redistest.Server, login topology.Login) (contract.Deps, *v1alpha1.FaultTarget) {
 	t.Helper()
-	s := newStage(t, processKinds)
+	s := newStage(t, processKinds, Guarded)
 	s.login = login
 	s.host("redis-0", server, nil)
 	deps := s.deps()
-	found, err := selected(t.Context(), deps, byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary})
+	found, err := Guarded(t.Context(), on(deps, byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ type troupe struct {
 
 func newTroupe(t *testing.T, start func(string) *redistest.Server, servers ...*redistest.Server) *troupe {
 	t.Helper()
-	s := &troupe{stage: newStage(t, scaleKinds), servers: map[string]*redistest.Server{}, start: start}
+	s := &troupe{stage: newStage(t, scaleKinds, Guarded), servers: map[string]*redistest.Server{}, start: start}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", UID: "s"},
 		Spec: appsv1.StatefulSetSpec{

@@ -264,7 +264,7 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 		return v1alpha1.EffectInconclusive, progress.Message
 	}
 	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s", target.Container, target.Pod, said(want), said(old))
-	if n := restartCount(pod, target.Container) - target.RestartCount; n > 0 {
+	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
 		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
 	}
 	return v1alpha1.EffectConfirmed, evidence

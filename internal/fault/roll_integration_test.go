@@ -42,7 +42,7 @@ type workload struct {
 
 func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet)) *workload {
 	t.Helper()
-	w := &workload{stage: newStage(t, configKinds)}
+	w := &workload{stage: newStage(t, configKinds, Guarded)}
 	labels := map[string]string{"app": "redis"}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", UID: "s", Generation: 1},
@@ -177,7 +177,7 @@ func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 // record chooses all servers and records them, as the controller does.
 func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget {
 	w.t.Helper()
-	targets, err := selected(w.t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
+	targets, err := Guarded(w.t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
 	must(w.t, err)
 	for i := range targets {
 		redistest.Wait(w.t, "preflight passes", func() error { return w.injector(spec).Preflight(w.t.Context(), &targets[i]) })
@@ -429,7 +429,7 @@ func TestIOThreadsRollRefused(t *testing.T) {
 				tc.after(w)
 			}
 			spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
-			targets, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+			targets, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 			must(t, err)
 			problem := problemOf(t, w.injector(spec).Preflight(t.Context(), &targets[0]))
 			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {

@@ -55,7 +55,7 @@ func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alp
 	container := redis.Container(s.Pod)
 	return v1alpha1.FaultTarget{
 		Pod: s.Pod.Name, UID: string(s.Pod.UID), Node: s.Pod.Spec.NodeName, Role: role, Address: s.Address,
-		RunID: s.Said.RunID, Container: container.Name, RestartCount: restartCount(s.Pod, container.Name),
+		RunID: s.Said.RunID, Container: container.Name, RestartCount: redis.RestartCount(s.Pod, container.Name),
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
@@ -13,11 +14,11 @@ import (
 func TestSelectRealRoles(t *testing.T) {
 	t.Parallel()
 	set := redistest.SharedReplication(t, 1)
-	s := newStage(t, nil)
+	s := newStage(t, nil, Guarded)
 	s.host("redis-0", set.Replicas[0], nil)
 	s.host("redis-1", set.Primary, nil)
 	for role, want := range map[v1alpha1.RedisRole]string{v1alpha1.RolePrimary: "redis-1", v1alpha1.RoleReplica: "redis-0"} {
-		found, err := selected(t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll})
+		found, err := Guarded(t.Context(), on(s.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: role, Mode: v1alpha1.SelectAll}}, contract.Traits{})
 		if err != nil || len(found) != 1 || found[0].Pod != want {
 			t.Errorf("%s: %+v, %v; want %s", role, found, err, want)
 		}

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -34,7 +35,7 @@ func TestSelect(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
 			redisPods(w)
-			found, err := selected(t.Context(), w.deps(), all, tc.selector)
+			found, err := Guarded(t.Context(), on(w.deps(), all).Redis, &v1alpha1.RedisFaultSpec{Select: tc.selector}, contract.Traits{})
 			if err != nil {
 				problem := problemOf(t, err)
 				if problem.Reason != tc.want || problem.Lasting {
@@ -62,7 +63,7 @@ func TestSelectNobodyHasTheRole(t *testing.T) {
 	w := newWorld(t)
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Replica, nil)
 	w.pod("redis-1", "u1", "10.0.0.2", "", nil)
-	_, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary})
+	_, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}}, contract.Traits{})
 	problem := problemOf(t, err)
 	for _, text := range []string{"Primary", "redis-0 is Replica", "redis-1 did not answer", errSilent.Error()} {
 		if !strings.Contains(problem.Message, text) {
@@ -78,7 +79,7 @@ func TestSelectNobodyHasTheRole(t *testing.T) {
 func TestSelectRecords(t *testing.T) {
 	w := newWorld(t)
 	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 })
-	found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
+	found, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +99,7 @@ func TestSelectKeepsAnswersApart(t *testing.T) {
 		}
 		w.pod(fmt.Sprintf("redis-%02d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
 	}
-	found, err := selected(t.Context(), w.deps(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll})
+	found, err := Guarded(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
 	if err != nil || len(found) != 40 {
 		t.Fatalf("%d found: %v", len(found), err)
 	}

@@ -21,14 +21,15 @@ const patient = 5 * time.Second
 // stage is a namespace whose pods are real servers on loopback; the cluster deps them is the fake one of world.
 type stage struct {
 	*world
-	kinds contract.Kinds
-	real  *topology.Real
-	login topology.Login
+	kinds  contract.Kinds
+	choose Chooser
+	real   *topology.Real
+	login  topology.Login
 }
 
-func newStage(t *testing.T, kinds contract.Kinds) *stage {
+func newStage(t *testing.T, kinds contract.Kinds, choose Chooser) *stage {
 	t.Helper()
-	s := &stage{world: newWorld(t), kinds: kinds, real: topology.NewReal(), login: topology.Login{Timeout: patient}}
+	s := &stage{world: newWorld(t), kinds: kinds, choose: choose, real: topology.NewReal(), login: topology.Login{Timeout: patient}}
 	t.Cleanup(s.real.Close)
 	return s
 }
@@ -68,7 +69,7 @@ func (s *stage) tryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alp
 	if err != nil {
 		return nil, nil, err
 	}
-	found, err := guarded(s.t.Context(), s.deps(), byPods(map[string]string{"app": "redis"}), spec, injector.Traits())
+	found, err := s.choose(s.t.Context(), on(s.deps(), byPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits())
 	if err != nil {
 		return injector, nil, err
 	}

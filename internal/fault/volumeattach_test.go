@@ -108,7 +108,7 @@ func (w *attachWorld) effect(injector contract.Injector, target *v1alpha1.FaultT
 
 func TestVolumeAttachDelay(t *testing.T) {
 	w := newAttachWorld(t, nil)
-	injector, targets := w.aimed(volumeKinds, holding(v1alpha1.KeepAwayCordon))
+	injector, targets := w.aimed(volumeKinds, Guarded, holding(v1alpha1.KeepAwayCordon))
 	target := &targets[0]
 	w.effect(injector, target, v1alpha1.EffectNotObserved, "still runs")
 	mustPrepare(t, called(injector.Inject(t.Context(), target)), "node-1")
@@ -164,7 +164,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 // The holder is what a namespace under the restricted Pod Security Standard admits, ends by itself, and writes nothing.
 func TestHolder(t *testing.T) {
 	w := newAttachWorld(t, nil)
-	injector, targets := w.aimed(volumeKinds, holding(v1alpha1.KeepAwayNone))
+	injector, targets := w.aimed(volumeKinds, Guarded, holding(v1alpha1.KeepAwayNone))
 	mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "")
 	h := w.holder()
 	if len(h.Name) != len("lose-hold-")+8 || !strings.HasPrefix(h.Name, "lose-hold-") || len(h.OwnerReferences) != 1 || h.OwnerReferences[0].UID != "uid-lose" {
@@ -190,7 +190,7 @@ func TestHolder(t *testing.T) {
 
 func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 	w := newAttachWorld(t, nil)
-	injector, targets := w.aimed(volumeKinds, holding(v1alpha1.KeepAwayNone))
+	injector, targets := w.aimed(volumeKinds, Guarded, holding(v1alpha1.KeepAwayNone))
 	mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "")
 	w.run(corev1.PodRunning)
 	if err := called(injector.Inject(t.Context(), &targets[0])); err != nil {
@@ -289,7 +289,7 @@ func TestHolderTrouble(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newAttachWorld(t, nil)
-			injector, targets := w.aimed(volumeKinds, holding(v1alpha1.KeepAwayCordon))
+			injector, targets := w.aimed(volumeKinds, Guarded, holding(v1alpha1.KeepAwayCordon))
 			mustPrepare(t, called(injector.Inject(t.Context(), &targets[0])), "")
 			tc.trouble(w)
 			if err := called(injector.Inject(t.Context(), &targets[0])); err == nil || !strings.Contains(err.Error(), tc.says) {
@@ -313,7 +313,7 @@ func TestHolderTrouble(t *testing.T) {
 func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 	for steps := range 4 {
 		w := newAttachWorld(t, nil)
-		injector, targets := w.aimed(volumeKinds, holding(v1alpha1.KeepAwayCordon))
+		injector, targets := w.aimed(volumeKinds, Guarded, holding(v1alpha1.KeepAwayCordon))
 		for range steps {
 			_ = called(injector.Inject(t.Context(), &targets[0]))
 			if w.holder() != nil {
@@ -341,7 +341,7 @@ func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 
 func TestVolumeAttachDelayLeavesReplacementsAlone(t *testing.T) {
 	w := newAttachWorld(t, nil)
-	injector, targets := w.aimed(volumeKinds, holding(v1alpha1.KeepAwayCordon))
+	injector, targets := w.aimed(volumeKinds, Guarded, holding(v1alpha1.KeepAwayCordon))
 	w.replace(w.redis, "another")
 	if err := called(injector.Inject(t.Context(), &targets[0])); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 // A primary dies for good: the sentinels' part of the recovery is seen. Its order and instants are in TestWitnessOrder.
 func TestWitnessSeesAFailover(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, nil)
+	s := newStage(t, nil, Guarded)
 	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
 	for i, server := range set.Servers() {
 		s.host(fmt.Sprintf("redis-%d", i), server, nil)

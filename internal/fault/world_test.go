@@ -268,12 +268,5 @@ func on(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
 	return deps
 }
 
-// guarded chooses the targets of a fault.
-func guarded(ctx context.Context, deps contract.Deps, of *v1alpha1.RedisTarget, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
-	return Guarded(ctx, on(deps, of).Redis, spec, traits)
-}
-
-// selected chooses targets by a selector, for a fault that no guard refuses.
-func selected(ctx context.Context, deps contract.Deps, of *v1alpha1.RedisTarget, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
-	return guarded(ctx, deps, of, &v1alpha1.RedisFaultSpec{Select: selector}, contract.Traits{})
-}
+// Chooser is what chooses the targets of a fault.
+type Chooser func(context.Context, target.Redis, *v1alpha1.RedisFaultSpec, contract.Traits) ([]v1alpha1.FaultTarget, error)

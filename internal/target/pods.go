@@ -114,3 +114,13 @@ func (r Redis) Address(pod *corev1.Pod) string {
 	}
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
 }
+
+// RestartCount is how often a container of a pod was restarted.
+func (Redis) RestartCount(pod *corev1.Pod, container string) int32 {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == container {
+			return s.RestartCount
+		}
+	}
+	return 0
+}
