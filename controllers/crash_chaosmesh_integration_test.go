@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
@@ -147,7 +147,7 @@ func syncMesh(ctx context.Context, p *place) error {
 func kindsOfMesh() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
-		kind, _ := chaosmesh.Kind(fault) // the other faults of the network are of NetworkDelay's kind
+		kind, _ := object.Kind(fault) // the other faults of the network are of NetworkDelay's kind
 		kinds = append(kinds, kind)
 	}
 	return kinds
@@ -167,7 +167,7 @@ func syncMeshKind(ctx context.Context, p *place, kind schema.GroupVersionKind) e
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: redisName}}
 	for i := range list.Items {
 		child := &list.Items[i]
-		state := chaosmesh.Read(child)
+		state := object.Read(child)
 		switch {
 		case child.GetDeletionTimestamp() != nil && !state.Stopped:
 			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Recovers)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -47,7 +48,7 @@ func (r *RedisFaultReconciler) choose(ctx context.Context, s *faultScope) ([]v1a
 	if s.traits.NewPod && losesReplacements(s.test) {
 		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and would never find the replacement of a killed one", s.test.Name)
 	}
-	targets, err := fault.Guarded(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
+	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
 	for i := 0; err == nil && i < len(targets); i++ {
 		err = s.injector.Preflight(ctx, &targets[i])
 	}

@@ -3,6 +3,7 @@ package fault_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -42,6 +43,7 @@ type stage struct {
 	under   client.WithWatch // without what the test does between
 	made    int
 	breaks  []string // pods of Redis that were deleted, by UID
+	refuse  error    // of every write
 }
 
 func newContractStage(t *testing.T) *stage {
@@ -74,7 +76,7 @@ func newContractStage(t *testing.T) *stage {
 			return c.List(ctx, into, options...)
 		},
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
-			if err := ctx.Err(); err != nil {
+			if err := errors.Join(ctx.Err(), s.refuse); err != nil {
 				return err
 			}
 			s.made++
@@ -83,7 +85,7 @@ func newContractStage(t *testing.T) *stage {
 			return c.Create(ctx, object, options...)
 		},
 		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-			if err := ctx.Err(); err != nil {
+			if err := errors.Join(ctx.Err(), s.refuse); err != nil {
 				return err
 			}
 			return c.Patch(ctx, object, patch, options...)
@@ -97,7 +99,7 @@ func newContractStage(t *testing.T) *stage {
 
 // delete minds the precondition of a UID, which the fake client does not.
 func (s *stage) delete(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-	if err := ctx.Err(); err != nil {
+	if err := errors.Join(ctx.Err(), s.refuse); err != nil {
 		return err
 	}
 	var given client.DeleteOptions
@@ -120,7 +122,7 @@ func (s *stage) delete(ctx context.Context, c client.WithWatch, object client.Ob
 func (s *stage) resize(ctx context.Context, c client.Client, subResource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
 	var given client.SubResourcePatchOptions
 	given.ApplyOptions(options)
-	if err := ctx.Err(); err != nil || subResource != "resize" || len(given.DryRun) > 0 {
+	if err := errors.Join(ctx.Err(), s.refuse); err != nil || subResource != "resize" || len(given.DryRun) > 0 {
 		return err
 	}
 	data, err := patch.Data(object)

@@ -32,6 +32,7 @@ type fakeServers struct {
 	servers map[string]*fakeRedis
 	queues  map[string]string // address by key
 	broken  []string          // what cannot be taken back, in order
+	refuse  error             // of every command that changes something
 }
 
 type replyError string
@@ -76,7 +77,7 @@ func (f *fakeServers) Shutdown(ctx context.Context, address string, _ topology.L
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	r, err := f.at(ctx, address)
-	if err != nil {
+	if err = errors.Join(err, f.refuse); err != nil {
 		return err
 	}
 	f.note("shutdown %s", address)
@@ -94,8 +95,8 @@ func (f *fakeServers) Queue(ctx context.Context, key, address string, _ topology
 	if f.queues[key] != "" {
 		return nil
 	}
-	if _, err := f.at(ctx, address); err != nil {
-		return err
+	if _, err := f.at(ctx, address); err != nil || f.refuse != nil {
+		return errors.Join(err, f.refuse)
 	}
 	f.queues[key] = address
 	return nil
@@ -144,6 +145,9 @@ func (f *fakeServers) Do(ctx context.Context, address string, _ topology.Login, 
 		}
 		return pairs, nil
 	case "CONFIG SET":
+		if f.refuse != nil {
+			return nil, f.refuse
+		}
 		for i := 2; i+1 < len(words); i += 2 {
 			r.config[words[i]] = words[i+1]
 		}
@@ -153,6 +157,9 @@ func (f *fakeServers) Do(ctx context.Context, address string, _ topology.Login, 
 			return nil, context.DeadlineExceeded
 		}
 		return int64(0), nil
+	}
+	if f.refuse != nil && name != "CLIENT LIST" {
+		return nil, f.refuse
 	}
 	return f.breaking(address, r, name, words)
 }

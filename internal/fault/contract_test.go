@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -17,6 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -109,7 +111,7 @@ func begin(t *testing.T, k kind) *run {
 	if k.action.Type == v1alpha1.FaultReplicaScale {
 		spec.Select.Role = v1alpha1.RoleAny
 	}
-	found, err := fault.Guarded(t.Context(), r.deps().Redis, spec, injector.Traits())
+	found, err := guard.Choose(t.Context(), r.deps().Redis, spec, injector.Traits())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +263,23 @@ func TestContractTargetGone(t *testing.T) {
 		if after := r.shows(); after != before || r.broken() != "" {
 			t.Errorf("reverted:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
 		}
+	})
+}
+
+// Whatever refuses the breaking call, the API server or Redis, it is an error and no success.
+func TestContractRefused(t *testing.T) {
+	forEachKind(t, func(t *testing.T, r *run) {
+		before := r.shows()
+		r.refuse, r.servers.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "redis-0", errors.New("a webhook says no")), replyError("ERR not now")
+		progress, err := r.injector().Inject(t.Context(), r.hit)
+		if err == nil || !strings.Contains(err.Error(), "a webhook says no") && !strings.Contains(err.Error(), "ERR not now") {
+			t.Errorf("inject: %+v, %v", progress, err)
+		}
+		if after := r.shows(); after != before || r.broken() != "" {
+			t.Errorf("refused:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
+		}
+		r.refuse, r.servers.refuse = nil, nil
+		r.inject()
 	})
 }
 

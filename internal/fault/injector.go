@@ -1,4 +1,4 @@
-// Package fault breaks Redis and reverts that: the kinds of faults, the choice of their targets, and the guards before them.
+// Package fault breaks Redis and reverts that. It knows the families of faults, each in a package of its own, and watches what a fault does.
 package fault
 
 import (
@@ -7,11 +7,19 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/config"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/failover"
+	nodes "github.com/redquake/redquake/internal/fault/node"
+	"github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/fault/process"
+	"github.com/redquake/redquake/internal/fault/resources"
+	"github.com/redquake/redquake/internal/fault/scale"
+	"github.com/redquake/redquake/internal/fault/volume"
 )
 
 // kinds are all that Redquake itself injects, from every family.
-var kinds = merge(podKinds, processKinds, failoverKinds, volumeKinds, nodeKinds, configKinds, scaleKinds, resourcesKinds)
+var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds)
 
 func merge(families ...contract.Kinds) contract.Kinds {
 	all := contract.Kinds{}
@@ -24,7 +32,7 @@ func merge(families ...contract.Kinds) contract.Kinds {
 // For returns the injector of a fault's type.
 func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
 	if spec.Engine == v1alpha1.EngineChaosMesh {
-		return newChaosMesh(spec, deps)
+		return chaosmesh.New(spec, deps)
 	}
 	return kinds.For(spec, deps)
 }

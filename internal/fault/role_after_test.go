@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
 func TestRolesAfter(t *testing.T) {
@@ -25,11 +26,11 @@ func TestRolesAfter(t *testing.T) {
 		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
-			w.pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
-			w.pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
+			w := faulttest.NewWorld(t)
+			w.Pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
+			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
 			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
-			seen := RolesAfter(t.Context(), on(w.deps(), byPods(map[string]string{"app": "redis"})).Redis, hit)
+			seen := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
 			if tc.says == "" {
 				if len(seen) > 0 {
 					t.Errorf("said %+v", seen)

@@ -11,24 +11,26 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // A primary dies for good: the sentinels' part of the recovery is seen. Its order and instants are in TestWitnessOrder.
 func TestWitnessSeesAFailover(t *testing.T) {
 	t.Parallel()
-	s := newStage(t, nil, Guarded)
+	s := faulttest.NewStage(t, nil, guard.Choose)
 	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
 	for i, server := range set.Servers() {
-		s.host(fmt.Sprintf("redis-%d", i), server, nil)
+		s.Host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
-	deps := s.deps()
-	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: topology.Login{Timeout: patient}, Servers: deps.Servers}
+	deps := s.Deps()
+	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: topology.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w, err := Watch(ctx, on(deps, byPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
+	w, err := Watch(ctx, faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

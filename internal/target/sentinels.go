@@ -120,6 +120,7 @@ func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, e
 	return w, err
 }
 
+// Do sends a SENTINEL command to one of them.
 func (s Sentinels) Do(ctx context.Context, address string, words ...any) (any, error) {
 	return s.Servers.Do(ctx, address, s.Login, append([]any{"SENTINEL"}, words...)...)
 }

@@ -1,4 +1,4 @@
-// Holds internal/fault/chaosmesh to Chaos Mesh's own Go types. A module of its own, so that the operator does not depend on them.
+// Holds internal/fault/chaosmesh/object to Chaos Mesh's own Go types. A module of its own, so that the operator does not depend on them.
 module github.com/redquake/redquake/hack/chaosmesh/types
 
 go 1.26.0

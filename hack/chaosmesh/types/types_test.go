@@ -1,4 +1,4 @@
-// Package types_test holds internal/fault/chaosmesh, which writes and reads Chaos Mesh's objects without its Go types, to these types.
+// Package types_test holds internal/fault/chaosmesh/object, which writes and reads Chaos Mesh's objects without its Go types, to these types.
 package types_test
 
 import (
@@ -15,7 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	chaosmesh "github.com/redquake/redquake/internal/fault/chaosmesh/object"
 )
 
 func length(d time.Duration) metav1.Duration { return metav1.Duration{Duration: d} }
