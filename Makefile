@@ -121,7 +121,7 @@ race: ## Unit and integration tests with the race detector everywhere (an hour a
 crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (15 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
-	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverSurvivesTheOperator)$$' ./controllers ./internal/fault
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverSurvivesTheOperator)$$' ./controllers ./internal/fault/failover
 
 # What has a target of its own: the smoke test, which is made of the same scenarios, and what takes long or wants the machine for itself.
 E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh)$$
@@ -134,7 +134,7 @@ build/chaos-controller-manager:
 .PHONY: chaosmesh
 chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller against our engine ChaosMesh (its build takes minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
-	  $(GO_TEST) -tags integration,chaosmesh -count=1 -timeout 15m -run '^TestRealChaosMesh$$' -v ./internal/fault
+	  $(GO_TEST) -tags integration,chaosmesh -count=1 -timeout 15m -run '^TestRealChaosMesh$$' -v ./internal/fault/chaosmesh
 
 E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml \
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"

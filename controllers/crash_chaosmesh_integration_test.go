@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
@@ -115,7 +115,7 @@ func newMeshPlace(t *testing.T) *place {
 func startMesh(p *place) {
 	var lists []client.ObjectList
 	for _, kind := range kindsOfMesh() {
-		lists = append(lists, chaosmesh.NewList(kind))
+		lists = append(lists, object.NewList(kind))
 	}
 	p.stopMesh = p.standIn("Chaos Mesh", p.lookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) }, lists...)
 }
@@ -147,7 +147,7 @@ func syncMesh(ctx context.Context, p *place) error {
 func kindsOfMesh() []schema.GroupVersionKind {
 	var kinds []schema.GroupVersionKind
 	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
-		kind, _ := chaosmesh.Kind(fault) // the other faults of the network are of NetworkDelay's kind
+		kind, _ := object.Kind(fault) // the other faults of the network are of NetworkDelay's kind
 		kinds = append(kinds, kind)
 	}
 	return kinds
@@ -160,7 +160,7 @@ func syncMeshKind(ctx context.Context, p *place, kind schema.GroupVersionKind) e
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: redisName}}
 	for _, child := range children {
-		state := chaosmesh.Read(child)
+		state := object.Read(child)
 		switch {
 		case child.GetDeletionTimestamp() != nil && !state.Stopped:
 			meshtest.SetStatus(p.t, child, p.namespace+"/"+redisName, meshtest.Recovers)

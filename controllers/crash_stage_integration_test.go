@@ -24,7 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 )
 
 // crashStage is a Redis under load in a place of its own, with an operator that can be killed, and what can be seen of it all. Faults follow one
@@ -234,7 +234,7 @@ func (p *place) orphansOf(f *v1alpha1.RedisFault) []string {
 	}
 	if p.stopMesh != nil {
 		for _, kind := range kindsOfMesh() {
-			lists = append(lists, chaosmesh.NewList(kind))
+			lists = append(lists, object.NewList(kind))
 		}
 	}
 	for _, list := range lists {

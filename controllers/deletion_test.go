@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
@@ -166,14 +166,14 @@ func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
 		redis := w.startRedis("")
 		w.kubelet.Start()
 		startOperator(w.place, spy{})
-		kind, _ := chaosmesh.Kind(v1alpha1.FaultNetworkDelay)
+		kind, _ := object.Kind(v1alpha1.FaultNetworkDelay)
 		stopMesh := w.standIn("Chaos Mesh", 150*time.Millisecond, func(ctx context.Context) error {
 			children, err := meshtest.Children(ctx, w.client, kind, w.namespace)
 			if err != nil || len(children) == 0 {
 				return err
 			}
 			child := children[0]
-			if chaosmesh.Read(child).Injected {
+			if object.Read(child).Injected {
 				return nil
 			}
 			controllerutil.AddFinalizer(child, meshtest.Finalizer)

@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // inject breaks every target that is not broken yet. The instant just before the call is t0 of its target; the first is the fault's.
@@ -42,7 +42,7 @@ func (r *RedisFaultReconciler) inject(ctx context.Context, s *faultScope) outcom
 		}
 		now := metav1.NewMicroTime(r.Clock.Now())
 		t.ActiveAt = &now
-		if now.Sub(t.InjectedAt.Time) > fault.AskTimeout {
+		if now.Sub(t.InjectedAt.Time) > target.AskTimeout {
 			once(status, now.Time, eventActive, t.Pod, "")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // keep renews a fault that would end by itself before its time.
@@ -18,7 +19,7 @@ func (s *faultScope) keep(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, fault.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	var failed error
 	for i := range s.fault.Status.Targets {
@@ -40,9 +41,9 @@ func (s *faultScope) tellRoles(ctx context.Context, now time.Time) {
 	if !s.traits.EndsServer || s.target == nil || !s.seen.InjectedAny {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, fault.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
-	for _, seen := range fault.RolesAfter(ctx, s.around, s.target, s.fault.Status.Targets) {
+	for _, seen := range fault.RolesAfter(ctx, s.deps.Redis, s.fault.Status.Targets) {
 		once(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
 	}
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // faultScope is everything that one reconcile knows of a fault. It is filled once, before anything is decided.
@@ -36,7 +37,7 @@ type faultScope struct {
 	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
 	run       *runs.Run               // of test; nil when this process does not collect it
 	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
-	around    fault.Surroundings      // filled when target is known
+	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known
 	injector  contract.Injector       // fault.Unknown where this version does not know the type
 	traits    contract.Traits         // of injector
 	underWay  string                  // another fault that is recorded on the same load and not over
@@ -228,9 +229,9 @@ func (r *RedisFaultReconciler) observeBegunLoad(s *faultScope) {
 
 // observeTarget prepares what an injection acts on. Missing Secrets count only before the records are stored.
 func (r *RedisFaultReconciler) observeTarget(ctx context.Context, s *faultScope) error {
-	s.around = fault.Surroundings{
-		Namespace: s.fault.Namespace, Owner: *metav1.NewControllerRef(s.fault, v1alpha1.GroupVersion.WithKind("RedisFault")),
-		Cluster: r.Client, Live: r.Live, Servers: r.Servers,
+	s.deps = contract.Deps{
+		Redis: target.Redis{Namespace: s.fault.Namespace, Live: r.Live, Servers: r.Servers},
+		Owner: *metav1.NewControllerRef(s.fault, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: s.seen.LoadName,
 	}
 	s.target = s.fault.Spec.Target
 	switch {
@@ -240,18 +241,19 @@ func (r *RedisFaultReconciler) observeTarget(ctx context.Context, s *faultScope)
 	case s.test != nil:
 		s.target = &s.test.Spec.Target
 	}
-	s.around.Target, s.around.LoadTest = s.target, s.seen.LoadName
+	s.deps.Spec = s.target
 	if s.target != nil {
-		login, err := fault.LoginFor(ctx, r.Client, s.fault.Namespace, s.target)
+		login, err := target.LoginFor(ctx, r.Client, s.fault.Namespace, s.target)
 		if err := s.trouble(err); err != nil {
 			return err
 		}
-		s.around.Login = login
-		if err := s.trouble(fault.SentinelsOf(ctx, r.Client, &s.around, s.target)); err != nil {
+		sentinels, err := target.SentinelsOf(ctx, r.Client, s.fault.Namespace, s.target, r.Servers)
+		if err := s.trouble(err); err != nil {
 			return err
 		}
+		s.deps.Login, s.deps.Sentinels = login, sentinels
 	}
-	injector, err := fault.For(&s.fault.Spec, s.around)
+	injector, err := fault.For(&s.fault.Spec, s.deps)
 	if problem, err := asProblem(err); err != nil {
 		return err
 	} else if problem != nil {
@@ -370,7 +372,7 @@ func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope)
 	if s.target == nil {
 		return
 	}
-	pods, err := fault.AllPods(ctx, fault.Surroundings{Namespace: s.fault.Namespace, Live: r.Client}, s.target)
+	pods, err := target.Redis{Namespace: s.fault.Namespace, Live: r.Client, Spec: s.target}.AllPods(ctx)
 	if err != nil { // a Service that was deleted meanwhile, or may not be read any more: nothing can be said of the pods
 		return
 	}

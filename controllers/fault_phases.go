@@ -7,14 +7,14 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // Who shows the events of a timeline. Those that are not named here come from Redis.
 var (
 	byKubernetes = []string{
 		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
-		fault.EventMultiAttach, fault.EventAttached,
+		contract.EventMultiAttach, contract.EventAttached,
 	}
 	byClients = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
 	byNobody  = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or nothing that is known

@@ -10,7 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 )
 
 // A recovery is taken apart at the first event of each kind, and each part is attributed to who showed its end.
@@ -21,9 +21,9 @@ func TestPhasesOf(t *testing.T) {
 		at    time.Duration
 		event string
 	}{
-		{0, eventInjected}, {5 * time.Millisecond, eventFirstError}, {40 * time.Millisecond, eventDeleted}, {2 * time.Second, fault.EventMultiAttach}, {15 * time.Second, eventReverted},
-		{20 * time.Second, fault.EventAttached}, {21 * time.Second, eventReady}, {21100 * time.Millisecond, fault.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
-		{22200 * time.Millisecond, eventFirstSuccess}, {22300 * time.Millisecond, eventReady}, {23 * time.Second, eventRecovered}, {30 * time.Second, fault.EventReplicasResynced},
+		{0, eventInjected}, {5 * time.Millisecond, eventFirstError}, {40 * time.Millisecond, eventDeleted}, {2 * time.Second, contract.EventMultiAttach}, {15 * time.Second, eventReverted},
+		{20 * time.Second, contract.EventAttached}, {21 * time.Second, eventReady}, {21100 * time.Millisecond, contract.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
+		{22200 * time.Millisecond, eventFirstSuccess}, {22300 * time.Millisecond, eventReady}, {23 * time.Second, eventRecovered}, {30 * time.Second, contract.EventReplicasResynced},
 	} {
 		once(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/guard"
 	"github.com/redquake/redquake/internal/problem"
 )
 
@@ -36,7 +37,7 @@ func (r *RedisFaultReconciler) record(ctx context.Context, s *faultScope) outcom
 		targets[i].IntendedAt = &now
 	}
 	status := &s.fault.Status
-	status.Warnings = fault.Warnings(ctx, s.around, s.traits, targets)
+	status.Warnings = fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
 	status.Target = s.target.DeepCopy()
 	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", names(targets))
@@ -47,7 +48,7 @@ func (r *RedisFaultReconciler) choose(ctx context.Context, s *faultScope) ([]v1a
 	if s.traits.NewPod && losesReplacements(s.test) {
 		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and would never find the replacement of a killed one", s.test.Name)
 	}
-	targets, err := fault.Guarded(ctx, s.around, s.target, &s.fault.Spec, s.traits)
+	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
 	for i := 0; err == nil && i < len(targets); i++ {
 		err = s.injector.Preflight(ctx, &targets[i])
 	}

@@ -15,8 +15,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // perform does the one thing that was decided.
@@ -130,7 +130,7 @@ func (s *faultScope) lastLook(ctx context.Context, now time.Time) {
 // confirm asks Redis and the cluster what the fault did, all targets at once. Confirmed needs every one.
 func (s *faultScope) confirm(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
-	ctx, cancel := context.WithTimeout(ctx, fault.AskTimeout)
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
 	var asking errgroup.Group

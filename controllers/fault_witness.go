@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // watch has the servers of a fault's target looked at from before the injection on. That it cannot is no reason not to inject.
@@ -18,7 +19,7 @@ func (r *RedisFaultReconciler) watch(s *faultScope) {
 	}
 	// It outlives this reconcile. Its end is finish, or this limit where the object goes without one.
 	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
-	w, err := fault.Watch(ctx, s.around, s.target)
+	w, err := fault.Watch(ctx, s.deps.Redis, r.Client)
 	if err != nil {
 		cancel()
 		return
@@ -49,7 +50,7 @@ func (r *RedisFaultReconciler) sightings(ctx context.Context, s *faultScope) {
 		all = w.(*witness).Seen()
 	}
 	if follower, ok := s.injector.(contract.Follower); ok {
-		ctx, cancel := context.WithTimeout(ctx, fault.AskTimeout)
+		ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 		defer cancel()
 		for i := range status.Targets {
 			all = append(all, follower.Follow(ctx, &status.Targets[i])...)

@@ -4,17 +4,17 @@ import (
 	"context"
 	"errors"
 
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // observeLimit asks for the CPU limit of Redis' containers once the record is complete. No client of Redis can see it. Without it the bottleneck CPULimit
 // is not looked for, so that it is no reason to wait.
 func (r *RedisLoadTestReconciler) observeLimit(ctx context.Context, s *loadTestScope) error {
-	if target := &s.test.Spec.Target; !s.session.Finished || (target.PodSelector == nil && target.Service == nil) {
+	if of := &s.test.Spec.Target; !s.session.Finished || (of.PodSelector == nil && of.Service == nil) {
 		return nil
 	}
-	limit, err := fault.CPULimit(ctx, fault.Surroundings{Namespace: s.test.Namespace, Live: r.Live}, &s.test.Spec.Target)
+	limit, err := target.Redis{Namespace: s.test.Namespace, Live: r.Live, Spec: &s.test.Spec.Target}.CPULimit(ctx)
 	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // no pod is known: a Service without a selector, say, or Redis is down
 	}

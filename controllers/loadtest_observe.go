@@ -21,12 +21,12 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/collect"
-	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // loadTestScope is everything that one reconcile knows of a load test. It is filled once, before anything is decided.
@@ -115,7 +115,7 @@ func (r *RedisLoadTestReconciler) observePlan(ctx context.Context, s *loadTestSc
 	if s.seen.StartedAt.IsZero() {
 		addresses, err = r.addresses(ctx, s.test)
 		if err == nil {
-			_, err = fault.LoginFor(ctx, r.Client, s.test.Namespace, &s.test.Spec.Target)
+			_, err = target.LoginFor(ctx, r.Client, s.test.Namespace, &s.test.Spec.Target)
 		}
 		if err == nil {
 			err = r.checkSentinels(ctx, s.test)
@@ -137,22 +137,23 @@ func (r *RedisLoadTestReconciler) observePlan(ctx context.Context, s *loadTestSc
 
 // addresses is where the load goes: the Service's name, the given addresses, or the pods.
 func (r *RedisLoadTestReconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest) ([]string, error) {
-	target := &test.Spec.Target
+	spec := &test.Spec.Target
 	switch {
-	case len(target.Addresses) > 0:
-		return target.Addresses, nil
-	case target.Service != nil:
-		return r.serviceAddress(ctx, test.Namespace, "spec.target.service", target.Service.Name, target.Service.Port)
-	case target.Sentinel != nil && target.PodSelector == nil:
-		return nil, nil // the sentinels tell
+	case len(spec.Addresses) > 0:
+		return spec.Addresses, nil
+	case spec.Service != nil:
+		return r.serviceAddress(ctx, test.Namespace, "spec.target.service", spec.Service.Name, spec.Service.Port)
+	case spec.Sentinel != nil && spec.PodSelector == nil:
+		return nil, nil // the sentinels name the servers
 	}
-	pods, err := fault.Pods(ctx, fault.Surroundings{Namespace: test.Namespace, Live: r.Live}, target)
+	redis := target.Redis{Namespace: test.Namespace, Live: r.Live, Spec: spec}
+	pods, err := redis.Pods(ctx)
 	if err != nil {
 		return nil, err
 	}
 	found := make([]string, len(pods))
 	for i := range pods {
-		found[i] = fault.Address(&pods[i])
+		found[i] = redis.Address(&pods[i])
 	}
 	return found, nil
 }
@@ -168,7 +169,7 @@ func (r *RedisLoadTestReconciler) checkSentinels(ctx context.Context, test *v1al
 			return err
 		}
 	}
-	_, err := fault.LoginFor(ctx, r.Client, test.Namespace, &v1alpha1.RedisTarget{Auth: s.Auth, TLS: s.TLS})
+	_, err := target.LoginFor(ctx, r.Client, test.Namespace, &v1alpha1.RedisTarget{Auth: s.Auth, TLS: s.TLS})
 	if found, ok := errors.AsType[*problem.Problem](err); ok {
 		found.Message = strings.ReplaceAll(found.Message, "spec.target.", "spec.target.sentinel.")
 	}

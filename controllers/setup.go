@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -28,7 +28,7 @@ func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	utilruntime.Must(chaosmesh.AddToScheme(scheme))
+	utilruntime.Must(object.AddToScheme(scheme))
 	return scheme
 }
 
@@ -48,7 +48,7 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 		// absent, a cache would never be in sync.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: append([]client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
-		}, chaosmesh.Objects()...)}},
+		}, object.Objects()...)}},
 	}
 }
 

@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 )
 
 // Chaos Mesh's kinds may be absent: a cache of an absent kind is never in sync, and whoever reads through it waits.
@@ -17,8 +17,8 @@ func TestManagerCachesNothingOfChaosMesh(t *testing.T) {
 		past = append(past, kindOf(t, object))
 	}
 	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay, v1alpha1.FaultDiskDelay, v1alpha1.FaultCPUStress, v1alpha1.FaultClockSkew} {
-		kind, _ := chaosmesh.Kind(fault)
-		if kind := kindOf(t, chaosmesh.New(kind)); !slices.Contains(past, kind) {
+		kind, _ := object.Kind(fault)
+		if kind := kindOf(t, object.New(kind)); !slices.Contains(past, kind) {
 			t.Errorf("%s is read through the cache", kind)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/manifest"
 )
 
@@ -86,7 +87,7 @@ func runFault(document []byte) error {
 	if err := manifest.Decode(document, f); err != nil {
 		return err
 	}
-	if _, err := fault.For(&f.Spec, fault.Surroundings{}); err != nil {
+	if _, err := fault.For(&f.Spec, contract.Deps{}); err != nil {
 		return err
 	}
 	if f.Spec.LoadTestRef != nil {

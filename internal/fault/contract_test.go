@@ -1,334 +1,326 @@
-package fault
+package fault_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/problem"
 )
 
-// scriptedKinds are the faults that need nothing but scripted servers, each with what counts as having broken the target, and with what a target looks like once it works again.
-var scriptedKinds = []struct {
+// kind is a kind of fault before the contract.
+type kind struct {
 	name   string
-	spec   v1alpha1.RedisFaultSpec
-	broken func(w *world) int                 // how often something was broken
-	heal   func(w *world, target *corev1.Pod) // as StatefulSet or kubelet would
-}{
-	{"PodKill", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, deletions, newPod},
-	{"PodKill at once", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}}, deletions, newPod},
-	{"ProcessCrash", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, commands("shutdown"), newProcess},
-	{"ProcessCrash by segfault", v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: v1alpha1.CrashSegfault}}}, commands("segfault"), newProcess},
+	action v1alpha1.Action
+	mesh   bool // by Chaos Mesh
+	lasts  time.Duration
+	// stays: what it did is not reverted, and need not be: a promotion, a new process.
+	stays bool
+	// unrecorded: it needs no record.
+	unrecorded bool
 }
 
-func deletions(w *world) int { return len(w.deleted) }
+// kinds are all of them. TestEveryKindIsHere keeps it so.
+var kinds = []kind{
+	{name: "PodKill", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, unrecorded: true},
+	{name: "PodKill at once", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}, unrecorded: true},
+	{name: "PodKill that lasts", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, lasts: time.Minute},
+	{name: "ProcessCrash", action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}, unrecorded: true},
+	{name: "ProcessCrash by segfault", action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash, ProcessCrash: &v1alpha1.ProcessCrash{Method: v1alpha1.CrashSegfault}}, unrecorded: true},
+	{name: "Failover", action: v1alpha1.Action{Type: v1alpha1.FaultFailover, Failover: &v1alpha1.Failover{Method: v1alpha1.FailoverReplication}}, stays: true},
+	{name: "VolumeAttachDelay", action: v1alpha1.Action{Type: v1alpha1.FaultVolumeAttachDelay}, lasts: time.Minute},
+	{name: "NodeLoss", action: v1alpha1.Action{Type: v1alpha1.FaultNodeLoss, NodeLoss: &v1alpha1.NodeLoss{Node: "node-1"}}, lasts: time.Minute},
+	{name: "Config", action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}}, lasts: time.Minute},
+	{name: "ReplicaScale, one more", action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: 1}}, lasts: time.Minute},
+	{name: "ReplicaScale, one less", action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: -1}}, lasts: time.Minute},
+	{name: "Resources", action: v1alpha1.Action{Type: v1alpha1.FaultResources, Resources: &v1alpha1.Resources{CPU: new(resource.MustParse("1"))}}, lasts: time.Minute},
+	{name: "IOThreads", action: v1alpha1.Action{Type: v1alpha1.FaultIOThreads, IOThreads: &v1alpha1.IOThreads{Count: 2}}, lasts: time.Minute},
+	{name: "Hang by DEBUG SLEEP", action: v1alpha1.Action{Type: v1alpha1.FaultHang}, lasts: 3 * time.Second},
+	{name: "Hang by CLIENT PAUSE", action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: v1alpha1.HangClientPause}}, lasts: 3 * time.Second},
+	{name: "ClientPause", action: v1alpha1.Action{Type: v1alpha1.FaultClientPause}, lasts: time.Minute, unrecorded: true},
+	{name: "ClientPause of writes", action: v1alpha1.Action{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}, lasts: time.Minute},
+	{name: "ClientKill", action: v1alpha1.Action{Type: v1alpha1.FaultClientKill}},
+	{name: "BackgroundSave", action: v1alpha1.Action{Type: v1alpha1.FaultBackgroundSave}},
+	{name: "PodKill by Chaos Mesh", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, mesh: true, unrecorded: true},
+	{name: "NetworkDelay", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionTo}}, mesh: true, lasts: time.Minute},
+	{name: "NetworkLoss", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}}, mesh: true, lasts: time.Minute},
+	{name: "NetworkPartition", action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersClients}}, mesh: true, lasts: time.Minute},
+	{name: "DiskDelay", action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}}}, mesh: true, lasts: time.Minute},
+	{name: "CPUStress", action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}, mesh: true, lasts: time.Minute},
+	{name: "ClockSkew", action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: time.Hour}}}, mesh: true, lasts: time.Minute},
+}
 
-func commands(kind string) func(*world) int {
-	return func(w *world) int {
-		n := 0
-		for _, what := range w.servers.sent {
-			if strings.HasPrefix(what, kind) {
-				n++
-			}
+// A kind that the operator can inject and this table lacks is a kind that nobody holds to the contract.
+func TestEveryKindIsHere(t *testing.T) {
+	for _, typ := range fault.Types() {
+		if !slices.ContainsFunc(kinds, func(k kind) bool { return k.action.Type == typ }) {
+			t.Errorf("no case for %s", typ)
 		}
-		return n
+	}
+	for _, k := range kinds {
+		if !slices.Contains(fault.Types(), k.action.Type) {
+			t.Errorf("%s: the operator does not know %s", k.name, k.action.Type)
+		}
 	}
 }
 
-func newPod(w *world, target *corev1.Pod) {
-	deleted := slices.Clone(w.deleted)
-	w.replace(target, "replacement")
-	w.deleted = deleted
+// run is one kind before the primary of a stage, with the record as the controller stored it.
+type run struct {
+	*stage
+	kind
+	hit *v1alpha1.FaultTarget
 }
 
-func newProcess(w *world, target *corev1.Pod) {
-	w.servers.servers[Address(target)] = topology.Server{RunID: "another", Role: topology.Primary}
-	w.update(target, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount++ })
+// injector is what another process of the operator makes: nothing is in its memory.
+func (r *run) injector() contract.Injector {
+	r.t.Helper()
+	spec := &v1alpha1.RedisFaultSpec{Action: r.action, Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies, v1alpha1.AllowTooFewCores}}
+	if r.mesh {
+		spec.Engine = v1alpha1.EngineChaosMesh
+	}
+	if r.lasts > 0 {
+		spec.Duration = &metav1.Duration{Duration: r.lasts}
+	}
+	injector, err := fault.For(spec, r.deps())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return injector
 }
 
-// contract is one injector before its target, with the record as the controller stored it.
-type contractCase struct {
-	*world
-	pod      *corev1.Pod
-	injector contract.Injector
-	target   *v1alpha1.FaultTarget
+// begin chooses the primary and makes its record.
+func begin(t *testing.T, k kind) *run {
+	t.Helper()
+	r := &run{stage: newContractStage(t), kind: k}
+	injector := r.injector()
+	spec := &v1alpha1.RedisFaultSpec{Action: k.action, Select: v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}, Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies}}
+	if k.action.Type == v1alpha1.FaultReplicaScale {
+		spec.Select.Role = v1alpha1.RoleAny
+	}
+	found, err := guard.Choose(t.Context(), r.deps().Redis, spec, injector.Traits())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.hit = &found[0]
+	before := r.shows()
+	if err := injector.Preflight(t.Context(), r.hit); err != nil {
+		t.Fatalf("preflight: %v", err)
+	}
+	if after := r.shows(); after != before || r.broken() != "" {
+		t.Errorf("the preflight changed something:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
+	}
+	if (r.hit.Revert == nil) != k.unrecorded {
+		t.Errorf("record %+v", r.hit.Revert)
+	}
+	r.hit.IntendedAt = microTime(time.Now())
+	return r
 }
 
-func forEachKind(t *testing.T, check func(t *testing.T, c *contractCase, broken func() int, heal func())) {
-	for _, kind := range scriptedKinds {
-		t.Run(kind.name, func(t *testing.T) {
-			w := newWorld(t)
-			pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-			injector, err := For(&kind.spec, w.around())
-			if err != nil {
-				t.Fatal(err)
-			}
-			found, err := Select(t.Context(), w.around(), byPods(map[string]string{"app": "redis"}), v1alpha1.FaultSelector{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			c := &contractCase{world: w, pod: pod, injector: injector, target: &found[0]}
-			check(t, c, func() int { return kind.broken(w) }, func() { kind.heal(w, pod) })
+// stored is what the next process reads of the record.
+func (r *run) stored() {
+	r.t.Helper()
+	text, err := json.Marshal(r.hit)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	r.hit = &v1alpha1.FaultTarget{}
+	if err := json.Unmarshal(text, r.hit); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// until calls a step until it is complete, each time by a new process that has the record and nothing else.
+func (r *run) until(what string, step func(contract.Injector) (contract.Progress, error)) {
+	r.t.Helper()
+	for range 12 {
+		progress, err := step(r.injector())
+		if err != nil {
+			r.t.Fatalf("%s: %v", what, err)
+		}
+		r.stored()
+		if progress.Stage != contract.StagePreparing && what == "inject" && r.hit.InjectedAt == nil {
+			r.hit.InjectedAt = microTime(time.Now())
+		}
+		r.settle()
+		if progress.Complete() {
+			return
+		}
+	}
+	r.t.Fatalf("%s is not complete after 12 calls", what)
+}
+
+func (r *run) inject() {
+	r.t.Helper()
+	r.until("inject", func(i contract.Injector) (contract.Progress, error) { return i.Inject(r.t.Context(), r.hit) })
+	if r.hit.ActiveAt == nil {
+		r.hit.ActiveAt = microTime(time.Now())
+	}
+}
+
+func (r *run) revert() {
+	r.t.Helper()
+	r.until("revert", func(i contract.Injector) (contract.Progress, error) { return i.Revert(r.t.Context(), r.hit) })
+}
+
+func forEachKind(t *testing.T, check func(t *testing.T, r *run)) {
+	for _, k := range kinds {
+		t.Run(k.name, func(t *testing.T) {
+			t.Parallel()
+			check(t, begin(t, k))
 		})
 	}
 }
 
-func (c *contractCase) inject() {
-	c.t.Helper()
-	if err := called(c.injector.Inject(c.t.Context(), c.target)); err != nil {
-		c.t.Errorf("inject: %v", err)
-	}
-}
-
-func (c *contractCase) revert() {
-	c.t.Helper()
-	if err := called(c.injector.Revert(c.t.Context(), c.target)); err != nil {
-		c.t.Errorf("revert: %v", err)
-	}
-}
-
-func (c *contractCase) effect(want v1alpha1.Effect, says string) {
-	c.t.Helper()
-	if got, evidence := c.injector.Effect(c.t.Context(), c.target); got != want || !strings.Contains(evidence, says) {
-		c.t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
-	}
-}
-
-func TestContractBeforeAndAfter(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, heal func()) {
-		if err := c.injector.Preflight(t.Context(), c.target); err != nil {
-			t.Errorf("preflight: %v", err)
+// Injected twice, by an operator that died before it could note the first time, a fault is there once; reverted once or twice, it is gone.
+func TestContractInjectAndRevertTwice(t *testing.T) {
+	forEachKind(t, func(t *testing.T, r *run) {
+		before := r.shows()
+		r.inject()
+		there, broken := r.shows(), r.broken()
+		if there == before && broken == "" {
+			t.Error("the injection changed nothing")
 		}
-		c.effect(v1alpha1.EffectNotObserved, "still")
-		if n := broken(); n != 0 {
-			t.Fatalf("%d things were broken before Inject", n)
+		r.inject()
+		if again := r.shows(); again != there || r.broken() != broken {
+			t.Errorf("injected twice:\n%s\ninstead of\n%s\nbroken: %s instead of %s", again, there, r.broken(), broken)
 		}
-		c.inject()
-		if n := broken(); n != 1 {
-			t.Errorf("%d things were broken, want 1", n)
+		r.revert()
+		after := r.shows()
+		if after != before && !r.stays {
+			t.Errorf("reverted:\n%s\nbefore:\n%s", after, before)
 		}
-		heal()
-		c.effect(v1alpha1.EffectConfirmed, "")
-		c.revert()
-		if n := broken(); n != 1 {
-			t.Errorf("%d things were broken in the end, want 1", n)
+		r.revert()
+		if again := r.shows(); again != after || r.broken() != broken {
+			t.Errorf("reverted twice:\n%s\ninstead of\n%s\nbroken: %s instead of %s", again, after, r.broken(), broken)
 		}
 	})
 }
 
-func TestContractInjectTwice(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, heal func()) {
-		c.inject()
-		heal()
-		c.inject() // an operator that died before it could note the first
-		c.inject()
-		if n := broken(); n != 1 {
-			t.Errorf("%d things were broken, want 1: the one that came instead must be left alone", n)
-		}
-	})
-}
-
+// What was never injected is reverted by doing nothing.
 func TestContractRevertFirst(t *testing.T) {
-	forEachKind(t, func(_ *testing.T, c *contractCase, broken func() int, _ func()) {
-		c.revert()
-		c.effect(v1alpha1.EffectNotObserved, "")
-		if n := broken(); n != 0 {
-			c.t.Errorf("Revert broke %d things", n)
+	forEachKind(t, func(t *testing.T, r *run) {
+		before := r.shows()
+		if begun, err := r.injector().Begun(t.Context(), r.hit); begun || err != nil {
+			t.Errorf("begun before the injection: %v, %v", begun, err)
+		}
+		r.revert()
+		if after := r.shows(); after != before || r.broken() != "" {
+			t.Errorf("reverted first:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
 		}
 	})
 }
 
-func TestContractTargetGone(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, _ func()) {
-		if err := c.cluster.Delete(t.Context(), c.pod); err != nil {
-			t.Fatal(err)
-		}
-		before := broken()
-		delete(c.servers.servers, c.target.Address)
-		c.inject()
-		c.revert()
-		if n := broken() - before; n != 0 {
-			t.Errorf("%d things were broken though the target is gone", n)
-		}
-	})
-}
-
-func TestContractTargetReplaced(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, _ func()) {
-		c.replace(c.pod, "replacement")
-		c.inject()
-		c.revert()
-		if n := broken(); n != 0 {
-			t.Errorf("%d things were broken: the name belongs to another pod now", n)
-		}
-		if err := c.cluster.Get(t.Context(), client.ObjectKeyFromObject(c.pod), &corev1.Pod{}); err != nil {
-			t.Errorf("the other pod: %v", err)
-		}
-	})
-}
-
+// Who has no time left breaks nothing, says so, and proves nothing.
 func TestContractCancelled(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contractCase, broken func() int, _ func()) {
+	forEachKind(t, func(t *testing.T, r *run) {
+		before := r.shows()
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
-		if err := called(c.injector.Inject(ctx, c.target)); !errors.Is(err, context.Canceled) {
-			t.Errorf("inject after the context ended: %v", err)
+		if _, err := r.injector().Inject(ctx, r.hit); !errors.Is(err, context.Canceled) {
+			t.Errorf("inject: %v", err)
 		}
-		if n := broken(); n != 0 {
-			t.Errorf("%d things were broken after the context ended", n)
-		}
-		if effect, _ := c.injector.Effect(ctx, c.target); effect == v1alpha1.EffectConfirmed {
+		if effect, _ := r.injector().Effect(ctx, r.hit); effect == v1alpha1.EffectConfirmed {
 			t.Error("what could not be asked is confirmed")
 		}
-		c.inject()
-		if n := broken(); n != 1 {
-			t.Errorf("%d things were broken by the next try, want 1", n)
+		if after := r.shows(); after != before || r.broken() != "" {
+			t.Errorf("cancelled:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
+		}
+		r.inject()
+	})
+}
+
+// A pod that is gone, or another of its name, is left alone: there is nothing to break and nothing to revert.
+func TestContractTargetGone(t *testing.T) {
+	forEachKind(t, func(t *testing.T, r *run) {
+		pod := &corev1.Pod{}
+		r.must(r.under.Get(t.Context(), client.ObjectKey{Namespace: shop, Name: r.hit.Pod}, pod))
+		delete(r.servers.servers, addressOfPod(pod))
+		r.must(r.under.Delete(t.Context(), pod))
+		if _, err := r.injector().Inject(t.Context(), r.hit); err != nil {
+			t.Errorf("inject while there is none: %v", err)
+		}
+		r.settle() // its replacement
+		before := r.shows()
+		r.inject()
+		if after := r.shows(); after != before || r.broken() != "" {
+			t.Errorf("the replacement was hit:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
+		}
+		r.revert()
+		if after := r.shows(); after != before || r.broken() != "" {
+			t.Errorf("reverted:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
 		}
 	})
 }
 
-// Whatever else refuses the breaking call is an error, and not a success.
+// Whatever refuses the breaking call, the API server or Redis, it is an error and no success.
 func TestContractRefused(t *testing.T) {
-	forEachKind(t, func(t *testing.T, c *contractCase, _ func() int, _ func()) {
-		refusal := apierrors.NewForbidden(corev1.Resource("pods"), "redis-0", errors.New("a webhook says no"))
-		c.hooks.Delete = func(context.Context, client.WithWatch, client.Object, ...client.DeleteOption) error { return refusal }
-		c.servers.refuse = refusal
-		if err := called(c.injector.Inject(t.Context(), c.target)); !apierrors.IsForbidden(err) {
-			t.Errorf("inject: %v, want the refusal", err)
+	forEachKind(t, func(t *testing.T, r *run) {
+		before := r.shows()
+		r.refuse, r.servers.refuse = apierrors.NewForbidden(corev1.Resource("pods"), "redis-0", errors.New("a webhook says no")), redis.Error("ERR not now")
+		progress, err := r.injector().Inject(t.Context(), r.hit)
+		if err == nil || !strings.Contains(err.Error(), "a webhook says no") && !strings.Contains(err.Error(), "ERR not now") {
+			t.Errorf("inject: %+v, %v", progress, err)
 		}
-		c.effect(v1alpha1.EffectNotObserved, "")
+		if after := r.shows(); after != before || r.broken() != "" {
+			t.Errorf("refused:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
+		}
+		r.refuse, r.servers.refuse = nil, nil
+		r.inject()
 	})
 }
 
-func TestPodKillPreflight(t *testing.T) {
-	w := newWorld(t)
-	w.pod("bare", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.OwnerReferences = nil })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
-	if err != nil {
-		t.Fatal(err)
-	}
-	problem := problemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "bare", UID: "u0"}))
-	if !problem.Lasting || problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "no controller") {
-		t.Errorf("%+v", problem)
-	}
-}
-
-func TestPodKillGrace(t *testing.T) {
-	for _, grace := range []*int64{nil, new(int64(0)), new(int64(7))} {
-		w := newWorld(t)
-		w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-		var given client.DeleteOptions
-		w.hooks.Delete = func(_ context.Context, _ client.WithWatch, _ client.Object, options ...client.DeleteOption) error {
-			given.ApplyOptions(options)
-			return nil
-		}
-		injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: grace}}}, w.around())
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := called(injector.Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err != nil {
-			t.Fatal(err)
-		}
-		if (grace == nil) != (given.GracePeriodSeconds == nil) || grace != nil && *given.GracePeriodSeconds != *grace {
-			t.Errorf("grace period %v, want %v", given.GracePeriodSeconds, grace)
-		}
-		if given.Preconditions == nil || given.Preconditions.UID == nil || *given.Preconditions.UID != "u0" {
-			t.Errorf("deleted without asking for the very pod: %+v", given.Preconditions)
-		}
+// A record that this operator cannot read breaks nothing, and is not reverted by guessing.
+func TestContractUnreadableRecord(t *testing.T) {
+	for name, spoil := range map[string]func(*v1alpha1.RevertRecord){
+		"a later version": func(r *v1alpha1.RevertRecord) { r.Version++ },
+		"no JSON":         func(r *v1alpha1.RevertRecord) { r.Data = "{" },
+		"another kind's":  func(r *v1alpha1.RevertRecord) { r.Data = `{"no such member":1}` },
+	} {
+		forEachKind(t, func(t *testing.T, r *run) {
+			if r.unrecorded {
+				return
+			}
+			before := r.shows()
+			spoil(r.hit.Revert)
+			if _, err := r.injector().Inject(t.Context(), r.hit); err == nil || !strings.Contains(err.Error(), "status.targets[].revert") {
+				t.Errorf("%s: inject: %v", name, err)
+			}
+			if r.injector().Traits().Lasts > 0 && r.name != "PodKill that lasts" { // that one has nothing to revert
+				if _, err := r.injector().Revert(t.Context(), r.hit); err == nil || !strings.Contains(err.Error(), "status.targets[].revert") {
+					t.Errorf("%s: revert: %v", name, err)
+				}
+			}
+			if effect, _ := r.injector().Effect(t.Context(), r.hit); effect == v1alpha1.EffectConfirmed {
+				t.Errorf("%s: the effect is confirmed", name)
+			}
+			if after := r.shows(); after != before || r.broken() != "" {
+				t.Errorf("%s:\n%s\nbefore:\n%s\nbroken: %s", name, after, before, r.broken())
+			}
+		})
 	}
 }
 
-func TestPodKillEffect(t *testing.T) {
-	w := newWorld(t)
-	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Finalizers = []string{"example.com/held"} })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &contractCase{world: w, pod: pod, injector: injector, target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", RunID: "run-u0"}}
-	c.inject()
-	c.effect(v1alpha1.EffectInconclusive, "terminating")
-	if err := w.cluster.Get(t.Context(), client.ObjectKeyFromObject(pod), pod); err != nil {
-		t.Fatal(err)
-	}
-	pod.Finalizers = nil
-	if err := w.cluster.Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
-	c.effect(v1alpha1.EffectConfirmed, "gone")
-	w.pod("redis-0", "u1", "10.0.0.1", "", nil)
-	delete(w.servers.servers, "10.0.0.1:6379")
-	c.effect(v1alpha1.EffectConfirmed, "u1 instead of u0")
-	w.servers.servers["10.0.0.1:6379"] = topology.Server{RunID: "run-u0"}
-	c.effect(v1alpha1.EffectInconclusive, "still has run_id")
-	w.servers.servers["10.0.0.1:6379"] = topology.Server{RunID: "run-u1"}
-	c.effect(v1alpha1.EffectConfirmed, "run-u1")
-}
-
-func TestProcessCrashPreflight(t *testing.T) {
-	w := newWorld(t)
-	w.pod("once", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyNever })
-	w.pod("redis-0", "u1", "10.0.0.2", "", func(p *corev1.Pod) { p.Spec.RestartPolicy = corev1.RestartPolicyAlways })
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.around())
-	if err != nil {
-		t.Fatal(err)
-	}
-	stays := problemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "once", UID: "u0", RunID: "r"}))
-	if !stays.Lasting || !strings.Contains(stays.Message, "restartPolicy Never") {
-		t.Errorf("%+v", stays)
-	}
-	silent := problemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u1", Address: "10.0.0.2:6379"}))
-	if silent.Lasting || !strings.Contains(silent.Message, "10.0.0.2:6379") {
-		t.Errorf("%+v", silent)
-	}
-}
-
-func TestProcessCrashEffect(t *testing.T) {
-	w := newWorld(t)
-	pod := w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultProcessCrash}}, w.around())
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &contractCase{world: w, pod: pod, injector: injector, target: &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", RunID: "run-u0", Container: "redis"}}
-	c.effect(v1alpha1.EffectNotObserved, "run-u0")
-	delete(w.servers.servers, c.target.Address)
-	c.effect(v1alpha1.EffectInconclusive, errSilent.Error())
-	w.update(pod, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 1 })
-	c.effect(v1alpha1.EffectConfirmed, "1 restarts instead of 0")
-	w.servers.servers[c.target.Address] = topology.Server{RunID: "run-new"}
-	c.effect(v1alpha1.EffectConfirmed, "run-new instead of run-u0")
-	w.replace(pod, "u1")
-	c.effect(v1alpha1.EffectInconclusive, "replaced")
-}
-
-func TestForUnknownType(t *testing.T) {
-	_, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "Meteor"}}, Surroundings{})
-	if problem := problemOf(t, err); !problem.Lasting || problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "Meteor") {
-		t.Errorf("%+v", problem)
-	}
-}
-
-// An owner that is no controller replaces nothing.
-func TestPodKillPreflightAsksTheController(t *testing.T) {
-	w := newWorld(t)
-	w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
-		p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "not-a-controller", UID: "x"}}
-	})
-	injector, err := For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, w.around())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p := problemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); !p.Lasting {
-		t.Errorf("%v may heal by itself", p)
+// A type that nobody knows is a Problem of the spec, and its stand-in touches nothing.
+func TestUnknownType(t *testing.T) {
+	_, err := fault.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "Meteor"}}, contract.Deps{})
+	p, ok := errors.AsType[*problem.Problem](err)
+	if !ok || !p.Lasting || p.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(p.Message, "Meteor") {
+		t.Errorf("%v", err)
 	}
 }

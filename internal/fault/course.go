@@ -11,19 +11,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// What servers and sentinels show of a recovery, as events of the timeline.
-const (
-	EventSubjectivelyDown = "SubjectivelyDown" // a sentinel (+sdown) or a node of the cluster (PFAIL) misses a primary
-	EventObjectivelyDown  = "ObjectivelyDown"  // enough of them do (+odown, FAIL)
-	EventElected          = "Elected"          // a sentinel was elected to lead the failover
-	EventPromoted         = "Promoted"         // a server is primary that was none
-	EventSwitched         = "Switched"         // the sentinels tell clients of another primary (+switch-master)
-	EventDatasetLoaded    = "DatasetLoaded"    // a new server process answers and has its data
-	EventClusterDown      = "ClusterDown"      // the nodes refuse commands: cluster_state fail
-	EventSlotsCovered     = "SlotsCovered"     // all slots are served again
-	EventReplicasResynced = "ReplicasResynced" // as many replicas as before follow a primary, in sync
-)
-
 // observed is what one server told at one look.
 type observed struct {
 	runID   string
@@ -68,17 +55,17 @@ func (c *course) note(at time.Time, now map[string]observed) []contract.Sighting
 	for pod, o := range now {
 		old, known := c.before[pod]
 		if empty := !known && o.cluster.known; o.role == topology.Primary && !empty && (!known || old.role != topology.Primary) && len(c.before) > 1 { // a new node of a cluster has no slots yet
-			tell(EventPromoted, pod, "ROLE says primary")
+			tell(contract.EventPromoted, pod, "ROLE says primary")
 		}
 		if (!known || o.runID != old.runID) && !o.loading {
-			tell(EventDatasetLoaded, pod, "a new process answers, run_id %s", o.runID)
+			tell(contract.EventDatasetLoaded, pod, "a new process answers, run_id %s", o.runID)
 		}
 	}
 	c.noteCluster(now, tell)
 	if synced := inSync(now); c.replicas > 0 && synced < c.replicas {
 		c.strained = true
 	} else if c.strained {
-		tell(EventReplicasResynced, "replicas", "%d replicas are in sync", synced)
+		tell(contract.EventReplicasResynced, "replicas", "%d replicas are in sync", synced)
 	}
 	return seen
 }
@@ -99,17 +86,17 @@ func (c *course) noteCluster(now map[string]observed, tell func(event, object, f
 		return
 	}
 	if suspected > 0 {
-		tell(EventSubjectivelyDown, "cluster", "a node misses the primary of %d slots (PFAIL)", suspected)
+		tell(contract.EventSubjectivelyDown, "cluster", "a node misses the primary of %d slots (PFAIL)", suspected)
 	}
 	if failed > 0 {
-		tell(EventObjectivelyDown, "cluster", "the primary of %d slots has failed (FAIL)", failed)
+		tell(contract.EventObjectivelyDown, "cluster", "the primary of %d slots has failed (FAIL)", failed)
 	}
 	switch {
 	case ok < known:
 		c.down = true
-		tell(EventClusterDown, "cluster", "cluster_state fail at %d of %d nodes", known-ok, known)
+		tell(contract.EventClusterDown, "cluster", "cluster_state fail at %d of %d nodes", known-ok, known)
 	case c.down && suspected == 0 && failed == 0:
-		tell(EventSlotsCovered, "cluster", "cluster_state ok at all %d nodes that answer", known)
+		tell(contract.EventSlotsCovered, "cluster", "cluster_state ok at all %d nodes that answer", known)
 	}
 }
 
@@ -127,9 +114,9 @@ func inSync(now map[string]observed) int {
 
 // heard turns what a sentinel published into a sighting.
 func (c *course) heard(at time.Time, sentinel, channel, payload string) []contract.Sighting {
-	events := map[string]string{"+sdown": EventSubjectivelyDown, "+odown": EventObjectivelyDown, "+elected-leader": EventElected, "+switch-master": EventSwitched}
+	events := map[string]string{"+sdown": contract.EventSubjectivelyDown, "+odown": contract.EventObjectivelyDown, "+elected-leader": contract.EventElected, "+switch-master": contract.EventSwitched}
 	event, known := events[channel]
-	if !known || (event == EventSubjectivelyDown || event == EventObjectivelyDown) && !strings.HasPrefix(payload, "master ") {
+	if !known || (event == contract.EventSubjectivelyDown || event == contract.EventObjectivelyDown) && !strings.HasPrefix(payload, "master ") {
 		return nil
 	}
 	if c.said[event+" sentinels"] { // the first that says it

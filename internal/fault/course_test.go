@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -73,12 +74,12 @@ func TestCourseHears(t *testing.T) {
 	at := time.Unix(7, 0)
 	for _, m := range []struct{ channel, payload, want string }{
 		{"+sdown", "slave 10.0.0.2:6379 10.0.0.2 6379 @ mymaster 10.0.0.1 6379", ""},
-		{"+sdown", "master mymaster 10.0.0.1 6379", EventSubjectivelyDown},
+		{"+sdown", "master mymaster 10.0.0.1 6379", contract.EventSubjectivelyDown},
 		{"+sdown", "master mymaster 10.0.0.1 6379", ""}, // another sentinel, later
-		{"+odown", "master mymaster 10.0.0.1 6379 #quorum 2/2", EventObjectivelyDown},
+		{"+odown", "master mymaster 10.0.0.1 6379 #quorum 2/2", contract.EventObjectivelyDown},
 		{"+new-epoch", "1", ""},
-		{"+elected-leader", "master mymaster 10.0.0.1 6379", EventElected},
-		{"+switch-master", "mymaster 10.0.0.1 6379 10.0.0.2 6379", EventSwitched},
+		{"+elected-leader", "master mymaster 10.0.0.1 6379", contract.EventElected},
+		{"+switch-master", "mymaster 10.0.0.1 6379 10.0.0.2 6379", contract.EventSwitched},
 	} {
 		seen := c.heard(at, "10.0.0.9:26379", m.channel, m.payload)
 		if m.want == "" && len(seen) > 0 || m.want != "" && (len(seen) != 1 || seen[0].Event != m.want || !seen[0].At.Equal(at)) {

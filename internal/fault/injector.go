@@ -1,61 +1,43 @@
-// Package fault breaks Redis and reverts that: the kinds of faults, the choice of their targets, and the guards before them.
+// Package fault breaks Redis and reverts that. It knows the families of faults, each in a package of its own, and watches what a fault does.
 package fault
 
 import (
-	"fmt"
-
-	"github.com/redquake/redquake/internal/redis"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+	"maps"
+	"slices"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/config"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/fault/failover"
+	nodes "github.com/redquake/redquake/internal/fault/node"
+	"github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/fault/process"
+	"github.com/redquake/redquake/internal/fault/resources"
+	"github.com/redquake/redquake/internal/fault/scale"
+	"github.com/redquake/redquake/internal/fault/volume"
 )
 
-// Surroundings is what injectors act on.
-type Surroundings struct {
-	Namespace string
-	Owner     metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
-	Cluster   client.Client         // writes, and reads that may be some milliseconds old
-	Live      client.Reader         // reads past every cache
-	Servers   topology.Servers
-	Login     redis.Login
-	Target    *v1alpha1.RedisTarget // what is broken; nil where it is not known
-	LoadTest  string                // name of the test that measures it
+// kinds are all that Redquake itself injects, from every family.
+var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds)
 
-	Sentinels     []string // host:port of the target's sentinels; empty without
-	SentinelLogin redis.Login
-	MasterName    string // under which they watch the primary; "" = the only one that they watch
-}
-
-// kinds holds for each type of fault what makes its injector.
-var kinds = map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, around Surroundings) contract.Injector{
-	v1alpha1.FaultPodKill:           newPodKill,
-	v1alpha1.FaultProcessCrash:      newProcessCrash,
-	v1alpha1.FaultFailover:          newFailover,
-	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
-	v1alpha1.FaultNodeLoss:          newNodeLoss,
-	v1alpha1.FaultConfig:            newConfig,
-	v1alpha1.FaultReplicaScale:      newReplicaScale,
-	v1alpha1.FaultResources:         newResources,
-	v1alpha1.FaultIOThreads:         newIOThreads,
-	v1alpha1.FaultHang:              newHang,
-	v1alpha1.FaultClientPause:       newClientPause,
-	v1alpha1.FaultClientKill:        newClientKill,
-	v1alpha1.FaultBackgroundSave:    newBackgroundSave,
+func merge(families ...contract.Kinds) contract.Kinds {
+	all := contract.Kinds{}
+	for _, family := range families {
+		maps.Copy(all, family)
+	}
+	return all
 }
 
 // For returns the injector of a fault's type.
-func For(spec *v1alpha1.RedisFaultSpec, around Surroundings) (contract.Injector, error) {
+func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
 	if spec.Engine == v1alpha1.EngineChaosMesh {
-		return newChaosMesh(spec, around)
+		return chaosmesh.New(spec, deps)
 	}
-	make, known := kinds[spec.Action.Type]
-	if !known {
-		return nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("spec.action.type: this operator knows no fault %q", spec.Action.Type), Lasting: true}
-	}
-	return make(spec, around), nil
+	return kinds.For(spec, deps)
+}
+
+// Types are all types of faults that this operator can inject, by either engine.
+func Types() []v1alpha1.FaultType {
+	return slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds)), chaosmesh.Types()...))))
 }

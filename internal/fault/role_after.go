@@ -9,6 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // What became of a primary that was ended.
@@ -19,11 +20,11 @@ const (
 
 // RolesAfter says for each target that was a primary with replicas who is the primary now. The sightings bear no time. What does not answer,
 // and what had no replica, is passed over.
-func RolesAfter(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget, hit []v1alpha1.FaultTarget) []contract.Sighting {
+func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTarget) []contract.Sighting {
 	if !slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Role == v1alpha1.RolePrimary }) {
 		return nil
 	}
-	found, err := survey(ctx, around, target)
+	found, err := redis.Survey(ctx)
 	if err != nil {
 		return nil
 	}
@@ -38,30 +39,30 @@ func RolesAfter(ctx context.Context, around Surroundings, target *v1alpha1.Redis
 
 // roleAfter compares a primary that was ended with the servers of its shard. Its pod's name stands for it; where none bears it any more, as in a
 // Deployment, a primary whose pod is older than the injection was a replica before.
-func roleAfter(found []server, t *v1alpha1.FaultTarget) (event, message string) {
+func roleAfter(found []target.Server, t *v1alpha1.FaultTarget) (event, message string) {
 	if t.Role != v1alpha1.RolePrimary || t.InjectedAt == nil {
 		return "", ""
 	}
-	own := slices.IndexFunc(found, func(s server) bool { return s.pod.Name == t.Pod && s.err == nil })
+	own := slices.IndexFunc(found, func(s target.Server) bool { return s.Pod.Name == t.Pod && s.Err == nil })
 	var primaries []string
 	replicas := 0
 	for i := range found {
 		s := &found[i]
-		if i == own || s.err != nil || own >= 0 && s.shard != found[own].shard {
+		if i == own || s.Err != nil || own >= 0 && s.Shard != found[own].Shard {
 			continue
 		}
 		switch {
-		case s.said.Role == topology.Replica:
+		case s.Said.Role == topology.Replica:
 			replicas++
-		case s.said.Role == topology.Primary && (own >= 0 || s.pod.CreationTimestamp.Time.Before(t.InjectedAt.Time)):
-			primaries = append(primaries, s.pod.Name)
+		case s.Said.Role == topology.Primary && (own >= 0 || s.Pod.CreationTimestamp.Time.Before(t.InjectedAt.Time)):
+			primaries = append(primaries, s.Pod.Name)
 		}
 	}
 	now := strings.Join(primaries, ", ")
 	switch {
-	case own >= 0 && found[own].said.Role == topology.Primary && replicas > 0:
+	case own >= 0 && found[own].Said.Role == topology.Primary && replicas > 0:
 		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas", t.Pod, replicas)
-	case own >= 0 && found[own].said.Role == topology.Replica && len(primaries) > 0:
+	case own >= 0 && found[own].Said.Role == topology.Replica && len(primaries) > 0:
 		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", now, t.Pod)
 	case own < 0 && len(primaries) == 1:
 		return EventFailedOver, fmt.Sprintf("%s is the primary now", now)

@@ -15,11 +15,12 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // Warnings says what else will act on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
 // the workload and may revert the fault. What cannot be read is not warned of.
-func Warnings(ctx context.Context, around Surroundings, traits contract.Traits, targets []v1alpha1.FaultTarget) []string {
+func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, targets []v1alpha1.FaultTarget) []string {
 	var found []string
 	warn := func(format string, words ...any) {
 		if text := fmt.Sprintf(format, words...); !slices.Contains(found, text) && len(found) < 32 {
@@ -27,11 +28,11 @@ func Warnings(ctx context.Context, around Surroundings, traits contract.Traits, 
 		}
 	}
 	for i := range targets {
-		pod, err := around.pod(ctx, targets[i].Pod)
+		pod, err := redis.Pod(ctx, targets[i].Pod)
 		if err != nil {
 			continue
 		}
-		container := containerOf(pod)
+		container := redis.Container(pod)
 		if traits.EndsServer {
 			warnOfHook(pod.Name, &container, warn)
 		} else if traits.Silences {
@@ -41,7 +42,7 @@ func Warnings(ctx context.Context, around Surroundings, traits contract.Traits, 
 			warnOfHook(pod.Name, &container, warn)
 		}
 		if traits.Lasts > 0 || !traits.EndsServer { // after a kill it only does what it is there for
-			warnOfOwner(ctx, around, pod, warn)
+			warnOfOwner(ctx, redis, pod, warn)
 		}
 	}
 	return found
@@ -70,11 +71,11 @@ func warnOfProbe(pod string, container *corev1.Container, lasts time.Duration, w
 }
 
 // warnOfOwner follows the pod's controller to one that is no part of Kubernetes.
-func warnOfOwner(ctx context.Context, around Surroundings, pod *corev1.Pod, warn func(string, ...any)) {
+func warnOfOwner(ctx context.Context, redis target.Redis, pod *corev1.Pod, warn func(string, ...any)) {
 	owner := metav1.GetControllerOf(pod)
 	if owner != nil && owner.Kind == "StatefulSet" {
 		set := &appsv1.StatefulSet{}
-		if err := around.Live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, set); err != nil {
+		if err := redis.Live.Get(ctx, client.ObjectKey{Namespace: pod.Namespace, Name: owner.Name}, set); err != nil {
 			return
 		}
 		owner = metav1.GetControllerOf(set)

@@ -12,10 +12,11 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
 func TestWarnings(t *testing.T) {
-	owned := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "redis", OwnerReferences: []metav1.OwnerReference{
+	owned := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", OwnerReferences: []metav1.OwnerReference{
 		{APIVersion: "databases.spotahome.com/v1", Kind: "RedisFailover", Name: "cache", UID: "x", Controller: new(true)},
 	}}}
 	probe := func(p *corev1.Pod) {
@@ -42,14 +43,14 @@ func TestWarnings(t *testing.T) {
 		{"a hook before a roll", nil, hook, contract.Traits{RollsPods: true, Lasts: time.Second}, "preStop hook"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := newWorld(t)
+			w := faulttest.NewWorld(t)
 			if tc.set != nil {
-				if err := w.cluster.Create(t.Context(), tc.set.DeepCopy()); err != nil {
+				if err := w.Cluster.Create(t.Context(), tc.set.DeepCopy()); err != nil {
 					t.Fatal(err)
 				}
 			}
-			w.pod("redis-0", "u0", "10.0.0.1", topology.Primary, tc.pod)
-			got := Warnings(t.Context(), w.around(), tc.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "gone"}})
+			w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, tc.pod)
+			got := Warnings(t.Context(), w.Deps().Redis, tc.traits, []v1alpha1.FaultTarget{{Pod: "redis-0"}, {Pod: "gone"}})
 			if tc.want == "" && len(got) > 0 || tc.want != "" && (len(got) != 1 || !strings.Contains(got[0], tc.want)) {
 				t.Errorf("%q, want %q", got, tc.want)
 			}

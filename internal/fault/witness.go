@@ -14,6 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // lookEvery is the pace of a witness.
@@ -25,7 +26,8 @@ const lookWithin = 250 * time.Millisecond
 // Witness looks at all servers of a target ten times a second, and listens to its sentinels, from just before a fault on. What it saw is a
 // help to understand a recovery, not a figure of it: an operator that dies loses what it had not told yet.
 type Witness struct {
-	around   Surroundings
+	redis    target.Redis
+	pods     client.Reader // a cache will do: it is read ten times a second
 	selector labels.Selector
 	ready    chan struct{} // closed after the first look
 
@@ -35,16 +37,16 @@ type Witness struct {
 }
 
 // Watch begins to look, until ctx ends. It returns a Problem where the target names no pods.
-func Watch(ctx context.Context, around Surroundings, target *v1alpha1.RedisTarget) (*Witness, error) {
-	selector, err := podSelector(ctx, around, target)
+func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witness, error) {
+	selector, err := redis.Selector(ctx)
 	if err != nil {
 		return nil, err
 	}
-	w := &Witness{around: around, selector: selector, ready: make(chan struct{}), course: newCourse()}
+	w := &Witness{redis: redis, pods: pods, selector: selector, ready: make(chan struct{}), course: newCourse()}
 	go w.look(ctx)
-	if listener, ok := around.Servers.(topology.Listener); ok {
-		for _, sentinel := range around.Sentinels {
-			go listener.Listen(ctx, sentinel, around.SentinelLogin, "[+]*", func(at time.Time, channel, payload string) {
+	if listener, ok := redis.Servers.(topology.Listener); ok {
+		for _, sentinel := range redis.Sentinels.Addresses {
+			go listener.Listen(ctx, sentinel, redis.Sentinels.Login, "[+]*", func(at time.Time, channel, payload string) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
 				w.seen = append(w.seen, w.course.heard(at, sentinel, channel, payload)...)
@@ -92,7 +94,7 @@ func (w *Witness) look(ctx context.Context) {
 // ask is one look at all pods that have an address.
 func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 	var pods corev1.PodList
-	if err := w.around.Cluster.List(ctx, &pods, client.InNamespace(w.around.Namespace), client.MatchingLabelsSelector{Selector: w.selector}); err != nil {
+	if err := w.pods.List(ctx, &pods, client.InNamespace(w.redis.Namespace), client.MatchingLabelsSelector{Selector: w.selector}); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookWithin)
@@ -106,7 +108,7 @@ func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 			continue
 		}
 		asking.Go(func() {
-			if o, ok := w.askOne(ctx, Address(pod)); ok {
+			if o, ok := w.askOne(ctx, w.redis.Address(pod)); ok {
 				mu.Lock()
 				defer mu.Unlock()
 				now[pod.Name] = o
@@ -118,14 +120,14 @@ func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 }
 
 func (w *Witness) askOne(ctx context.Context, address string) (observed, bool) {
-	reply, err := w.around.Servers.Do(ctx, address, w.around.Login, "INFO")
+	reply, err := w.redis.Servers.Do(ctx, address, w.redis.Login, "INFO")
 	if err != nil {
 		return observed{}, false
 	}
 	info, _ := reply.(string)
 	var cluster string
 	if topology.ServerOf(address, redis.ParseInfo(info)).Mode == "cluster" {
-		if reply, err := w.around.Servers.Do(ctx, address, w.around.Login, "CLUSTER", "INFO"); err == nil {
+		if reply, err := w.redis.Servers.Do(ctx, address, w.redis.Login, "CLUSTER", "INFO"); err == nil {
 			cluster, _ = reply.(string)
 		}
 	}

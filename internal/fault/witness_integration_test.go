@@ -12,22 +12,26 @@ import (
 
 	"github.com/redquake/redquake/internal/redis"
 
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // A primary dies for good: the sentinels' part of the recovery is seen. Its order and instants are in TestWitnessOrder.
 func TestWitnessSeesAFailover(t *testing.T) {
 	t.Parallel()
-	s := newStage(t)
+	s := faulttest.NewStage(t, nil, guard.Choose)
 	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})
 	for i, server := range set.Servers() {
-		s.host(fmt.Sprintf("redis-%d", i), server, nil)
+		s.Host(fmt.Sprintf("redis-%d", i), server, nil)
 	}
-	around := s.around()
-	around.Sentinels, around.SentinelLogin = set.SentinelAddresses(), redis.Login{Timeout: patient}
+	deps := s.Deps()
+	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	w, err := Watch(ctx, around, byPods(map[string]string{"app": "redis"}))
+	w, err := Watch(ctx, faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +46,7 @@ func TestWitnessSeesAFailover(t *testing.T) {
 	}
 	killed := time.Now()
 	set.CurrentPrimary().Kill()
-	want := []string{EventElected, EventObjectivelyDown, EventPromoted, EventSubjectivelyDown, EventSwitched}
+	want := []string{contract.EventElected, contract.EventObjectivelyDown, contract.EventPromoted, contract.EventSubjectivelyDown, contract.EventSwitched}
 	redistest.Wait(t, "the failover was seen", func() error {
 		var events []string
 		for _, seen := range w.Seen() {
@@ -56,7 +60,7 @@ func TestWitnessSeesAFailover(t *testing.T) {
 		return nil
 	})
 	for _, seen := range w.Seen() {
-		if slices.Contains(want, seen.Event) && (seen.At.Before(killed) || (seen.Object == "sentinels") != (seen.Event != EventPromoted)) {
+		if slices.Contains(want, seen.Event) && (seen.At.Before(killed) || (seen.Object == "sentinels") != (seen.Event != contract.EventPromoted)) {
 			t.Errorf("%s after the kill: %+v", seen.At.Sub(killed), seen)
 		}
 		t.Logf("%8s %s %s", seen.At.Sub(killed).Round(time.Millisecond), seen.Event, seen.Message)

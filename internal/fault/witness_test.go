@@ -12,11 +12,12 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 
 	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
 // listening are scripted servers beside sentinels that publish at given instants after the subscription.
 type listening struct {
-	*scripted
+	*faulttest.Scripted
 	publish map[string][]published // by sentinel
 }
 
@@ -55,7 +56,7 @@ func (r *roles) info(address string, _ ...any) (any, error) {
 	case topology.Replica:
 		return "run_id:" + address + "\r\nrole:slave\r\n", nil
 	}
-	return nil, errSilent
+	return nil, faulttest.ErrSilent
 }
 
 func (r *roles) change(address string, to topology.Role) {
@@ -67,18 +68,18 @@ func (r *roles) change(address string, to topology.Role) {
 // watched is a witness of a primary at 10.0.0.1 and a replica at 10.0.0.2. It ends with stop.
 func watched(t *testing.T, takes func(address string) time.Duration, publish map[string][]published) (w *Witness, servers *roles, stop func()) {
 	t.Helper()
-	world := newWorld(t)
-	world.pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
-	world.pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
+	world := faulttest.NewWorld(t)
+	world.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+	world.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 	servers = &roles{of: map[string]topology.Role{"10.0.0.1:6379": topology.Primary, "10.0.0.2:6379": topology.Replica}, looks: map[string][]time.Duration{}, began: time.Now()}
-	world.servers.do, world.servers.takes = servers.info, takes
-	around := world.around()
-	around.Servers = listening{world.servers, publish}
+	world.Servers.Answer, world.Servers.Takes = servers.info, takes
+	deps := world.Deps()
+	deps.Servers = listening{world.Servers, publish}
 	for sentinel := range publish {
-		around.Sentinels = append(around.Sentinels, sentinel)
+		deps.Sentinels.Addresses = append(deps.Sentinels.Addresses, sentinel)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	w, err := Watch(ctx, around, byPods(map[string]string{"app": "redis"}))
+	w, err := Watch(ctx, faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, deps.Cluster)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
@@ -114,7 +114,7 @@ func (n *namespace) chaos() []string {
 	n.Helper()
 	var left []string
 	for _, fault := range []v1alpha1.FaultType{v1alpha1.FaultPodKill, v1alpha1.FaultNetworkDelay} {
-		kind, _ := chaosmesh.Kind(fault)
+		kind, _ := object.Kind(fault)
 		children, err := meshtest.Children(n.Context(), cluster, kind, n.name)
 		if err != nil {
 			n.Fatal(err)

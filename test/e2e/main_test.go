@@ -23,7 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 )
 
 // cluster is the connection that all tests share.
@@ -78,7 +78,7 @@ func connect() error {
 		return err
 	}
 	config.QPS, config.Burst = 100, 200
-	if err := errors.Join(v1alpha1.AddToScheme(clientgoscheme.Scheme), chaosmesh.AddToScheme(clientgoscheme.Scheme)); err != nil {
+	if err := errors.Join(v1alpha1.AddToScheme(clientgoscheme.Scheme), object.AddToScheme(clientgoscheme.Scheme)); err != nil {
 		return err
 	}
 	cluster.WithWatch, err = client.NewWithWatch(config, client.Options{Scheme: clientgoscheme.Scheme})

@@ -6,7 +6,12 @@ import (
 	"context"
 	"time"
 
+	"github.com/redquake/redquake/internal/problem"
+
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/target"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Injector is one kind of fault. The controller writes the target's record, with everything that a method needs, before it calls
@@ -64,6 +69,26 @@ type Keeper interface {
 	// Keep renews the fault on a target. The controller calls it some times a second while the fault is active; it does nothing where
 	// nothing is due.
 	Keep(ctx context.Context, target *v1alpha1.FaultTarget) error
+}
+
+// Kinds holds for each type of fault what makes its injector.
+type Kinds map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, deps Deps) Injector
+
+// For returns the injector of a fault's type, or a Problem where the type is not among the kinds.
+func (k Kinds) For(spec *v1alpha1.RedisFaultSpec, deps Deps) (Injector, error) {
+	make, known := k[spec.Action.Type]
+	if !known {
+		return nil, problem.Invalid("spec.action.type: this operator knows no fault %q", spec.Action.Type)
+	}
+	return make(spec, deps), nil
+}
+
+// Deps is what a kind needs to act.
+type Deps struct {
+	target.Redis                       // what is broken
+	Cluster      client.Client         // writes, and reads that may be some milliseconds old
+	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
+	LoadTest     string                // name of the test that measures it
 }
 
 // DefaultDuration is how long a lasting fault stays where spec.duration says nothing.

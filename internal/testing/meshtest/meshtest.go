@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
@@ -58,7 +58,7 @@ func CRDs(t testing.TB) []string {
 }
 
 // SetStatus sets what Chaos Mesh says of an object that breaks a pod, named as namespace/name.
-func SetStatus(t testing.TB, child chaosmesh.Object, pod, experiment string) {
+func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 	t.Helper()
 	// AllRecovered is what it is not to be judged by.
 	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` + strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
@@ -72,15 +72,15 @@ func SetStatus(t testing.TB, child chaosmesh.Object, pod, experiment string) {
 func reset[T any](into *T) { *into = *new(T) }
 
 // Children are the objects of a kind in a namespace.
-func Children(ctx context.Context, cluster client.Reader, kind schema.GroupVersionKind, namespace string) ([]chaosmesh.Object, error) {
-	list := chaosmesh.NewList(kind)
+func Children(ctx context.Context, cluster client.Reader, kind schema.GroupVersionKind, namespace string) ([]object.Object, error) {
+	list := object.NewList(kind)
 	if err := cluster.List(ctx, list, client.InNamespace(namespace)); err != nil {
-		return nil, fmt.Errorf("list %s: %w", chaosmesh.Resource(kind), err)
+		return nil, fmt.Errorf("list %s: %w", object.Resource(kind), err)
 	}
 	items, err := meta.ExtractList(list)
-	children := make([]chaosmesh.Object, len(items))
+	children := make([]object.Object, len(items))
 	for i := range items {
-		children[i] = items[i].(chaosmesh.Object)
+		children[i] = items[i].(object.Object)
 	}
 	return children, err
 }

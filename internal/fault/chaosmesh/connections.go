@@ -1,0 +1,122 @@
+package chaosmesh
+
+import (
+	"context"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// How long the server may have heard nothing, in seconds, from somebody that still speaks to it. Replicas acknowledge and sentinels ask every
+// second, clients under load more often; a primary without writes pings its replicas every 10 s (repl-ping-replica-period).
+const (
+	speaksWithin        = 3
+	primarySpeaksWithin = 12
+)
+
+// connection is what the server hears from at one address.
+type connection struct {
+	from     string // address without port
+	sentinel bool   // a sentinel commands the server on it
+	quiet    int    // seconds since something was heard
+	limit    int    // from which it no longer speaks
+}
+
+// connections are those of clients, sentinels and the primary, by CLIENT LIST.
+func (c chaosMesh) connections(ctx context.Context, address string) ([]connection, error) {
+	reply, err := c.Servers.Do(ctx, address, c.Login, "CLIENT", "LIST")
+	if err != nil {
+		return nil, err
+	}
+	text, _ := reply.(string)
+	var found []connection
+	for line := range strings.Lines(text) {
+		fields := map[string]string{}
+		for word := range strings.FieldsSeq(line) {
+			field, value, _ := strings.Cut(word, "=")
+			fields[field] = value
+		}
+		from, _, err := net.SplitHostPort(fields["addr"])
+		quiet, bad := strconv.Atoi(fields["idle"])
+		// Of a replica, idle also counts what was written to it. A sentinel has a second connection, on which it only listens.
+		if err != nil || bad != nil || strings.Contains(fields["flags"], "S") || strings.HasSuffix(fields["name"], "-pubsub") {
+			continue
+		}
+		n := connection{from: from, sentinel: strings.HasPrefix(fields["name"], "sentinel-"), quiet: quiet, limit: speaksWithin}
+		if strings.Contains(fields["flags"], "M") {
+			n.limit = primarySpeaksWithin
+		}
+		found = append(found, n)
+	}
+	return found, nil
+}
+
+// replicas are those that acknowledge to the server, by INFO.
+func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, error) {
+	reply, err := c.Servers.Do(ctx, address, c.Login, "INFO", "replication")
+	if err != nil {
+		return nil, err
+	}
+	text, _ := reply.(string)
+	var found []connection
+	for line := range strings.Lines(text) {
+		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.HasPrefix(field, "slave") {
+			continue
+		}
+		n := connection{quiet: -1, limit: speaksWithin}
+		for pair := range strings.SplitSeq(value, ",") {
+			switch name, v, _ := strings.Cut(pair, "="); name {
+			case "ip":
+				n.from = v
+			case "lag":
+				if lag, err := strconv.Atoi(v); err == nil {
+					n.quiet = lag
+				}
+			}
+		}
+		if n.quiet >= 0 { // slave_read_only and such have no lag
+			found = append(found, n)
+		}
+	}
+	return found, nil
+}
+
+// speaking counts the connections from the recorded peers on which the server still hears something.
+func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (int, error) {
+	addresses, err := c.peerAddresses(ctx, record)
+	if err != nil {
+		return 0, err
+	}
+	all, err := c.connections(ctx, target.Address)
+	if err != nil {
+		return 0, err
+	}
+	replicas, err := c.replicas(ctx, target.Address)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, one := range append(all, replicas...) {
+		if one.quiet < one.limit && slices.Contains(addresses, one.from) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]string, error) {
+	var addresses []string
+	if _, who := c.network(); who == v1alpha1.PeersClients {
+		pods, err := c.loadPods(ctx)
+		for i := range pods {
+			addresses = append(addresses, pods[i].Status.PodIP)
+		}
+		return addresses, err
+	}
+	return slices.Collect(maps.Values(record.Peers)), nil
+}

@@ -1,0 +1,323 @@
+package chaosmesh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/fault/contract"
+	pods "github.com/redquake/redquake/internal/fault/pod"
+)
+
+const (
+	fewPings  = 5
+	manyPings = 20
+	// retransmission is what a lost packet costs a round trip at the least: Linux sends it again after 200 ms at the earliest.
+	retransmission = 150 * time.Millisecond
+)
+
+// recordBefore measures what the effect will be told by.
+func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
+	_, peers := c.network()
+	switch kind := c.spec.Action.Type; {
+	case kind == v1alpha1.FaultNetworkPartition:
+		n, err := c.speaking(ctx, target, *record)
+		if err != nil {
+			return err
+		}
+		record.PeersSpeaking = n
+	case peers != "":
+	case kind == v1alpha1.FaultNetworkDelay, kind == v1alpha1.FaultCPUStress:
+		trips, err := c.pings(ctx, target, fewPings, 0)
+		if err != nil {
+			return err
+		}
+		record.RoundTrip = new(median(trips))
+	case kind == v1alpha1.FaultNetworkLoss, kind == v1alpha1.FaultDiskDelay:
+		trips, err := c.pings(ctx, target, manyPings, 0)
+		if err != nil {
+			return err
+		}
+		record.Slowest = new(slices.Max(trips))
+		if kind == v1alpha1.FaultDiskDelay {
+			_, delayed, err := c.fsyncs(ctx, target)
+			if err != nil {
+				return err
+			}
+			record.DelayedFsyncs = delayed
+		}
+	case kind == v1alpha1.FaultClockSkew:
+		offset, _, err := c.clock(ctx, target)
+		if err != nil {
+			return err
+		}
+		record.Clock = &offset
+	}
+	return nil
+}
+
+func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
+		return pods.Kill{Deps: c.Deps}.Effect(ctx, target)
+	}
+	child, err := c.child(ctx, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if child == nil {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("there is no %s %s", c.kind.Kind, c.childName(target))
+	}
+	state := object.Read(child)
+	said := c.nameOf(child) + ": " + state.String()
+	switch {
+	case state.Stopped && state.Ever:
+		return v1alpha1.EffectNotObserved, said
+	case !state.Injected:
+		return v1alpha1.EffectInconclusive, said
+	}
+	pod, err := c.Pod(ctx, target.Pod)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if err != nil || string(pod.UID) != target.UID {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone, and the fault with it: Chaos Mesh does not follow to a replacement", target.Pod, target.UID)
+	}
+	record, _, err := contract.Load[chaosRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	effect, evidence, err := c.prove(ctx, target, record)
+	if err != nil {
+		effect, evidence = v1alpha1.EffectInconclusive, err.Error()
+	}
+	return effect, evidence + "; " + said
+}
+
+// prove compares what the server shows with what was recorded before the fault.
+func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	_, peers := c.network()
+	switch kind := c.spec.Action.Type; {
+	case kind == v1alpha1.FaultNetworkPartition:
+		return c.provePartition(ctx, target, record)
+	case peers != "":
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("between pod %s and its %s nothing passes that the operator could ask", target.Pod, peers), nil
+	case kind == v1alpha1.FaultNetworkDelay:
+		return c.proveDelay(ctx, target, record)
+	case kind == v1alpha1.FaultNetworkLoss:
+		return c.proveLoss(ctx, target, record)
+	case kind == v1alpha1.FaultDiskDelay:
+		return c.proveDisk(ctx, target, record)
+	case kind == v1alpha1.FaultCPUStress:
+		return c.proveStress(ctx, target, record)
+	}
+	return c.proveClock(ctx, target, record)
+}
+
+func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	_, who := c.network()
+	then := record.PeersSpeaking
+	if then == 0 {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("none of the %s spoke to the server before, on a connection that it lists", who), nil
+	}
+	now, err := c.speaking(ctx, target, record)
+	if err != nil {
+		return "", "", err
+	}
+	text := fmt.Sprintf("the server hears its %s on %d connections, before on %d", who, now, then)
+	switch {
+	case now == 0:
+		return v1alpha1.EffectConfirmed, text, nil
+	case now < then:
+		return v1alpha1.EffectInconclusive, text, nil
+	}
+	return v1alpha1.EffectNotObserved, text, nil
+}
+
+func (c chaosMesh) proveDelay(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("roundTrip", record.RoundTrip)
+	if err != nil {
+		return "", "", err
+	}
+	latency := c.spec.Action.NetworkDelay.Latency.Duration
+	began := time.Now()
+	trips, err := c.pings(ctx, target, fewPings, 0)
+	if len(trips) == 0 {
+		waited := time.Since(began)
+		if !timedOut(err) || waited < before+latency/2 {
+			return "", "", err
+		}
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before it took %s", round(waited), before), nil
+	}
+	took := median(trips)
+	text := fmt.Sprintf("PING takes %s, before %s", round(took), before)
+	if took < before+latency/2 {
+		return v1alpha1.EffectNotObserved, text, nil
+	}
+	return v1alpha1.EffectConfirmed, text, nil
+}
+
+func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("slowestRoundTrip", record.Slowest)
+	if err != nil {
+		return "", "", err
+	}
+	trips, err := c.pings(ctx, target, manyPings, before+retransmission)
+	lost := timedOut(err)
+	if err != nil && !lost {
+		return "", "", err
+	}
+	switch {
+	case lost:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before at the latest after %s", askTimeout, before), nil
+	case slices.Max(trips) > before+retransmission:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("one of %d PINGs took %s, as if sent again; before, at most %s", len(trips), round(slices.Max(trips)), before), nil
+	}
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("none of %d PINGs was sent again: %s at most", len(trips), round(slices.Max(trips))), nil
+}
+
+func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	then := record.DelayedFsyncs
+	on, now, err := c.fsyncs(ctx, target)
+	if err != nil {
+		return "", "", err
+	}
+	if now > then {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("aof_delayed_fsync rose from %d to %d", then, now), nil
+	}
+	before, err := measuredBefore("slowestRoundTrip", record.Slowest)
+	if err != nil {
+		return "", "", err
+	}
+	limit := before + c.spec.Action.DiskDelay.Delay.Duration/2
+	trips, err := c.pings(ctx, target, manyPings, limit)
+	if err != nil {
+		return "", "", err
+	}
+	if slowest := slices.Max(trips); slowest > limit {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("a PING took %s: the main thread waits for the disk; before, at most %s", round(slowest), before), nil
+	}
+	why := "no fsync was late so far"
+	if !on {
+		why = "the append-only file is off: the server writes only when it saves"
+	}
+	return v1alpha1.EffectInconclusive, why, nil
+}
+
+func (c chaosMesh) proveStress(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("roundTrip", record.RoundTrip)
+	if err != nil {
+		return "", "", err
+	}
+	trips, err := c.pings(ctx, target, fewPings, 0)
+	if err != nil {
+		return "", "", err
+	}
+	took := median(trips)
+	text := fmt.Sprintf("PING takes %s, before %s", round(took), before)
+	if took > 2*before+time.Millisecond {
+		return v1alpha1.EffectConfirmed, text, nil
+	}
+	return v1alpha1.EffectInconclusive, text + ": the container has CPU to spare", nil
+}
+
+func (c chaosMesh) proveClock(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {
+	before, err := measuredBefore("clock", record.Clock)
+	if err != nil {
+		return "", "", err
+	}
+	now, trip, err := c.clock(ctx, target)
+	if err != nil {
+		return "", "", err
+	}
+	want, moved := c.spec.Action.ClockSkew.Offset.Duration, now-before
+	text := fmt.Sprintf("TIME is off by %s, before by %s", round(now), round(before))
+	switch {
+	case (moved - want).Abs() <= want.Abs()/10+trip:
+		return v1alpha1.EffectConfirmed, text, nil
+	case moved.Abs() <= want.Abs()/10+trip:
+		return v1alpha1.EffectNotObserved, text, nil
+	}
+	return v1alpha1.EffectInconclusive, text + fmt.Sprintf(", which is not %s", want), nil
+}
+
+// pings times n round trips, and ends early after one longer than enough; 0 = none is. Those until an error are returned with it.
+func (c chaosMesh) pings(ctx context.Context, target *v1alpha1.FaultTarget, n int, enough time.Duration) ([]time.Duration, error) {
+	var trips []time.Duration
+	for range n {
+		began := time.Now()
+		if _, err := c.Servers.Do(ctx, target.Address, c.Login, "PING"); err != nil {
+			return trips, err
+		}
+		trips = append(trips, time.Since(began))
+		if took := trips[len(trips)-1]; enough > 0 && took > enough {
+			break
+		}
+	}
+	return trips, nil
+}
+
+// clock is by how much the server's clock is ahead of the operator's, and how long the question took.
+func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (offset, trip time.Duration, err error) {
+	began := time.Now()
+	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "TIME")
+	if err != nil {
+		return 0, 0, err
+	}
+	trip = time.Since(began)
+	parts, _ := reply.([]any)
+	if len(parts) != 2 {
+		return 0, 0, fmt.Errorf("TIME at %s: unexpected reply %v", target.Address, reply)
+	}
+	seconds, bad := strconv.ParseInt(fmt.Sprint(parts[0]), 10, 64)
+	micros, bad2 := strconv.ParseInt(fmt.Sprint(parts[1]), 10, 64)
+	if bad != nil || bad2 != nil {
+		return 0, 0, fmt.Errorf("TIME at %s: unexpected reply %v", target.Address, reply)
+	}
+	return time.Unix(seconds, micros*1000).Sub(began.Add(trip / 2)), trip, nil
+}
+
+// fsyncs says whether the append-only file is on, and how many of its fsyncs were late since the server's start.
+func (c chaosMesh) fsyncs(ctx context.Context, target *v1alpha1.FaultTarget) (on bool, delayed int64, err error) {
+	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "INFO", "persistence")
+	if err != nil {
+		return false, 0, err
+	}
+	text, _ := reply.(string)
+	for line := range strings.Lines(text) {
+		switch field, value, _ := strings.Cut(strings.TrimSpace(line), ":"); field {
+		case "aof_enabled":
+			on = value == "1"
+		case "aof_delayed_fsync":
+			delayed, err = strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return on, delayed, err
+}
+
+// measuredBefore is a duration that was measured before the fault.
+func measuredBefore(what string, measured *time.Duration) (time.Duration, error) {
+	if measured == nil {
+		return 0, fmt.Errorf("%s was not measured before the fault", what)
+	}
+	return *measured, nil
+}
+
+func timedOut(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+func median(trips []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(trips))
+	return sorted[len(sorted)/2]
+}
+
+func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -1,0 +1,260 @@
+package chaosmesh
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/meshtest"
+)
+
+// active brings a fault to where Chaos Mesh has broken the pod.
+func (b *bench) active() {
+	b.World.T.Helper()
+	b.preflight()
+	b.proceeds(faulttest.Called(b.injector().Inject(b.World.T.Context(), b.target)), "")
+	b.says(meshtest.Injected)
+}
+
+func TestChaosMeshDelayEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, delayed)
+		b.active()
+		b.effect(v1alpha1.EffectNotObserved, "PING takes")
+		b.took = 100 * time.Millisecond
+		b.effect(v1alpha1.EffectConfirmed, "shop/redis-0 is Injected")
+		b.answers = func(string) (any, error) { return nil, faulttest.ErrSilent }
+		b.effect(v1alpha1.EffectInconclusive, faulttest.ErrSilent.Error())
+	})
+}
+
+type timeout struct{}
+
+func (timeout) Error() string { return "i/o timeout" }
+
+func (timeout) Timeout() bool { return true }
+
+// No answer in time proves a delay of which that time is a good part, and no longer one.
+func TestChaosMeshDelayBeyondPatience(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
+			spec := delayed
+			spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: latency}, Direction: v1alpha1.DirectionTo}
+			b := newBench(t, spec)
+			b.active()
+			b.took, b.answers = 40*time.Millisecond, func(string) (any, error) { return nil, timeout{} }
+			b.effect(want, "")
+		}
+	})
+}
+
+func TestChaosMeshLossEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkLoss, NetworkLoss: &v1alpha1.NetworkLoss{Loss: "10%", Direction: v1alpha1.DirectionTo}}})
+		b.active()
+		b.effect(v1alpha1.EffectNotObserved, "none of 20 PINGs")
+		n := 0
+		b.answers = func(string) (any, error) {
+			if n++; n == 7 {
+				time.Sleep(200 * time.Millisecond)
+			}
+			return "PONG", nil
+		}
+		b.effect(v1alpha1.EffectConfirmed, "one of 7 PINGs took ")
+		b.answers = func(string) (any, error) { return nil, timeout{} }
+		b.effect(v1alpha1.EffectConfirmed, "no answer")
+	})
+}
+
+func TestChaosMeshStressEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultCPUStress}})
+		b.active()
+		b.effect(v1alpha1.EffectInconclusive, "CPU to spare")
+		b.took = 5 * time.Millisecond
+		b.effect(v1alpha1.EffectConfirmed, "PING takes ")
+	})
+}
+
+func TestChaosMeshClockEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, offset := range []time.Duration{-5 * time.Minute, time.Hour} {
+			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}}})
+			ahead := 3 * time.Second // its clock was never the operator's
+			b.answers = func(string) (any, error) {
+				now := time.Now().Add(ahead)
+				return []any{fmt.Sprint(now.Unix()), fmt.Sprint(now.Nanosecond() / 1000)}, nil
+			}
+			b.active()
+			b.effect(v1alpha1.EffectNotObserved, "TIME is off by ")
+			ahead += offset
+			b.effect(v1alpha1.EffectConfirmed, "before by ")
+			ahead += offset
+			b.effect(v1alpha1.EffectInconclusive, "which is not")
+			b.answers = func(string) (any, error) { return []any{"now"}, nil }
+			b.effect(v1alpha1.EffectInconclusive, "unexpected reply")
+		}
+	})
+}
+
+func TestChaosMeshDiskEffect(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: 40 * time.Millisecond}, Percent: 100}}})
+		aof, late := "aof_enabled:0\r\n", 3
+		b.answers = func(command string) (any, error) {
+			switch {
+			case command == "CONFIG GET dir":
+				return map[any]any{"dir": "/data/redis"}, nil
+			case command == "PING":
+				return "PONG", nil
+			}
+			return fmt.Sprintf("# Persistence\r\n%saof_delayed_fsync:%d\r\n", aof, late), nil
+		}
+		b.active()
+		if path := b.field("volumePath"); path != "/data" {
+			t.Errorf("it slows %v down, want the mount that holds the server's dir", path)
+		}
+		b.effect(v1alpha1.EffectInconclusive, "the append-only file is off")
+		aof = "aof_enabled:1\r\n"
+		b.effect(v1alpha1.EffectInconclusive, "no fsync was late")
+		b.took = 40 * time.Millisecond
+		b.effect(v1alpha1.EffectConfirmed, "main thread waits")
+		b.took, late = 0, 5
+		b.effect(v1alpha1.EffectConfirmed, "rose from 3 to 5")
+	})
+}
+
+func TestChaosMeshDiskPreflight(t *testing.T) {
+	spec := func(path string) v1alpha1.RedisFaultSpec {
+		return v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultDiskDelay, DiskDelay: &v1alpha1.DiskDelay{Delay: metav1.Duration{Duration: time.Second}, VolumePath: path}}}
+	}
+	b := newBench(t, spec("/elsewhere"))
+	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "mounts nothing at /elsewhere, but at: /, /data, /etc/redis") {
+		t.Errorf("%+v", problem)
+	}
+	b = newBench(t, spec(""))
+	b.target.Container = "sidecar"
+	b.answers = func(string) (any, error) { return []any{"dir", "/data"}, nil }
+	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "/data lies on no volume of container sidecar") {
+		t.Errorf("%+v", problem)
+	}
+}
+
+// What a primary tells of its clients and replicas. The load is at 10.0.0.8, a sentinel at 10.0.0.7, replicas at .2 and .3; the operator at .9.
+const (
+	clientList = "id=3 addr=10.0.0.8:40000 laddr=10.0.0.1:6379 fd=8 name= age=9 idle=%[1]d flags=N db=0 cmd=set\n" +
+		"id=4 addr=10.0.0.8:40001 laddr=10.0.0.1:6379 fd=9 name= age=9 idle=700 flags=N db=0 cmd=get\n" +
+		"id=5 addr=10.0.0.2:40000 laddr=10.0.0.1:6379 fd=10 name= age=9 idle=0 flags=S db=0 cmd=replconf\n" +
+		"id=6 addr=10.0.0.7:40000 laddr=10.0.0.1:6379 fd=11 name=sentinel-0a1b2c3d-cmd age=9 idle=%[1]d flags=N db=0 cmd=ping\n" +
+		"id=7 addr=10.0.0.7:40001 laddr=10.0.0.1:6379 fd=12 name=sentinel-0a1b2c3d-pubsub age=9 idle=0 flags=P db=0 cmd=subscribe\n" +
+		"id=8 addr=10.0.0.9:40000 laddr=10.0.0.1:6379 fd=13 name= age=9 idle=0 flags=N db=0 cmd=client|list\n"
+	infoReplication = "# Replication\r\nrole:master\r\nconnected_slaves:2\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=70,lag=%[1]d\r\n" +
+		"slave1:ip=10.0.0.3,port=6379,state=online,offset=70,lag=%[1]d\r\nslave_read_only:1\r\n"
+)
+
+// neighbours puts the other pods deps a partitioned primary.
+func neighbours(b *bench) {
+	b.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
+	b.Pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
+	b.Pod("sentinel-0", "s0", "10.0.0.7", topology.Sentinel, nil)
+	b.Pod("run-0", "l0", "10.0.0.8", "", func(p *corev1.Pod) { p.Labels = map[string]string{v1alpha1.LabelLoadTest: "run"} })
+	b.Pod("run-1", "l1", "10.0.0.10", "", func(p *corev1.Pod) {
+		p.Labels = map[string]string{v1alpha1.LabelLoadTest: "run"}
+		p.Status.Phase = corev1.PodSucceeded
+	})
+}
+
+func TestChaosMeshPartition(t *testing.T) {
+	for _, test := range []struct {
+		from    v1alpha1.NetworkPeers
+		pods    []any // in the child's target; nil = by label
+		hearing string
+	}{
+		{v1alpha1.PeersClients, nil, "before on 1"},
+		{v1alpha1.PeersServers, []any{"redis-1", "redis-2"}, "before on 2"},
+		{v1alpha1.PeersReplicas, []any{"redis-1", "redis-2"}, "before on 2"},
+		{v1alpha1.PeersSentinels, []any{"sentinel-0"}, "before on 1"},
+	} {
+		t.Run(string(test.from), func(t *testing.T) {
+			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: test.from, Direction: v1alpha1.DirectionBoth}}})
+			neighbours(b)
+			quiet := 0
+			b.answers = func(command string) (any, error) {
+				if command == "CLIENT LIST" {
+					return fmt.Sprintf(clientList, quiet), nil
+				}
+				return fmt.Sprintf(infoReplication, quiet), nil
+			}
+			if !b.injector().Traits().Silences {
+				t.Error("the guard does not count a server that is cut off")
+			}
+			b.active()
+			pods, _ := b.field("target", "selector", "pods", faulttest.Namespace).([]any)
+			label := b.field("target", "selector", "labelSelectors", v1alpha1.LabelLoadTest)
+			if fmt.Sprint(pods) != fmt.Sprint(test.pods) || (label == "run") != (test.pods == nil) {
+				t.Errorf("the other end is %v", b.field("target", "selector"))
+			}
+			b.effect(v1alpha1.EffectNotObserved, test.hearing)
+			quiet = speaksWithin
+			b.effect(v1alpha1.EffectConfirmed, "on 0 connections, "+test.hearing)
+		})
+	}
+}
+
+// With nobody at the other end Chaos Mesh would wait, and a partition without one would cut the pod off from the kubelet.
+func TestChaosMeshNoPeers(t *testing.T) {
+	for _, from := range []v1alpha1.NetworkPeers{v1alpha1.PeersClients, v1alpha1.PeersServers, v1alpha1.PeersReplicas, v1alpha1.PeersPrimary, v1alpha1.PeersSentinels} {
+		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from, Direction: v1alpha1.DirectionBoth}}})
+		b.answers = func(string) (any, error) { return "", nil }
+		problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target))
+		if problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "spec.action.networkPartition.from: there are no "+string(from)) {
+			t.Errorf("%+v", problem)
+		}
+	}
+}
+
+// A replica hears its primary, though that may be silent for 10 s.
+func TestChaosMeshPartitionFromPrimary(t *testing.T) {
+	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth}}})
+	b.Servers.Servers[b.target.Address] = topology.Server{Role: topology.Replica, RunID: "run-u0"}
+	b.Pod("redis-1", "u1", "10.0.0.2", topology.Primary, nil)
+	b.Pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
+	quiet := 9
+	b.answers = func(command string) (any, error) {
+		if command == "CLIENT LIST" {
+			return fmt.Sprintf("id=3 addr=10.0.0.2:6379 laddr=10.0.0.1:40000 fd=8 name= age=9 idle=%d flags=M db=0 cmd=ping\n", quiet), nil
+		}
+		return "role:slave\r\nmaster_link_status:up\r\nslave_read_only:1\r\nconnected_slaves:0\r\n", nil
+	}
+	b.active()
+	if peers := faulttest.Recorded[chaosRecord](t, b.target).Peers; len(peers) != 1 || peers["redis-1"] != "10.0.0.2" {
+		t.Errorf("the peers are %v", peers)
+	}
+	b.effect(v1alpha1.EffectNotObserved, "on 1 connections")
+	quiet = primarySpeaksWithin
+	b.effect(v1alpha1.EffectConfirmed, "on 0 connections")
+}
+
+// Peers that never spoke prove nothing, and neither do delays between pods that the operator is none of.
+func TestChaosMeshUnprovable(t *testing.T) {
+	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}})
+	neighbours(b)
+	b.answers = func(string) (any, error) { return "", nil }
+	b.active()
+	b.effect(v1alpha1.EffectInconclusive, "none of the Servers spoke")
+
+	spec := delayed
+	spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}
+	b = newBench(t, spec)
+	neighbours(b)
+	b.active()
+	b.effect(v1alpha1.EffectInconclusive, "nothing passes that the operator could ask")
+}

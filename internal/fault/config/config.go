@@ -1,0 +1,173 @@
+// Package config is the faults that change a server's settings: Config, live, and IOThreads, live or by the pods' template.
+package config
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// Kinds are the faults of servers' settings.
+var Kinds = contract.Kinds{
+	v1alpha1.FaultConfig:    newConfig,
+	v1alpha1.FaultIOThreads: newIOThreads,
+}
+
+// config changes settings of the server by CONFIG SET for as long as the fault lasts.
+type config struct {
+	settings
+	allow []v1alpha1.Allowance
+	lasts time.Duration
+}
+
+func newConfig(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	c := config{allow: spec.Allow, lasts: contract.DurationOf(spec)}
+	c.settings = settings{Deps: deps, values: map[string]string{}, field: parameterField}
+	if spec.Action.Config != nil {
+		for name, value := range spec.Action.Config.Parameters {
+			c.values[name] = string(value)
+		}
+	}
+	return c
+}
+
+func parameterField(name string) string { return "spec.action.config.parameters." + name }
+
+func (c config) Traits() contract.Traits { return contract.Traits{Lasts: c.lasts, Separate: true} }
+
+func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if len(c.values) == 0 {
+		return problem.Invalid("spec.action.config.parameters: nothing would be changed")
+	}
+	for _, name := range c.names() {
+		if why := denied(name); why != "" {
+			return problem.Invalid("%s: Redquake does not change this setting: %s", c.field(name), why)
+		}
+	}
+	record, err := c.record(ctx, target)
+	if err != nil {
+		return err
+	}
+	if err := c.mayEvict(ctx, target); err != nil {
+		return err
+	}
+	if err := c.hasLog(ctx, target); err != nil {
+		return err
+	}
+	return contract.Save(target, record)
+}
+
+// mayEvict refuses settings at which the server would evict data, unless that is allowed: it could not be brought back.
+func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	i := slices.IndexFunc(evicting, func(name string) bool { return c.values[name] != "" })
+	if i < 0 || slices.Contains(c.allow, v1alpha1.AllowEviction) {
+		return nil
+	}
+	before := map[string]string{}
+	for _, name := range []string{"maxmemory", "maxmemory-policy"} { // one by one: a server before Redis 7 takes no more
+		reply, err := c.Servers.Do(ctx, target.Address, c.Login, "CONFIG", "GET", name)
+		if err != nil {
+			return err
+		}
+		before[name] = topology.Pairs(reply)[name]
+	}
+	why := evicts(before, c.values)
+	if why == "" {
+		return nil
+	}
+	return problem.TooWide("%s: %s: what is evicted cannot be brought back; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
+}
+
+// hasLog refuses appendfsync where there is no append-only file: it would change nothing.
+func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if _, asked := c.values["appendfsync"]; !asked || c.values["appendonly"] == "yes" {
+		return nil
+	}
+	info, err := c.info(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if c.values["appendonly"] == "" && topology.InfoField(info, "aof_enabled") == "1" {
+		return nil
+	}
+	return problem.Invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
+}
+
+func (c config) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil || !recorded {
+		return false, err
+	}
+	return c.begun(ctx, target, record)
+}
+
+func (c config) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if !recorded {
+		return contract.Progress{}, fmt.Errorf("pod %s has no record of its settings", target.Pod)
+	}
+	if err := c.change(ctx, target, &record); err != nil {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, contract.Save(target, record)
+}
+
+func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[settingsRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	effect, evidence := c.effect(ctx, target, record)
+	if _, asked := c.values["appendonly"]; !asked || effect != v1alpha1.EffectConfirmed {
+		return effect, evidence
+	}
+	info, err := c.info(ctx, target.Address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, topology.InfoField(info, "aof_enabled"), topology.InfoField(info, "aof_rewrite_in_progress"))
+}
+
+// Revert sets the old values. An append-only file that is switched on again is complete, and data durable, only when it has been written anew.
+func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, recorded, err := contract.Load[settingsRecord](target)
+	if err != nil || !recorded { // nothing was recorded, so nothing was changed
+		return contract.Progress{}, err
+	}
+	progress, err := c.revert(ctx, target, &record)
+	if err == nil {
+		err = contract.Save(target, record)
+	}
+	if err != nil || !progress.Complete() || c.values["appendonly"] != "no" || record.Old["appendonly"] != "yes" {
+		return progress, err
+	}
+	at, err := c.find(ctx, target)
+	if err != nil || at.whose != original {
+		return contract.Progress{}, err
+	}
+	info, err := c.info(ctx, at.address)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if topology.InfoField(info, "aof_rewrite_in_progress") == "1" || topology.InfoField(info, "aof_rewrite_scheduled") == "1" {
+		return contract.Underway("appendonly is yes again; the file is being written anew"), nil
+	}
+	return contract.Progress{}, nil
+}
+
+func (c config) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
+	record, _, err := contract.Load[settingsRecord](target)
+	if err != nil {
+		return ""
+	}
+	return c.manualRevertCommand(target, record)
+}

@@ -1,0 +1,107 @@
+package config
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// counters are those of INFO that show the threads' work.
+type counters struct {
+	Reads    int64 `json:"reads"`    // io_threaded_reads_processed
+	Writes   int64 `json:"writes"`   // io_threaded_writes_processed
+	Commands int64 `json:"commands"` // total_commands_processed
+}
+
+func parseCounters(info string) counters {
+	return counters{
+		Reads: topology.InfoNumber(info, "io_threaded_reads_processed"), Writes: topology.InfoNumber(info, "io_threaded_writes_processed"), Commands: topology.InfoNumber(info, "total_commands_processed"),
+	}
+}
+
+// traffic is how many commands a server must have processed until its counters say anything: fewer may be probes and Redquake's own questions.
+const traffic = 1000
+
+// recordCounters notes the counters of the process that was changed, once: what is counted from there on is the effect.
+func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTarget, record *threadsRecord) error {
+	if record.Counters != nil {
+		return nil
+	}
+	pod, err := t.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	info, err := t.info(ctx, target.Address)
+	if err != nil || topology.InfoField(info, "run_id") != target.RunID {
+		return err
+	}
+	record.Counters = new(parseCounters(info))
+	return nil
+}
+
+func (t ioThreads) info(ctx context.Context, address string) (string, error) {
+	reply, err := t.Servers.Do(ctx, address, t.Login, "INFO", "everything")
+	text, _ := reply.(string)
+	return text, err
+}
+
+// Effect needs both: that CONFIG GET shows the number, and that the threads work, or rest where there is only the main thread.
+func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[threadsRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	pod, err := t.Pod(ctx, target.Pod)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case pod.Status.PodIP == "":
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s has no address yet", target.Pod)
+	}
+	now, err := t.ask(ctx, t.Address(pod))
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !t.satisfied(now) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d", target.Pod, now.count, readsInWords(now.reads), t.count)
+	}
+	info, err := t.info(ctx, t.Address(pod))
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	since := parseCounters(info) // of a process that began with the new number
+	if before := record.Counters; before != nil && topology.InfoField(info, "run_id") == target.RunID {
+		since = counters{Reads: since.Reads - before.Reads, Writes: since.Writes - before.Writes, Commands: since.Commands - before.Commands}
+	}
+	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes, since.Commands)
+	return t.judge(since.Reads+since.Writes, since.Commands, evidence)
+}
+
+// judge is pure: what the counters' growth says.
+func (t ioThreads) judge(threaded, commands int64, evidence string) (v1alpha1.Effect, string) {
+	switch {
+	case t.count > 1 && threaded > 0:
+		return v1alpha1.EffectConfirmed, evidence
+	case commands < traffic:
+		return v1alpha1.EffectInconclusive, evidence + ": too few to tell"
+	case t.count == 1 && threaded == 0:
+		return v1alpha1.EffectConfirmed, evidence
+	case t.count == 1:
+		return v1alpha1.EffectInconclusive, evidence + ": threads still worked"
+	}
+	return v1alpha1.EffectInconclusive, evidence + fmt.Sprintf(": Redis 6 and 7 wake the threads only while %d or more clients wait for a reply at once; the load may be too low", 2*t.count)
+}
+
+func readsInWords(reads string) string {
+	if reads == "" {
+		return ""
+	}
+	return ", io-threads-do-reads " + reads
+}

@@ -1,0 +1,246 @@
+package config
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	pods "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// onDelete is the strategy under which pods get a new template only when somebody deletes them: this fault, in its own order.
+var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
+
+// recordRoll plans the change of the StatefulSet's template, and refuses where it would not work or not stay.
+func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
+	pod, err := t.Pod(ctx, target.Pod)
+	if err != nil {
+		return nil, err
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "StatefulSet" {
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
+	}
+	set := &appsv1.StatefulSet{}
+	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: owner.Name}, set); err != nil {
+		return nil, err
+	}
+	if above := metav1.GetControllerOf(set); above != nil {
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s %s (%s), which would take a change of it back: set io-threads there",
+			set.Name, above.Kind, above.Name, above.APIVersion)
+	}
+	container := containerIn(&set.Spec.Template.Spec, target.Container)
+	if container == nil {
+		return nil, problem.Unsupported("the template of StatefulSet %s has no container %s", set.Name, target.Container)
+	}
+	if why := closed(container); why != "" {
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and container %s of StatefulSet %s %s. Let its command or args begin with redis-server, or set io-threads in the server's configuration yourself", container.Name, set.Name, why)
+	}
+	if option := openSecret(container.Args); option != "" {
+		return nil, problem.Unsupported("container %s of StatefulSet %s has the value of %s among its args, which the record of the fault would show: give it by a Secret, as $(NAME) of its env, or in the server's configuration", container.Name, set.Name, option)
+	}
+	edit := &templateEdit{
+		StatefulSet: set.Name, UID: string(set.UID), Container: container.Name,
+		Before: container.Args, After: slices.Concat(container.Args, t.arguments(knowsReads)), Strategy: set.Spec.UpdateStrategy,
+	}
+	if len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
+		return nil, problem.Unsupported("the arguments of container %s of StatefulSet %s are too long to be recorded", container.Name, set.Name)
+	}
+	if why, err := t.unsettled(ctx, set, container.Name); why != "" || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return nil, problem.NotYet("StatefulSet %s cannot be rolled now: %s", set.Name, why)
+	}
+	return edit, nil
+}
+
+// openSecret is the first argument whose value is a secret in plain text; "" = none.
+func openSecret(arguments []string) string {
+	for i, argument := range arguments[:max(len(arguments)-1, 0)] {
+		switch strings.TrimLeft(strings.ToLower(argument), "-") {
+		case "requirepass", "masterauth", "primaryauth", "user", "tls-key-file-pass", "tls-client-key-file-pass":
+			if !strings.HasPrefix(arguments[i+1], "$(") {
+				return argument
+			}
+		}
+	}
+	return ""
+}
+
+// unsettled says why a StatefulSet is not fit to be rolled: another roll is under way, or a pod is in trouble.
+func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, container string) (string, error) {
+	r := roller{t.Deps, container}
+	members, err := r.members(ctx, set)
+	if err != nil {
+		return "", err
+	}
+	for _, m := range members {
+		switch {
+		case m.pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision:
+			return fmt.Sprintf("pod %s is not of its latest revision", m.pod.Name), nil
+		case m.trouble != "":
+			return m.trouble, nil
+		}
+	}
+	if n := int(pods.ReplicasOf(set)); len(members) != n || set.Status.ObservedGeneration < set.Generation {
+		return fmt.Sprintf("it has %d pods instead of %d", len(members), n), nil
+	}
+	return "", nil
+}
+
+// arguments are what is added to the server's own; they win over its configuration file.
+func (t ioThreads) arguments(knowsReads bool) []string {
+	added := []string{"--io-threads", strconv.Itoa(int(t.count))}
+	if t.reads && knowsReads {
+		added = append(added, "--io-threads-do-reads", "yes")
+	}
+	return added
+}
+
+// closed says why arguments that are added to a container would not reach its server; "" where they would.
+func closed(container *corev1.Container) string {
+	words := slices.Concat(container.Command, container.Args)
+	server := slices.IndexFunc(words, func(word string) bool {
+		name := path.Base(word)
+		return name == "redis-server" || name == "valkey-server"
+	})
+	script := slices.Index(words, "-c")
+	switch {
+	case server >= 0 && (script < 0 || script > server):
+		return ""
+	case len(words) == 0:
+		return "has neither command nor args: those of its image are not known, and arguments would take their place"
+	case len(container.Command) == 0 && server < 0 && (strings.HasPrefix(words[0], "--") || strings.HasSuffix(words[0], ".conf")):
+		return "" // the entrypoints of Redis's and Valkey's images put the server before such
+	}
+	return "runs a script, to whose server no arguments can be added"
+}
+
+// edited is the StatefulSet of a change as it is; nil where it is gone.
+func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
+	set := &appsv1.StatefulSet{}
+	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
+	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
+		return nil, nil
+	}
+	return set, err
+}
+
+func (t ioThreads) rollBegun(ctx context.Context, edit templateEdit) (bool, error) {
+	set, err := t.edited(ctx, edit)
+	if err != nil || set == nil {
+		return false, err
+	}
+	return slices.Equal(argumentsOf(&set.Spec.Template.Spec, edit.Container), edit.After), nil
+}
+
+// rollOut writes the new template, and then replaces the pods. All targets of one StatefulSet share the work: each finds what the others did.
+func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Progress, error) {
+	set, err := t.edited(ctx, edit)
+	if err != nil || set == nil {
+		return contract.Progress{}, err
+	}
+	r := roller{t.Deps, edit.Container}
+	switch now := argumentsOf(&set.Spec.Template.Spec, edit.Container); {
+	case slices.Equal(now, edit.After):
+		return stillGoing(r.advance(ctx, set))
+	case slices.Equal(now, edit.Before):
+		if err := r.apply(ctx, set, edit.After, onDelete); err != nil {
+			return contract.Progress{}, err
+		}
+		return contract.Underway("the template of StatefulSet %s is changed, no pod is rolled yet", set.Name), nil
+	default:
+		return contract.Progress{}, edit.foreign(now)
+	}
+}
+
+// rollBack writes the old arguments, replaces the pods again, and at last gives the StatefulSet its old strategy.
+func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
+	edit := *record.Template
+	set, err := t.edited(ctx, edit)
+	if err != nil || set == nil {
+		return stillGoing(contract.Progress{}, err)
+	}
+	r := roller{t.Deps, edit.Container}
+	now := argumentsOf(&set.Spec.Template.Spec, edit.Container)
+	switch {
+	case slices.Equal(now, edit.After):
+		if err := r.apply(ctx, set, edit.Before, onDelete); err != nil {
+			return stillGoing(contract.Progress{}, err)
+		}
+		return contract.Underway("the template of StatefulSet %s is as it was, its pods are not yet", set.Name), nil
+	case !slices.Equal(now, edit.Before):
+		return contract.Progress{}, edit.foreign(now)
+	case set.Spec.UpdateStrategy.Type != onDelete.Type: // never changed, or reverted already
+		return t.cameBack(ctx, target, record)
+	}
+	if progress, err := stillGoing(r.advance(ctx, set)); err != nil || !progress.Complete() {
+		return progress, err
+	}
+	if err := r.apply(ctx, set, edit.Before, edit.Strategy); err != nil {
+		return stillGoing(contract.Progress{}, err)
+	}
+	return t.cameBack(ctx, target, record)
+}
+
+// cameBack is an error where a server still has the fault's number though its arguments are the old ones: a CONFIG REWRITE, such as Sentinel's,
+// wrote it into a file on a volume. No command can change it there.
+func (t ioThreads) cameBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
+	pod, err := t.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return contract.Progress{}, nil
+	} else if err != nil {
+		return stillGoing(contract.Progress{}, err)
+	}
+	now, err := t.ask(ctx, t.Address(pod))
+	if err != nil {
+		return stillGoing(contract.Progress{}, err)
+	}
+	if record.Count != now.count && t.satisfied(now) {
+		return contract.Progress{}, fmt.Errorf("the server of pod %s still has io-threads %s instead of %s though its arguments are as they were: a CONFIG REWRITE has written it into its configuration file. Take it out there, and restart the pod",
+			target.Pod, now.count, record.Count)
+	}
+	return contract.Progress{}, nil
+}
+
+// foreign is the error of a template that somebody else changed meanwhile: it is left as it is.
+func (e templateEdit) foreign(now []string) error {
+	return fmt.Errorf("somebody else changed the arguments of container %s in StatefulSet %s to %q; the fault had made them %q, and before they were %q. They are left alone",
+		e.Container, e.StatefulSet, now, e.After, e.Before)
+}
+
+// stillGoing makes progress of an error that passes by itself: a roll takes minutes, and one that is under way is not abandoned for a conflict or
+// for an API server that restarts.
+func stillGoing(progress contract.Progress, err error) (contract.Progress, error) {
+	if err == nil || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
+		return progress, err
+	}
+	return contract.Underway("%v", err), nil
+}
+
+// manualRevertCommand is the command that gives the StatefulSet its template and strategy back; its controller rolls the pods then, unless they say OnDelete.
+func (e templateEdit) manualRevertCommand(namespace string) string {
+	strategy, _ := json.Marshal(e.Strategy) // plain data
+	arguments, _ := json.Marshal(e.Before)
+	patch := fmt.Sprintf(`{"spec":{"updateStrategy":%s,"template":{"spec":{"containers":[{"name":%q,"args":%s}]}}}}`, strategy, e.Container, arguments)
+	command := fmt.Sprintf("kubectl -n %s patch statefulset %s --type strategic -p %s", namespace, e.StatefulSet, target.ShellWord(patch))
+	if e.Strategy.Type == onDelete.Type {
+		command += "; then delete its pods one by one, replicas first"
+	}
+	return command
+}

@@ -1,0 +1,24 @@
+package config
+
+import (
+	"testing"
+)
+
+func TestOpenSecret(t *testing.T) {
+	for _, tc := range []struct {
+		arguments []string
+		want      string
+	}{
+		{nil, ""},
+		{[]string{"--appendonly", "yes"}, ""},
+		{[]string{"--requirepass", "s3cret"}, "--requirepass"},
+		{[]string{"--appendonly", "yes", "--MASTERAUTH", "s3cret"}, "--MASTERAUTH"},
+		{[]string{"--requirepass", "$(REDIS_PASSWORD)"}, ""},
+		{[]string{"--requirepass"}, ""},
+		{[]string{"--user", "app on >s3cret ~* +@all"}, "--user"},
+	} {
+		if got := openSecret(tc.arguments); got != tc.want {
+			t.Errorf("%q: %q, want %q", tc.arguments, got, tc.want)
+		}
+	}
+}

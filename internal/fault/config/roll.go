@@ -1,0 +1,209 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/fault/contract"
+	faultpod "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// roller replaces the pods of a StatefulSet whose Redis container has other arguments than its template says: replicas first, primaries last, one
+// at a time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete, so that its controller does not, too.
+type roller struct {
+	contract.Deps
+	container string
+}
+
+// rolled is one pod of a StatefulSet.
+type rolled struct {
+	pod     *corev1.Pod
+	stale   bool   // it has the arguments of another revision
+	primary bool   //
+	trouble string // why it is not fit to carry on while another is replaced; "" = it is
+}
+
+// advance does the next step. It is complete when all pods are as the template says.
+func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.Progress, error) {
+	if set.Status.ObservedGeneration < set.Generation {
+		return contract.Underway("waiting until the StatefulSet controller has seen the template of %s", set.Name), nil
+	}
+	members, err := r.members(ctx, set)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	total, done := int(faultpod.ReplicasOf(set)), 0
+	for _, m := range members {
+		if !m.stale && m.trouble == "" {
+			done++
+		}
+	}
+	step := func(format string, words ...any) (contract.Progress, error) {
+		return contract.Underway("%d of %d pods rolled: %s", done, total, fmt.Sprintf(format, words...)), nil
+	}
+	for _, m := range members {
+		if m.pod.DeletionTimestamp != nil {
+			return step("pod %s is ending", m.pod.Name)
+		}
+	}
+	if len(members) < total {
+		return step("waiting for the pod that comes next")
+	}
+	next := r.next(members)
+	for _, m := range members {
+		if m.trouble != "" && (next == nil || m.pod != next.pod && next.trouble == "") {
+			return step("%s", m.trouble)
+		}
+	}
+	if next == nil {
+		return contract.Progress{}, nil
+	}
+	uid := next.pod.UID
+	err = r.Cluster.Delete(ctx, next.pod, client.Preconditions{UID: &uid})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return contract.Progress{}, err
+	}
+	return step("replacing pod %s", next.pod.Name)
+}
+
+// next is the pod to replace: one that is not fit, which has nothing to lose; else a replica; else a primary. nil where none is stale.
+func (roller) next(members []rolled) *rolled {
+	rank := func(m rolled) int {
+		switch {
+		case ready(m.pod) != "":
+			return 0
+		case m.primary:
+			return 2
+		}
+		return 1
+	}
+	var first *rolled
+	for i := range members { // the last by number first, as StatefulSets roll
+		if m := &members[i]; m.stale && (first == nil || rank(*m) <= rank(*first)) {
+			first = m
+		}
+	}
+	return first
+}
+
+// members are the pods of a StatefulSet, by their number.
+func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled, error) {
+	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
+	if err != nil {
+		return nil, err
+	}
+	var pods corev1.PodList
+	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
+	want := argumentsOf(&set.Spec.Template.Spec, r.container)
+	var members []rolled
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		if !metav1.IsControlledBy(pod, set) {
+			continue
+		}
+		m := rolled{pod: pod}
+		// Both must differ: a webhook may change the arguments of every new pod, and another's new revision is not ours to roll.
+		m.stale = pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision && !slices.Equal(argumentsOf(&pod.Spec, r.container), want)
+		r.examine(ctx, &m)
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b rolled) int {
+		if d := len(a.pod.Name) - len(b.pod.Name); d != 0 { // redis-9 before redis-10
+			return d
+		}
+		return strings.Compare(a.pod.Name, b.pod.Name)
+	})
+	return members, nil
+}
+
+// examine says whether a member serves, and is in sync.
+func (r roller) examine(ctx context.Context, m *rolled) {
+	if m.trouble = ready(m.pod); m.trouble != "" {
+		return
+	}
+	address := r.Address(m.pod)
+	reply, err := r.Servers.Do(ctx, address, r.Login, "INFO", "everything")
+	if err != nil {
+		m.trouble = fmt.Sprintf("the server of pod %s does not answer: %v", m.pod.Name, err)
+		return
+	}
+	info, _ := reply.(string)
+	said := topology.ServerOf(address, redis.ParseInfo(info))
+	m.primary = said.Role == topology.Primary
+	switch {
+	case said.Loading:
+		m.trouble = fmt.Sprintf("the server of pod %s loads its data", m.pod.Name)
+	case said.Role == topology.Replica && (topology.InfoField(info, "master_link_status") != "up" || topology.InfoField(info, "master_sync_in_progress") == "1"):
+		m.trouble = fmt.Sprintf("the replica in pod %s is not in sync", m.pod.Name)
+	case said.Mode == "cluster":
+		reply, err := r.Servers.Do(ctx, address, r.Login, "CLUSTER", "INFO")
+		if text, _ := reply.(string); err != nil || topology.InfoField(text, "cluster_state") != "ok" {
+			m.trouble = fmt.Sprintf("the cluster is not ok, says pod %s", m.pod.Name)
+		}
+	}
+}
+
+// ready says why a pod does not serve; "" where it does.
+func ready(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.Status.PodIP != "" {
+			return ""
+		}
+	}
+	return fmt.Sprintf("pod %s is not ready", pod.Name)
+}
+
+// argumentsOf is the whole command line that a pod gives a container, beyond the image's own.
+func argumentsOf(pod *corev1.PodSpec, container string) []string {
+	if c := containerIn(pod, container); c != nil {
+		return c.Args
+	}
+	return nil
+}
+
+func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == name {
+			return &pod.Containers[i]
+		}
+	}
+	return nil
+}
+
+// templateEdit is a change of a StatefulSet's template, with what was there before.
+type templateEdit struct {
+	StatefulSet string                           `json:"statefulSet"`
+	UID         string                           `json:"uid"`
+	Container   string                           `json:"container"`
+	Before      []string                         `json:"before"` // arguments
+	After       []string                         `json:"after"`  //
+	Strategy    appsv1.StatefulSetUpdateStrategy `json:"strategy"`
+}
+
+// apply writes arguments and strategy in one patch, unless the StatefulSet has changed since it was read.
+func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, arguments []string, strategy appsv1.StatefulSetUpdateStrategy) error {
+	changed := set.DeepCopy()
+	container := containerIn(&changed.Spec.Template.Spec, r.container)
+	if container == nil {
+		return fmt.Errorf("the template of StatefulSet %s has no container %s any more", set.Name, r.container)
+	}
+	container.Args, changed.Spec.UpdateStrategy = arguments, strategy
+	if reflect.DeepEqual(set, changed) {
+		return nil
+	}
+	return r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+}

@@ -1,0 +1,445 @@
+//go:build integration
+
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// errDied is what a call returns in which the operator dies.
+var errDied = errors.New("the operator died")
+
+// workload is a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part. Pod 0 is the primary.
+type workload struct {
+	*faulttest.Stage
+	pods   *cluster.StatefulSet
+	ports  []int
+	rolled []string // pods in the order in which they were deleted
+
+	writes       int  // of the operator, so far
+	dieAt        int  // the number of the write in which it dies, from 1; 0 = never
+	dieAfterward bool // when that write has been done
+}
+
+func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet)) *workload {
+	t.Helper()
+	w := &workload{Stage: faulttest.NewStage(t, Kinds, guard.Choose)}
+	labels := map[string]string{"app": "redis"}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s", Generation: 1},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: &replicas, Selector: &metav1.LabelSelector{MatchLabels: labels},
+			UpdateStrategy: appsv1.StatefulSetUpdateStrategy{Type: appsv1.RollingUpdateStatefulSetStrategyType, RollingUpdate: &appsv1.RollingUpdateStatefulSetStrategy{Partition: new(int32(0))}},
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels}, Spec: corev1.PodSpec{Containers: []corev1.Container{
+				{Name: "sidecar", Args: []string{"--io-threads", "no"}},
+				{Name: "redis", Image: "redis:7", Command: []string{"redis-server"}, Args: []string{"--appendonly", "no"}},
+			}}},
+		},
+	}
+	if change != nil {
+		change(set)
+	}
+	faulttest.Must(t, w.Cluster.Create(t.Context(), set))
+	for range replicas {
+		w.ports = append(w.ports, redistest.FreePort(t))
+	}
+	w.pods = &cluster.StatefulSet{
+		Client: w.Cluster, Namespace: faulttest.Namespace, Name: "redis", Container: "redis", Start: w.start,
+		Address: func(*corev1.Pod) string { return "127.0.0.1" },
+		Admit: func(pod *corev1.Pod) {
+			containerIn(&pod.Spec, "redis").Ports = []corev1.ContainerPort{{ContainerPort: int32(w.ports[cluster.Ordinal(pod)])}}
+		},
+	}
+	t.Cleanup(func() { w.pods.StopAll() })
+	under := w.Cluster
+	w.Cluster = interceptor.NewClient(under, interceptor.Funcs{
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			return w.write(func() error {
+				if err := c.Patch(ctx, object, patch, options...); err != nil {
+					return err
+				}
+				object.SetGeneration(object.GetGeneration() + 1) // as an API server does when the spec changes
+				return under.Update(ctx, object)
+			})
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			return w.write(func() error {
+				w.rolled = append(w.rolled, object.GetName())
+				w.othersServe(object.GetName())
+				return c.Delete(ctx, object, options...)
+			})
+		},
+	})
+	w.settle()
+	return w
+}
+
+// write does one write of the operator, which may die in it.
+func (w *workload) write(do func() error) error {
+	w.writes++
+	if w.writes == w.dieAt && !w.dieAfterward {
+		return errDied
+	}
+	err := do()
+	if w.writes == w.dieAt {
+		return errDied
+	}
+	return err
+}
+
+func (w *workload) set() *appsv1.StatefulSet {
+	w.T.Helper()
+	set := &appsv1.StatefulSet{}
+	faulttest.Must(w.T, w.Cluster.Get(w.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"}, set))
+	return set
+}
+
+// othersServe fails the test if another pod is away, or out of sync, while one is deleted.
+func (w *workload) othersServe(name string) {
+	w.T.Helper()
+	for i, port := range w.ports {
+		pod := fmt.Sprintf("redis-%d", i)
+		if pod == name {
+			continue
+		}
+		if _, err := w.podNamed(context.Background(), pod); err != nil {
+			w.T.Errorf("%s is deleted while %s is away", name, pod)
+			continue
+		}
+		reply, err := w.Real.Do(context.Background(), "127.0.0.1:"+strconv.Itoa(port), w.Login, "INFO", "replication")
+		if info := fmt.Sprint(reply); err != nil || i > 0 && topology.InfoField(info, "master_link_status") != "up" {
+			w.T.Errorf("%s is deleted while %s is not in sync (%v)", name, pod, err)
+		}
+	}
+}
+
+func (w *workload) podNamed(ctx context.Context, name string) (*corev1.Pod, error) {
+	pod := &corev1.Pod{}
+	return pod, w.Cluster.Get(ctx, client.ObjectKey{Namespace: faulttest.Namespace, Name: name}, pod)
+}
+
+// settle lets the StatefulSet controller and the kubelets do what is left to do. A pod of another template is not theirs to replace.
+func (w *workload) settle() {
+	w.T.Helper()
+	faulttest.Must(w.T, w.pods.Settle(context.Background()))
+	if len(w.pods.Rolled) > 0 {
+		w.T.Errorf("the StatefulSet controller rolls %v by itself", w.pods.Rolled)
+		w.pods.Rolled = nil
+	}
+}
+
+// start runs the server of a pod by the words of its container.
+func (w *workload) start(pod *corev1.Pod) (stop func(), err error) {
+	container := containerIn(&pod.Spec, "redis")
+	var arguments []string
+	if container.Command[0] == "redis-server" { // not of a script
+		arguments = slices.Concat(container.Command, container.Args)[1:]
+	}
+	if cluster.Ordinal(pod) > 0 {
+		arguments = append(arguments, "--replicaof", "127.0.0.1", strconv.Itoa(w.ports[0]))
+	}
+	return cluster.RunRedis(context.Background(), w.T.TempDir(), "127.0.0.1", w.ports[cluster.Ordinal(pod)], arguments...)
+}
+
+func (w *workload) deps() contract.Deps {
+	deps := w.Stage.Deps()
+	deps.Cluster, deps.Live = w.Cluster, w.Cluster
+	return deps
+}
+
+func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
+	w.T.Helper()
+	w.Real.Close()
+	injector, err := Kinds.For(spec, w.deps())
+	faulttest.Must(w.T, err)
+	return injector
+}
+
+// record chooses all servers and records them, as the controller does.
+func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget {
+	w.T.Helper()
+	targets, err := guard.Choose(w.T.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
+	faulttest.Must(w.T, err)
+	for i := range targets {
+		redistest.Wait(w.T, "preflight passes", func() error { return w.injector(spec).Preflight(w.T.Context(), &targets[i]) })
+	}
+	return targets
+}
+
+// work calls each target's step until all are done, as the controller does; a new operator makes each call. An operator that dies forgets what
+// it changed in the record.
+func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(contract.Injector, *v1alpha1.FaultTarget) error) (progress []string) {
+	w.T.Helper()
+	redistest.Wait(w.T, "all steps are done", func() error {
+		var left error
+		for i := range targets {
+			before := targets[i].DeepCopy()
+			err := step(w.injector(spec), &targets[i])
+			var steps *faulttest.Pending
+			switch {
+			case errors.As(err, &steps):
+				progress = append(progress, steps.Message)
+				left = err
+			case errors.Is(err, errDied) || err != nil && strings.Contains(err.Error(), errDied.Error()):
+				targets[i] = *before
+				left = err
+			case err != nil:
+				w.T.Fatal(err)
+			}
+			w.settle()
+		}
+		return left
+	})
+	return progress
+}
+
+func (w *workload) inject(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec) []string {
+	w.T.Helper()
+	return w.work(targets, spec, func(i contract.Injector, target *v1alpha1.FaultTarget) error {
+		return faulttest.Called(i.Inject(w.T.Context(), target))
+	})
+}
+
+func (w *workload) revert(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec) []string {
+	w.T.Helper()
+	return w.work(targets, spec, func(i contract.Injector, target *v1alpha1.FaultTarget) error {
+		return faulttest.Called(i.Revert(w.T.Context(), target))
+	})
+}
+
+// threadsAre fails the test unless all servers, and the template, have so many threads.
+func (w *workload) threadsAre(want string, arguments ...string) {
+	w.T.Helper()
+	for i, port := range w.ports {
+		reply, err := w.Real.Do(w.T.Context(), "127.0.0.1:"+strconv.Itoa(port), w.Login, "CONFIG", "GET", "io-threads")
+		if got := topology.Pairs(reply)["io-threads"]; err != nil || got != want {
+			w.T.Errorf("redis-%d has io-threads %s (%v), want %s", i, got, err, want)
+		}
+	}
+	if got := argumentsOf(&w.set().Spec.Template.Spec, "redis"); !slices.Equal(got, arguments) {
+		w.T.Errorf("the template's arguments are %q, want %q", got, arguments)
+	}
+}
+
+// busy makes many clients wait for replies at once: only then do Redis 7's threads wake.
+func (w *workload) busy() {
+	w.T.Helper()
+	out, err := exec.Command("redis-benchmark", "-p", strconv.Itoa(w.ports[0]), "-c", "50", "-n", "5000", "-t", "set", "-P", "8", "-q").CombinedOutput()
+	if err != nil {
+		w.T.Fatalf("%v: %s", err, out)
+	}
+}
+
+func TestIOThreadsRolls(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, 3, nil)
+	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+	spec.Action.IOThreads.Reads = true
+	old := w.set()
+	targets := w.record(spec)
+	for i := range targets {
+		faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[i]))) // of targets that were never broken
+	}
+	if len(w.rolled) > 0 || w.writes > 0 {
+		t.Fatalf("before the injection %v were rolled, with %d writes", w.rolled, w.writes)
+	}
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "still 1, io-threads-do-reads no instead of 2")
+	progress := w.inject(targets, spec)
+	if want := []string{"redis-2", "redis-1", "redis-0"}; !slices.Equal(w.rolled, want) {
+		t.Errorf("rolled %v, want %v: the primary last", w.rolled, want)
+	}
+	if !slices.ContainsFunc(progress, func(m string) bool { return strings.HasPrefix(m, "1 of 3 pods rolled: ") }) {
+		t.Errorf("progress was %q", progress)
+	}
+	w.threadsAre("2", "--appendonly", "no", "--io-threads", "2", "--io-threads-do-reads", "yes")
+	if s := w.set().Spec.UpdateStrategy.Type; s != appsv1.OnDeleteStatefulSetStrategyType {
+		t.Errorf("strategy %s", s)
+	}
+	if begun, err := w.injector(spec).Begun(t.Context(), &targets[0]); !begun || err != nil {
+		t.Errorf("begun: %v, %v", begun, err)
+	}
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectInconclusive, "too few to tell")
+	w.busy()
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectConfirmed, "io-threads-do-reads yes; since then threads handled")
+
+	w.rolled = nil
+	w.revert(targets, spec)
+	if want := []string{"redis-2", "redis-1", "redis-0"}; !slices.Equal(w.rolled, want) {
+		t.Errorf("rolled back %v, want %v", w.rolled, want)
+	}
+	w.threadsAre("1", "--appendonly", "no")
+	if now := w.set(); now.Spec.UpdateStrategy.Type != old.Spec.UpdateStrategy.Type || *now.Spec.UpdateStrategy.RollingUpdate.Partition != 0 {
+		t.Errorf("strategy %+v", now.Spec.UpdateStrategy)
+	}
+	w.rolled = nil
+	w.revert(targets, spec)
+	if len(w.rolled) > 0 {
+		t.Errorf("what was reverted is rolled again: %v", w.rolled)
+	}
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "instead of 2")
+}
+
+// The operator dies in each of its writes, before and after it was done.
+func TestIOThreadsOperatorDies(t *testing.T) {
+	t.Parallel()
+	spec := threadsFault(2, v1alpha1.ApplyRoll, v1alpha1.AllowTooFewCores)
+	whole := newWorkload(t, 1, nil)
+	targets := whole.record(spec)
+	whole.inject(targets, spec)
+	whole.revert(targets, spec)
+	if whole.writes != 5 { // template, pod; template, pod, strategy
+		t.Fatalf("%d writes", whole.writes)
+	}
+	for at := 1; at <= whole.writes; at++ {
+		for _, afterward := range []bool{false, true} {
+			t.Run(fmt.Sprintf("in write %d, done: %v", at, afterward), func(t *testing.T) {
+				t.Parallel()
+				w := newWorkload(t, 1, nil)
+				targets := w.record(spec)
+				w.dieAt, w.dieAfterward = at, afterward
+				w.inject(targets, spec)
+				w.threadsAre("2", "--appendonly", "no", "--io-threads", "2")
+				w.revert(targets, spec)
+				w.threadsAre("1", "--appendonly", "no")
+				if s := w.set().Spec.UpdateStrategy.Type; s != appsv1.RollingUpdateStatefulSetStrategyType {
+					t.Errorf("strategy %s", s)
+				}
+				if n := len(w.rolled); n != 2 {
+					t.Errorf("%d pods were deleted, want 2", n)
+				}
+			})
+		}
+	}
+}
+
+func notReady(pod *corev1.Pod) {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == corev1.PodReady {
+			pod.Status.Conditions[i].Status = corev1.ConditionFalse
+		}
+	}
+}
+
+// A roll that is stopped halfway is rolled back; a pod that does not come up does not hold that up.
+func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, 2, nil)
+	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+	targets := w.record(spec)
+	for len(w.rolled) == 0 {
+		wantSteps(t, faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])), "")
+		w.settle()
+	}
+	pod, err := w.podNamed(t.Context(), "redis-1")
+	faulttest.Must(t, err)
+	w.Update(pod, notReady)
+	wantSteps(t, faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])), "pod redis-1 is not ready")
+	w.revert(targets, spec)
+	if want := []string{"redis-1", "redis-1"}; !slices.Equal(w.rolled, want) {
+		t.Errorf("rolled %v, want %v", w.rolled, want)
+	}
+	w.threadsAre("1", "--appendonly", "no")
+}
+
+// What somebody else wrote meanwhile is told, and left alone.
+func TestIOThreadsForeignChange(t *testing.T) {
+	t.Parallel()
+	w := newWorkload(t, 1, nil)
+	spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+	targets := w.record(spec)
+	w.inject(targets, spec)
+	set := w.set()
+	containerIn(&set.Spec.Template.Spec, "redis").Args = []string{"--appendonly", "yes"}
+	faulttest.Must(t, w.Cluster.Update(t.Context(), set))
+	writes := w.writes
+	for name, err := range map[string]error{"inject": faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])), "revert": faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[0]))} {
+		var steps *faulttest.Pending
+		if err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), `somebody else changed the arguments of container redis in StatefulSet redis to ["--appendonly" "yes"]`) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if w.writes != writes {
+		t.Error("it was written over")
+	}
+	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
+		`"template":{"spec":{"containers":[{"name":"redis","args":["--appendonly","no"]}]}}}}'`; by != want {
+		t.Errorf("manual command: %s\nwant: %s", by, want)
+	}
+	w.Hooks.Delete = func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+		return c.Delete(ctx, object, options...)
+	}
+	faulttest.Must(t, w.Cluster.Delete(t.Context(), set))
+	faulttest.Must(t, faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])))
+	faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[0]))) // of a StatefulSet that is gone
+}
+
+func TestIOThreadsRollRefused(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		name   string
+		change func(*appsv1.StatefulSet)
+		after  func(*workload)
+		reason string
+		says   string
+	}{
+		{"an operator's", func(s *appsv1.StatefulSet) {
+			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop", UID: "o", Controller: new(true)}}
+		}, nil, v1alpha1.ReasonNotSupported, "belongs to RedisCluster shop (redis.example.com/v1)"},
+		{"a script", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Containers[1].Command = []string{"sh", "-c", "exec redis-server"}
+		}, nil, v1alpha1.ReasonNotSupported, "runs a script"},
+		{"arguments without end", func(s *appsv1.StatefulSet) {
+			s.Spec.Template.Spec.Containers[1].Command = []string{"redis-server", "--appendonly", "no", "--proc-title-template", strings.Repeat("x", 4096)}
+			s.Spec.Template.Spec.Containers[1].Args = slices.Repeat([]string{"--appendonly", "no"}, 300)
+		}, nil, v1alpha1.ReasonNotSupported, "too long to be recorded"},
+		{"another roll", nil, func(w *workload) {
+			set := w.set()
+			set.Status.UpdateRevision = "redis-next"
+			faulttest.Must(w.T, w.Cluster.Status().Update(w.T.Context(), set))
+		}, v1alpha1.ReasonInjectionFailed, "is not of its latest revision"},
+		{"a pod that is not ready", nil, func(w *workload) {
+			pod, err := w.podNamed(w.T.Context(), "redis-0")
+			faulttest.Must(w.T, err)
+			w.Update(pod, notReady)
+		}, v1alpha1.ReasonInjectionFailed, "pod redis-0 is not ready"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorkload(t, 1, tc.change)
+			if tc.after != nil {
+				tc.after(w)
+			}
+			spec := threadsFault(2, v1alpha1.ApplyAuto, v1alpha1.AllowTooFewCores)
+			targets, err := guard.Choose(t.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
+			faulttest.Must(t, err)
+			problem := faulttest.ProblemOf(t, w.injector(spec).Preflight(t.Context(), &targets[0]))
+			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {
+				t.Errorf("%+v", problem)
+			}
+			if w.writes > 0 {
+				t.Errorf("%d writes before anything was allowed", w.writes)
+			}
+		})
+	}
+}

@@ -1,0 +1,313 @@
+package config
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// settings changes settings of a server process by one CONFIG SET.
+type settings struct {
+	contract.Deps
+	values map[string]string        // as the spec wants them
+	field  func(name string) string // of the spec, in which a setting stands
+}
+
+// settingsRecord is the record of settings that are changed.
+type settingsRecord struct {
+	Old      map[string]string `json:"old"`                // their values before, by name
+	AsSet    map[string]string `json:"asSet,omitempty"`    // new values that CONFIG GET spells otherwise than the spec does
+	Set      bool              `json:"set,omitempty"`      // the new values were set
+	Rewrites *int              `json:"rewrites,omitempty"` // how many CONFIG REWRITEs of the process had succeeded; nil where the server does not count them
+	File     string            `json:"file,omitempty"`     // the configuration file, if it is on a volume that outlives the pod
+	Kept     string            `json:"kept,omitempty"`     // new values with which another process came up: its file has them, and is to be rewritten
+}
+
+// longestCommand is what the status holds of a command for people, in bytes.
+const longestCommand = 2048
+
+func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
+
+// record reads the present values. It finds settings that the server does not know or cannot change by setting each to the
+// value that it has, which changes nothing.
+func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (settingsRecord, error) {
+	none := settingsRecord{}
+	for _, command := range [][]string{append([]string{"CONFIG", "GET"}, s.names()...), {"CONFIG", "SET", s.names()[0], "x"}} {
+		if err := s.MayRun(ctx, target.Address, command...); err != nil {
+			return none, err
+		}
+	}
+	old, err := s.get(ctx, target.Address)
+	if err != nil {
+		return none, s.refusal(err, target.Address, "GET")
+	}
+	for _, name := range s.names() {
+		if _, known := old[name]; !known {
+			return none, problem.Invalid("%s: the server at %s knows no such setting", s.field(name), target.Address)
+		}
+	}
+	if err := s.set(ctx, target.Address, old); err != nil {
+		return none, s.refusal(err, target.Address, "SET")
+	}
+	record := settingsRecord{Old: map[string]string{}}
+	for _, name := range s.names() {
+		record.Old[name] = old[name]
+	}
+	if err := s.recordFile(ctx, target, &record); err != nil {
+		return none, err
+	}
+	if n := len(s.manualRevertCommand(target, record)); n > longestCommand {
+		return none, problem.Invalid("%s: the command that would revert all settings has %d bytes, and at most %d can be recorded: change fewer settings", s.field(s.names()[0]), n, longestCommand)
+	}
+	return record, nil
+}
+
+// recordFile records what tells later whether the configuration file was rewritten meanwhile.
+func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
+	info, err := s.info(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if n, counted := rewrites(info); counted {
+		record.Rewrites = &n
+	}
+	file := topology.InfoField(info, "config_file")
+	if file == "" {
+		return nil
+	}
+	if err := s.MayRun(ctx, target.Address, "CONFIG", "REWRITE"); err != nil {
+		return err
+	}
+	pod, err := s.Pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if s.outlives(pod, path.Clean(file)) {
+		record.File = path.Clean(file)
+	}
+	return nil
+}
+
+// outlives says whether a file of the Redis container is on a claimed volume that the next pod of the same name will have, too.
+func (s settings) outlives(pod *corev1.Pod, file string) bool {
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind == "ReplicaSet" { // its next pod has another name
+		return false
+	}
+	claimed := map[string]bool{}
+	for _, v := range pod.Spec.Volumes {
+		claimed[v.Name] = v.PersistentVolumeClaim != nil
+	}
+	deepest, found := "", false
+	for _, mount := range s.Container(pod).VolumeMounts {
+		at := path.Clean(mount.MountPath)
+		if (file == at || strings.HasPrefix(file, strings.TrimSuffix(at, "/")+"/")) && len(at) > len(deepest) {
+			deepest, found = at, claimed[mount.Name]
+		}
+	}
+	return found
+}
+
+// begun says whether the process that was recorded has other values than were recorded.
+func (s settings) begun(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (bool, error) {
+	at, err := s.find(ctx, target)
+	if err != nil || at.whose != original {
+		return false, err
+	}
+	now, err := s.get(ctx, at.address)
+	return err == nil && len(differing(now, record.Old)) > 0, err
+}
+
+// change sets the new values, and notes in the record how the server spells them.
+func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
+	at, err := s.find(ctx, target)
+	if err != nil || at.whose != original {
+		return err
+	}
+	if err := s.set(ctx, at.address, s.values); err != nil {
+		return s.refusal(err, at.address, "SET")
+	}
+	now, err := s.get(ctx, at.address)
+	if err != nil {
+		return err
+	}
+	record.Set, record.AsSet = true, differing(now, s.values)
+	return nil
+}
+
+// effect compares what CONFIG GET shows with what was set.
+func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (v1alpha1.Effect, string) {
+	at, err := s.find(ctx, target)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case at.whose == nobody, at.whose == replacement:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone, and its process with it", target.Pod, target.UID)
+	}
+	now, err := s.get(ctx, at.address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !record.Set {
+		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)
+	}
+	prefix := "CONFIG GET shows "
+	if at.whose == successor {
+		prefix = "the server has restarted: CONFIG GET shows "
+	}
+	want := s.asSet(record)
+	if lost := differing(now, want); len(lost) > 0 {
+		instead := map[string]string{}
+		for name := range lost {
+			instead[name] = want[name]
+		}
+		return v1alpha1.EffectNotObserved, prefix + inWords(lost) + " instead of " + inWords(instead)
+	}
+	return v1alpha1.EffectConfirmed, prefix + inWords(now)
+}
+
+// asSet are the new values as the server spells them, as far as that is known.
+func (s settings) asSet(record settingsRecord) map[string]string {
+	values := maps.Clone(s.values)
+	maps.Copy(values, record.AsSet)
+	return values
+}
+
+// whose is a process, seen from the one that was recorded.
+type whose int
+
+const (
+	nobody      whose = iota // there is no pod of the name
+	original                 // the very process
+	successor                // another process in the same pod
+	replacement              // that of another pod of the same name
+)
+
+type process struct {
+	whose
+	address string // "" = it has none yet
+}
+
+// find says which process answers now where the recorded one did.
+func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (process, error) {
+	pod, err := s.Pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return process{}, nil
+	case err != nil:
+		return process{}, err
+	case string(pod.UID) != target.UID && pod.Status.PodIP == "":
+		return process{whose: replacement}, nil
+	case string(pod.UID) != target.UID:
+		return process{whose: replacement, address: s.Address(pod)}, nil
+	}
+	server, err := s.Servers.Ask(ctx, target.Address, s.Login)
+	if err != nil {
+		return process{}, err
+	}
+	if server.RunID != target.RunID {
+		return process{whose: successor, address: target.Address}, nil
+	}
+	return process{whose: original, address: target.Address}, nil
+}
+
+// get asks for exactly these settings, in one command.
+func (s settings) get(ctx context.Context, address string) (map[string]string, error) {
+	command := []any{"CONFIG", "GET"}
+	for _, name := range s.names() {
+		command = append(command, name)
+	}
+	reply, err := s.Servers.Do(ctx, address, s.Login, command...)
+	return topology.Pairs(reply), err
+}
+
+// set sets values in one command: all or none.
+func (s settings) set(ctx context.Context, address string, values map[string]string) error {
+	command := []any{"CONFIG", "SET"}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		command = append(command, name, values[name])
+	}
+	_, err := s.Servers.Do(ctx, address, s.Login, command...)
+	return err
+}
+
+// refusal makes a Problem of what a server says to a CONFIG command, and names the field.
+func (s settings) refusal(err error, address, subcommand string) error {
+	if err == nil || !redis.IsReply(err) {
+		return err
+	}
+	if told := s.Refusal(err, address, "CONFIG", subcommand); !errors.Is(told, err) {
+		return told
+	}
+	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {
+		return problem.Unsupported("%v: this server takes one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
+	}
+	field := s.field(s.names()[0])
+	for _, name := range s.names() {
+		if strings.Contains(err.Error(), "'"+name+"'") {
+			field = s.field(name)
+		}
+	}
+	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
+}
+
+func (s settings) info(ctx context.Context, address string) (string, error) {
+	reply, err := s.Servers.Do(ctx, address, s.Login, "INFO", "everything")
+	text, _ := reply.(string)
+	return text, err
+}
+
+// rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
+func rewrites(info string) (n int, counted bool) {
+	counted = strings.Contains(info, "cmdstat_config|get:") // that one has been called: it was just used
+	stat := topology.InfoField(info, "cmdstat_config|rewrite")
+	for part := range strings.SplitSeq(stat, ",") {
+		var k int
+		if _, err := fmt.Sscanf(part, "calls=%d", &k); err == nil {
+			n += k
+		}
+		if _, err := fmt.Sscanf(part, "failed_calls=%d", &k); err == nil {
+			n -= k
+		}
+	}
+	return n, counted
+}
+
+// differing are those of now that want has otherwise.
+func differing(now, want map[string]string) map[string]string {
+	found := map[string]string{}
+	for name, value := range want {
+		if is, ok := now[name]; ok && is != value {
+			found[name] = is
+		}
+	}
+	return found
+}
+
+// inWords writes values as people read them: appendfsync always, maxmemory 0.
+func inWords(values map[string]string) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		value := values[name]
+		if value == "" {
+			value = `""`
+		}
+		words = append(words, name+" "+value)
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// revert gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its
+// file, or its arguments: what differs from the old values is set. Another pod of the same name is left alone, but where it has its file from a
+// volume of the one that was hit: a value of the fault there was written by a CONFIG REWRITE while the fault lasted.
+func (s settings) revert(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) (contract.Progress, error) {
+	at, err := s.find(ctx, target)
+	switch {
+	case err != nil:
+		return contract.Progress{}, err
+	case (at.whose == nobody || at.whose == replacement) && record.File == "":
+		return contract.Progress{}, nil
+	case at.address == "":
+		return contract.Progress{}, fmt.Errorf("pod %s is away, and its configuration file %s on a volume may have been rewritten: waiting for the next pod of that name, to compare", target.Pod, record.File)
+	}
+	now, err := s.get(ctx, at.address)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	differ := differing(now, record.Old)
+	if at.whose == original {
+		return s.restore(ctx, at, differ, *record)
+	}
+	kept := s.kept(differ, *record)
+	if at.whose == replacement {
+		differ = kept
+	}
+	if len(kept) > 0 && record.Kept == "" {
+		// Once the old values are set nothing would show any more that the file has others: first note it.
+		record.Kept = inWords(kept)
+		return contract.Underway("the next process of pod %s came up with %s: its configuration file was rewritten during the fault", target.Pod, record.Kept), nil
+	}
+	return s.restore(ctx, at, differ, *record)
+}
+
+// kept are those values that are the fault's.
+func (s settings) kept(now map[string]string, record settingsRecord) map[string]string {
+	want := s.asSet(record)
+	found := map[string]string{}
+	for name, value := range now {
+		if value == want[name] {
+			found[name] = value
+		}
+	}
+	return found
+}
+
+// restore sets those settings that differ to their old values, looks whether they have them, and writes them to a file that has the fault's.
+func (s settings) restore(ctx context.Context, at process, differ map[string]string, record settingsRecord) (contract.Progress, error) {
+	old := map[string]string{}
+	for name := range differ {
+		old[name] = record.Old[name]
+	}
+	if len(old) > 0 {
+		if err := s.set(ctx, at.address, old); err != nil {
+			if redis.IsReply(err) && strings.Contains(err.Error(), "try again later") {
+				return contract.Underway("%v", err), nil
+			}
+			return contract.Progress{}, err
+		}
+		now, err := s.get(ctx, at.address)
+		if err != nil {
+			return contract.Progress{}, err
+		}
+		if wrong := differing(now, old); len(wrong) > 0 {
+			return contract.Progress{}, fmt.Errorf("CONFIG GET at %s shows %s although %s was set", at.address, inWords(wrong), inWords(old))
+		}
+	}
+	rewrite, err := s.fileHasFault(ctx, at, record)
+	if err != nil || !rewrite {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, s.rewrite(ctx, at.address)
+}
+
+// fileHasFault says whether the server's configuration file was rewritten while the fault lasted. Sentinel does that to every server that it
+// turns into another's replica.
+func (s settings) fileHasFault(ctx context.Context, at process, record settingsRecord) (bool, error) {
+	if at.whose != original {
+		return record.Kept != "", nil
+	}
+	info, err := s.info(ctx, at.address)
+	if err != nil {
+		return false, err
+	}
+	if topology.InfoField(info, "config_file") == "" {
+		return false, nil
+	}
+	now, counted := rewrites(info)
+	if !counted || record.Rewrites == nil { // a server before Redis 7: only its sentinels are known to rewrite
+		return len(s.Sentinels.Addresses) > 0, nil
+	}
+	return now != *record.Rewrites, nil
+}
+
+// rewrite writes the present values to the file. A file that cannot be written holds nothing of the fault.
+func (s settings) rewrite(ctx context.Context, address string) error {
+	_, err := s.Servers.Do(ctx, address, s.Login, "CONFIG", "REWRITE")
+	if err == nil || !redis.IsReply(err) {
+		return err
+	}
+	for _, fine := range []string{"running without a config file", "Read-only file system", "Permission denied"} {
+		if strings.Contains(err.Error(), fine) {
+			return nil
+		}
+	}
+	return err
+}
+
+// manualRevertCommand is the command that reverts all settings; "" where nothing was recorded.
+func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record settingsRecord) string {
+	if len(record.Old) == 0 {
+		return ""
+	}
+	words := []string{"CONFIG", "SET"}
+	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
+		words = append(words, name, record.Old[name])
+	}
+	command := s.CLI(target, words...)
+	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
+		command = "until " + command + " | grep -q OK; do sleep 1; done"
+	}
+	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {
+		command += " && " + s.CLI(target, "CONFIG", "REWRITE")
+	}
+	return command
+}

@@ -1,0 +1,337 @@
+package fault_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/testing/meshtest"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
+)
+
+const shop = "shop"
+
+// stage is a StatefulSet of a primary and a replica on two nodes, the servers in its pods, and what plays the rest of the cluster.
+type stage struct {
+	t       *testing.T
+	servers *fakeServers
+	cluster client.WithWatch // as the operator sees it
+	under   client.WithWatch // without what the test does between
+	made    int
+	breaks  []string // pods of Redis that were deleted, by UID
+	refuse  error    // of every write
+}
+
+func newContractStage(t *testing.T) *stage {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, autoscalingv2.AddToScheme, object.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := &stage{t: t, servers: &fakeServers{servers: map[string]*fakeRedis{}, queues: map[string]string{}}}
+	s.under = fake.NewClientBuilder().WithScheme(scheme).WithStatusSubresource(&corev1.Pod{}, &appsv1.StatefulSet{}).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).Build()
+	s.cluster = interceptor.NewClient(s.under, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, into, options...)
+		},
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return c.List(ctx, into, options...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
+			if err := errors.Join(ctx.Err(), s.refuse); err != nil {
+				return err
+			}
+			s.made++
+			object.SetUID(types.UID(fmt.Sprintf("made-%d", s.made)))
+			object.SetCreationTimestamp(metav1.Now())
+			return c.Create(ctx, object, options...)
+		},
+		Patch: func(ctx context.Context, c client.WithWatch, object client.Object, patch client.Patch, options ...client.PatchOption) error {
+			if err := errors.Join(ctx.Err(), s.refuse); err != nil {
+				return err
+			}
+			return c.Patch(ctx, object, patch, options...)
+		},
+		Delete:           s.delete,
+		SubResourcePatch: s.resize,
+	})
+	s.furnish()
+	return s
+}
+
+// delete minds the precondition of a UID, which the fake client does not.
+func (s *stage) delete(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+	if err := errors.Join(ctx.Err(), s.refuse); err != nil {
+		return err
+	}
+	var given client.DeleteOptions
+	given.ApplyOptions(options)
+	current := object.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+		return err
+	}
+	if given.Preconditions != nil && given.Preconditions.UID != nil && *given.Preconditions.UID != current.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: "objects"}, object.GetName(), fmt.Errorf("another UID"))
+	}
+	if current.GetLabels()["app"] == "redis" {
+		s.breaks = append(s.breaks, string(current.GetUID()))
+		delete(s.servers.servers, addressOfPod(current.(*corev1.Pod)))
+	}
+	return c.Delete(ctx, object)
+}
+
+// resize is a kubelet that applies a resize at once.
+func (s *stage) resize(ctx context.Context, c client.Client, subResource string, object client.Object, patch client.Patch, options ...client.SubResourcePatchOption) error {
+	var given client.SubResourcePatchOptions
+	given.ApplyOptions(options)
+	if err := errors.Join(ctx.Err(), s.refuse); err != nil || subResource != "resize" || len(given.DryRun) > 0 {
+		return err
+	}
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	var wanted struct{ Spec corev1.PodSpec }
+	if err := json.Unmarshal(data, &wanted); err != nil {
+		return err
+	}
+	pod := &corev1.Pod{}
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), pod); err != nil {
+		return err
+	}
+	for name, q := range wanted.Spec.Containers[0].Resources.Limits {
+		pod.Spec.Containers[0].Resources.Limits[name] = q
+	}
+	for name, q := range wanted.Spec.Containers[0].Resources.Requests {
+		pod.Spec.Containers[0].Resources.Requests[name] = q
+	}
+	if err := c.Update(ctx, pod); err != nil {
+		return err
+	}
+	pod.Status.ContainerStatuses[0].Resources = &pod.Spec.Containers[0].Resources
+	return c.Status().Update(ctx, pod)
+}
+
+func addressOfPod(pod *corev1.Pod) string { return pod.Status.PodIP + ":6379" }
+
+func (s *stage) create(objects ...client.Object) {
+	s.t.Helper()
+	for _, o := range objects {
+		if err := s.under.Create(context.Background(), o); err != nil {
+			s.t.Fatal(err)
+		}
+	}
+}
+
+func (s *stage) furnish() {
+	s.t.Helper()
+	for _, name := range []string{"node-1", "node-2"} {
+		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{
+			Allocatable: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("16")}, Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}}})
+	}
+	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "redis", UID: "set", Generation: 1}}
+	set.Spec.Replicas = new(int32(2))
+	set.Spec.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}
+	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "redis", Command: []string{"redis-server"}}}
+	set.Status = appsv1.StatefulSetStatus{ObservedGeneration: 1, Replicas: 2, ReadyReplicas: 2, UpdateRevision: "one"}
+	claim := &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "data-redis-0"}, Status: corev1.PersistentVolumeClaimStatus{Phase: corev1.ClaimBound}}
+	claim.Spec.VolumeName = "pv-1"
+	s.create(set, claim,
+		&corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "pv-1"}, Spec: corev1.PersistentVolumeSpec{AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce}}},
+		&storagev1.VolumeAttachment{ObjectMeta: metav1.ObjectMeta{Name: "attachment"}, Status: storagev1.VolumeAttachmentStatus{Attached: true},
+			Spec: storagev1.VolumeAttachmentSpec{NodeName: "node-1", Source: storagev1.VolumeAttachmentSource{PersistentVolumeName: new("pv-1")}}},
+		&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shop, Name: "run-0", Labels: map[string]string{v1alpha1.LabelLoadTest: "run"}}, Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: "10.0.0.50"}})
+	s.settle()
+}
+
+// settle plays what the cluster does by itself: controllers, scheduler, kubelets, Chaos Mesh, and the time that a hang takes.
+func (s *stage) settle() {
+	s.t.Helper()
+	set := &appsv1.StatefulSet{}
+	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
+	for i := range 8 {
+		pod := &corev1.Pod{}
+		err := s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: fmt.Sprintf("redis-%d", i)}, pod)
+		switch wanted := int32(i) < *set.Spec.Replicas; {
+		case wanted && apierrors.IsNotFound(err):
+			s.place(i, set)
+		case !wanted && err == nil:
+			delete(s.servers.servers, addressOfPod(pod))
+			s.must(s.under.Delete(context.Background(), pod))
+		case err == nil:
+			s.restart(pod)
+		}
+	}
+	set.Status.Replicas, set.Status.ReadyReplicas = *set.Spec.Replicas, *set.Spec.Replicas
+	s.must(s.under.Status().Update(context.Background(), set))
+	var pods corev1.PodList
+	s.must(s.under.List(context.Background(), &pods, client.MatchingLabels{v1alpha1.LabelComponent: "volume-holder"}))
+	for i := range pods.Items {
+		pods.Items[i].Status.Phase = corev1.PodRunning
+		s.must(s.under.Status().Update(context.Background(), &pods.Items[i]))
+	}
+	for _, child := range s.children() {
+		meshtest.SetStatus(s.t, child, "shop/redis-0", meshtest.Injected)
+		s.must(s.under.Update(context.Background(), child))
+	}
+	for _, r := range s.servers.servers {
+		r.hung = false
+	}
+}
+
+// place makes a pod of the StatefulSet on the first node that takes it, and the server in it.
+func (s *stage) place(i int, set *appsv1.StatefulSet) {
+	s.t.Helper()
+	s.made++
+	node := ""
+	var nodes corev1.NodeList
+	s.must(s.under.List(context.Background(), &nodes))
+	for _, n := range nodes.Items {
+		if !n.Spec.Unschedulable && node == "" {
+			node = n.Name
+		}
+	}
+	limits := func() corev1.ResourceList {
+		return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("256Mi")}
+	}
+	resources := corev1.ResourceRequirements{Limits: limits(), Requests: limits()}
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: shop, Name: fmt.Sprintf("redis-%d", i), UID: types.UID(fmt.Sprintf("pod-%d", s.made)), CreationTimestamp: metav1.Now(),
+			Labels:          map[string]string{"app": "redis", appsv1.StatefulSetRevisionLabel: set.Status.UpdateRevision},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "set", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{
+			NodeName: node, RestartPolicy: corev1.RestartPolicyAlways,
+			Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}, Resources: resources,
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: "/data"}}}},
+			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data-redis-0"}}}},
+		},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: fmt.Sprintf("10.0.0.%d", i+1), Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true, Resources: &resources}},
+		},
+	}
+	s.create(pod)
+	server := &fakeRedis{runID: fmt.Sprintf("run-%d", s.made), clients: []int{1, 2, 3}, calls: map[string]int{}, config: map[string]string{
+		"hz": "10", "dir": "/data", "io-threads": "1", "io-threads-do-reads": "no", "maxmemory": "0", "maxmemory-policy": "noeviction"}}
+	for at, other := range s.servers.servers {
+		if other.primary == "" && at != addressOfPod(pod) {
+			server.primary = at
+		}
+	}
+	s.servers.servers[addressOfPod(pod)] = server
+}
+
+// restart is the kubelet: a process that ended is started again.
+func (s *stage) restart(pod *corev1.Pod) {
+	s.t.Helper()
+	r := s.servers.servers[addressOfPod(pod)]
+	if r == nil || !r.dead {
+		return
+	}
+	s.made++
+	r.dead, r.runID = false, fmt.Sprintf("run-%d", s.made)
+	pod.Status.ContainerStatuses[0].RestartCount++
+	s.must(s.under.Status().Update(context.Background(), pod))
+}
+
+// children are the objects of Chaos Mesh.
+func (s *stage) children() []object.Object {
+	s.t.Helper()
+	found := map[schema.GroupVersionKind][]object.Object{}
+	for _, fault := range object.Types() {
+		kind, _ := object.Kind(fault)
+		children, err := meshtest.Children(context.Background(), s.under, kind, shop)
+		s.must(err)
+		found[kind] = children
+	}
+	return slices.Concat(slices.Collect(maps.Values(found))...)
+}
+
+// shows is everything that a fault can change, but for who a pod or a process is.
+func (s *stage) shows() string {
+	s.t.Helper()
+	var lines []string
+	var nodes corev1.NodeList
+	var pods corev1.PodList
+	set := &appsv1.StatefulSet{}
+	s.must(s.under.List(context.Background(), &nodes))
+	s.must(s.under.List(context.Background(), &pods))
+	s.must(s.under.Get(context.Background(), client.ObjectKey{Namespace: shop, Name: "redis"}, set))
+	for _, n := range nodes.Items {
+		lines = append(lines, fmt.Sprintf("%s unschedulable %t, annotations %v", n.Name, n.Spec.Unschedulable, n.Annotations))
+	}
+	for _, p := range pods.Items {
+		text := p.Name
+		for _, c := range p.Spec.Containers {
+			text += fmt.Sprintf(" cpu %s", c.Resources.Limits.Cpu())
+		}
+		lines = append(lines, text)
+	}
+	lines = append(lines, fmt.Sprintf("%d replicas, args %q, strategy %s", *set.Spec.Replicas, set.Spec.Template.Spec.Containers[0].Args, set.Spec.UpdateStrategy.Type))
+	for at, r := range s.servers.servers {
+		lines = append(lines, fmt.Sprintf("%s primary %q, config %v, paused %t, queued %t", at, r.primary, r.config, r.paused, s.servers.queuedAt(at)))
+	}
+	for _, child := range s.children() {
+		lines = append(lines, fmt.Sprintf("%T", child)+" "+child.GetName())
+	}
+	slices.Sort(lines)
+	return strings.Join(lines, "\n")
+}
+
+// broken is what was broken so far and cannot be taken back.
+func (s *stage) broken() string { return strings.Join(append(s.breaks, s.servers.broken...), ", ") }
+
+func (s *stage) must(err error) {
+	s.t.Helper()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *stage) deps() contract.Deps {
+	return contract.Deps{
+		Redis: target.Redis{
+			Namespace: shop, Live: s.cluster, Servers: s.servers,
+			Spec: &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}},
+		},
+		Cluster: s.cluster, LoadTest: "run",
+		Owner: metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)},
+	}
+}
+
+func microTime(at time.Time) *metav1.MicroTime { return new(metav1.NewMicroTime(at)) }

@@ -1,0 +1,207 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// clusterRecord is what is recorded of a failover in a cluster beside what every failover records.
+type clusterRecord struct {
+	Node    string   `json:"node"`             // ID of the primary
+	Epoch   uint64   `json:"epoch"`            // config epoch: it grows with every failover
+	Slot    uint16   `json:"slot"`             // one that the shard serves: whoever owns it is the shard's primary
+	Replica string   `json:"replica"`          // host:port of the replica to promote, as it announced itself
+	Others  []string `json:"others,omitempty"` // host:port of the shard's other replicas: they are asked, too
+}
+
+// clusterPatience is how long a CLUSTER FAILOVER that was accepted may leave no trace: nodes do not tell that one is under way, and give it up
+// after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
+const clusterPatience = 10 * time.Second
+
+// reelection is the usual reason of a failover that comes to nothing: clusterHandleSlaveFailover of Redis lets twice the time of an election pass
+// between two of them, and an election may take max(2 s, 2 * cluster-node-timeout).
+const reelection = "a replica that was elected is not elected again within four times cluster-node-timeout: wait for so long between two failovers of a shard, or use Takeover"
+
+// clusterFailover sends CLUSTER FAILOVER to the most advanced replica of the target's shard.
+type clusterFailover struct {
+	failover
+	primary string
+	record  clusterRecord
+}
+
+// option is what stands behind CLUSTER FAILOVER.
+func (c clusterFailover) option() string {
+	switch c.mode {
+	case v1alpha1.FailoverForce:
+		return "FORCE"
+	case v1alpha1.FailoverTakeover:
+		return "TAKEOVER"
+	}
+	return ""
+}
+
+func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+	none := failoverRecord{}
+	id, err := f.Servers.Do(ctx, target.Address, f.Login, "CLUSTER", "MYID")
+	if err != nil {
+		return none, err
+	}
+	view, err := f.view(ctx, target.Address)
+	if err != nil {
+		return none, err
+	}
+	shard := slices.IndexFunc(view.Groups, func(g topology.Group) bool {
+		return slices.ContainsFunc(g.Nodes, func(n topology.Node) bool { return n.ID == id })
+	})
+	if shard < 0 {
+		return none, problem.NotYet("the node at %s does not know itself", target.Address)
+	}
+	group := view.Groups[shard]
+	primary := group.Nodes[0]
+	switch {
+	case primary.Role != topology.Primary || primary.Address == "":
+		return none, problem.NotYet("the node at %s knows no primary of its shard", target.Address)
+	case len(group.Ranges) == 0:
+		return none, problem.Unsupported("the shard of the node at %s serves no slot: nobody would notice", target.Address)
+	}
+	said, err := f.replicasOf(ctx, primary.Address)
+	if err != nil {
+		return none, err
+	}
+	record := clusterRecord{Node: primary.ID, Epoch: view.Epochs[primary.ID], Slot: group.Ranges[0][0], Replica: said.Replicas[0].Address}
+	for _, other := range said.Replicas[1:] {
+		record.Others = append(record.Others, other.Address)
+	}
+	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
+}
+
+func (f failover) view(ctx context.Context, address string) (topology.View, error) {
+	reply, err := f.Servers.Do(ctx, address, f.Login, "CLUSTER", "NODES")
+	if err != nil {
+		return topology.View{}, err
+	}
+	text, _ := reply.(string)
+	return topology.ParseNodes(text, address)
+}
+
+// owner is who serves a slot, and by which config epoch it does.
+type owner struct {
+	node  topology.Node
+	epoch uint64
+}
+
+// ownerOf asks all nodes of the shard who serves its slot. The highest epoch is right: the others have not heard yet.
+func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
+	ask := append([]string{c.record.Replica, c.primary}, c.record.Others...)
+	ctx, cancel := context.WithTimeout(ctx, target.LookFor)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	var latest owner
+	var failure error
+	for _, address := range ask {
+		asking.Go(func() {
+			view, err := c.view(ctx, address)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failure = err
+				return
+			}
+			if o := serving(view, c.record.Slot); o.node.ID != "" && (latest.node.ID == "" || o.epoch > latest.epoch) {
+				latest = o
+			}
+		})
+	}
+	asking.Wait()
+	if latest.node.ID != "" {
+		return latest, nil
+	}
+	if failure == nil {
+		failure = fmt.Errorf("no node of the shard knows who serves slot %d", c.record.Slot)
+	}
+	return latest, failure
+}
+
+// serving is the primary that serves a slot in a view; zero where nobody does.
+func serving(view topology.View, slot uint16) owner {
+	for _, g := range view.Groups {
+		covers := func(r [2]uint16) bool { return r[0] <= slot && slot <= r[1] }
+		if n := g.Nodes[0]; n.Role == topology.Primary && slices.ContainsFunc(g.Ranges, covers) {
+			return owner{node: n, epoch: view.Epochs[n.ID]}
+		}
+	}
+	return owner{}
+}
+
+func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+	now, err := c.ownerOf(ctx)
+	if err != nil {
+		return standing{}, err
+	}
+	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
+	switch sent := target.InjectedAt; {
+	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
+		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
+	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
+		return standing{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
+	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
+		proof += "; " + reelection
+	}
+	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
+}
+
+func (c clusterFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	replica := c.record.Replica
+	words := []any{"CLUSTER", "FAILOVER"}
+	if option := c.option(); option != "" {
+		words = append(words, option)
+	}
+	_, err := c.Servers.Do(ctx, replica, c.Login, words...)
+	switch {
+	case err == nil:
+		return nil
+	case strings.Contains(err.Error(), "You should send CLUSTER FAILOVER to a replica"):
+		return nil // promoted since it was looked at: the next look tells
+	case strings.Contains(err.Error(), "is down or failed, please use CLUSTER FAILOVER FORCE"):
+		return fmt.Errorf("%w (spec.action.failover.mode: Force would do it)", err)
+	}
+	return c.Refusal(err, replica, "CLUSTER", "FAILOVER")
+}
+
+// finish waits until the old primary knows: until then it takes writes. One that does not answer, or serves alone, is left to the cluster.
+func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ standing) (contract.Progress, error) {
+	old, err := c.replication(ctx, c.primary)
+	if err == nil && old.Role == topology.Primary && c.now().Sub(begunAt(target)) < clusterPatience {
+		return contract.Underway("the old primary at %s still calls itself the primary", c.primary), nil
+	}
+	return contract.Progress{}, nil
+}
+
+// revert has nothing to do: the nodes give a failover up by themselves.
+func (clusterFailover) revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, nil
+}
+
+func (clusterFailover) manualRevertCommand(*v1alpha1.FaultTarget) string { return "" }
+
+func (c clusterFailover) command(*v1alpha1.FaultTarget) string {
+	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.record.Replica
+}
+
+func (c clusterFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+	if option := c.option(); option != "" {
+		return fmt.Sprintf("uncoordinated: %s does not wait for what the old primary acknowledges meanwhile", option)
+	}
+	return "coordinated: the old primary took no writes until the replica had them all"
+}

@@ -1,0 +1,89 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	way, record, err := f.recorded(target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if way == nil {
+		return v1alpha1.EffectInconclusive, "no record says how the target was to be failed over"
+	}
+	s, err := way.look(ctx, target)
+	before := record.Primary
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case s.phase == underWay, s.phase == stuck:
+		return v1alpha1.EffectInconclusive, s.proof
+	case s.phase == resting, s.primary == before:
+		return v1alpha1.EffectNotObserved, "still the primary: " + s.proof
+	}
+	now, err := f.replication(ctx, s.primary)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that does not answer: %v", s.proof, err)
+	case now.Role != topology.Primary:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("%s, but that calls itself a %s", s.proof, now.Role)
+	}
+	evidence := fmt.Sprintf("%s; it is at offset %d", s.proof, now.Offset)
+	if old, err := f.replication(ctx, before); err == nil {
+		evidence += fmt.Sprintf(", the old one, now a %s, at %d", old.Role, old.Offset)
+	}
+	return v1alpha1.EffectConfirmed, evidence + "; " + way.care(ctx, target)
+}
+
+// What a failover shows beside what a witness sees of every fault.
+const (
+	EventFailoverStarted = "FailoverStarted"   // the command was accepted
+	EventDemoted         = "OldPrimaryDemoted" // the old primary calls itself a replica: until then it takes writes that will be lost
+)
+
+// Follow implements Follower. What a witness tells more exactly is told here too: a restart of the operator ends the witness.
+func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+	way, record, err := f.recorded(target)
+	if err != nil || way == nil || target.InjectedAt == nil {
+		return nil
+	}
+	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: way.command(target)}}
+	s, err := way.look(ctx, target)
+	before := record.Primary
+	if err != nil || s.phase != promoted || s.primary == before {
+		return seen
+	}
+	if !s.since.IsZero() {
+		seen = append(seen, contract.Sighting{At: s.since, Event: contract.EventSwitched, Object: "sentinels", Message: s.proof})
+	}
+	seen = append(seen, contract.Sighting{At: f.now(), Event: contract.EventPromoted, Object: f.nameOf(ctx, s.primary), Message: "seen: " + s.proof})
+	if old, err := f.replication(ctx, before); err == nil && old.Role == topology.Replica {
+		seen = append(seen, contract.Sighting{At: f.now(), Event: EventDemoted, Object: f.nameOf(ctx, before), Message: "seen: it replicates from " + old.Primary})
+	}
+	return seen
+}
+
+// nameOf is the pod that has an address, or a name that begins with its own, as in a StatefulSet; the address where none has, or that cannot be told.
+func (f failover) nameOf(ctx context.Context, address string) string {
+	var pods corev1.PodList
+	if err := f.Cluster.List(ctx, &pods, client.InNamespace(f.Namespace)); err != nil {
+		return address
+	}
+	first, _, _ := strings.Cut(address, ".")
+	for i := range pods.Items {
+		if pod := &pods.Items[i]; pod.Name == first || pod.Status.PodIP != "" && f.Address(pod) == address {
+			return pod.Name
+		}
+	}
+	return address
+}

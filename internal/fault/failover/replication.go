@@ -1,0 +1,210 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// replicationRecord is what is recorded of a failover without sentinels beside what every failover records.
+type replicationRecord struct {
+	Replica string `json:"replica"` // host:port of the replica to promote, as it announced itself
+	// The primary of each replica that is not to be promoted, by the replica's host:port. FAILOVER leaves it there: it has to be pointed to the
+	// new primary.
+	Follows map[string]string `json:"follows,omitempty"`
+}
+
+// replicationGrace is how much longer than its TIMEOUT a failover may take until it is taken for stuck, and how long replicas that do not answer are
+// waited for after it.
+const replicationGrace = 10 * time.Second
+
+// replicationFailover sends FAILOVER to the primary, which waits for the replica, demotes itself and hands over; and points the other replicas to
+// the new primary.
+type replicationFailover struct {
+	failover
+	primary string
+	record  replicationRecord
+}
+
+func (f failover) planReplication(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+	none := failoverRecord{}
+	said, err := f.replicasOf(ctx, target.Address)
+	if err != nil {
+		return none, err
+	}
+	switch said.Failover {
+	case "":
+		server, err := f.Servers.Ask(ctx, target.Address, f.Login)
+		if err != nil {
+			return none, err
+		}
+		return none, problem.Unsupported("the server at %s (%s %s) knows no FAILOVER, which came with Redis 6.2", target.Address, server.Name, server.Version)
+	case "no-failover":
+	default:
+		return none, problem.NotYet("the server at %s is failing over already: %s", target.Address, said.Failover)
+	}
+	if err := f.unwatched(ctx, target); err != nil {
+		return none, err
+	}
+	record := replicationRecord{Replica: said.Replicas[0].Address, Follows: map[string]string{}}
+	for _, other := range said.Replicas[1:] {
+		theirs, err := f.replication(ctx, other.Address)
+		if err != nil {
+			return none, problem.NotYet("the replica at %s does not answer, so it could not be pointed to the new primary: %v", other.Address, err)
+		}
+		record.Follows[other.Address] = theirs.Primary
+		if err := f.MayRun(ctx, other.Address, "REPLICAOF", "NO", "ONE"); err != nil {
+			return none, err
+		}
+	}
+	return failoverRecord{Primary: target.Address, Replication: &record}, f.MayRun(ctx, target.Address, "FAILOVER", "ABORT")
+}
+
+// unwatched refuses a primary that sentinels watch: they would take FAILOVER for a fault and fail over once more.
+func (f failover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	const why = "they would fail over once more on top of it: use method Sentinel"
+	if len(f.Sentinels.Addresses) > 0 {
+		return problem.Invalid("spec.action.failover.method: Replication, but spec.target.sentinel says that sentinels watch: " + why)
+	}
+	if err := f.MayRun(ctx, target.Address, "CLIENT", "LIST"); err != nil {
+		return err
+	}
+	reply, err := f.Servers.Do(ctx, target.Address, f.Login, "CLIENT", "LIST")
+	if err != nil {
+		return err
+	}
+	text, _ := reply.(string)
+	for word := range strings.FieldsSeq(text) {
+		if strings.HasPrefix(word, "name=sentinel-") {
+			return problem.Invalid("spec.target.sentinel: sentinels watch the server at %s (its client %s), and %s, and say where they are", target.Address, word, why)
+		}
+	}
+	return nil
+}
+
+func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+	primary, replica := r.primary, r.record.Replica
+	old, oldErr := r.replication(ctx, primary)
+	now, nowErr := r.replication(ctx, replica)
+	sent := target.InjectedAt
+	switch {
+	case nowErr == nil && now.Role == topology.Primary && (oldErr != nil || old.Role != topology.Primary):
+		return standing{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is none
+	case oldErr != nil:
+		return standing{}, oldErr
+	case nowErr == nil && now.Role == topology.Primary:
+		return standing{}, fmt.Errorf("split: %s and %s both call themselves the primary", primary, replica)
+	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace && (old.Failover != "no-failover" || old.Role != topology.Primary):
+		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", primary, old.Failover)}, nil
+	case old.Failover != "no-failover":
+		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", primary, old.Failover)}, nil
+	case old.Role != topology.Primary:
+		return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", primary, old.Primary)}, nil
+	}
+	return standing{phase: resting, primary: primary, proof: fmt.Sprintf("ROLE of %s is primary", primary)}, nil
+}
+
+// words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
+func (r replicationFailover) words() []any {
+	host, port, _ := net.SplitHostPort(r.record.Replica)
+	words := []any{"FAILOVER", "TO", host, port}
+	if r.mode == v1alpha1.FailoverForce {
+		words = append(words, "FORCE")
+	}
+	return append(words, "TIMEOUT", r.timeout.Milliseconds())
+}
+
+func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words()...)
+	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
+		return nil
+	}
+	return r.Refusal(err, target.Address, "FAILOVER")
+}
+
+// finish points the other replicas to the new primary. One that somebody has detached or pointed elsewhere meanwhile is left alone, and
+// one that does not answer is not waited for longer than replicationGrace.
+func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
+	late := r.now().Sub(begunAt(target)) > r.timeout+replicationGrace
+	missing := r.repoint(ctx, now.primary)
+	if missing == "" || late {
+		return contract.Progress{}, nil
+	}
+	return contract.Underway("%s", missing), nil
+}
+
+// repoint points the other replicas to the new primary, and says what is not known to follow it yet; "" = nothing.
+func (r replicationFailover) repoint(ctx context.Context, primary string) string {
+	host, port, err := net.SplitHostPort(primary)
+	if err != nil {
+		return err.Error()
+	}
+	var missing []string
+	for _, address := range slices.Sorted(maps.Keys(r.record.Follows)) {
+		said, err := r.replication(ctx, address)
+		if err == nil && said.Role == topology.Replica && said.Primary == r.record.Follows[address] {
+			_, err = r.Servers.Do(ctx, address, r.Login, "REPLICAOF", host, port)
+			missing = append(missing, fmt.Sprintf("the replica at %s is pointed to %s", address, primary))
+		}
+		if err != nil {
+			missing = append(missing, fmt.Sprintf("the replica at %s cannot be pointed to %s: %v", address, primary, err))
+		}
+	}
+	return strings.Join(missing, "; ")
+}
+
+// revert ends a failover that is under way, and completes one that has happened.
+func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
+		return r.finish(ctx, target, now)
+	}
+	if here, err := r.here(ctx, target); err != nil || !here {
+		return contract.Progress{}, err
+	}
+	old, err := r.replication(ctx, target.Address)
+	if err != nil || old.Failover == "no-failover" {
+		return contract.Progress{}, err
+	}
+	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
+	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
+		return contract.Progress{}, err
+	}
+	return contract.Underway("FAILOVER ABORT was sent"), nil
+}
+
+func (r replicationFailover) command(*v1alpha1.FaultTarget) string {
+	words := make([]string, 0, 8)
+	for _, word := range r.words() {
+		words = append(words, fmt.Sprint(word))
+	}
+	return strings.Join(words, " ") + " at " + r.primary
+}
+
+func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
+	return r.CLIAt(target.Address, "FAILOVER ABORT")
+}
+
+func (r replicationFailover) care(ctx context.Context, _ *v1alpha1.FaultTarget) string {
+	text := "coordinated: the old primary took no writes until the replica had them all"
+	if r.mode == v1alpha1.FailoverForce {
+		text = fmt.Sprintf("coordinated only if the replica had caught up within %s: FORCE waits no longer", r.timeout)
+	}
+	for _, address := range slices.Sorted(maps.Keys(r.record.Follows)) {
+		switch said, err := r.replication(ctx, address); {
+		case err != nil:
+			text += fmt.Sprintf("; the replica at %s does not answer", address)
+		case said.Role == topology.Replica && said.Primary == r.record.Follows[address]:
+			text += fmt.Sprintf("; the replica at %s still replicates from the old primary", address)
+		}
+	}
+	return text
+}

@@ -1,0 +1,186 @@
+//go:build integration
+
+package failover
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+func TestFailoverInReplication(t *testing.T) {
+	t.Parallel()
+	fixture := redistest.NewReplication(t, 3, ctl("+client|list +failover +replicaof"))
+	s := newFailoverStage(t, fixture.Servers()).asCtl()
+	for _, tc := range []struct {
+		mode v1alpha1.FailoverMode
+		says string
+	}{{"", "; coordinated: "}, {v1alpha1.FailoverForce, "coordinated only if"}} {
+		t.Run(string(tc.mode), func(t *testing.T) {
+			s.servers.log = nil
+			spec := failingOver(v1alpha1.FailoverAuto, tc.mode)
+			before := s.primaryOf(fixture.Servers())
+			target := s.ready(spec, before)
+			writer := writeTo(t, before)
+			s.expectEffect(spec, target, v1alpha1.EffectNotObserved, before.Address())
+			if begun, err := s.injector(spec).Begun(t.Context(), target); begun || err != nil {
+				t.Errorf("begun before Inject: %t, %v", begun, err)
+			}
+			t.Logf("complete after %s", s.inject(spec, target))
+			now := s.primaryOf(fixture.Servers())
+			if now == before {
+				t.Fatal("the old primary is the primary")
+			}
+			if lost, acknowledged := writer.lostAt(t, now); acknowledged == 0 || tc.mode == "" && lost > 0 {
+				t.Errorf("%d of %d acknowledged writes are lost", lost, acknowledged)
+			}
+			fixture.WaitHealthy(now) // all, also those that were not asked
+			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address()+" is primary instead of "+before.Address(), tc.says)
+			again := target.DeepCopy()
+			again.InjectedAt = nil
+			s.inject(spec, again)
+			if n, others := s.servers.sent("FAILOVER"), s.servers.sent("REPLICAOF"); len(n) != 1 || !strings.HasSuffix(n[0], "TIMEOUT 20000") || len(others) != 2 {
+				t.Errorf("sent %q", s.servers.log)
+			}
+			s.expectRevert(spec, target)
+			if s.primaryOf(fixture.Servers()) != now {
+				t.Error("failed back")
+			}
+		})
+	}
+}
+
+func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 3)
+	s := newFailoverStage(t, fixture.Servers())
+	for lives := 1; ; lives++ {
+		for _, unsent := range []bool{true, false} {
+			spec := failingOver(v1alpha1.FailoverReplication, "")
+			before := s.primaryOf(fixture.Servers())
+			target := s.ready(spec, before)
+			doomed := &mortal{Servers: s.Real, lives: lives, unsent: unsent}
+			s.servers = doomed
+			s.inject(spec, target)
+			t.Logf("died at %d, unsent: %t: %q", lives, unsent, s.servers.log)
+			now := s.primaryOf(fixture.Servers())
+			if n := s.servers.sent("FAILOVER"); now == before || len(n) != 1 {
+				t.Errorf("%s instead of %s: sent %q", now.Address(), before.Address(), n)
+			}
+			fixture.WaitHealthy(now)
+			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address())
+			if doomed == s.servers {
+				return
+			}
+		}
+	}
+}
+
+// A replica that hangs: Redis takes the failover back after TIMEOUT, and there is no second.
+func TestFailoverToAHangingReplica(t *testing.T) {
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 1)
+	s := newFailoverStage(t, fixture.Servers())
+	spec := failingOver(v1alpha1.FailoverAuto, "")
+	spec.Action.Failover.Timeout.Duration = 2 * time.Second
+	target := s.ready(spec, fixture.Primary)
+	fixture.Replicas[0].Stop()
+	defer fixture.Replicas[0].Cont()
+	fixture.Primary.Do("set", "ahead", "of the replica")
+	if done, err := s.live(spec, target); done || err != nil {
+		t.Fatalf("done %t, %v", done, err)
+	}
+	s.expectEffect(spec, target, v1alpha1.EffectInconclusive, "waiting-for-sync")
+	if begun, err := s.injector(spec).Begun(t.Context(), target); !begun || err != nil {
+		t.Errorf("begun %t, %v", begun, err)
+	}
+	redistest.Wait(t, "the end", func() error {
+		_, err := s.live(spec, target)
+		if err == nil || !strings.Contains(err.Error(), "came to nothing") {
+			return fmt.Errorf("not ended: %w", err)
+		}
+		return nil
+	})
+	if n := s.servers.sent("FAILOVER"); len(n) != 1 {
+		t.Errorf("sent %q", n)
+	}
+	s.expectEffect(spec, target, v1alpha1.EffectNotObserved, "still the primary")
+	s.expectRevert(spec, target)
+	fixture.Primary.Do("set", "k", "v")
+}
+
+// Revert aborts what is under way: writes go on.
+func TestFailoverInReplicationIsTakenBack(t *testing.T) {
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 1)
+	s := newFailoverStage(t, fixture.Servers())
+	spec := failingOver(v1alpha1.FailoverAuto, "")
+	spec.Action.Failover.Timeout.Duration = time.Minute
+	target := s.ready(spec, fixture.Primary)
+	s.expectRevert(spec, target) // of what was never begun
+	fixture.Replicas[0].Stop()
+	defer fixture.Replicas[0].Cont()
+	fixture.Primary.Do("set", "ahead", "of the replica")
+	if done, err := s.live(spec, target); done || err != nil {
+		t.Fatalf("done %t, %v", done, err)
+	}
+	if hand := s.injector(spec).ManualRevertCommand(target); !strings.HasSuffix(hand, "FAILOVER ABORT") {
+		t.Errorf("manual command: %q", hand)
+	}
+	s.expectRevert(spec, target)
+	fixture.Primary.Do("set", "k", "v")
+	if role := fixture.Primary.Info("role"); role != "master" {
+		t.Errorf("role %s", role)
+	}
+}
+
+// A server that took the target's place was never meant.
+func TestFailoverOfAnotherProcess(t *testing.T) {
+	t.Parallel()
+	fixture := redistest.SharedReplication(t, 1)
+	s := newFailoverStage(t, fixture.Servers())
+	spec := failingOver(v1alpha1.FailoverAuto, "")
+	target := s.ready(spec, fixture.Primary)
+	fixture.Primary.Restart()
+	redistest.Wait(t, "the replica is back", func() error {
+		if fixture.Replicas[0].Info("master_link_status") != "up" {
+			return errors.New("it is not")
+		}
+		return nil
+	})
+	if done, err := s.live(spec, target); !done || err != nil {
+		t.Errorf("done %t, %v", done, err)
+	}
+	s.expectRevert(spec, target)
+	if len(s.servers.log) > 0 {
+		t.Errorf("sent %q", s.servers.log)
+	}
+	s.expectEffect(spec, target, v1alpha1.EffectNotObserved, "still the primary")
+}
+
+func TestFailoverWithoutReplica(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	s := newFailoverStage(t, []*redistest.Server{server})
+	_, err := s.prepare(failingOver("", ""), server)
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "has no replica") {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A user that may not fail over is told the rule before anything is broken.
+func TestFailoverWithoutRights(t *testing.T) {
+	t.Parallel()
+	fixture := redistest.NewReplication(t, 1, ctl("+client|list"))
+	s := newFailoverStage(t, fixture.Servers()).asCtl()
+	_, err := s.prepare(failingOver("", ""), fixture.Primary)
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "+failover") {
+		t.Errorf("%+v", p)
+	}
+}

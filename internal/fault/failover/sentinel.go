@@ -1,0 +1,278 @@
+package failover
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// sentinelRecord is what is recorded of a failover through Sentinel beside what every failover records.
+type sentinelRecord struct {
+	MasterName string        `json:"masterName"`
+	Epoch      int64         `json:"epoch"`                      // config epoch: it grows with every failover
+	Sentinel   string        `json:"sentinel"`                   // host:port of the one that gets the command, so that it refuses a second
+	Option     string        `json:"option,omitempty"`           // COORDINATED, where the sentinel knows it
+	Pause      time.Duration `json:"pauseNanoseconds,omitempty"` // for how long writes are paused; 0 where they are not
+	Held       *bool         `json:"held,omitempty"`             // whether the pause held until the old primary was demoted; nil until that is known
+}
+
+const (
+	// leastPause is how long writes must stay paused for a failover to fit in: from the command to the switch the sentinels need about 2 s.
+	leastPause = 3 * time.Second
+	// unknownToAll is a name under which no sentinel watches anything: by it they show which commands they know, without carrying one out.
+	unknownToAll = "redquake-asks-what-you-know"
+)
+
+// sentinelFailover sends SENTINEL FAILOVER. By itself that stops nobody from writing to the old primary, for as long as ten seconds after the
+// promotion, and what is written there is lost. Coordinated, no write is taken in between.
+type sentinelFailover struct {
+	failover
+	primary string
+	record  *sentinelRecord
+}
+
+func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
+	none := failoverRecord{}
+	name, err := f.Sentinels.WatchedName(ctx)
+	if err != nil {
+		return none, err
+	}
+	w, err := f.Sentinels.AskAll(ctx, name)
+	if err != nil {
+		return none, err
+	}
+	primary, votes := w.Majority()
+	if primary == "" {
+		return none, problem.NotYet("%s", votes)
+	}
+	if ours, err := f.Same(ctx, primary, target.Address, target.RunID); err != nil || !ours {
+		return none, problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, orNothing(err))
+	}
+	if at := w.FailingOver(); at != "" {
+		return none, problem.NotYet("the sentinel at %s is failing %s over already", at, name)
+	}
+	if _, err := f.replicasOf(ctx, target.Address); err != nil {
+		return none, err
+	}
+	record := &sentinelRecord{MasterName: name, Epoch: w.Epoch()}
+	for _, a := range w.Answered {
+		if a.Primary == primary {
+			record.Sentinel = a.Address
+			break
+		}
+	}
+	if err := f.maySend(ctx, record); err != nil {
+		return none, err
+	}
+	if f.mode == v1alpha1.FailoverCoordinated {
+		err = f.planCare(ctx, target, w, record)
+	}
+	return failoverRecord{Primary: primary, Sentinel: record}, err
+}
+
+func orNothing(err error) string {
+	if err == nil {
+		return "it has another run_id"
+	}
+	return err.Error()
+}
+
+// maySend asks the sentinel whether the operator's user may send the command.
+func (f failover) maySend(ctx context.Context, record *sentinelRecord) error {
+	sentinels := f.Redis
+	sentinels.Login = f.Sentinels.Login
+	return sentinels.MayRun(ctx, record.Sentinel, "SENTINEL", "FAILOVER", record.MasterName)
+}
+
+// planCare finds how to keep writes from being lost: the sentinel's own way (Valkey 9), else a pause that ends by itself before any sentinel
+// calls the silent primary down and fails over on its own.
+func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord) error {
+	_, err := f.Sentinels.Do(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
+	switch {
+	case err != nil && !redis.IsReply(err):
+		return err
+	case err == nil, !strings.Contains(strings.ToLower(err.Error()), "wrong number of arguments"):
+		record.Option = "COORDINATED"
+		return nil
+	}
+	pause := min(f.timeout, w.DownAfter()*4/5)
+	switch {
+	case f.timeout < leastPause:
+		return problem.Invalid("spec.action.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", f.timeout, leastPause)
+	case pause < leastPause:
+		return problem.Unsupported("spec.action.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
+			"with down-after-milliseconds %d the sentinels would call the paused primary down and fail over on their own. Raise it to %d, or use Plain",
+			leastPause, w.DownAfter().Milliseconds(), (leastPause * 5 / 4).Milliseconds())
+	}
+	record.Pause = pause
+	host, port, _ := net.SplitHostPort(target.Address)
+	for _, command := range [][]string{{"CLIENT", "PAUSE", "1", "WRITE"}, {"CLIENT", "UNPAUSE"}, {"REPLICAOF", host, port}, {"CONFIG", "REWRITE"}} {
+		if err := f.MayRun(ctx, target.Address, command...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
+	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
+	if err != nil {
+		return standing{}, err
+	}
+	primary, votes := w.Majority()
+	recorded, before := s.primary, s.record.Epoch
+	at := w.FailingOver()
+	switch {
+	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
+		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
+	case at != "":
+		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
+	case w.Epoch() > before: // it told the others, which have not all heard
+		return standing{phase: underWay, proof: votes}, nil
+	case primary == "":
+		return standing{}, problem.NotYet("%s", votes)
+	}
+	return standing{phase: resting, primary: primary, proof: votes}, nil
+}
+
+func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	paused := s.record.Pause > 0
+	if paused {
+		// One that an operator left which died is ended first: two in a row would be longer than the sentinels bear.
+		if err := s.unpause(ctx, target); err != nil {
+			return err
+		}
+		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "PAUSE", s.record.Pause.Milliseconds(), "WRITE"); err != nil {
+			return s.Refusal(err, target.Address, "CLIENT", "PAUSE")
+		}
+	}
+	words := []any{"FAILOVER", s.record.MasterName}
+	if s.record.Option != "" {
+		words = append(words, s.record.Option)
+	}
+	_, err := s.Sentinels.Do(ctx, s.record.Sentinel, words...)
+	if err == nil || strings.Contains(err.Error(), "INPROG") { // one that runs already is ours, or as good
+		return nil
+	}
+	if paused && redis.IsReply(err) {
+		if err := s.unpause(ctx, target); err != nil {
+			return err
+		}
+	}
+	return s.Sentinels.UnknownName(err, s.record.MasterName)
+}
+
+func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "UNPAUSE")
+	return s.Refusal(err, target.Address, "CLIENT", "UNPAUSE")
+}
+
+// finish demotes the paused primary before it lets its clients write again: the sentinels would do so only up to ten seconds later, and a client
+// that knows no sentinels would write to a primary that is none any more.
+func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
+	return contract.Progress{}, s.complete(ctx, target, now)
+}
+
+func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
+	if s.record.Pause == 0 {
+		return nil
+	}
+	if here, err := s.here(ctx, target); err != nil || !here {
+		return err
+	}
+	old, err := s.replication(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	late, first := old.Role == topology.Primary, s.record.Held == nil
+	if moved := now.primary != s.primary; moved && (late || first) {
+		if err := s.demote(ctx, target, now.primary, late); err != nil {
+			return err
+		}
+	}
+	if held := s.now().Sub(begunAt(target)) < s.record.Pause; first && (held || late) {
+		s.record.Held = &held
+		if err := contract.Save(target, failoverRecord{Method: v1alpha1.FailoverSentinel, Primary: s.primary, Sentinel: s.record}); err != nil {
+			return err
+		}
+	}
+	return s.unpause(ctx, target)
+}
+
+// demote does what the sentinels do to an old primary. One that is a replica already needs its file written: an operator may have died before that.
+func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarget, primary string, late bool) error {
+	host, port, err := net.SplitHostPort(primary)
+	if err != nil {
+		return err
+	}
+	if late {
+		if _, err := s.Servers.Do(ctx, target.Address, s.Login, "REPLICAOF", host, port); err != nil {
+			return s.Refusal(err, target.Address, "REPLICAOF")
+		}
+	}
+	// So that a restart does not bring it back as a primary. A server without a configuration file refuses, and has nothing to come back by.
+	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE"); err != nil && !redis.IsReply(err) {
+		return err
+	}
+	return nil
+}
+
+// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
+func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if s.record.Pause == 0 {
+		return contract.Progress{}, nil
+	}
+	now, err := s.look(ctx, target)
+	switch {
+	case err == nil && now.phase == promoted:
+		return s.finish(ctx, target, now)
+	case s.now().Sub(begunAt(target)) > s.record.Pause && target.InjectedAt != nil:
+		return contract.Progress{}, nil
+	case err == nil && now.phase == underWay:
+		return contract.Underway("%s", now.proof), nil
+	}
+	here, err := s.here(ctx, target)
+	if err != nil || !here {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, s.unpause(ctx, target)
+}
+
+func (s sentinelFailover) command(target *v1alpha1.FaultTarget) string {
+	text := strings.TrimSpace(fmt.Sprintf("SENTINEL FAILOVER %s %s", s.record.MasterName, s.record.Option))
+	if pause := s.record.Pause; pause > 0 {
+		text = fmt.Sprintf("CLIENT PAUSE %d WRITE at %s, then %s", pause.Milliseconds(), target.Address, text)
+	}
+	return text + " at " + s.record.Sentinel
+}
+
+func (s sentinelFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {
+	if s.record.Pause == 0 {
+		return ""
+	}
+	return s.CLIAt(target.Address, "CLIENT UNPAUSE")
+}
+
+func (s sentinelFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+	switch held := s.record.Held; {
+	case s.record.Option != "":
+		return "coordinated by the sentinel"
+	case s.record.Pause > 0 && held == nil:
+		return "uncoordinated: whether the pause held until the old primary was demoted is not known"
+	case s.record.Pause > 0 && *held:
+		return "coordinated: writes were paused until the old primary was demoted"
+	case s.record.Pause > 0:
+		return fmt.Sprintf("uncoordinated: the pause of %s was over before the old primary was demoted", s.record.Pause)
+	}
+	return "uncoordinated: what the old primary acknowledged from the promotion to its demotion is lost"
+}

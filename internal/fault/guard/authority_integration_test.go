@@ -1,0 +1,40 @@
+//go:build integration
+
+package guard
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
+func TestSelectAsksTheSentinels(t *testing.T) {
+	t.Parallel()
+	s := faulttest.NewStage(t, nil, Choose)
+	set := redistest.SharedSentinel(t)
+	impostor := redistest.Shared(t)
+	s.Host("redis-0", impostor, nil)
+	for i, server := range set.Servers() {
+		s.Host(fmt.Sprintf("redis-%d", i+1), server, nil)
+	}
+	deps := s.Deps()
+	primaries := v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary, Mode: v1alpha1.SelectAll}
+	_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "redis-0 and redis-") {
+		t.Errorf("without sentinels: %+v", p)
+	}
+	deps.Sentinels = target.Sentinels{Addresses: set.SentinelAddresses(), Login: redis.Login{Timeout: faulttest.Patient}, Servers: deps.Servers}
+	found, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: primaries}, contract.Traits{})
+	if err != nil || len(found) != 1 || found[0].Address != set.CurrentPrimary().Address() {
+		t.Errorf("%+v, %v; want the one at %s", found, err, set.CurrentPrimary().Address())
+	}
+}

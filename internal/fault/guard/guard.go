@@ -1,0 +1,157 @@
+// Package guard chooses the targets of a fault, and refuses what would break more than it should.
+package guard
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// Choose chooses the targets of a fault behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
+// sentinels unless spec.allow says so. A refusal is a Problem.
+func Choose(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
+	if err := unprotected(ctx, redis); err != nil {
+		return nil, err
+	}
+	found, err := redis.Survey(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := redis.SettlePrimaries(ctx, found); err != nil {
+		return nil, err
+	}
+	within, err := onNode(found, traits.Node)
+	if err != nil {
+		return nil, err
+	}
+	hit, err := choose(redis, within, spec.Select)
+	if err != nil {
+		return nil, err
+	}
+	if traits.WholePod {
+		redis.SentinelsBeside(ctx, found)
+	}
+	if traits.Silences {
+		err = withinRadius(found, hit, spec.Allow, electorateOf(ctx, redis.Sentinels, found, hit))
+	}
+	return hit, err
+}
+
+// onNode is the servers whose pods a fault can hit: all, or those on the one node that it concerns. It returns a Problem where there is none.
+func onNode(found []target.Server, node string) ([]target.Server, error) {
+	if node == "" {
+		return found, nil
+	}
+	var there []target.Server
+	var others []string
+	for _, s := range found {
+		if s.Pod.Spec.NodeName == node {
+			there = append(there, s)
+		} else {
+			others = append(others, s.Pod.Name+" is on "+s.Pod.Spec.NodeName)
+		}
+	}
+	if len(there) == 0 {
+		return nil, problem.NoTarget("spec.action.nodeLoss.node: no target.Server of the target is on node %s: %s", node, strings.Join(others, ", "))
+	}
+	return there, nil
+}
+
+// unprotected refuses a namespace whose owner forbids faults.
+func unprotected(ctx context.Context, redis target.Redis) error {
+	namespace := &corev1.Namespace{}
+	if err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
+		return nil
+	}
+	return &problem.Problem{Reason: v1alpha1.ReasonProtected, Lasting: true,
+		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", redis.Namespace, v1alpha1.AnnotationProtected)}
+}
+
+// electorate are the sentinels that decide on a failover: all that any of them knows, dead ones included, and those that answer.
+type electorate struct{ all, answering int }
+
+// electorateOf asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
+func electorateOf(ctx context.Context, sentinels target.Sentinels, found []target.Server, hit []v1alpha1.FaultTarget) electorate {
+	concerns := func(t v1alpha1.FaultTarget) bool {
+		return slices.ContainsFunc(found, func(o target.Server) bool {
+			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.Said.Role == topology.Sentinel)
+		})
+	}
+	if len(sentinels.Addresses) == 0 || !slices.ContainsFunc(hit, concerns) {
+		return electorate{}
+	}
+	name, err := sentinels.WatchedName(ctx)
+	if err != nil {
+		return electorate{}
+	}
+	w, err := sentinels.AskAll(ctx, name)
+	if err != nil {
+		return electorate{}
+	}
+	return electorate{all: w.All, answering: len(w.Answered)}
+}
+
+// withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary.
+// A server without a copy has nothing to spare: hitting it is what was asked for.
+func withinRadius(found []target.Server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
+	isHit := func(s *target.Server) bool {
+		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.Pod.Name })
+	}
+	copies, spared := map[int][]string{}, map[int]int{}
+	sentinels, sentinelsHit := 0, 0
+	for i := range found {
+		s := &found[i]
+		alone := s.Said.Role == topology.Sentinel
+		if alone || s.SentinelBeside {
+			sentinels++
+			if isHit(s) {
+				sentinelsHit++
+			}
+		}
+		if alone {
+			continue
+		}
+		copies[s.Shard] = append(copies[s.Shard], s.Pod.Name)
+		if s.Err == nil && !isHit(s) { // one that does not answer is no copy to fall back to
+			spared[s.Shard]++
+		}
+	}
+	if known.all == 0 {
+		known = electorate{sentinels, sentinels}
+	}
+	if left := max(0, known.answering-sentinelsHit); sentinelsHit > 0 && left < known.all/2+1 && !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
+		return tooWide(v1alpha1.AllowMajorityOfSentinels, "it would hit %d of %d sentinels and leave %d, too few to elect a primary", sentinelsHit, known.all, left)
+	}
+	if slices.Contains(allow, v1alpha1.AllowAllCopies) {
+		return nil
+	}
+	for shard, names := range copies {
+		touched := slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == shard && s.Said.Role != topology.Sentinel && isHit(&s) })
+		if touched && len(names) > 1 && spared[shard] == 0 {
+			what := "every copy of the data"
+			if shard >= 0 {
+				what = fmt.Sprintf("every copy of shard %d", shard)
+			}
+			return tooWide(v1alpha1.AllowAllCopies, "it would hit %s that answers (%s)", what, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+func tooWide(allowance v1alpha1.Allowance, format string, words ...any) error {
+	return &problem.Problem{Reason: v1alpha1.ReasonBlastRadius, Lasting: true,
+		Message: fmt.Sprintf("spec.select: "+format, words...) + fmt.Sprintf("; spec.allow: [%s] lifts this guard", allowance)}
+}

@@ -1,0 +1,206 @@
+package guard
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+)
+
+func TestWithinRadius(t *testing.T) {
+	type one struct {
+		role  topology.Role
+		shard int
+		mute  bool
+		hit   bool
+	}
+	const p, r, s = topology.Primary, topology.Replica, topology.Sentinel
+	for _, tc := range []struct {
+		name    string
+		servers []one
+		allow   []v1alpha1.Allowance
+		refused string // the allowance that would let it
+	}{
+		{"the only server", []one{{p, target.NoShard, false, true}}, nil, ""},
+		{"the primary of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, false}}, nil, ""},
+		{"both of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, nil, "AllCopies"},
+		{"both of two, allowed", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, ""},
+		{"the one of two that answers", []one{{p, target.NoShard, false, true}, {r, target.NoShard, true, false}}, nil, "AllCopies"},
+		{"all primaries of a cluster", []one{{p, 0, false, true}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, false}}, nil, ""},
+		{"a whole shard", []one{{p, 0, false, false}, {r, 0, false, false}, {p, 1, false, true}, {r, 1, false, true}}, nil, "AllCopies"},
+		{"a shard that is down is not this fault's", []one{{p, 0, true, false}, {r, 0, true, false}, {p, 1, false, true}, {r, 1, false, false}}, nil, ""},
+		{"a shard without a copy", []one{{p, 0, false, true}, {p, 1, false, false}}, nil, ""},
+		{"one of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, false}, {s, target.NoShard, false, false}}, nil, ""},
+		{"two of three sentinels", []one{{s, target.NoShard, false, true}, {s, target.NoShard, false, true}, {s, target.NoShard, false, false}}, nil, "MajorityOfSentinels"},
+		{"two of five sentinels", []one{{s, 0, false, true}, {s, 0, false, true}, {s, 0, false, false}, {s, 0, false, false}, {s, 0, false, false}}, nil, ""},
+		{"the other allowance does not help", []one{{s, target.NoShard, false, true}}, []v1alpha1.Allowance{v1alpha1.AllowAllCopies}, "MajorityOfSentinels"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			var found []target.Server
+			var hit []v1alpha1.FaultTarget
+			for i, o := range tc.servers {
+				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}}
+				srv := target.Server{Pod: pod, Said: topology.Server{Role: o.role}, Shard: o.shard}
+				if o.mute {
+					srv.Err = errors.New("no answer")
+				}
+				found = append(found, srv)
+				if o.hit {
+					hit = append(hit, v1alpha1.FaultTarget{Pod: pod.Name})
+				}
+			}
+			err := withinRadius(found, hit, tc.allow, electorate{})
+			if tc.refused == "" {
+				if err != nil {
+					t.Errorf("refused: %v", err)
+				}
+				return
+			}
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !p.Lasting || !strings.Contains(p.Message, "spec.allow: ["+tc.refused+"]") {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestGuardedProtected(t *testing.T) {
+	for value, refused := range map[string]bool{"true": true, "false": false, "": false} {
+		w := faulttest.NewWorld(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: faulttest.Namespace, Annotations: map[string]string{v1alpha1.AnnotationProtected: value}}})
+		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
+		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{}, contract.Traits{Silences: true})
+		if !refused {
+			if err != nil || len(found) != 1 {
+				t.Errorf("%q: %v, %v", value, found, err)
+			}
+			continue
+		}
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonProtected || !p.Lasting || !strings.Contains(p.Message, faulttest.Namespace) {
+			t.Errorf("%+v", p)
+		}
+	}
+}
+
+const nodes = `07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.1:6379@16379,, master - 0 1 2 connected 5461-16383
+67ed2db8d677e59ec4a4cefb06858cf2a1a89fa1 10.0.0.2:6379@16379,, myself,master - 0 1 1 connected 0-5460
+292f8b365bb7edb5e285caf0b7e6ddc7265d2f4f 10.0.0.3:6379@16379,, slave 67ed2db8d677e59ec4a4cefb06858cf2a1a89fa1 0 1 1 connected
+`
+
+// Some charts run each sentinel in the pod of a server: who deletes two of three pods takes two of three sentinels. Two more may be elsewhere, or dead.
+func TestSentinelsBesideTheirServers(t *testing.T) {
+	whole, process := contract.Traits{Silences: true, WholePod: true}, contract.Traits{Silences: true}
+	majority := []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels}
+	for name, tc := range map[string]struct {
+		hit    int32
+		traits contract.Traits
+		allow  []v1alpha1.Allowance
+		mute   bool // the operator's user may only be told that it may not ask
+		more   int  // other sentinels that answer
+		dead   int  // sentinels that the others know and that do not answer
+		says   string
+	}{
+		"one of three":                       {hit: 1, traits: whole},
+		"two of three":                       {hit: 2, traits: whole, says: "2 of 3 sentinels and leave 1"},
+		"two of three, allowed":              {hit: 2, traits: whole, allow: majority},
+		"only their servers":                 {hit: 2, traits: process},
+		"two of three that refuse the user":  {hit: 2, traits: whole, mute: true, says: "2 of 3 sentinels"},
+		"two of five":                        {hit: 2, traits: whole, more: 2},
+		"one of five, of which two are dead": {hit: 1, traits: whole, dead: 2, says: "1 of 5 sentinels and leave 2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := faulttest.NewWorld(t)
+			for i, role := range []topology.Role{topology.Primary, topology.Replica, topology.Replica} {
+				w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
+			}
+			w.Servers.Answer = func(address string, command ...any) (any, error) {
+				host, port, _ := strings.Cut(strings.TrimPrefix(address, "10.0.0."), ":")
+				n, _ := strconv.Atoi(host)
+				switch words := strings.TrimSpace(fmt.Sprintln(command...)); {
+				case port != "26379", n > 3+tc.more:
+					return nil, faulttest.ErrSilent
+				case tc.mute:
+					return nil, redis.Error("NOPERM this user has no permissions")
+				case words == "SENTINEL MYID":
+					return "id-" + host, nil
+				case words == "SENTINEL MASTERS":
+					return []any{[]any{"name", "m"}}, nil
+				case words == "SENTINEL MASTER m":
+					return []any{"name", "m", "flags", "master"}, nil
+				case words == "SENTINEL GET-MASTER-ADDR-BY-NAME m":
+					return []any{"10.0.0.1", "6379"}, nil
+				}
+				var peers []any
+				for i := 1; i <= 3+tc.more+tc.dead; i++ {
+					if i != n {
+						peers = append(peers, []any{"runid", fmt.Sprintf("id-%d", i), "ip", fmt.Sprintf("10.0.0.%d", i), "port", "26379"})
+					}
+				}
+				return peers, nil
+			}
+			deps := w.Deps()
+			deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
+			spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit}, Allow: tc.allow}
+			_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, tc.traits)
+			if tc.says == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, tc.says) {
+				t.Errorf("%+v", p)
+			}
+		})
+	}
+}
+
+func TestSelectShard(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	for i, role := range []topology.Role{topology.Primary, topology.Primary, topology.Replica} {
+		pod := w.Pod(fmt.Sprintf("redis-%d", i), fmt.Sprintf("u%d", i), fmt.Sprintf("10.0.0.%d", i+1), role, nil)
+		said := w.Servers.Servers[faulttest.AddressOf(pod)]
+		said.Mode = "cluster"
+		w.Servers.Servers[faulttest.AddressOf(pod)] = said
+	}
+	w.Servers.Answer = func(_ string, command ...any) (any, error) {
+		if fmt.Sprint(command...) != "CLUSTERNODES" {
+			t.Errorf("sent %v", command)
+		}
+		return nodes, nil
+	}
+	for shard, want := range map[int32]string{0: "redis-1 redis-2", 1: "redis-0"} {
+		found, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: &shard, Mode: v1alpha1.SelectAll}}, contract.Traits{})
+		var names []string
+		for _, f := range found {
+			names = append(names, f.Pod)
+		}
+		if err != nil || strings.Join(names, " ") != want {
+			t.Errorf("shard %d: %v, %v, want %s", shard, names, err, want)
+		}
+	}
+	_, err := Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(2))}}, contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(p.Message, "spec.select.shard") {
+		t.Errorf("%+v", p)
+	}
+	// The primary of shard 0 and its only replica: a whole shard.
+	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Shard: new(int32(0)), Mode: v1alpha1.SelectAll}}, contract.Traits{Silences: true})
+	if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, "shard 0") {
+		t.Errorf("%+v", p)
+	}
+	w.Servers.Answer = func(string, ...any) (any, error) { return nil, redis.Error("NOPERM this user has no permissions") }
+	_, err = Choose(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
+	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "+cluster|nodes") {
+		t.Errorf("a user without CLUSTER NODES: %+v", p)
+	}
+}

@@ -1,0 +1,98 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// Cordon makes a node unschedulable. Where it had to it is not complete at once, as the scheduler learns of it a little later.
+// Each fault leaves an annotation of its own there, by which it is reverted, and which keeps one fault from lifting another's cordon. A
+// node that somebody else made unschedulable is left as it is.
+func Cordon(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
+	node, err := Read(ctx, deps, name)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if _, ours := node.Annotations[cordonKey(deps)]; ours && node.Spec.Unschedulable {
+		return contract.Progress{}, nil
+	}
+	if node.Spec.Unschedulable && !cordonedByFault(node) {
+		return contract.Progress{}, nil
+	}
+	err = patchNode(ctx, deps, node, func(node *corev1.Node) {
+		if node.Annotations == nil {
+			node.Annotations = map[string]string{}
+		}
+		node.Annotations[cordonKey(deps)] = deps.Namespace + "/" + deps.Owner.Name
+		node.Spec.Unschedulable = true
+	})
+	if apierrors.IsConflict(err) { // its kubelet reports every few seconds
+		return contract.Preparing("node %s changes at this moment", name), nil
+	} else if err != nil {
+		return contract.Progress{}, err
+	}
+	return contract.Preparing("node %s is unschedulable from now on", name), nil
+}
+
+// Uncordon reverts cordon. The last fault that leaves makes the node schedulable again.
+func Uncordon(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
+	node, err := Read(ctx, deps, name)
+	if apierrors.IsNotFound(err) {
+		return contract.Progress{}, nil
+	}
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if _, ours := node.Annotations[cordonKey(deps)]; !ours {
+		return contract.Progress{}, nil
+	}
+	err = patchNode(ctx, deps, node, func(node *corev1.Node) {
+		delete(node.Annotations, cordonKey(deps))
+		if !cordonedByFault(node) {
+			node.Spec.Unschedulable = false
+		}
+	})
+	if apierrors.IsConflict(err) { // its kubelet was faster
+		return contract.Underway("node %s changed meanwhile: uncordoning it again", name), nil
+	}
+	return contract.Progress{}, err
+}
+
+// ManualUncordon is the command for it.
+func ManualUncordon(deps contract.Deps, node string) string {
+	return fmt.Sprintf("kubectl uncordon %s && kubectl annotate node %s %s-", node, node, cordonKey(deps))
+}
+
+// patchNode refuses to change a node that changed meanwhile: it is read and tried again.
+func patchNode(ctx context.Context, deps contract.Deps, node *corev1.Node, change func(*corev1.Node)) error {
+	before := node.DeepCopy()
+	change(node)
+	return deps.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+}
+
+func cordonKey(deps contract.Deps) string {
+	return v1alpha1.AnnotationCordonPrefix + string(deps.Owner.UID)
+}
+
+func cordonedByFault(node *corev1.Node) bool {
+	for key := range node.Annotations {
+		if strings.HasPrefix(key, v1alpha1.AnnotationCordonPrefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// Read gives a node as the API server has it.
+func Read(ctx context.Context, deps contract.Deps, name string) (*corev1.Node, error) {
+	node := &corev1.Node{}
+	return node, deps.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+}

@@ -1,0 +1,131 @@
+package node
+
+import (
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+)
+
+func TestCordonAndBack(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	w.AddNode("node-1", nil)
+	for i, want := range []bool{true, false} {
+		if progress, err := Cordon(t.Context(), w.Of("a"), "node-1"); err != nil || (progress.Stage == contract.StagePreparing) != want {
+			t.Errorf("call %d: %+v (%v), changed: want %v", i+1, progress, err, want)
+		}
+	}
+	w.Unschedulable("node-1", true)
+	if by := w.ReadNode("node-1").Annotations["cordoned-by.redquake.dev/uid-a"]; by != "shop/a" {
+		t.Errorf("cordoned by %q", by)
+	}
+	for range 2 {
+		if err := faulttest.Called(Uncordon(t.Context(), w.Of("a"), "node-1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.Unschedulable("node-1", false)
+	if left := w.ReadNode("node-1").Annotations; len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+// Two faults close one node: it opens when the last one leaves.
+func TestCordonIsShared(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	w.AddNode("node-1", nil)
+	for _, fault := range []string{"a", "b"} {
+		if _, err := Cordon(t.Context(), w.Of(fault), "node-1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := faulttest.Called(Uncordon(t.Context(), w.Of("a"), "node-1")); err != nil {
+		t.Fatal(err)
+	}
+	w.Unschedulable("node-1", true)
+	if err := faulttest.Called(Uncordon(t.Context(), w.Of("b"), "node-1")); err != nil {
+		t.Fatal(err)
+	}
+	w.Unschedulable("node-1", false)
+}
+
+// What somebody else closed stays closed.
+func TestCordonOfAnother(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	w.AddNode("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
+	if err := faulttest.Called(Cordon(t.Context(), w.Of("a"), "node-1")); err != nil {
+		t.Errorf("changed: %v", err)
+	}
+	if err := faulttest.Called(Uncordon(t.Context(), w.Of("a"), "node-1")); err != nil {
+		t.Fatal(err)
+	}
+	w.Unschedulable("node-1", true)
+	if len(w.ReadNode("node-1").Annotations) > 0 {
+		t.Error("it was marked as ours")
+	}
+}
+
+func TestUncordonOfNoNode(t *testing.T) {
+	w := faulttest.NewWorld(t)
+	if err := faulttest.Called(Uncordon(t.Context(), w.Of("a"), "gone")); err != nil {
+		t.Errorf("a node that is gone is not to be opened: %v", err)
+	}
+	if _, err := Cordon(t.Context(), w.Of("a"), "gone"); !apierrors.IsNotFound(err) {
+		t.Errorf("cordon of no node: %v", err)
+	}
+}
+
+func TestElsewhere(t *testing.T) {
+	bound := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{
+		Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
+			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"node-1"}},
+		}}}},
+	}}}
+	for name, tc := range map[string]struct {
+		other  func(*corev1.Node)
+		pod    corev1.PodSpec
+		volume *corev1.PersistentVolume
+		alone  bool
+		says   string // "" = it can go there
+	}{
+		"fits":      {},
+		"no other":  {alone: true, says: "no node beside node-1"},
+		"cordoned":  {other: func(n *corev1.Node) { n.Spec.Unschedulable = true }, says: "node-2 is unschedulable"},
+		"not ready": {other: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, says: "node-2 is not ready"},
+		"tainted": {other: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		}, says: "taint gpu"},
+		"preferred": {other: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
+		}},
+		"tolerated": {other: func(n *corev1.Node) {
+			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
+		}, pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}},
+		"nodeSelector": {pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "node-1"}}, says: "nodeSelector"},
+		"local volume": {volume: bound, says: "volume disk"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := faulttest.NewWorld(t)
+			w.AddNode("node-1", nil)
+			if !tc.alone {
+				w.AddNode("node-2", tc.other)
+			}
+			err := Elsewhere(t.Context(), w.Deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
+			if tc.says == "" {
+				if err != nil {
+					t.Error(err)
+				}
+				return
+			}
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, tc.says) || !strings.Contains(problem.Message, "redis-0") {
+				t.Errorf("%+v, want one about %q", problem, tc.says)
+			}
+		})
+	}
+}

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	schedulingcorev1 "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// Elsewhere says why a pod's replacement could be scheduled to no node but the one named; nil where it could. volume, if any, goes with it.
+// It judges by what does not change from one moment to the next: free CPU and memory, and affinities to other pods, are the scheduler's.
+func Elsewhere(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
+	var nodes corev1.NodeList
+	if err := deps.Live.List(ctx, &nodes); err != nil {
+		return err
+	}
+	var reasons []string
+	for i := range nodes.Items {
+		node := &nodes.Items[i]
+		if node.Name == than {
+			continue
+		}
+		why := unfit(node, pod, volume)
+		if why == "" {
+			return nil
+		}
+		reasons = append(reasons, node.Name+" "+why)
+	}
+	if len(reasons) == 0 {
+		return problem.Unsupported("there is no node beside %s: the replacement of pod %s could only come back to it", than, pod.Name)
+	}
+	slices.Sort(reasons)
+	return problem.Unsupported("the replacement of pod %s could go to no node but %s: %s", pod.Name, than, strings.Join(reasons, "; "))
+}
+
+// unfit says why a node does not take a pod; "" where it does.
+func unfit(node *corev1.Node, pod *corev1.Pod, volume *corev1.PersistentVolume) string {
+	if node.Spec.Unschedulable {
+		return "is unschedulable"
+	}
+	if !slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+		return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+	}) {
+		return "is not ready"
+	}
+	keepsOut := func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}
+	if taint, found := schedulingcorev1.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, pod.Spec.Tolerations, keepsOut, false); found {
+		return fmt.Sprintf("has the taint %s", taint.ToString())
+	}
+	if fits, err := nodeaffinity.GetRequiredNodeAffinity(pod).Match(node); err != nil || !fits {
+		return "does not match the pod's nodeSelector and node affinity"
+	}
+	if volume != nil && volume.Spec.NodeAffinity != nil && volume.Spec.NodeAffinity.Required != nil {
+		if fits, err := schedulingcorev1.MatchNodeSelectorTerms(node, volume.Spec.NodeAffinity.Required); err != nil || !fits {
+			return fmt.Sprintf("cannot reach volume %s (its node affinity)", volume.Name)
+		}
+	}
+	return ""
+}

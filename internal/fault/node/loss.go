@@ -1,0 +1,127 @@
+// Package node is the fault NodeLoss, and the cordons that it shares with others.
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	pods "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// Kinds are the faults of nodes.
+var Kinds = contract.Kinds{
+	v1alpha1.FaultNodeLoss: newNodeLoss,
+}
+
+// nodeLoss takes a node away from Redis: it gets no new pods, and the target's pods on it are deleted without grace, as after the node's
+// removal. The node itself goes on.
+type nodeLoss struct {
+	contract.Deps
+	name  string
+	lasts time.Duration
+}
+
+func newNodeLoss(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	n := nodeLoss{Deps: deps, lasts: contract.DurationOf(spec)}
+	if spec.Action.NodeLoss != nil {
+		n.name = spec.Action.NodeLoss.Node
+	}
+	return n
+}
+
+func (n nodeLoss) Traits() contract.Traits {
+	return contract.Traits{Lasts: n.lasts, Node: n.name, EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+}
+
+func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := n.Pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if target.Node != n.name {
+		return problem.Invalid("spec.action.nodeLoss.node: pod %s is on node %s, not on %s", target.Pod, target.Node, n.name)
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+	}
+	if err := contract.Save(target, pods.ReplacedRecord{Controller: pods.ControllerOf(pod)}); err != nil {
+		return err
+	}
+	return Elsewhere(ctx, n.Deps, pod, nil, n.name)
+}
+
+func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	return pods.Ended(ctx, n.Deps, target)
+}
+
+func (n nodeLoss) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
+	if ended, err := pods.Ended(ctx, n.Deps, target); ended || err != nil {
+		return contract.Progress{}, err
+	}
+	if progress, err := Cordon(ctx, n.Deps, n.name); err != nil || !progress.Complete() {
+		return progress, err
+	}
+	return contract.Progress{}, pods.RemoveTarget(ctx, n.Deps, target)
+}
+
+func (n nodeLoss) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[pods.ReplacedRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
+	return Uncordon(ctx, n.Deps, n.name)
+}
+
+func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string {
+	return ManualUncordon(n.Deps, n.name)
+}
+
+// Effect is confirmed when the pod is gone from the node and the node takes none.
+func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	ended, err := pods.Ended(ctx, n.Deps, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !ended {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs on node %s", target.Pod, target.UID, n.name)
+	}
+	node, err := Read(ctx, n.Deps, n.name)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !node.Spec.Unschedulable {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s takes pods", n.name)
+	}
+	record, _, err := contract.Load[pods.ReplacedRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	found, err := pods.Replacements(ctx, n.Deps, target, record.Controller)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == n.name }) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement of pod %s came up on node %s again", target.Pod, n.name)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone from node %s, which is unschedulable; its replacement is %s", target.Pod, target.UID, n.name, whereabouts(found))
+}
+
+func whereabouts(found []corev1.Pod) string {
+	switch {
+	case len(found) == 0:
+		return "still to come"
+	case found[0].Spec.NodeName == "":
+		return "on no node" + pods.Unscheduled(&found[0])
+	}
+	return "on node " + found[0].Spec.NodeName
+}

@@ -1,0 +1,108 @@
+// Package pod is the fault PodKill, and what faults that delete pods have in common.
+package pod
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// Kinds are the faults of pods.
+var Kinds = contract.Kinds{
+	v1alpha1.FaultPodKill: newPodKill,
+}
+
+// Kill deletes the pod. There is nothing to revert: the pod's controller replaces it.
+type Kill struct {
+	contract.Deps
+	contract.Instant
+	grace *int64 // nil = the pod's own
+}
+
+func newPodKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	kill := Kill{Deps: deps}
+	if spec.Action.PodKill != nil {
+		kill.grace = spec.Action.PodKill.GracePeriodSeconds
+	}
+	if spec.Duration != nil {
+		return keptDown{Kill: kill, lasts: spec.Duration.Duration}
+	}
+	return kill
+}
+
+// Traits implements contract.Injector.
+func (Kill) Traits() contract.Traits {
+	return contract.Traits{EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+}
+
+// Preflight refuses a pod that nothing would replace.
+func (k Kill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := k.Pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+	}
+	return nil
+}
+
+// Begun holds for a pod that is gone, going or replaced.
+func (k Kill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := k.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+}
+
+// Inject deletes the very pod that was recorded.
+func (k Kill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	uid := types.UID(target.UID)
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: target.Pod}}
+	options := []client.DeleteOption{client.Preconditions{UID: &uid}}
+	if k.grace != nil {
+		options = append(options, client.GracePeriodSeconds(*k.grace))
+	}
+	return contract.Progress{}, ignoreGone(k.Cluster.Delete(ctx, pod, options...))
+}
+
+// Effect is confirmed by a pod that is gone or replaced.
+func (k Kill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	pod, err := k.Pod(ctx, target.Pod)
+	switch {
+	case apierrors.IsNotFound(err):
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone", target.Pod, target.UID)
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case string(pod.UID) == target.UID && pod.DeletionTimestamp == nil:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
+	case string(pod.UID) == target.UID:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is still terminating", target.Pod, target.UID)
+	}
+	evidence := fmt.Sprintf("pod %s is %s instead of %s", target.Pod, pod.UID, target.UID)
+	server, err := k.Servers.Ask(ctx, k.Address(pod), k.Login)
+	if err == nil && target.RunID != "" && server.RunID == target.RunID {
+		return v1alpha1.EffectInconclusive, evidence + ", but its server still has run_id " + server.RunID
+	}
+	if err == nil {
+		evidence += fmt.Sprintf(", its server has run_id %s instead of %s", server.RunID, orUnknown(target.RunID))
+	}
+	return v1alpha1.EffectConfirmed, evidence
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "an unknown one"
+	}
+	return s
+}

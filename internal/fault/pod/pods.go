@@ -1,0 +1,114 @@
+package pod
+
+import (
+	"context"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// Controller is who replaces a pod.
+type Controller struct {
+	UID  types.UID `json:"uid"`
+	Kind string    `json:"kind"`
+}
+
+// ControllerOf is the controller of a pod; zero where it has none.
+func ControllerOf(pod *corev1.Pod) Controller {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return Controller{UID: owner.UID, Kind: owner.Kind}
+	}
+	return Controller{}
+}
+
+// ReplacedRecord is the record of a pod that is kept down.
+type ReplacedRecord struct {
+	Controller Controller `json:"controller"`
+}
+
+// Replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
+// gives each pod a new name, all that it made since the injection.
+func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
+	if controller.UID == "" || target.InjectedAt == nil {
+		return nil, nil
+	}
+	var all corev1.PodList
+	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // the cache: a new pod wakes the controller anyway
+		return nil, err
+	}
+	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
+	var found []corev1.Pod
+	for _, pod := range all.Items {
+		owner := metav1.GetControllerOf(&pod)
+		if owner == nil || owner.UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
+			found = append(found, pod)
+		}
+	}
+	return found, nil
+}
+
+// Remove deletes this very pod at once, without grace.
+func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
+	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
+		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
+}
+
+// RemoveTarget is the same for the pod that is hit.
+func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
+	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
+}
+
+// Ended says whether the pod that was recorded is gone, or going.
+func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := deps.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+}
+
+// Replacement is the pod that came in the target's place; nil while there is none.
+func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) (*corev1.Pod, error) {
+	found, err := Replacements(ctx, deps, target, controller)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// Unscheduled is why the scheduler has found no node for a pod; "" where it says nothing.
+func Unscheduled(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Message != "" {
+			return ": " + c.Message
+		}
+	}
+	return ""
+}
+
+// ignoreGone takes for success that a pod which was to be deleted is gone, or that its name belongs to its replacement.
+func ignoreGone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return err
+}
+
+// ReplicasOf is 1 where the StatefulSet says nothing.
+func ReplicasOf(set *appsv1.StatefulSet) int32 {
+	if set.Spec.Replicas == nil {
+		return 1
+	}
+	return *set.Spec.Replicas
+}

@@ -1,0 +1,227 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// What the course of a background save shows beside the pods.
+const (
+	eventMemoryAtRisk = "MemoryAtRisk"          // the container's limit does not hold a second copy of the data
+	eventSaveStarted  = "BackgroundSaveStarted" // the server has forked
+	eventSaveEnded    = "BackgroundSaveEnded"   // its child has ended
+)
+
+// backgroundSave makes the server fork. There is nothing to revert: the child ends by itself.
+type backgroundSave struct {
+	contract.Deps
+	contract.Instant
+	kind v1alpha1.SaveKind
+	now  func() time.Time
+}
+
+func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	b := backgroundSave{Deps: deps, kind: v1alpha1.SaveSnapshot, now: time.Now}
+	if spec.Action.BackgroundSave != nil && spec.Action.BackgroundSave.Kind != "" {
+		b.kind = spec.Action.BackgroundSave.Kind
+	}
+	return b
+}
+
+// saveRecord is the record of a background save.
+type saveRecord struct {
+	Forks int64  `json:"forks"`          // how often the server had forked: total_forks
+	Saves int64  `json:"saves"`          // how many saves of the kind it had begun or ended, as far as it counts them
+	Risk  string `json:"risk,omitempty"` // why its memory may not do; empty where it does
+}
+
+func (backgroundSave) Traits() contract.Traits { return contract.Traits{} }
+
+func (b backgroundSave) command() string {
+	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
+		return "BGREWRITEAOF"
+	}
+	return "BGSAVE"
+}
+
+// saves is what a server says of its forks and saves.
+type saves struct {
+	forks    int64         // total_forks, since Redis 6.2
+	forkTook time.Duration // latest_fork_usec
+	done     int64         // saves of the kind: rdb_saves or aof_rewrites, since Redis 7; before, all forks
+	running  bool          // one of the kind is under way
+	busy     string        // what keeps the server from forking now; "" = nothing
+	took     string        // by the last one of the kind, in whole seconds
+	copied   int64         // bytes copied on write by it
+	ok       bool          // it succeeded
+	used     int64         // used_memory
+}
+
+func (b backgroundSave) ask(ctx context.Context, address string) (saves, error) {
+	reply, err := b.Servers.Do(ctx, address, b.Login, "INFO", "everything")
+	if err != nil {
+		return saves{}, b.Refusal(err, address, "INFO")
+	}
+	info, _ := reply.(string)
+	number := func(field string) int64 {
+		n, _ := strconv.ParseInt(topology.InfoField(info, field), 10, 64)
+		return n
+	}
+	s := saves{forks: number("total_forks"), forkTook: time.Duration(number("latest_fork_usec")) * time.Microsecond, used: number("used_memory")}
+	for field, what := range map[string]string{
+		"loading": "it loads its data set", "rdb_bgsave_in_progress": "a snapshot is under way", "aof_rewrite_in_progress": "a rewrite of the append-only file is under way",
+		"aof_rewrite_scheduled": "a rewrite of the append-only file is scheduled", "module_fork_in_progress": "a module's child is under way",
+	} {
+		if number(field) == 1 {
+			s.busy = what
+		}
+	}
+	counter := "rdb_saves"
+	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
+		counter, s.running = "aof_rewrites", number("aof_rewrite_in_progress") == 1
+		s.took, s.copied, s.ok = topology.InfoField(info, "aof_last_rewrite_time_sec"), number("aof_last_cow_size"), topology.InfoField(info, "aof_last_bgrewrite_status") == "ok"
+	} else {
+		s.running = number("rdb_bgsave_in_progress") == 1
+		s.took, s.copied, s.ok = topology.InfoField(info, "rdb_last_bgsave_time_sec"), number("rdb_last_cow_size"), topology.InfoField(info, "rdb_last_bgsave_status") == "ok"
+	}
+	if s.done = number(counter); topology.InfoField(info, counter) == "" {
+		s.done = s.forks
+	}
+	return s, nil
+}
+
+func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if err := b.MayRun(ctx, target.Address, b.command()); err != nil {
+		return err
+	}
+	s, err := b.ask(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if s.busy != "" {
+		return problem.NotYet("the server at %s cannot fork now: %s", target.Address, s.busy)
+	}
+	pod, err := b.Pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	return contract.Save(target, saveRecord{Forks: s.forks, Saves: s.done, Risk: riskOf(b.Container(pod), s.used)})
+}
+
+// riskOf says why a container's memory may not do: a page that is written while the child lives is there twice, at the worst all of them.
+func riskOf(container corev1.Container, used int64) string {
+	limit, ok := container.Resources.Limits[corev1.ResourceMemory]
+	if !ok || limit.Value() >= 2*used {
+		return ""
+	}
+	return fmt.Sprintf("the container may use %s and its data take %s: if clients write to most of it while the child lives, the kernel kills the server",
+		limit.String(), inMiB(used))
+}
+
+func inMiB(bytes int64) string {
+	return resource.NewQuantity((bytes>>20)<<20, resource.BinarySI).String()
+}
+
+// forkedIn says whether a server has forked for such a save since the record was made.
+func (r saveRecord) forkedIn(s saves) bool {
+	return s.forks > r.Forks && (s.running || s.done != r.Saves)
+}
+
+func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	s, err := b.ask(ctx, target.Address)
+	return err == nil && record.forkedIn(s), err
+}
+
+func (b backgroundSave) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, b.fork(ctx, target)
+}
+
+func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if begun, err := b.Begun(ctx, target); begun || err != nil {
+		return err
+	}
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+		return err
+	}
+	s, err := b.ask(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if s.busy != "" { // a rewrite would be scheduled for whenever the other child ends: better asked again than forked at an unknown instant
+		return fmt.Errorf("the server at %s cannot fork now: %s", target.Address, s.busy)
+	}
+	_, err = b.Servers.Do(ctx, target.Address, b.Login, b.command())
+	return b.Refusal(err, target.Address, b.command())
+}
+
+func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	runs, err := b.Runs(ctx, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !runs {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before", target.Address)
+	}
+	s, err := b.ask(ctx, target.Address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !record.forkedIn(s) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still has %d forks", target.Address, s.forks)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s forked for %s, and stood still for %s meanwhile (latest_fork_usec)", target.Address, b.command(), s.forkTook)
+}
+
+// Follow tells of the fork and of the child's end. The end is noted when it is seen: Redis itself counts in whole seconds.
+func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+	if target.InjectedAt == nil {
+		return nil
+	}
+	at := target.InjectedAt.Time
+	var seen []contract.Sighting
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return nil
+	}
+	if record.Risk != "" {
+		seen = append(seen, contract.Sighting{At: at, Event: eventMemoryAtRisk, Object: target.Pod, Message: record.Risk})
+	}
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+		return seen
+	}
+	s, err := b.ask(ctx, target.Address)
+	if err != nil || !record.forkedIn(s) {
+		return seen
+	}
+	seen = append(seen, contract.Sighting{At: at, Event: eventSaveStarted, Object: target.Pod, Message: fmt.Sprintf("%s; the fork took %s", b.command(), s.forkTook)})
+	if s.running {
+		return seen
+	}
+	words := []string{"it took " + s.took + " s", "copied " + inMiB(s.copied) + " on write"}
+	if !s.ok {
+		words = append(words, "and failed: the server's log says why")
+	}
+	return append(seen, contract.Sighting{At: b.now(), Event: eventSaveEnded, Object: target.Pod, Message: strings.Join(words, ", ")})
+}

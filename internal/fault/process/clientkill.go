@@ -1,0 +1,206 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// clientKill closes the connections of one type of clients, once. There is nothing to revert: clients connect anew.
+type clientKill struct {
+	contract.Deps
+	contract.Instant
+	clients v1alpha1.ClientType
+}
+
+func newClientKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	k := clientKill{Deps: deps, clients: v1alpha1.ClientNormal}
+	if spec.Action.ClientKill != nil && spec.Action.ClientKill.Type != "" {
+		k.clients = spec.Action.ClientKill.Type
+	}
+	return k
+}
+
+// killRecord is the record of a client kill. A connection's id is higher than that of every connection before it.
+type killRecord struct {
+	LastClient  int64   `json:"lastClient"`       // the highest id of the connections that were there
+	Kills       int64   `json:"kills"`            // how many CLIENT KILLs the server had carried out
+	Connections int64   `json:"connections"`      // how many connections it had ever taken: total_connections_received
+	Killed      *string `json:"killed,omitempty"` // how many the server said that it closed; absent until it did
+}
+
+func (clientKill) Traits() contract.Traits { return contract.Traits{} }
+
+func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	for _, command := range [][]string{{"CLIENT", "KILL", "TYPE", string(k.clients)}, {"CLIENT", "LIST"}} {
+		if err := k.MayRun(ctx, target.Address, command...); err != nil {
+			return err
+		}
+	}
+	there, err := k.list(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	if len(there) == 0 {
+		return problem.NoTarget("spec.action.clientKill.type: the server at %s has no connection of type %s but the operator's", target.Address, k.clients)
+	}
+	counted, err := k.count(ctx, target.Address)
+	if err != nil {
+		return err
+	}
+	last := there[0]
+	for _, id := range there {
+		last = max(last, id)
+	}
+	return contract.Save(target, killRecord{LastClient: last, Kills: counted.kills, Connections: counted.connections})
+}
+
+// list is the ids of the connections of the fault's type, without the one that asks.
+func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
+	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
+	if err != nil {
+		return nil, err
+	}
+	text, _ := reply.(string)
+	var ids []int64
+	for line := range strings.Lines(text) {
+		id, asks := int64(0), false
+		for field := range strings.FieldsSeq(line) {
+			name, value, _ := strings.Cut(field, "=")
+			switch name {
+			case "id":
+				id, _ = strconv.ParseInt(value, 10, 64)
+			case "cmd":
+				asks = value == "client|list" || value == "client"
+			}
+		}
+		if id > 0 && !asks {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// connectionCounts is what a server counted since it started.
+type connectionCounts struct{ kills, connections int64 }
+
+func (k clientKill) count(ctx context.Context, address string) (connectionCounts, error) {
+	reply, err := k.Servers.Do(ctx, address, k.Login, "INFO", "everything")
+	if err != nil {
+		return connectionCounts{}, err
+	}
+	info, _ := reply.(string)
+	var c connectionCounts
+	c.connections, _ = strconv.ParseInt(topology.InfoField(info, "total_connections_received"), 10, 64)
+	for _, name := range []string{"cmdstat_client|kill", "cmdstat_client"} { // before Redis 7 all of CLIENT is counted together
+		if calls, ok := strings.CutPrefix(topology.InfoField(info, name), "calls="); ok {
+			calls, _, _ = strings.Cut(calls, ",")
+			c.kills, _ = strconv.ParseInt(calls, 10, 64)
+			break
+		}
+	}
+	return c, nil
+}
+
+// survivors counts the connections of the type that were there when the record was made, and still are.
+func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
+	there, err := k.list(ctx, target.Address)
+	n := 0
+	for _, id := range there {
+		if id <= record.LastClient {
+			n++
+		}
+	}
+	if n > 0 && k.clients == v1alpha1.ClientNormal {
+		n-- // the one that sent the kill is spared
+	}
+	return n, err
+}
+
+// Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
+func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Killed != nil {
+		return true, ctx.Err()
+	}
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	counted, err := k.count(ctx, target.Address)
+	if err != nil || counted.kills <= record.Kills {
+		return false, err
+	}
+	left, err := k.survivors(ctx, target, record)
+	return err == nil && left == 0, err
+}
+
+func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, k.kill(ctx, target)
+}
+
+func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, recorded, err := contract.Load[killRecord](target)
+	if err != nil {
+		return err
+	}
+	if begun, err := k.Begun(ctx, target); begun || err != nil {
+		return err
+	}
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+		return err
+	}
+	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
+	if err != nil {
+		return k.Refusal(err, target.Address, "CLIENT", "KILL")
+	}
+	if !recorded {
+		return nil
+	}
+	record.Killed = new(fmt.Sprint(reply))
+	return contract.Save(target, record)
+}
+
+func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	runs, err := k.Runs(ctx, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !runs {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before", target.Address)
+	}
+	left, err := k.survivors(ctx, target, record)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	counted, err := k.count(ctx, target.Address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	killed := "an unknown number of"
+	if record.Killed != nil {
+		killed = *record.Killed
+	}
+	switch {
+	case counted.kills <= record.Kills:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still counts no further CLIENT KILL", target.Address)
+	case left > 0:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before are still open at %s", left, k.clients, target.Address)
+	case killed == "0":
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s", target.Address, k.clients)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
+		target.Address, killed, k.clients, counted.connections-record.Connections)
+}

@@ -1,0 +1,165 @@
+//go:build integration
+
+package process
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+func killOf(clients v1alpha1.ClientType) *v1alpha1.RedisFaultSpec {
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}}}
+}
+
+// connections opens raw connections that have said something, and are closed with the test.
+func connections(t *testing.T, server *redistest.Server, n int, says string) []net.Conn {
+	t.Helper()
+	var all []net.Conn
+	for range n {
+		c, err := net.Dial("tcp", server.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		_, _ = c.Write([]byte(says + "\r\n"))
+		if _, err := c.Read(make([]byte, 256)); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// closedByServer counts the connections that the server has ended: the others answer.
+func closedByServer(t *testing.T, all []net.Conn) int {
+	t.Helper()
+	n := 0
+	for _, c := range all {
+		_ = c.SetDeadline(time.Now().Add(redistest.Patience))
+		_, err := c.Write([]byte("PING\r\n"))
+		if err == nil {
+			_, err = c.Read(make([]byte, 256))
+		}
+		var timeout net.Error
+		switch {
+		case errors.As(err, &timeout) && timeout.Timeout():
+			t.Errorf("%s neither answers nor ends the connection", c.RemoteAddr())
+		case err != nil:
+			n++
+		}
+	}
+	return n
+}
+
+// Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
+func TestClientKill(t *testing.T) {
+	t.Parallel()
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
+	s.Host("redis-0", server, nil)
+	for _, tc := range []struct {
+		kind          v1alpha1.ClientType
+		says, another string
+	}{{v1alpha1.ClientNormal, "PING", "SUBSCRIBE a"}, {v1alpha1.ClientPubSub, "SUBSCRIBE a", "PING"}} {
+		t.Run(string(tc.kind), func(t *testing.T) {
+			spec := killOf(tc.kind)
+			hit, spared := connections(t, server, 5, tc.says), connections(t, server, 3, tc.another)
+			injector, target := s.Aim(spec)
+			begun(t, injector, target, false)
+			checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
+			inject(t, injector, target)
+			if n := closedByServer(t, hit); n != len(hit) {
+				t.Errorf("%d of %d connections were closed", n, len(hit))
+			}
+			later := connections(t, server, 4, tc.says)
+			inject(t, injector, target)
+			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "new ones")
+			// An operator that died before it could store the number finds out all the same.
+			stored := target.DeepCopy()
+			record := faulttest.Recorded[killRecord](t, stored)
+			record.Killed = nil
+			faulttest.Save(t, stored, record)
+			injector = s.Reborn(spec)
+			begun(t, injector, stored, true)
+			inject(t, injector, stored)
+			checkEffect(t, injector, stored, v1alpha1.EffectConfirmed, "unknown number")
+			revertFully(t, injector, stored)
+			if n := closedByServer(t, later) + closedByServer(t, spared); n != 0 {
+				t.Errorf("%d connections were closed that were not meant", n)
+			}
+			for _, c := range append(later, spared...) {
+				_ = c.Close()
+			}
+		})
+	}
+}
+
+// A killed link comes back by a partial synchronisation.
+func TestClientKillOfReplicas(t *testing.T) {
+	t.Parallel()
+	s, r := faulttest.NewStage(t, Kinds, guard.Choose), redistest.SharedReplication(t, 1)
+	s.Host("redis-0", r.Primary, nil)
+	injector, target := s.Aim(killOf(v1alpha1.ClientReplica))
+	before := r.Primary.Info("sync_partial_ok")
+	inject(t, injector, target)
+	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "closed 1 connections of type replica")
+	redistest.Wait(t, "the replica is back", func() error {
+		if r.Primary.Info("connected_slaves") == "1" && r.Primary.Info("sync_partial_ok") != before {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+}
+
+func TestClientKillRefused(t *testing.T) {
+	t.Parallel()
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{
+		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})
+	s.Host("redis-0", server, nil)
+	if _, _, err := s.TryAim(killOf(v1alpha1.ClientReplica)); faulttest.ProblemOf(t, err).Lasting || !strings.Contains(err.Error(), "no connection of type replica") {
+		t.Errorf("nothing to kill: %v", err)
+	}
+	for user, says := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
+		s.Login = redis.Login{Username: user, Password: "pw", Timeout: faulttest.Patient}
+		_, _, err := s.TryAim(killOf(v1alpha1.ClientNormal))
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
+			t.Errorf("%s: %+v, want %q", user, p, says)
+		}
+	}
+}
+
+func TestClientKillLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
+	pod := s.Host("redis-0", server, nil)
+	connections(t, server, 3, "PING")
+	injector, target := s.Aim(killOf(v1alpha1.ClientNormal))
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := faulttest.Called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
+		t.Errorf("inject after the context ended: %v", err)
+	}
+	server.Restart()
+	mine := connections(t, server, 3, "PING")
+	inject(t, injector, target)
+	checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
+	s.Replace(pod, "another")
+	inject(t, injector, target)
+	if err := s.Cluster.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	inject(t, injector, target)
+	if n := closedByServer(t, mine); n != 0 {
+		t.Errorf("%d connections of another process were closed", n)
+	}
+}

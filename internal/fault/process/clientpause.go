@@ -1,0 +1,199 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// clientPause lets clients wait: for every command, or for those that write. Either way the server goes on by itself when the time is over.
+type clientPause struct {
+	contract.Deps
+	mode  v1alpha1.PauseMode
+	lasts time.Duration
+}
+
+func newClientPause(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	p := clientPause{Deps: deps, mode: v1alpha1.PauseAll, lasts: contract.DurationOf(spec)}
+	if spec.Action.ClientPause != nil && spec.Action.ClientPause.Mode != "" {
+		p.mode = spec.Action.ClientPause.Mode
+	}
+	return p
+}
+
+// afterwards is how much longer the server would pause than it is asked for. The operator ends the pause on time: the server's own end is for when it cannot,
+// and must not come so early that it looks like somebody else's doing.
+const afterwards = 2 * time.Second
+
+// pauseRecord is the record of a pause of writes; a pause of all commands has none.
+type pauseRecord struct {
+	Probe string `json:"probe"` // the command by which the pause is seen: EVAL or PUBLISH
+}
+
+// writeProbes are commands that wait with the writes, and change nothing. The script is seen by nobody; a message, by those who subscribed to
+// every channel.
+var writeProbes = map[string][]string{
+	"EVAL":    {"EVAL", "return 0", "0"},
+	"PUBLISH": {"PUBLISH", "redquake", ""},
+}
+
+func (p clientPause) Traits() contract.Traits {
+	return contract.Traits{Lasts: p.lasts, Silences: p.mode == v1alpha1.PauseAll, Separate: true}
+}
+
+func (p clientPause) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if err := p.MayRun(ctx, target.Address, "CLIENT", "PAUSE", "1"); err != nil {
+		return err
+	}
+	if p.mode == v1alpha1.PauseAll {
+		return nil
+	}
+	if err := p.MayRun(ctx, target.Address, "CLIENT", "UNPAUSE"); err != nil {
+		return err
+	}
+	name, err := p.chooseProbe(ctx, target)
+	if err != nil {
+		return err
+	}
+	if err := contract.Save(target, pauseRecord{Probe: name}); err != nil {
+		return err
+	}
+	paused, err := p.writesWait(ctx, target)
+	if paused {
+		return problem.NotYet("writes at %s are not answered already: somebody else has paused them, or the server is overloaded", target.Address)
+	}
+	return err
+}
+
+func (p clientPause) chooseProbe(ctx context.Context, target *v1alpha1.FaultTarget) (string, error) {
+	err := p.MayRun(ctx, target.Address, writeProbes["EVAL"]...)
+	if err == nil {
+		return "EVAL", nil
+	}
+	if p.MayRun(ctx, target.Address, writeProbes["PUBLISH"]...) == nil {
+		return "PUBLISH", nil
+	}
+	if p, ok := errors.AsType[*problem.Problem](err); ok {
+		return "", problem.Unsupported("%s, or +publish and &redquake: a pause of writes is seen by EVAL or PUBLISH", p.Message)
+	}
+	return "", err
+}
+
+// writesWait says whether a command that counts as a write gets no answer, though PING does.
+func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, recorded, err := contract.Load[pauseRecord](target)
+	if err != nil || !recorded { // where nothing was recorded, nothing was paused
+		return false, err
+	}
+	var words []any
+	for _, word := range writeProbes[record.Probe] {
+		words = append(words, word)
+	}
+	if waits, err := p.Silent(ctx, target.Address, words...); !waits || err != nil {
+		return false, err
+	}
+	mute, err := p.Silent(ctx, target.Address, "PING")
+	if mute {
+		return false, fmt.Errorf("the server at %s does not answer PING either", target.Address)
+	}
+	return err == nil, err
+}
+
+func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	if p.mode == v1alpha1.PauseAll {
+		// What another process of the operator had queued ended with that process.
+		return p.Servers.Queued(line(p.Deps, target)), ctx.Err()
+	}
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	return p.writesWait(ctx, target)
+}
+
+func (p clientPause) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, p.begin(ctx, target)
+}
+
+func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if begun, err := p.Begun(ctx, target); begun || err != nil { // a second pause would end later than the first
+		return err
+	}
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+		return err
+	}
+	if p.mode == v1alpha1.PauseAll {
+		return pauseAll(ctx, p.Deps, target, p.lasts+afterwards)
+	}
+	_, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE", strconv.FormatInt((p.lasts+afterwards).Milliseconds(), 10), "WRITE")
+	return p.Refusal(err, target.Address, "CLIENT", "PAUSE")
+}
+
+func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, p.end(ctx, target)
+}
+
+func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	if alive, err := p.Lives(ctx, target); !alive || err != nil {
+		p.Servers.HangUp(line(p.Deps, target))
+		return err
+	}
+	if p.mode == v1alpha1.PauseAll {
+		return endPauseAll(ctx, p.Deps, target, p.lasts+afterwards)
+	}
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+		return err
+	}
+	if waits, err := p.writesWait(ctx, target); !waits || err != nil {
+		return err
+	}
+	if _, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "UNPAUSE"); err != nil {
+		return err
+	}
+	waits, err := p.writesWait(ctx, target)
+	if waits {
+		return fmt.Errorf("writes at %s wait even after CLIENT UNPAUSE", target.Address)
+	}
+	return err
+}
+
+func (p clientPause) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	if p.mode == v1alpha1.PauseWrite {
+		return p.effectOnWrites(ctx, target)
+	}
+	silent, err := p.Silent(ctx, target.Address, "PING")
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case !silent:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers PING", target.Address)
+	case !p.Servers.Queued(line(p.Deps, target)):
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s does not answer PING within %s, but this fault pauses it no longer", target.Address, probeWithin)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s said OK to CLIENT PAUSE, and does not answer PING within %s", target.Address, probeWithin)
+}
+
+func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	waits, err := p.writesWait(ctx, target)
+	record, _, _ := contract.Load[pauseRecord](target) // writesWait has read it
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case !waits:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers what writes", target.Address)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe, probeWithin)
+}
+
+func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
+	if p.mode == v1alpha1.PauseAll {
+		return fmt.Sprintf("nothing, if the server serves again: each pause ends after %s, and the queue of them with the operator that made it. Else kubectl -n %s delete pod %s",
+			pauseOf(p.lasts+afterwards), p.Namespace, target.Pod)
+	}
+	return p.CLI(target, "CLIENT", "UNPAUSE")
+}

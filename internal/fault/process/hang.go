@@ -1,0 +1,279 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
+type hang struct {
+	contract.Deps
+	method v1alpha1.HangMethod
+	lasts  time.Duration
+	now    func() time.Time
+}
+
+func newHang(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	h := hang{Deps: deps, method: v1alpha1.HangAuto, lasts: contract.DurationOf(spec), now: time.Now}
+	if spec.Action.Hang != nil && spec.Action.Hang.Method != "" {
+		h.method = spec.Action.Hang.Method
+	}
+	return h
+}
+
+// hangRecord is the record of a server that is to hang: how, and what it had counted of that.
+type hangRecord struct {
+	Method  v1alpha1.HangMethod `json:"method"`  // never Auto
+	Command string              `json:"command"` // whose executions the server counts: debug, eval_ro, eval, client|pause
+	Before  spent               `json:"before"`
+}
+
+func (h hang) Traits() contract.Traits {
+	return contract.Traits{Lasts: h.lasts, Silences: true, Separate: true}
+}
+
+// Preflight finds the method, by trying each with no time at all.
+func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	methods := []v1alpha1.HangMethod{h.method}
+	if h.method == v1alpha1.HangAuto {
+		methods = []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause}
+	}
+	var refusals []string
+	for _, method := range methods {
+		command, err := h.try(ctx, target.Address, method)
+		if p, ok := errors.AsType[*problem.Problem](err); ok {
+			refusals = append(refusals, fmt.Sprintf("%s: %s", method, p.Message))
+			continue
+		} else if err != nil {
+			return err
+		}
+		before, err := h.spent(ctx, target.Address, command)
+		if err != nil {
+			return h.Refusal(err, target.Address, "INFO")
+		}
+		return contract.Save(target, hangRecord{Method: method, Command: command, Before: before})
+	}
+	return problem.Unsupported("spec.action.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
+}
+
+// try says by which command a method works at a server. A Problem says why it does not.
+func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMethod) (command string, err error) {
+	switch method {
+	case v1alpha1.HangDebugSleep:
+		command = "debug"
+		_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
+	case v1alpha1.HangScript:
+		command = "eval_ro" // hardly anybody else uses it, so its count tells of us
+		_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
+		if err != nil && redis.IsReply(err) { // before Redis 7, or forbidden
+			command = "eval"
+			_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
+		}
+	default:
+		return "client|pause", h.MayRun(ctx, address, "CLIENT", "PAUSE", "1")
+	}
+	if err == nil || !redis.IsReply(err) {
+		return command, err
+	}
+	refusal := h.Refusal(err, address, command)
+	if _, ok := errors.AsType[*problem.Problem](refusal); ok {
+		return "", refusal
+	}
+	return "", problem.Unsupported("%v", err) // as DEBUG where enable-debug-command is no
+}
+
+// busyLoop runs for ARGV[1] microseconds. TIME is the clock, but newer servers show a script the same time until busy-reply-threshold is over:
+// these have os.clock, which counts the CPU's time. The inner loop keeps TIME, which counts as a command, rare.
+const busyLoop = `local clock = rawget(_G, 'os') and os.clock
+local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
+local limit, began, cpu = tonumber(ARGV[1]), now(), clock and clock()
+repeat for _ = 1, 10000 do end until now() - began >= limit or clock and (clock() - cpu) * 1000000 >= limit`
+
+// words are the command that makes the server hang by DebugSleep or Script.
+func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Duration) []any {
+	if method == v1alpha1.HangDebugSleep {
+		return []any{"DEBUG", "SLEEP", strconv.FormatFloat(lasts.Seconds(), 'f', 3, 64)}
+	}
+	return []any{strings.ToUpper(command), busyLoop, "0", strconv.FormatInt(lasts.Microseconds(), 10)}
+}
+
+// spent is what a server did with a command since it started.
+type spent struct {
+	Calls int64         `json:"calls"`
+	Time  time.Duration `json:"nanoseconds"`
+}
+
+func (h hang) spent(ctx context.Context, address, command string) (spent, error) {
+	reply, err := h.Servers.Do(ctx, address, h.Login, "INFO", "commandstats")
+	if err != nil {
+		return spent{}, err
+	}
+	info, _ := reply.(string)
+	var s spent
+	for part := range strings.SplitSeq(topology.InfoField(info, "cmdstat_"+command), ",") {
+		name, value, _ := strings.Cut(part, "=")
+		n, _ := strconv.ParseInt(value, 10, 64)
+		switch name {
+		case "calls":
+			s.Calls = n
+		case "usec":
+			s.Time = time.Duration(n) * time.Microsecond
+		}
+	}
+	return s, nil
+}
+
+// since is what a server did with the fault's command since Preflight. It asks the server.
+func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (spent, error) {
+	now, err := h.spent(ctx, target.Address, record.Command)
+	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
+}
+
+// hung says whether what the server did is our hang. A script's CPU clock runs faster than time with several threads: half will do.
+func (h hang) hung(record hangRecord, did spent) bool {
+	if record.Method == v1alpha1.HangClientPause {
+		return did.Calls >= int64(len(pauses(h.lasts)))
+	}
+	return did.Calls > 0 && did.Time >= h.lasts/2
+}
+
+// Begun takes a server that does not answer for one that hangs already: it answered when the record was made, just before.
+func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(line(h.Deps, target)) {
+		return true, ctx.Err()
+	}
+	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+		return false, err
+	}
+	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
+		return silent, err
+	}
+	did, err := h.since(ctx, target, record)
+	if isBusy(err) {
+		return true, nil
+	}
+	return err == nil && h.hung(record, did), err
+}
+
+// refusalWithin is how long an error reply is waited for. A server that hangs gives none.
+const refusalWithin = 200 * time.Millisecond
+
+func (h hang) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, h.begin(ctx, target)
+}
+
+func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, recorded, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return err
+	}
+	if begun, err := h.Begun(ctx, target); begun || err != nil { // twice would be twice as long
+		return err
+	}
+	if runs, err := h.Runs(ctx, target); !runs || err != nil {
+		return err
+	}
+	switch {
+	case !recorded:
+		return fmt.Errorf("pod %s has no record of how its server is to hang", target.Pod)
+	case record.Method == v1alpha1.HangClientPause:
+		return pauseAll(ctx, h.Deps, target, h.lasts)
+	}
+	_, err = h.Send(ctx, target.Address, refusalWithin, h.words(record.Method, record.Command, h.lasts)...)
+	return h.Refusal(err, target.Address, record.Command)
+}
+
+func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+		h.Servers.HangUp(line(h.Deps, target))
+		return contract.Progress{}, err
+	}
+	if record.Method == v1alpha1.HangClientPause {
+		return contract.Progress{}, endPauseAll(ctx, h.Deps, target, h.lasts)
+	}
+	silent, err := h.Silent(ctx, target.Address, "PING")
+	switch {
+	case err != nil:
+		return contract.Progress{}, err
+	case silent && target.InjectedAt != nil && h.now().Before(target.InjectedAt.Add(h.lasts)):
+		return contract.Underway("%s of %s at %s cannot be ended early: waiting until the server answers", record.Method, h.lasts, target.Address), nil
+	case silent:
+		return contract.Progress{}, fmt.Errorf("the server at %s does not answer, though its hang of %s is over", target.Address, h.lasts)
+	case record.Method == v1alpha1.HangScript:
+		return h.killScript(ctx, target, record)
+	}
+	return contract.Progress{}, nil
+}
+
+// killScript ends a script that is past busy-reply-threshold: the server answers BUSY from then on. One that wrote anything cannot be ended so, ours can.
+func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (contract.Progress, error) {
+	if _, err := h.since(ctx, target, record); !isBusy(err) {
+		return contract.Progress{}, err
+	}
+	_, err := h.Servers.Do(ctx, target.Address, h.Login, "SCRIPT", "KILL")
+	if err != nil && !strings.Contains(err.Error(), "NOTBUSY") {
+		return contract.Progress{}, err
+	}
+	return contract.Underway("SCRIPT KILL was sent to %s", target.Address), nil
+}
+
+func isBusy(err error) bool {
+	return err != nil && redis.IsReply(err) && strings.Contains(err.Error(), "BUSY ")
+}
+
+func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	silent, err := h.Silent(ctx, target.Address, "PING")
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case silent:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s does not answer PING within %s", record.Method, target.Address, probeWithin)
+	}
+	did, err := h.since(ctx, target, record)
+	if isBusy(err) {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s answers BUSY", record.Method, target.Address)
+	}
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if runs, err := h.Runs(ctx, target); !runs || err != nil {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: what it counted is lost", target.Address)
+	}
+	switch {
+	case !h.hung(record, did):
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers, and counts %d calls of %s since, of %s", target.Address, did.Calls, record.Command, did.Time)
+	case record.Method == v1alpha1.HangClientPause:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s carried out %d pauses, of %s together", record.Method, target.Address, did.Calls, h.lasts)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time, record.Command)
+}
+
+func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
+	if record, _, err := contract.Load[hangRecord](target); err == nil && record.Method == v1alpha1.HangScript {
+		return h.CLI(target, "SCRIPT", "KILL") // refused until busy-reply-threshold, 5 s
+	}
+	return fmt.Sprintf("nothing, if the server serves again: the hang ends by itself after %s. Else kubectl -n %s delete pod %s", h.lasts, h.Namespace, target.Pod)
+}

@@ -1,0 +1,272 @@
+//go:build integration
+
+package process
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	goredis "github.com/redis/go-redis/v9"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+func hangOf(method v1alpha1.HangMethod, lasts time.Duration) *v1alpha1.RedisFaultSpec {
+	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: method}}, Duration: &metav1.Duration{Duration: lasts}}
+}
+
+// injectNow is inject, and notes when, as the controller does.
+func injectNow(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {
+	t.Helper()
+	at := metav1.NowMicro()
+	inject(t, injector, target)
+	target.InjectedAt = &at
+}
+
+// executions is how often a server has executed a command, such as "client|pause", since its start.
+func executions(t *testing.T, server *redistest.Server, command string) int {
+	t.Helper()
+	line := topology.InfoField(server.Do("INFO", "commandstats").(string), "cmdstat_"+command)
+	n, _ := strconv.Atoi(strings.TrimPrefix(strings.Split(line, ",")[0], "calls="))
+	return n
+}
+
+// slowCalls are the executions of a command that the server's slow log holds, the newest first.
+func slowCalls(t *testing.T, server *redistest.Server, command string) []goredis.SlowLog {
+	t.Helper()
+	entries, err := server.Client().SlowLogGet(t.Context(), -1).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.DeleteFunc(entries, func(e goredis.SlowLog) bool { return !strings.EqualFold(e.Args[0], command) })
+}
+
+// hungOnce fails the test unless the server has hung once, and was asked to hang for so long.
+func hungOnce(t *testing.T, server *redistest.Server, target *v1alpha1.FaultTarget, lasts time.Duration) {
+	t.Helper()
+	command := faulttest.Recorded[hangRecord](t, target).Command
+	before := int(faulttest.Recorded[hangRecord](t, target).Before.Calls)
+	asked := strconv.FormatInt(lasts.Microseconds(), 10)
+	switch command {
+	case "client|pause":
+		if n, want := executions(t, server, command)-before, len(pauses(lasts)); n != want {
+			t.Errorf("the server carried out %d pauses, want %d", n, want)
+		}
+		return
+	case "debug":
+		asked = strconv.FormatFloat(lasts.Seconds(), 'f', 3, 64)
+	}
+	entries := slowCalls(t, server, command)
+	if n := executions(t, server, command) - before; n != 1 || len(entries) != 1 {
+		t.Fatalf("the server executed %s %d times, %d of them slow: want one", command, n, len(entries))
+	}
+	if e := entries[0]; e.Args[len(e.Args)-1] != asked || e.Duration < lasts-50*time.Millisecond {
+		t.Errorf("the slow log shows %s for %s, want %s", e.Args[len(e.Args)-1], e.Duration, asked)
+	}
+}
+
+// Each method hangs the server once and for as long as asked, whoever calls it how often, and the server itself says so afterwards.
+func TestHang(t *testing.T) {
+	t.Parallel()
+	const lasts = 3 * time.Second
+	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
+			s.Host("redis-0", server, nil)
+			spec := hangOf(method, lasts)
+			injector, target := s.Aim(spec)
+			if by := faulttest.Recorded[hangRecord](t, target).Method; by != method {
+				t.Errorf("recorded method %q", by)
+			}
+			begun(t, injector, target, false)
+			checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still answers")
+			if err := faulttest.Called(injector.Revert(t.Context(), target)); err != nil {
+				t.Errorf("revert before the injection: %v", err)
+			}
+			began := time.Now()
+			injectNow(t, injector, target)
+			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, string(method)+": ")
+			begun(t, injector, target, true)
+			inject(t, injector, target)
+			server.Do("PING")
+			if took := time.Since(began); took < lasts-50*time.Millisecond {
+				t.Errorf("the server answered after %s, want %s", took, lasts)
+			}
+			hungOnce(t, server, target, lasts)
+			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, string(method)+": ")
+			if method != v1alpha1.HangClientPause { // there, what another process queued has ended with it
+				injector = s.Reborn(spec)
+				begun(t, injector, target, true)
+				inject(t, injector, target)
+				hungOnce(t, server, target, lasts)
+			}
+			revertFully(t, injector, target)
+		})
+	}
+}
+
+// A script gives way to SCRIPT KILL once the server calls itself busy; queued pauses are dropped. What a sleep does is in TestHangSleepIsWaitedFor.
+func TestHangEndsEarly(t *testing.T) {
+	t.Parallel()
+	const lasts = time.Minute
+	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangScript, v1alpha1.HangClientPause} {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Config: []string{"busy-reply-threshold 300"}})
+			s.Host("redis-0", server, nil)
+			injector, target := s.Aim(hangOf(method, lasts))
+			injectNow(t, injector, target)
+			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "")
+			revertFully(t, injector, target)
+			server.Do("SET", "a", "1")
+			if method == v1alpha1.HangClientPause {
+				if n := executions(t, server, "client|pause"); n == 0 || n >= len(pauses(lasts)) {
+					t.Errorf("the server carried out %d of %d pauses", n, len(pauses(lasts)))
+				}
+				return
+			}
+			entries := slowCalls(t, server, "eval_ro")
+			if len(entries) != 1 || entries[0].Duration >= lasts || executions(t, server, "script|kill") == 0 {
+				t.Errorf("the slow log shows %+v, want one script that was killed", entries)
+			}
+		})
+	}
+}
+
+// Auto takes the first method that the server allows, and says why none does.
+func TestHangAuto(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		user string
+		want v1alpha1.HangMethod
+	}{
+		{"+debug +eval_ro +time +client|pause", v1alpha1.HangDebugSleep},
+		{"+eval_ro +time +client|pause", v1alpha1.HangScript},
+		{"+eval +time +client|pause", v1alpha1.HangScript},
+		{"+eval +client|pause", v1alpha1.HangClientPause}, // the loop may not ask for the time
+		{"", ""},
+	} {
+		s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
+		s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
+		s.Host("redis-0", server, nil)
+		injector, target, err := s.TryAim(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}})
+		if tc.want == "" {
+			p := faulttest.ProblemOf(t, err)
+			for _, says := range []string{"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
+				if p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
+					t.Errorf("%+v does not tell of %q", p, says)
+				}
+			}
+			continue
+		}
+		if method := faulttest.Recorded[hangRecord](t, target).Method; err != nil || method != tc.want {
+			t.Errorf("%s: method %q, %v; want %s", tc.user, method, err, tc.want)
+			continue
+		}
+		if lasts := injector.Traits().Lasts; lasts != contract.DefaultDuration {
+			t.Errorf("lasts %s", lasts)
+		}
+	}
+}
+
+func TestHangDebugForbidden(t *testing.T) {
+	t.Parallel()
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Config: []string{"enable-debug-command no"}})
+	s.Host("redis-0", server, nil)
+	_, _, err := s.TryAim(hangOf(v1alpha1.HangDebugSleep, time.Second))
+	if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, "enable-debug-command") {
+		t.Errorf("%+v", p)
+	}
+	_, target := s.Aim(hangOf(v1alpha1.HangAuto, time.Second))
+	if method := faulttest.Recorded[hangRecord](t, target).Method; method != v1alpha1.HangScript {
+		t.Errorf("method %q", method)
+	}
+}
+
+// An operator that died with the server hanging finds it so, and does not send a second hang.
+func TestHangFoundHanging(t *testing.T) {
+	t.Parallel()
+	const lasts = 2 * time.Second
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
+	s.Host("redis-0", server, nil)
+	spec := hangOf(v1alpha1.HangDebugSleep, lasts)
+	injector, target := s.Aim(spec)
+	inject(t, injector, target)
+	injector = s.Reborn(spec)
+	begun(t, injector, target, true)
+	inject(t, injector, target)
+	server.Do("PING")
+	hungOnce(t, server, target, lasts)
+}
+
+func TestHangLeavesOthersAlone(t *testing.T) {
+	t.Parallel()
+	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
+		t.Run(string(method), func(t *testing.T) {
+			t.Parallel()
+			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
+			pod := s.Host("redis-0", server, nil)
+			injector, target := s.Aim(hangOf(method, 5*time.Second))
+			cancelled, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := faulttest.Called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
+				t.Errorf("inject after the context ended: %v", err)
+			}
+			if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {
+				t.Errorf("effect %s after the context ended", effect)
+			}
+			server.Restart()
+			inject(t, injector, target)
+			checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
+			revertFully(t, injector, target)
+			s.Replace(pod, "another")
+			inject(t, injector, target)
+			revertFully(t, injector, target)
+			if err := s.Cluster.Delete(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			inject(t, injector, target)
+			revertFully(t, injector, target)
+			command := faulttest.Recorded[hangRecord](t, target).Command
+			if n := executions(t, server, command); n != 0 {
+				t.Errorf("somebody else's server executed %s %d times", command, n)
+			}
+		})
+	}
+}
+
+// A refusal that comes only with the injection is an error.
+func TestHangRefusedLate(t *testing.T) {
+	t.Parallel()
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
+	s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
+	s.Host("redis-0", server, nil)
+	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
+		server.Do("ACL", "SETUSER", "app", "+@all")
+		injector, target := s.Aim(hangOf(method, 2*time.Second))
+		server.Do("ACL", "SETUSER", "app", "-debug", "-@scripting", "-client")
+		command := faulttest.Recorded[hangRecord](t, target).Command
+		before := executions(t, server, command)
+		err := faulttest.Called(injector.Inject(t.Context(), target))
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "ACL rule") {
+			t.Errorf("%s: %v", method, err)
+		}
+		if n := executions(t, server, command); n != before {
+			t.Errorf("%s: it was executed all the same", method)
+		}
+	}
+}

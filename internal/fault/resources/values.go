@@ -1,0 +1,103 @@
+package resources
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// resized are the resources that can be resized in place.
+var resized = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
+
+// resizeRecord is the record of a container that is resized: what it had of each resource that changes.
+type resizeRecord struct {
+	Limits         corev1.ResourceList `json:"limits"`
+	Requests       corev1.ResourceList `json:"requests"`
+	RevertingSince *time.Time          `json:"revertingSince,omitempty"`
+}
+
+func (r resizeRecord) before() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Limits: r.Limits, Requests: r.Requests}
+}
+
+// wanted is what the container is to have: the limits of the spec, and a request wherever it had one. A request that equalled the limit goes on
+// to equal it, since the pod's class of service may hang on that; another is lowered only where the limit would be below it.
+func (r *resources) wanted(old corev1.ResourceRequirements) corev1.ResourceRequirements {
+	want := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
+	for name, limit := range r.limits {
+		want.Limits[name] = limit
+		request, ok := old.Requests[name]
+		if !ok {
+			continue
+		}
+		if was := old.Limits[name]; request.Cmp(was) == 0 || request.Cmp(limit) > 0 {
+			request = limit
+		}
+		want.Requests[name] = request
+	}
+	return want
+}
+
+// has says whether a container has all these values; it may have others beside.
+func has(container, want corev1.ResourceRequirements) bool {
+	within := func(all, some corev1.ResourceList) bool {
+		for name, q := range some {
+			if there, ok := all[name]; !ok || there.Cmp(q) != 0 {
+				return false
+			}
+		}
+		return true
+	}
+	return within(container.Limits, want.Limits) && within(container.Requests, want.Requests)
+}
+
+// inForce is what the kubelet gives a container; nil where it does not tell.
+func inForce(pod *corev1.Pod, container string) *corev1.ResourceRequirements {
+	for i := range pod.Status.ContainerStatuses {
+		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
+			return s.Resources
+		}
+	}
+	return nil
+}
+
+func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
+	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &pod.Spec.Containers[i]
+}
+
+// restarts says whether the kubelet restarts the container to resize it.
+func restarts(container *corev1.Container, name corev1.ResourceName) bool {
+	return slices.ContainsFunc(container.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
+		return p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer
+	})
+}
+
+// resizing is the patch that gives a container these values.
+func resizing(uid, container string, to corev1.ResourceRequirements) map[string]any {
+	patch := map[string]any{"spec": map[string]any{"containers": []any{map[string]any{"name": container, "resources": to}}}}
+	if uid != "" {
+		patch["metadata"] = map[string]any{"uid": uid}
+	}
+	return patch
+}
+
+// said is a container's resources in words: cpu 1 (requested 500m), memory 64Mi.
+func said(of corev1.ResourceRequirements) string {
+	var words []string
+	for _, name := range slices.Sorted(maps.Keys(of.Limits)) {
+		limit, text := of.Limits[name], ""
+		if request, ok := of.Requests[name]; ok && request.Cmp(limit) != 0 {
+			text = fmt.Sprintf(" (requested %s)", request.String())
+		}
+		words = append(words, fmt.Sprintf("%s %s%s", name, limit.String(), text))
+	}
+	return strings.Join(words, ", ")
+}

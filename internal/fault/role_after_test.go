@@ -1,0 +1,45 @@
+package fault
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+)
+
+func TestRolesAfter(t *testing.T) {
+	for name, tc := range map[string]struct {
+		role          v1alpha1.RedisRole
+		own, other    topology.Role // "" = does not answer
+		says, message string        // "" = nothing is said
+	}{
+		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, says: EventNoFailover, message: "redis-0 is the primary again"},
+		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
+		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now"},
+		"nobody yet":         {role: v1alpha1.RolePrimary, other: topology.Replica},
+		"two for themselves": {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Primary},
+		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := faulttest.NewWorld(t)
+			w.Pod("redis-0", "u0", "10.0.0.1", tc.own, nil)
+			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
+			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
+			seen := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
+			if tc.says == "" {
+				if len(seen) > 0 {
+					t.Errorf("said %+v", seen)
+				}
+				return
+			}
+			if len(seen) != 1 || seen[0].Event != tc.says || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
+				t.Errorf("said %+v, want %s: %s", seen, tc.says, tc.message)
+			}
+		})
+	}
+}

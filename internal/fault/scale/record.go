@@ -1,0 +1,56 @@
+package scale
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// scaleRecord is the record of a scaling: what was there before, and what it has seen so far: the operator may be another process by then.
+type scaleRecord struct {
+	StatefulSet    string            `json:"statefulSet"`    // its name
+	UID            string            `json:"uid"`            // of the StatefulSet
+	Replicas       int32             `json:"replicas"`       // of the StatefulSet before
+	Primary        string            `json:"primary"`        // host:port of the selected server's primary, at first
+	Followers      int               `json:"followers"`      // how many replicas that primary listed
+	Syncs          syncs             `json:"syncs"`          // of that primary, before
+	Slot           *int              `json:"slot,omitempty"` // lowest slot of the selected server's shard; nil outside of a cluster
+	RevertingSince *time.Time        `json:"revertingSince,omitempty"`
+	Members        map[string]member `json:"members,omitempty"` // the pods that come or go, by name
+}
+
+// syncs are those that a primary gave since it started.
+type syncs struct {
+	RunID   string `json:"runID"`
+	Full    int64  `json:"full"`
+	Partial int64  `json:"partial"`
+}
+
+// member is what is known of one pod that comes or goes.
+type member struct {
+	Address string    `json:"address,omitempty"` // host:port of its server when it was seen last
+	Nodes   []string  `json:"nodes,omitempty"`   // the IDs that it had as a node of a cluster
+	Slot    *int      `json:"slot,omitempty"`    // lowest slot of its shard; nil outside of a cluster
+	Came    time.Time `json:"came,omitzero"`     // seen first
+	Synced  time.Time `json:"synced,omitzero"`   // seen in sync and ready first
+	How     string    `json:"how,omitempty"`     // it came to be in sync
+	Gone    time.Time `json:"gone,omitzero"`     // seen gone first
+}
+
+func (r *scaleRecord) setMember(pod string, m member) {
+	if r.Members == nil {
+		r.Members = map[string]member{}
+	}
+	r.Members[pod] = m
+}
+
+// pods are the names of all pods that are known to come or go.
+func (r *scaleRecord) pods() []string { return slices.Sorted(maps.Keys(r.Members)) }
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

@@ -1,0 +1,423 @@
+//go:build integration
+
+package scale
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/cluster"
+	"github.com/redquake/redquake/internal/testing/faulttest"
+	"github.com/redquake/redquake/internal/testing/redistest"
+)
+
+// troupe is a stage with a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part.
+type troupe struct {
+	*faulttest.Stage
+	pods    *cluster.StatefulSet
+	servers map[string]*redistest.Server       // by pod
+	start   func(pod string) *redistest.Server // of a pod that the StatefulSet adds
+}
+
+func newTroupe(t *testing.T, start func(string) *redistest.Server, servers ...*redistest.Server) *troupe {
+	t.Helper()
+	s := &troupe{Stage: faulttest.NewStage(t, Kinds, guard.Choose), servers: map[string]*redistest.Server{}, start: start}
+	set := &appsv1.StatefulSet{
+		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"},
+		Spec: appsv1.StatefulSetSpec{
+			Replicas: new(int32(len(servers))),
+			Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "redis"}}, Spec: corev1.PodSpec{
+				Containers: []corev1.Container{{Name: "redis", Image: "redis:7"}},
+			}},
+		},
+	}
+	faulttest.Must(t, s.Cluster.Create(t.Context(), set))
+	for i, server := range servers {
+		s.servers[fmt.Sprintf("redis-%d", i)] = server
+	}
+	s.pods = &cluster.StatefulSet{
+		Client: s.Cluster, Namespace: faulttest.Namespace, Name: "redis", Container: "redis",
+		Address: func(*corev1.Pod) string { return "127.0.0.1" },
+		Admit: func(pod *corev1.Pod) {
+			if s.servers[pod.Name] == nil {
+				s.servers[pod.Name] = s.start(pod.Name)
+			}
+			pod.Spec.Containers[0].Ports = []corev1.ContainerPort{{ContainerPort: int32(s.servers[pod.Name].Port)}}
+		},
+		Start: func(pod *corev1.Pod) (func(), error) {
+			return func() {
+				s.servers[pod.Name].Kill()
+				delete(s.servers, pod.Name)
+			}, nil
+		},
+	}
+	s.settle()
+	return s
+}
+
+func (s *troupe) set() *appsv1.StatefulSet {
+	s.T.Helper()
+	set := &appsv1.StatefulSet{}
+	if err := s.Cluster.Get(s.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"}, set); err != nil {
+		s.T.Fatal(err)
+	}
+	return set
+}
+
+// settle starts and ends servers as the StatefulSet wants.
+func (s *troupe) settle() {
+	s.T.Helper()
+	faulttest.Must(s.T, s.pods.Settle(s.T.Context()))
+}
+
+// finish calls a step until it is done, each time by an operator that knows nothing but the record.
+func (s *troupe) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
+	s.T.Helper()
+	redistest.Wait(s.T, what, func() error {
+		err := faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target))
+		var steps *faulttest.Pending
+		if err != nil && !errors.As(err, &steps) {
+			s.T.Fatalf("%s: %v", what, err)
+		}
+		if err != nil && what == "inject" && target.InjectedAt == nil {
+			target.InjectedAt = new(metav1.NowMicro())
+		}
+		s.settle()
+		return err
+	})
+	// Nodes lose a connection to one another once in a while: the next look finds it again.
+	redistest.Wait(s.T, what+" once more", func() error { return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target)) })
+}
+
+func (s *troupe) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
+	s.T.Helper()
+	s.finish("inject", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+		return i.Inject
+	})
+	target.ActiveAt = new(metav1.NowMicro())
+}
+
+func (s *troupe) revert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
+	s.T.Helper()
+	s.finish("revert", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+		return i.Revert
+	})
+}
+
+func (s *troupe) replicasAre(want int) {
+	s.T.Helper()
+	if got := int(*s.set().Spec.Replicas); got != want {
+		s.T.Errorf("the StatefulSet has %d replicas, want %d", got, want)
+	}
+}
+
+func (s *troupe) follows(injector contract.Injector, target *v1alpha1.FaultTarget, want ...string) {
+	s.T.Helper()
+	var got []string
+	for _, seen := range injector.(contract.Follower).Follow(s.T.Context(), target) {
+		got = append(got, seen.Event+" "+seen.Object)
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		s.T.Errorf("seen: %v, want %v", got, want)
+	}
+}
+
+func scaleBy(by int32) *v1alpha1.RedisFaultSpec {
+	return &v1alpha1.RedisFaultSpec{
+		Action: v1alpha1.Action{Type: v1alpha1.FaultReplicaScale, ReplicaScale: &v1alpha1.ReplicaScale{By: by, SyncTimeout: metav1.Duration{Duration: time.Minute}}}, Duration: &metav1.Duration{Duration: time.Minute},
+	}
+}
+
+func TestReplicaScaleReplication(t *testing.T) {
+	t.Parallel()
+	secured := redistest.Options{Password: "secret"}
+	for name, c := range map[string]struct {
+		by    int32
+		blank bool // the image has no start script: a new server is a primary of its own
+		syncs string
+	}{
+		"add":                  {by: 2, syncs: "2 full syncs and 0 partial"},
+		"add without a script": {by: 1, blank: true, syncs: "1 full sync and 0 partial"},
+		"remove":               {by: -1, syncs: "1 full sync and 0 partial"},
+		"remove, no script":    {by: -2, blank: true, syncs: "2 full syncs and 0 partial"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := redistest.NewReplication(t, 2, secured)
+			r.Primary.Do("set", "k", "v")
+			s := newTroupe(t, func(string) *redistest.Server {
+				if c.blank {
+					return redistest.NewServer(t, redistest.Options{Password: "secret"})
+				}
+				return r.AddReplica(r.Primary)
+			}, r.Servers()...)
+			s.Login.Password = "secret"
+			spec := scaleBy(c.by)
+			injector, target := s.Aim(spec)
+			faulttest.EffectIs(t, injector, target, v1alpha1.EffectNotObserved, "still has 3 replicas")
+			s.replicasAre(3)
+			s.inject(spec, target)
+			s.replicasAre(3 + int(c.by))
+			says := "lists redis-"
+			if c.by < 0 {
+				says = "no longer lists redis-"
+			}
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, says)
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, fmt.Sprintf("%s instead of 2", plural(2+int(c.by), "replica")))
+			s.revert(spec, target)
+			s.replicasAre(3)
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "still has 3")
+			if got := r.Primary.Info("connected_slaves"); got != "2" {
+				t.Errorf("%s replicas in the end", got)
+			}
+			how := ""
+			for _, seen := range injector.(contract.Follower).Follow(t.Context(), target) {
+				how += seen.Message + "\n"
+			}
+			if !strings.Contains(how, c.syncs) {
+				t.Errorf("it came by\n%swant %s", how, c.syncs)
+			}
+		})
+	}
+}
+
+// A server that comes up as a primary with data of its own is left alone, and the fault says so.
+func TestReplicaScaleForeignData(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewReplication(t, 1, redistest.Options{})
+	var came *redistest.Server
+	s := newTroupe(t, func(string) *redistest.Server {
+		came = redistest.Shared(t)
+		came.Do("select", 3)
+		came.Do("eval", "redis.call('select', 3); return redis.call('set', 'mine', 1)", 0)
+		return came
+	}, r.Servers()...)
+	spec := scaleBy(1)
+	spec.Action.ReplicaScale.SyncTimeout.Duration = 2 * time.Second
+	_, target := s.Aim(spec)
+	target.IntendedAt = new(metav1.NowMicro())
+	var err error
+	redistest.Wait(t, "the fault gives up", func() error {
+		err = faulttest.Called(s.Reborn(spec).Inject(t.Context(), target))
+		s.settle()
+		var steps *faulttest.Pending
+		if errors.As(err, &steps) {
+			return err
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "start script") {
+		t.Errorf("%v, want one about the start script", err)
+	}
+	if came.Info("role") != "master" || came.Info("db3") == "" {
+		t.Errorf("its data is gone: role %s, db3 %q", came.Info("role"), came.Info("db3"))
+	}
+	target.InjectedAt = target.IntendedAt
+	s.revert(spec, target)
+	s.replicasAre(2)
+}
+
+func TestReplicaScaleRefusesPrimary(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewReplication(t, 2, redistest.Options{})
+	// After a failover the primary has the highest ordinal.
+	s := newTroupe(t, nil, r.Replicas[0], r.Replicas[1], r.Primary)
+	_, _, err := s.TryAim(scaleBy(-1))
+	problem := faulttest.ProblemOf(t, err)
+	if problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") || !strings.Contains(problem.Message, "Failover") {
+		t.Errorf("%+v", problem)
+	}
+	s.replicasAre(3)
+}
+
+// The roles change between the record and the injection, and while the fault is active.
+func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := redistest.NewReplication(t, 2, redistest.Options{})
+	s := newTroupe(t, func(string) *redistest.Server { return r.AddReplica(r.Primary) }, r.Servers()...)
+	t.Run("before a removal", func(t *testing.T) {
+		spec := scaleBy(-1)
+		injector, target := s.Aim(spec)
+		r.FailoverTo(r.Primary, r.Replicas[1])
+		r.WaitHealthy(r.Replicas[1])
+		if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "redis-2 is a primary") {
+			t.Errorf("%v, want a refusal", err)
+		}
+		s.replicasAre(3)
+		r.FailoverTo(r.Replicas[1], r.Primary)
+		r.WaitHealthy(r.Primary)
+	})
+	t.Run("while a replica is added", func(t *testing.T) {
+		spec := scaleBy(1)
+		_, target := s.Aim(spec)
+		s.inject(spec, target)
+		added := s.servers["redis-3"]
+		r.FailoverTo(r.Primary, added)
+		r.WaitHealthy(added)
+		faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "redis-3: false")
+		faulttest.InProgress(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "again")
+		faulttest.InProgress(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "redis-3 is a primary")
+		s.replicasAre(4)
+		r.FailoverTo(added, r.Primary)
+		r.WaitHealthy(r.Primary)
+		s.revert(spec, target)
+		s.replicasAre(3)
+	})
+}
+
+// dress is a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
+func dress(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server) (*troupe, *redistest.Cluster) {
+	t.Helper()
+	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
+	var servers []*redistest.Server
+	for i := range 2 {
+		for _, shard := range c.Shards {
+			servers = append(servers, shard[i])
+		}
+	}
+	return newTroupe(t, func(pod string) *redistest.Server { return start(c, pod) }, servers...), c
+}
+
+// knownTo waits until so many nodes are in the lists of all nodes that run, none of them dead.
+func knownTo(t *testing.T, c *redistest.Cluster, want int) {
+	t.Helper()
+	redistest.Wait(t, fmt.Sprintf("all know %d nodes", want), func() error {
+		for _, s := range c.Servers() {
+			if !s.Running() {
+				continue
+			}
+			text := s.Do("cluster", "nodes").(string)
+			if n := strings.Count(text, "\n"); n != want || strings.Contains(text, "fail") || strings.Contains(text, "noaddr") {
+				return fmt.Errorf("%s knows %d:\n%s", s.Address(), n, text)
+			}
+		}
+		return nil
+	})
+}
+
+// gossiped waits until every node has got so many more messages of the others, each with what its sender knows of some nodes.
+func gossiped(t *testing.T, c *redistest.Cluster, messages int) {
+	t.Helper()
+	received := func(s *redistest.Server) int {
+		n, _ := strconv.Atoi(topology.InfoField(s.Do("cluster", "info").(string), "cluster_stats_messages_received"))
+		return n
+	}
+	before := map[*redistest.Server]int{}
+	for _, s := range c.Servers() {
+		if s.Running() {
+			before[s] = received(s)
+		}
+	}
+	for s := range before {
+		redistest.Wait(t, s.Address()+" gets messages", func() error {
+			if n := received(s) - before[s]; n < messages {
+				return fmt.Errorf("only %d", n)
+			}
+			return nil
+		})
+	}
+}
+
+func TestReplicaScaleClusterAdd(t *testing.T) {
+	t.Parallel()
+	s, c := dress(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+	spec := scaleBy(2)
+	spec.Select.Shard = new(int32(1))
+	injector, target := s.Aim(spec)
+	s.inject(spec, target)
+	s.replicasAre(8)
+	knownTo(t, c, 8)
+	faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, "redis-7")
+	if got := c.Shards[1][0].Info("connected_slaves"); got != "3" {
+		t.Errorf("shard 1 has %s replicas, want 3", got)
+	}
+	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
+	s.revert(spec, target)
+	s.replicasAre(6)
+	knownTo(t, c, 6)
+	gossiped(t, c, 12)
+	knownTo(t, c, 6)
+	c.WaitHealthy()
+	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaRemoved redis-6", "ReplicaRemoved redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
+}
+
+// An added node that lost its volume has another ID and leaves the old one behind: its address tells.
+func TestReplicaScaleClusterAddForgetsAll(t *testing.T) {
+	t.Parallel()
+	s, c := dress(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+	spec := scaleBy(1)
+	_, target := s.Aim(spec)
+	s.inject(spec, target)
+	knownTo(t, c, 7)
+	// The record of its ID is lost, and the node dies, before anything is reverted.
+	record := faulttest.Recorded[scaleRecord](t, target)
+	m := record.Members["redis-6"]
+	m.Nodes = nil
+	record.setMember("redis-6", m)
+	faulttest.Save(t, target, record)
+	s.servers["redis-6"].Kill()
+	s.revert(spec, target)
+	knownTo(t, c, 6)
+}
+
+func TestReplicaScaleClusterRemove(t *testing.T) {
+	t.Parallel()
+	for name, comesBack := range map[string]func(c *redistest.Cluster, gone map[string]*redistest.Server, pod string) *redistest.Server{
+		"its volume comes back": func(_ *redistest.Cluster, gone map[string]*redistest.Server, pod string) *redistest.Server {
+			gone[pod].Restart()
+			return gone[pod]
+		},
+		"another node comes": func(c *redistest.Cluster, _ map[string]*redistest.Server, _ string) *redistest.Server {
+			return c.AddNode()
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gone := map[string]*redistest.Server{}
+			s, c := dress(t, func(c *redistest.Cluster, pod string) *redistest.Server { return comesBack(c, gone, pod) })
+			for pod, server := range s.servers {
+				gone[pod] = server
+			}
+			spec := scaleBy(-2)
+			_, target := s.Aim(spec)
+			s.inject(spec, target)
+			s.replicasAre(4)
+			knownTo(t, c, 4)
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, "no longer lists redis-5")
+			s.revert(spec, target)
+			s.replicasAre(6)
+			knownTo(t, c, 6)
+			for _, shard := range c.Shards { // each came back to its own shard
+				if got := shard[0].Info("connected_slaves"); got != "1" {
+					t.Errorf("%s has %s replicas, want 1", shard[0].Address(), got)
+				}
+			}
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "still has 6")
+		})
+	}
+}
+
+func TestReplicaScaleClusterRefusesPrimary(t *testing.T) {
+	t.Parallel()
+	s, _ := dress(t, nil)
+	_, _, err := s.TryAim(scaleBy(-4))
+	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") {
+		t.Errorf("%+v", problem)
+	}
+}

@@ -1,0 +1,170 @@
+// Package volume is the fault VolumeAttachDelay.
+package volume
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/fault/node"
+	pods "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// Kinds are the faults of volumes.
+var Kinds = contract.Kinds{
+	v1alpha1.FaultVolumeAttachDelay: newVolumeAttachDelay,
+}
+
+// volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and the node takes no new pods
+// meanwhile. The replacement meets the attach-detach controller's own Multi-Attach error until the holder goes. The holder's deadline ends it
+// even if no operator is left; the cordon is recorded on the node itself.
+type volumeAttachDelay struct {
+	contract.Deps
+	delay    time.Duration
+	keepAway v1alpha1.KeepAway
+	image    string // of the holder; "" = that of the target's container
+}
+
+var _ contract.Follower = volumeAttachDelay{}
+
+func newVolumeAttachDelay(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
+	delay := volumeAttachDelay{Deps: deps, delay: contract.DurationOf(spec), keepAway: v1alpha1.KeepAwayCordon}
+	if v := spec.Action.VolumeAttachDelay; v != nil {
+		delay.keepAway, delay.image = cmp.Or(v.KeepAway, delay.keepAway), v.Image
+	}
+	return delay
+}
+
+// heldRecord is the record of a pod whose volume is held.
+type heldRecord struct {
+	Controller pods.Controller `json:"controller"`
+	Claim      string          `json:"claim"`
+	Volume     string          `json:"volume"`
+}
+
+func (v volumeAttachDelay) Traits() contract.Traits {
+	return contract.Traits{Lasts: v.delay, EndsServer: true, NewPod: true, Silences: true, WholePod: true}
+}
+
+func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	pod, err := v.Pod(ctx, target.Pod)
+	if err != nil {
+		return err
+	}
+	if metav1.GetControllerOf(pod) == nil {
+		return problem.Invalid("pod %s has no controller: nothing would replace it. Run Redis in a StatefulSet or Deployment", target.Pod)
+	}
+	claim, volume, err := v.heldVolume(ctx, pod, target.Container)
+	if err != nil {
+		return err
+	}
+	if err := node.Elsewhere(ctx, v.Deps, pod, volume, target.Node); err != nil {
+		return err
+	}
+	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: claim, Volume: volume.Name})
+}
+
+func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	return pods.Ended(ctx, v.Deps, target)
+}
+
+// Inject takes three steps, each of which the next call finds done: the holder runs, the node is cordoned, the pod is killed.
+func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	record, _, err := contract.Load[heldRecord](target)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if ended, err := pods.Ended(ctx, v.Deps, target); ended || err != nil {
+		return contract.Progress{}, err
+	}
+	if progress, err := v.hold(ctx, target, record.Claim); err != nil || !progress.Complete() {
+		return progress, err
+	}
+	if v.keepAway == v1alpha1.KeepAwayCordon {
+		if progress, err := v.keepOff(ctx, target); err != nil || !progress.Complete() {
+			return progress, err
+		}
+	}
+	return contract.Progress{}, pods.RemoveTarget(ctx, v.Deps, target)
+}
+
+// keepOff cordons the target's node once a replacement could go elsewhere: another fault may have taken the last node meanwhile.
+func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	pod, err := v.Pod(ctx, target.Pod)
+	if err != nil {
+		return contract.Progress{}, err
+	}
+	if err := node.Elsewhere(ctx, v.Deps, pod, nil, target.Node); err != nil {
+		return contract.Progress{}, err
+	}
+	return node.Cordon(ctx, v.Deps, target.Node)
+}
+
+// Revert releases the volume first: the replacement waits for that alone. What keeps it from one does not keep it from the other.
+func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if _, _, err := contract.Load[heldRecord](target); err != nil {
+		return contract.Progress{}, err
+	}
+	released := v.release(ctx, target)
+	progress, err := node.Uncordon(ctx, v.Deps, target.Node)
+	return progress, errors.Join(released, err)
+}
+
+func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
+	command := fmt.Sprintf("kubectl -n %s delete pod %s --grace-period=0 --force --ignore-not-found", v.Namespace, v.holderName(target))
+	if v.keepAway == v1alpha1.KeepAwayCordon {
+		command += " && " + node.ManualUncordon(v.Deps, target.Node)
+	}
+	return command
+}
+
+// Effect is confirmed by the event that the attach-detach controller wrote, or by the state that it wrote it for.
+func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	ended, err := pods.Ended(ctx, v.Deps, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !ended {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) still runs", target.Pod, target.UID)
+	}
+	record, _, err := contract.Load[heldRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	pod, err := pods.Replacement(ctx, v.Deps, target, record.Controller)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case pod == nil:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet", target.Pod, target.UID)
+	case pod.Spec.NodeName == target.Node:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s came up on node %s again, where the volume is", pod.Name, target.Node)
+	case pod.Status.Phase == corev1.PodRunning:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s runs on node %s: nothing holds the volume back", pod.Name, pod.Spec.NodeName)
+	case pod.Spec.NodeName == "":
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name, pods.Unscheduled(pod))
+	}
+	events, err := v.eventsOf(ctx, pod)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if e := multiAttach(events); e != nil {
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name, pod.Spec.NodeName, e.Message)
+	}
+	attached, err := v.attached(ctx, record.Volume, target.Node)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case attached:
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume, target.Node, pod.Name, pod.Spec.NodeName)
+	}
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", record.Volume, target.Node)
+}

@@ -1,0 +1,160 @@
+package volume
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	pods "github.com/redquake/redquake/internal/fault/pod"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// heldVolume finds the claim of a pod whose volume only one node at a time may have, that of the named container first. A Problem says what is
+// wrong with each claim.
+func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, container string) (claim string, volume *corev1.PersistentVolume, err error) {
+	claims := claimsOf(pod, container)
+	if len(claims) == 0 {
+		return "", nil, problem.Unsupported("pod %s has no volume of a persistentVolumeClaim: there is nothing to hold", pod.Name)
+	}
+	var reasons []string
+	for _, claim := range claims {
+		volume, why, err := v.attachable(ctx, claim, pod.Spec.NodeName)
+		if err != nil {
+			return "", nil, err
+		}
+		if why == "" {
+			return claim, volume, nil
+		}
+		reasons = append(reasons, fmt.Sprintf("claim %s %s", claim, why))
+	}
+	return "", nil, problem.Unsupported("pod %s has no volume that could be held on its node: %s", pod.Name, strings.Join(reasons, "; "))
+}
+
+// claimsOf is the claims that a pod mounts as file systems, those of the named container first.
+func claimsOf(pod *corev1.Pod, container string) []string {
+	var own, others []string
+	for _, c := range pod.Spec.Containers {
+		for _, mount := range c.VolumeMounts {
+			i := slices.IndexFunc(pod.Spec.Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name && v.PersistentVolumeClaim != nil })
+			switch {
+			case i < 0:
+			case c.Name == container:
+				own = append(own, pod.Spec.Volumes[i].PersistentVolumeClaim.ClaimName)
+			default:
+				others = append(others, pod.Spec.Volumes[i].PersistentVolumeClaim.ClaimName)
+			}
+		}
+	}
+	var once []string
+	for _, claim := range slices.Concat(own, others) {
+		if !slices.Contains(once, claim) {
+			once = append(once, claim)
+		}
+	}
+	return once
+}
+
+// attachable says why a claim's volume cannot be held on a node; why is "" where it can.
+func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (volume *corev1.PersistentVolume, why string, err error) {
+	claim := &corev1.PersistentVolumeClaim{}
+	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, claim); apierrors.IsNotFound(err) {
+		return nil, "does not exist", nil
+	} else if err != nil {
+		return nil, "", err
+	}
+	if claim.Status.Phase != corev1.ClaimBound {
+		return nil, fmt.Sprintf("is %s", claim.Status.Phase), nil
+	}
+	volume = &corev1.PersistentVolume{}
+	if err := v.Live.Get(ctx, client.ObjectKey{Name: claim.Spec.VolumeName}, volume); apierrors.IsNotFound(err) {
+		return nil, fmt.Sprintf("names volume %s, which does not exist", claim.Spec.VolumeName), nil
+	} else if err != nil {
+		return nil, "", err
+	}
+	for _, mode := range volume.Spec.AccessModes {
+		switch mode {
+		case corev1.ReadWriteMany, corev1.ReadOnlyMany:
+			return nil, fmt.Sprintf("is %s: several nodes may have its volume at once, so that the replacement would not wait", mode), nil
+		case corev1.ReadWriteOncePod:
+			return nil, fmt.Sprintf("is %s: no holder pod may use it beside Redis", mode), nil
+		}
+	}
+	attached, err := v.attached(ctx, volume.Name, node)
+	if err != nil {
+		return nil, "", err
+	}
+	if !attached {
+		return nil, fmt.Sprintf("has volume %s, for which there is no VolumeAttachment to node %s: its storage class %q attaches nothing to nodes (a local or a network file system)",
+			volume.Name, node, volume.Spec.StorageClassName), nil
+	}
+	return volume, "", nil
+}
+
+// attached says whether a volume is attached to a node.
+func (v volumeAttachDelay) attached(ctx context.Context, volume, node string) (bool, error) {
+	var all storagev1.VolumeAttachmentList
+	if err := v.Live.List(ctx, &all); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(all.Items, func(a storagev1.VolumeAttachment) bool {
+		return a.Spec.NodeName == node && a.Spec.Source.PersistentVolumeName != nil && *a.Spec.Source.PersistentVolumeName == volume && a.Status.Attached
+	}), nil
+}
+
+// The reasons of Kubernetes' events that show the way of a volume to another node.
+const (
+	reasonFailedAttach    = "FailedAttachVolume"
+	reasonSucceededAttach = "SuccessfulAttachVolume"
+)
+
+// Follow tells what the attach-detach controller said of the replacement.
+func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
+	record, _, err := contract.Load[heldRecord](target)
+	if err != nil {
+		return nil
+	}
+	pod, err := pods.Replacement(ctx, v.Deps, target, record.Controller)
+	if err != nil || pod == nil {
+		return nil
+	}
+	events, err := v.eventsOf(ctx, pod)
+	if err != nil {
+		return nil
+	}
+	var seen []contract.Sighting
+	if e := multiAttach(events); e != nil {
+		seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: contract.EventMultiAttach, Object: pod.Name, Message: e.Message})
+	}
+	for i := range events {
+		if e := &events[i]; e.Reason == reasonSucceededAttach && strings.Contains(e.Message, record.Volume) {
+			seen = append(seen, contract.Sighting{At: e.FirstTimestamp.Time, Coarse: true, Event: contract.EventAttached, Object: pod.Name, Message: e.Message})
+		}
+	}
+	return seen
+}
+
+// multiAttach is the event that says that the volume is still elsewhere; nil where there is none.
+func multiAttach(events []corev1.Event) *corev1.Event {
+	i := slices.IndexFunc(events, func(e corev1.Event) bool {
+		return e.Reason == reasonFailedAttach && strings.HasPrefix(e.Message, "Multi-Attach error for volume")
+	})
+	if i < 0 {
+		return nil
+	}
+	return &events[i]
+}
+
+// eventsOf is what was said of this very pod.
+func (v volumeAttachDelay) eventsOf(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
+	var all corev1.EventList
+	err := v.Live.List(ctx, &all, client.InNamespace(pod.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})
+	return all.Items, err
+}

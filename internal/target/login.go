@@ -1,0 +1,119 @@
+package target
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// LoginFor reads the Secrets that a target names. A Problem names the field whose Secret or key is missing.
+// Server names are not checked against pod addresses, which no certificate holds, unless serverName is set.
+func LoginFor(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget) (redis.Login, error) {
+	return loginFor(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
+}
+
+// SentinelsOf says where a target's sentinels are and how to log in to them; it is zero where there are none.
+func SentinelsOf(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget, servers topology.Servers) (Sentinels, error) {
+	spec := target.Sentinel
+	if spec == nil {
+		return Sentinels{}, nil
+	}
+	s := Sentinels{Addresses: spec.Addresses, MasterName: spec.MasterName, Servers: servers}
+	if spec.Service != nil {
+		s.Addresses = []string{net.JoinHostPort(spec.Service.Name+"."+namespace+".svc", strconv.Itoa(int(spec.Service.Port)))}
+	}
+	var err error
+	s.Login, err = loginFor(ctx, secrets, namespace, "spec.target.sentinel", spec.Auth, spec.TLS)
+	return s, err
+}
+
+func loginFor(ctx context.Context, secrets client.Reader, namespace, field string, auth *v1alpha1.RedisAuth, secure *v1alpha1.RedisTLS) (redis.Login, error) {
+	login := redis.Login{Timeout: AskTimeout}
+	if auth != nil {
+		password, err := secretKey(ctx, secrets, namespace, field+".auth.passwordSecretRef", auth.PasswordSecretRef.Name, auth.PasswordSecretRef.Key)
+		if err != nil {
+			return login, err
+		}
+		login.Username, login.Password = auth.Username, strings.TrimRight(string(password), "\r\n")
+	}
+	if secure == nil {
+		return login, nil
+	}
+	trust := sha256.New()
+	fmt.Fprintf(trust, "%q %v", secure.ServerName, secure.InsecureSkipVerify)
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: secure.ServerName, InsecureSkipVerify: secure.InsecureSkipVerify} //nolint:gosec // the user asked for it, in so many words
+	if config.ServerName == "" && !config.InsecureSkipVerify {
+		config.InsecureSkipVerify = true // only the name: verifyChain checks the rest
+		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyChain(state, config.RootCAs) }
+	}
+	if ref := secure.CASecretRef; ref != nil {
+		pem, err := secretKey(ctx, secrets, namespace, field+".tls.caSecretRef", ref.Name, "ca.crt")
+		if err != nil {
+			return login, err
+		}
+		trust.Write(pem)
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(pem) {
+			return login, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.caSecretRef: key ca.crt of Secret %q holds no certificate", field, ref.Name)}
+		}
+	}
+	if ref := secure.CertSecretRef; ref != nil {
+		cert, err := secretKey(ctx, secrets, namespace, field+".tls.certSecretRef", ref.Name, corev1.TLSCertKey)
+		if err != nil {
+			return login, err
+		}
+		key, err := secretKey(ctx, secrets, namespace, field+".tls.certSecretRef", ref.Name, corev1.TLSPrivateKeyKey)
+		if err != nil {
+			return login, err
+		}
+		pair, err := tls.X509KeyPair(cert, key)
+		if err != nil {
+			return login, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.certSecretRef: Secret %q: %v", field, ref.Name, err)}
+		}
+		trust.Write(cert)
+		config.Certificates = []tls.Certificate{pair}
+	}
+	login.TLS, login.Trust = config, string(trust.Sum(nil))
+	return login, nil
+}
+
+// verifyChain checks a server's certificate but for the name in it.
+func verifyChain(state tls.ConnectionState, roots *x509.CertPool) error {
+	options := x509.VerifyOptions{Roots: roots, Intermediates: x509.NewCertPool()}
+	for _, cert := range state.PeerCertificates[1:] {
+		options.Intermediates.AddCert(cert)
+	}
+	_, err := state.PeerCertificates[0].Verify(options)
+	return err
+}
+
+func secretKey(ctx context.Context, secrets client.Reader, namespace, field, name, key string) ([]byte, error) {
+	var secret corev1.Secret
+	err := secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	value, ok := secret.Data[key]
+	if !ok {
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: Secret %q has no key %q", field, name, key)}
+	}
+	return value, nil
+}

@@ -1,0 +1,126 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// redisPort is what Redis listens on unless it is configured otherwise.
+const redisPort = 6379
+
+// Pods lists the running pods of a target by name: those of podSelector, else those that the Service selects.
+// It returns a Problem where there is none.
+func (r Redis) Pods(ctx context.Context) ([]corev1.Pod, error) {
+	all, err := r.AllPods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	running := slices.DeleteFunc(all, func(p corev1.Pod) bool {
+		return p.Labels[v1alpha1.LabelLoadTest] != "" || p.DeletionTimestamp != nil || p.Status.PodIP == "" || p.Status.Phase != corev1.PodRunning
+	})
+	if len(running) == 0 {
+		return nil, problem.NoTarget("%s: it selects no running pod in namespace %s", selectingField(r.Spec), r.Namespace)
+	}
+	return running, nil
+}
+
+// AllPods lists the pods of a target by name, in whatever state.
+func (r Redis) AllPods(ctx context.Context) ([]corev1.Pod, error) {
+	selector, err := r.Selector(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var list corev1.PodList
+	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	return list.Items, nil
+}
+
+func selectingField(target *v1alpha1.RedisTarget) string {
+	if target.PodSelector != nil {
+		return "spec.target.podSelector"
+	}
+	return "spec.target.service.name"
+}
+
+// Selector selects the pods of a target. It returns a Problem where they are not known.
+func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
+	target := r.Spec
+	if target.PodSelector != nil {
+		selector, err := metav1.LabelSelectorAsSelector(target.PodSelector)
+		if err != nil {
+			return nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: "spec.target.podSelector: " + err.Error(), Lasting: true}
+		}
+		return selector, nil
+	}
+	if target.Service == nil {
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+			Message: "spec.target.podSelector: a fault on pods must know which pods are Redis, and addresses do not tell: set podSelector, or service"}
+	}
+	var service corev1.Service
+	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: target.Service.Name}, &service)
+	if apierrors.IsNotFound(err) {
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonServiceNotFound,
+			Message: fmt.Sprintf("spec.target.service.name: there is no Service %q in namespace %s", target.Service.Name, r.Namespace)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(service.Spec.Selector) == 0 {
+		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
+			Message: fmt.Sprintf("spec.target.podSelector: Service %q has no selector, so its pods are not known: set podSelector", service.Name)}
+	}
+	return labels.SelectorFromSet(service.Spec.Selector), nil
+}
+
+// Container is the container that runs Redis: the one with Redis's port, else one whose image says so, else the first.
+func (Redis) Container(pod *corev1.Pod) corev1.Container {
+	for _, c := range pod.Spec.Containers {
+		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {
+			return c
+		}
+	}
+	for _, c := range pod.Spec.Containers {
+		if strings.Contains(c.Image, "redis") || strings.Contains(c.Image, "valkey") {
+			return c
+		}
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return corev1.Container{}
+	}
+	return pod.Spec.Containers[0]
+}
+
+// Address is where the server in a pod listens.
+func (r Redis) Address(pod *corev1.Pod) string {
+	port := int32(redisPort)
+	if c := r.Container(pod); len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {
+		port = c.Ports[0].ContainerPort
+	}
+	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
+}
+
+// RestartCount is how often a container of a pod was restarted.
+func (Redis) RestartCount(pod *corev1.Pod, container string) int32 {
+	for _, s := range pod.Status.ContainerStatuses {
+		if s.Name == container {
+			return s.RestartCount
+		}
+	}
+	return 0
+}

@@ -1,0 +1,67 @@
+package target
+
+import (
+	"context"
+	"errors"
+	"net"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+)
+
+// ProbeWithin is how long a server that serves may take to answer a probe.
+const ProbeWithin = 500 * time.Millisecond
+
+// Lives says whether the pod that was recorded is still there. Its server is not asked.
+func (r Redis) Lives(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := r.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && string(pod.UID) == target.UID, err
+}
+
+// Runs says whether the process that was recorded still runs. It asks the server: an error where that does not answer.
+func (r Redis) Runs(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	if alive, err := r.Lives(ctx, target); !alive || err != nil {
+		return false, err
+	}
+	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
+	return err == nil && server.RunID == target.RunID, err
+}
+
+// Silent says whether a server takes a command and does not answer within ProbeWithin. Any reply is an answer, an error reply, too. The error says
+// why the server could not be asked.
+func (r Redis) Silent(ctx context.Context, address string, command ...any) (bool, error) {
+	silent, err := r.Send(ctx, address, ProbeWithin, command...)
+	if redis.IsReply(err) {
+		return false, nil
+	}
+	return silent, err
+}
+
+// Send is silent within a time of its own, and returns an error reply.
+func (r Redis) Send(ctx context.Context, address string, within time.Duration, command ...any) (silent bool, err error) {
+	short, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	_, err = r.Servers.Do(short, address, r.Login, command...)
+	if err == nil {
+		return false, nil
+	}
+	if ctx.Err() != nil {
+		return false, ctx.Err()
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return false, err
+	}
+	var timeout net.Error
+	if errors.Is(err, context.DeadlineExceeded) || errors.As(err, &timeout) && timeout.Timeout() {
+		return true, nil
+	}
+	return false, err
+}

@@ -1,0 +1,233 @@
+package target
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// Sentinels are the sentinels of a target.
+type Sentinels struct {
+	Addresses  []string // host:port; empty where there are none
+	MasterName string   // under which they watch the primary; "" = the only one that they watch
+	Login      redis.Login
+	Servers    topology.Servers
+}
+
+// Watcher is what one sentinel says of the primary that it watches.
+type Watcher struct {
+	topology.Watched
+	Address string // where it was asked
+	id      string
+	Primary string            // host:port that it gives to clients
+	peers   map[string]string // host:port of the other sentinels by ID, those that are down included
+}
+
+// Watchers are all sentinels that answered. Those that did not still count: a majority is one of all.
+type Watchers struct {
+	Name     string
+	Answered []Watcher
+	All      int       // known, by themselves or by others
+	At       time.Time // of the answers
+}
+
+// AskAll asks the given sentinels, and then those that they know, what they say of a primary. It is an error that none watches it.
+func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
+	w := Watchers{Name: name}
+	byID, asked := map[string]Watcher{}, map[string]bool{}
+	known := map[string]bool{}
+	var failure error
+	for next := s.Addresses; len(next) > 0; {
+		answers, err := s.askSome(ctx, next, name)
+		failure = cmp.Or(failure, err)
+		for _, address := range next {
+			asked[address] = true
+		}
+		next = nil
+		for _, a := range answers {
+			byID[a.id], asked[a.Address], known[a.id] = a, true, true
+			for id, address := range a.peers {
+				known[id] = true
+				if _, there := byID[id]; !there && address != "" && !asked[address] && !slices.Contains(next, address) {
+					next = append(next, address)
+				}
+			}
+		}
+	}
+	if len(byID) == 0 {
+		return w, failure
+	}
+	for _, id := range slices.Sorted(maps.Keys(byID)) {
+		w.Answered = append(w.Answered, byID[id])
+	}
+	w.All, w.At = len(known), time.Now()
+	return w, nil
+}
+
+// askSome asks sentinels all at once. Its error is one of those that came.
+func (s Sentinels) askSome(ctx context.Context, addresses []string, name string) ([]Watcher, error) {
+	ctx, cancel := context.WithTimeout(ctx, LookFor)
+	defer cancel()
+	var mu sync.Mutex
+	var asking sync.WaitGroup
+	var answers []Watcher
+	var failure error
+	for _, address := range addresses {
+		asking.Go(func() {
+			a, err := s.askOne(ctx, address, name)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				failure = err
+				return
+			}
+			answers = append(answers, a)
+		})
+	}
+	asking.Wait()
+	return answers, failure
+}
+
+func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, error) {
+	w := Watcher{Address: address}
+	id, err := s.Do(ctx, address, "MYID")
+	if err != nil {
+		return w, err
+	}
+	w.id, _ = id.(string)
+	said, err := s.Do(ctx, address, "MASTER", name)
+	if err != nil {
+		return w, s.UnknownName(err, name)
+	}
+	if w.Watched, err = topology.ParseWatched(said); err != nil {
+		return w, err
+	}
+	primary, err := s.Do(ctx, address, "GET-MASTER-ADDR-BY-NAME", name)
+	if err != nil {
+		return w, err
+	}
+	w.Primary = topology.ParsePrimaryAddress(primary)
+	peers, err := s.Do(ctx, address, "SENTINELS", name)
+	w.peers = topology.ParsePeers(peers)
+	return w, err
+}
+
+// Do sends a SENTINEL command to one of them.
+func (s Sentinels) Do(ctx context.Context, address string, words ...any) (any, error) {
+	return s.Servers.Do(ctx, address, s.Login, append([]any{"SENTINEL"}, words...)...)
+}
+
+// UnknownName turns the refusal of a name that a sentinel does not watch into the problem of the spec.
+func (Sentinels) UnknownName(err error, name string) error {
+	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
+		return err
+	}
+	return problem.Invalid("spec.target.sentinel.masterName: the sentinels watch nothing named %q (%v)", name, err)
+}
+
+// WatchedName is the name of the target's primary: the given one, or the only one that the sentinels watch.
+func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
+	if s.MasterName != "" {
+		return s.MasterName, nil
+	}
+	var failure error
+	for _, address := range s.Addresses {
+		reply, err := s.Do(ctx, address, "MASTERS")
+		if err != nil {
+			failure = err
+			continue
+		}
+		names := topology.ParseWatchedNames(reply)
+		if len(names) != 1 {
+			return "", problem.Invalid("spec.target.sentinel.masterName: the sentinel at %s watches %d primaries (%s): name one", address, len(names), strings.Join(names, ", "))
+		}
+		return names[0], nil
+	}
+	return "", failure
+}
+
+// Majority is the address that more than half of all known sentinels give, and the votes for people; "" where there is none.
+func (w Watchers) Majority() (string, string) {
+	votes := map[string]int{}
+	for _, a := range w.Answered {
+		votes[cmp.Or(a.Primary, "none")]++
+	}
+	var said []string
+	for _, address := range slices.Sorted(maps.Keys(votes)) {
+		if 2*votes[address] > w.All && address != "none" {
+			return address, fmt.Sprintf("%d of %d sentinels name %s (config epoch %d)", votes[address], w.All, address, w.Epoch())
+		}
+		said = append(said, fmt.Sprintf("%d name %s", votes[address], address))
+	}
+	return "", fmt.Sprintf("no majority of the %d sentinels: %s", w.All, strings.Join(said, ", "))
+}
+
+// Epoch is the latest config epoch that a sentinel knows of.
+func (w Watchers) Epoch() int64 {
+	var latest int64
+	for _, a := range w.Answered {
+		latest = max(latest, a.ConfigEpoch)
+	}
+	return latest
+}
+
+// KnowOf says whether more than half of all sentinels know of a failover since a config epoch.
+func (w Watchers) KnowOf(since int64) bool {
+	later := 0
+	for _, a := range w.Answered {
+		if a.ConfigEpoch > since {
+			later++
+		}
+	}
+	return 2*later > w.All
+}
+
+// FailingOver is where a sentinel is that fails the primary over now; "" = none does.
+func (w Watchers) FailingOver() string {
+	for _, a := range w.Answered {
+		if a.FailingOver {
+			return a.Address
+		}
+	}
+	return ""
+}
+
+// Switched is when the first sentinel took an address for the primary; zero while none has. The one that leads a failover gives the promoted
+// address to clients before it switches, and until then counts from when it took the old one.
+func (w Watchers) Switched(primary string) time.Time {
+	var first time.Time
+	for _, a := range w.Answered {
+		if at := w.At.Add(-a.RoleFor); a.Watched.Address == primary && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+// DownAfter is the shortest time after which a sentinel calls the primary down.
+func (w Watchers) DownAfter() time.Duration {
+	shortest := w.Answered[0].DownAfter
+	for _, a := range w.Answered {
+		shortest = min(shortest, a.DownAfter)
+	}
+	return shortest
+}
+
+// Same says whether an address that the sentinels gave is that of a server: they may know it by another name, but not by another run_id.
+func (r Redis) Same(ctx context.Context, given, address, runID string) (bool, error) {
+	if given == address {
+		return true, nil
+	}
+	server, err := r.Servers.Ask(ctx, given, r.Login)
+	return err == nil && server.RunID == runID, err
+}

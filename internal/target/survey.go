@@ -1,0 +1,133 @@
+package target
+
+import (
+	"context"
+	"net"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// NoShard is the shard of servers that are no cluster.
+const NoShard = -1
+
+// Server is one running pod of a target, and what its server said.
+type Server struct {
+	Pod     *corev1.Pod
+	Address string
+	Said    topology.Server
+	Err     error // it did not answer
+	Shard   int   // of a cluster, counted from 0 by lowest slot; NoShard outside of one
+
+	SentinelBeside bool // in a container of the same pod, as some charts have it
+}
+
+// Survey asks every running pod of a target who it is. It returns a Problem where there is none.
+func (r Redis) Survey(ctx context.Context) ([]Server, error) {
+	pods, err := r.Pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]Server, len(pods))
+	asking, askCtx := errgroup.WithContext(ctx)
+	asking.SetLimit(16)
+	for i := range pods {
+		found[i] = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
+		asking.Go(func() error {
+			found[i].Said, found[i].Err = r.Servers.Ask(askCtx, found[i].Address, r.Login)
+			return nil
+		})
+	}
+	_ = asking.Wait() // it has no errors: each server has its own
+	return found, r.assignShards(ctx, found)
+}
+
+// sentinelPort is where sentinels listen unless they are told otherwise.
+const sentinelPort = "26379"
+
+// SentinelsBeside looks for sentinels in the pods of the servers of a target that has any.
+func (r Redis) SentinelsBeside(ctx context.Context, found []Server) {
+	if len(r.Sentinels.Addresses) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, LookFor)
+	defer cancel()
+	var asking errgroup.Group
+	asking.SetLimit(32)
+	for i := range found {
+		if found[i].Said.Role == topology.Sentinel {
+			continue
+		}
+		asking.Go(func() error {
+			found[i].SentinelBeside = slices.ContainsFunc(r.Sentinels.portsIn(found[i].Pod), func(port string) bool {
+				return r.Sentinels.listensAt(ctx, net.JoinHostPort(found[i].Pod.Status.PodIP, port))
+			})
+			return nil
+		})
+	}
+	_ = asking.Wait() // who does not answer is no sentinel that could be lost
+}
+
+// portsIn are the ports at which a sentinel of the pod may listen: a Service may have another than its pods.
+func (s Sentinels) portsIn(pod *corev1.Pod) []string {
+	ports := []string{sentinelPort}
+	add := func(port string) {
+		if !slices.Contains(ports, port) {
+			ports = append(ports, port)
+		}
+	}
+	if _, port, err := net.SplitHostPort(s.Addresses[0]); err == nil {
+		add(port)
+	}
+	for _, container := range pod.Spec.Containers {
+		for _, port := range container.Ports {
+			if strings.Contains(port.Name, "sentinel") {
+				add(strconv.Itoa(int(port.ContainerPort)))
+			}
+		}
+	}
+	return ports
+}
+
+// listensAt says whether a sentinel listens at an address. Who refuses the user knows the command.
+func (s Sentinels) listensAt(ctx context.Context, address string) bool {
+	_, err := s.Servers.Do(ctx, address, s.Login, "SENTINEL", "MYID")
+	return err == nil || redis.IsReply(err) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
+		return strings.Contains(err.Error(), refusal)
+	})
+}
+
+// assignShards asks the first node of a cluster that answers which nodes hold the same slots.
+func (r Redis) assignShards(ctx context.Context, found []Server) error {
+	i := slices.IndexFunc(found, func(s Server) bool { return s.Err == nil && s.Said.Mode == "cluster" })
+	if i < 0 {
+		return nil
+	}
+	address := found[i].Address
+	reply, err := r.Servers.Do(ctx, address, r.Login, "CLUSTER", "NODES")
+	if err != nil {
+		return r.Refusal(err, address, "CLUSTER", "NODES")
+	}
+	text, _ := reply.(string)
+	view, err := topology.ParseNodes(text, address)
+	if err != nil {
+		return err
+	}
+	for shard, group := range topology.InOrder(view) {
+		for _, node := range group.Nodes {
+			for k := range found {
+				if found[k].Address == node.Address {
+					found[k].Shard = shard
+				}
+			}
+		}
+	}
+	return nil
+}

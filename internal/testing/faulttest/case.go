@@ -1,0 +1,42 @@
+package faulttest
+
+import (
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// Case is one injector before its target, with the record as the controller stored it.
+type Case struct {
+	*World
+	Pod      *corev1.Pod
+	Injector contract.Injector
+	Target   *v1alpha1.FaultTarget
+}
+
+// Inject fails the test unless the injection is complete.
+func (c *Case) Inject() {
+	c.T.Helper()
+	if err := Called(c.Injector.Inject(c.T.Context(), c.Target)); err != nil {
+		c.T.Errorf("inject: %v", err)
+	}
+}
+
+// Revert fails the test unless the revert is complete.
+func (c *Case) Revert() {
+	c.T.Helper()
+	if err := Called(c.Injector.Revert(c.T.Context(), c.Target)); err != nil {
+		c.T.Errorf("revert: %v", err)
+	}
+}
+
+// Effect fails the test unless the effect is this one, for what is said.
+func (c *Case) Effect(want v1alpha1.Effect, says string) {
+	c.T.Helper()
+	if got, evidence := c.Injector.Effect(c.T.Context(), c.Target); got != want || !strings.Contains(evidence, says) {
+		c.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
+	}
+}

@@ -1,0 +1,65 @@
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// AddNode makes a node that takes pods.
+func (w *World) AddNode(name string, change func(*corev1.Node)) {
+	w.T.Helper()
+	node := &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{corev1.LabelHostname: name}},
+		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
+	}
+	if change != nil {
+		change(node)
+	}
+	if err := w.Cluster.Create(w.T.Context(), node); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// ReadNode gives a node as it is.
+func (w *World) ReadNode(name string) *corev1.Node {
+	w.T.Helper()
+	node := &corev1.Node{}
+	if err := w.Cluster.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
+		w.T.Fatal(err)
+	}
+	return node
+}
+
+// Of is what a fault of that name and UID acts on.
+func (w *World) Of(fault string) contract.Deps {
+	deps := w.Deps()
+	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: fault, UID: types.UID("uid-" + fault), Controller: new(true)}
+	return deps
+}
+
+// Unschedulable fails the test unless a node takes pods, or takes none.
+func (w *World) Unschedulable(node string, want bool) {
+	w.T.Helper()
+	if n := w.ReadNode(node); n.Spec.Unschedulable != want {
+		w.T.Errorf("node %s: unschedulable %v, want %v (annotations %v)", node, n.Spec.Unschedulable, want, n.Annotations)
+	}
+}
+
+// MustPrepare checks that an injection said that it has broken nothing yet.
+func MustPrepare(t *testing.T, err error, says string) {
+	t.Helper()
+	var preparing *Pending
+	if !errors.As(err, &preparing) || preparing.Stage != contract.StagePreparing || !strings.Contains(preparing.Message, says) {
+		t.Fatalf("%v, want a preparation that says %q", err, says)
+	}
+}

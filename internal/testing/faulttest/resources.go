@@ -1,0 +1,27 @@
+package faulttest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// InProgress fails the test unless a call is to be called again, for what is said.
+func InProgress(t *testing.T, err error, about string) {
+	t.Helper()
+	var steps *Pending
+	if !errors.As(err, &steps) || !strings.Contains(steps.Message, about) {
+		t.Fatalf("%v, want something in progress about %q", err, about)
+	}
+}
+
+// EffectIs fails the test unless the effect is this one, for what is said.
+func EffectIs(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string) {
+	t.Helper()
+	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, about) {
+		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, about)
+	}
+}

@@ -1,0 +1,17 @@
+package faulttest
+
+import (
+	"testing"
+	"time"
+)
+
+// Lasted fails the test unless exactly so much virtual time has passed.
+func Lasted(t *testing.T, what string, began time.Time, want time.Duration) {
+	t.Helper()
+	if took := time.Since(began); took != want {
+		t.Errorf("%s took %s, want %s", what, took, want)
+	}
+}
+
+// Never is how long a server takes that gives no answer while a test runs.
+func Never(string) time.Duration { return 24 * time.Hour }

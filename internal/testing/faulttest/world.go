@@ -1,0 +1,288 @@
+// Package faulttest sets up what the tests of faults act on: a namespace with pods, servers that answer as they are told, and real ones.
+package faulttest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/redis"
+
+	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
+	storagev1 "k8s.io/api/storage/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// ErrSilent is what a server gives that does not answer.
+var ErrSilent = errors.New("connection refused")
+
+// Scripted are servers that answer as they are told, by address. One that is not named does not answer.
+type Scripted struct {
+	Mu      sync.Mutex
+	Servers map[string]topology.Server
+	refuse  error // of Shutdown and Segfault
+	Answer  func(address string, command ...any) (any, error)
+	Takes   func(address string) time.Duration // an answer; nil = no time at all
+	queues  map[string]string                  // what is queued, by key
+	Sent    []string                           // "shutdown ADDRESS", in order
+}
+
+// wait lets the time pass that an answer takes.
+func (s *Scripted) wait(ctx context.Context, address string) error {
+	if s.Takes != nil {
+		select {
+		case <-time.After(s.Takes(address)):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
+}
+
+// Ask gives what the server is to say of itself.
+func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
+	if err := s.wait(ctx, address); err != nil {
+		return topology.Server{}, err
+	}
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	server, ok := s.Servers[address]
+	if !ok {
+		return topology.Server{}, ErrSilent
+	}
+	return server, nil
+}
+
+// Do gives what Answer does.
+func (s *Scripted) Do(ctx context.Context, address string, _ redis.Login, command ...any) (any, error) {
+	if err := s.wait(ctx, address); err != nil {
+		return nil, err
+	}
+	if s.Answer == nil {
+		return nil, ErrSilent
+	}
+	return s.Answer(address, command...)
+}
+
+// Shutdown ends a server.
+func (s *Scripted) Shutdown(ctx context.Context, address string, _ redis.Login) error {
+	return s.end(ctx, "shutdown "+address, address)
+}
+
+// Segfault ends a server, too.
+func (s *Scripted) Segfault(ctx context.Context, address string, _ redis.Login) error {
+	return s.end(ctx, "segfault "+address, address)
+}
+
+func (s *Scripted) end(ctx context.Context, what, address string) error {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.Sent = append(s.Sent, what)
+	if s.refuse != nil {
+		return s.refuse
+	}
+	delete(s.Servers, address)
+	return nil
+}
+
+// World is a namespace with Redis pods, a cluster that counts what is deleted, and the servers in the pods.
+type World struct {
+	T       *testing.T
+	Cluster client.WithWatch
+	Servers *Scripted
+	Hooks   interceptor.Funcs
+	Deleted []string
+}
+
+// Namespace is that of all objects.
+const Namespace = "shop"
+
+// NewWorld makes a cluster of some objects.
+func NewWorld(t *testing.T, objects ...client.Object) *World {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	// What the faults read and write, and no more: the fake client goes through the whole scheme with every object that it makes.
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, autoscalingv2.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w := &World{T: t, Servers: &Scripted{Servers: map[string]topology.Server{}}}
+	under := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
+		WithIndex(&corev1.Event{}, "involvedObject.uid", func(o client.Object) []string { return []string{string(o.(*corev1.Event).InvolvedObject.UID)} }).
+		Build()
+	w.Cluster = interceptor.NewClient(under, interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, into client.Object, options ...client.GetOption) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if w.Hooks.Get != nil {
+				return w.Hooks.Get(ctx, c, key, into, options...)
+			}
+			return c.Get(ctx, key, into, options...)
+		},
+		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if w.Hooks.Delete != nil {
+				return w.Hooks.Delete(ctx, c, object, options...)
+			}
+			// The fake client knows no preconditions.
+			var given client.DeleteOptions
+			given.ApplyOptions(options)
+			current := &corev1.Pod{}
+			if err := c.Get(ctx, client.ObjectKeyFromObject(object), current); err != nil {
+				return err
+			}
+			if given.Preconditions != nil && given.Preconditions.UID != nil && *given.Preconditions.UID != current.UID {
+				return conflict(object.GetName())
+			}
+			w.Deleted = append(w.Deleted, string(current.UID))
+			return c.Delete(ctx, object, options...)
+		},
+	})
+	return w
+}
+
+// Deps are what a fault acts on.
+func (w *World) Deps() contract.Deps {
+	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: w.Cluster, Servers: w.Servers}, Cluster: w.Cluster}
+}
+
+// Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "".
+func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev1.Pod)) *corev1.Pod {
+	w.T.Helper()
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: Namespace, Name: name, UID: types.UID(uid), Labels: map[string]string{"app": "redis"},
+			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "redis", UID: "s", Controller: new(true)}},
+		},
+		Spec: corev1.PodSpec{NodeName: "node-1", Containers: []corev1.Container{{Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}}}}},
+		Status: corev1.PodStatus{
+			Phase: corev1.PodRunning, PodIP: ip,
+			Conditions:        []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			ContainerStatuses: []corev1.ContainerStatus{{Name: "redis", Ready: true}},
+		},
+	}
+	if change != nil {
+		change(pod)
+	}
+	going := pod.DeletionTimestamp != nil
+	if err := w.Cluster.Create(w.T.Context(), pod); err != nil {
+		w.T.Fatal(err)
+	}
+	if going { // a deletion timestamp cannot be created
+		if err := w.Cluster.Delete(w.T.Context(), pod); err != nil {
+			w.T.Fatal(err)
+		}
+		w.Deleted = nil
+	}
+	if role != "" {
+		w.Servers.Servers[AddressOf(pod)] = topology.Server{Address: AddressOf(pod), RunID: "run-" + uid, Role: role}
+	}
+	return pod
+}
+
+// Update changes the status of a pod.
+func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
+	w.T.Helper()
+	change(pod)
+	if err := w.Cluster.Status().Update(w.T.Context(), pod); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Replace plays the StatefulSet: the pod goes, one of the same name comes.
+func (w *World) Replace(pod *corev1.Pod, uid string) {
+	w.T.Helper()
+	if err := client.IgnoreNotFound(w.Cluster.Delete(context.Background(), pod)); err != nil {
+		w.T.Fatal(err)
+	}
+	w.Deleted = slices.DeleteFunc(w.Deleted, func(u string) bool { return u == string(pod.UID) })
+	w.Pod(pod.Name, uid, pod.Status.PodIP, topology.Primary, nil)
+}
+
+// ByPods is a target by the labels of its pods.
+func ByPods(labels map[string]string) *v1alpha1.RedisTarget {
+	return &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: labels}}
+}
+
+// ProblemOf is the Problem in err; the test fails if there is none.
+func ProblemOf(t *testing.T, err error) *problem.Problem {
+	t.Helper()
+	p, ok := errors.AsType[*problem.Problem](err)
+	if !ok {
+		t.Fatalf("error %v is no Problem", err)
+	}
+	return p
+}
+
+// Must fails the test on an error.
+func Must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Save puts a record into a target as it was stored.
+func Save[R any](t *testing.T, target *v1alpha1.FaultTarget, record R) {
+	t.Helper()
+	Must(t, contract.Save(target, record))
+}
+
+// Pending is the progress of a call that is not complete, as an error.
+type Pending struct{ contract.Progress }
+
+// Error is what is still to come.
+func (p *Pending) Error() string { return p.Message }
+
+// Called is what a call of Inject or Revert came to: nil where it is complete.
+func Called(progress contract.Progress, err error) error {
+	if err == nil && !progress.Complete() {
+		return &Pending{progress}
+	}
+	return err
+}
+
+// Recorded is the record of a target; the test fails where there is none.
+func Recorded[R any](t *testing.T, target *v1alpha1.FaultTarget) R {
+	t.Helper()
+	record, found, err := contract.Load[R](target)
+	if err != nil || !found {
+		t.Fatalf("record of pod %s: found %v, %v", target.Pod, found, err)
+	}
+	return record
+}
+
+// AddressOf is where the server in a pod listens.
+func AddressOf(pod *corev1.Pod) string { return target.Redis{}.Address(pod) }
+
+// On are the dependencies of a fault on a target.
+func On(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
+	deps.Spec = of
+	return deps
+}
+
+// Chooser is what chooses the targets of a fault.
+type Chooser func(context.Context, target.Redis, *v1alpha1.RedisFaultSpec, contract.Traits) ([]v1alpha1.FaultTarget, error)
