@@ -11,17 +11,7 @@ import (
 // SettlePrimaries sees to it that at most one server of a shard counts as its primary. A failover leaves two for up to 10 s: then the sentinels
 // are the authority, by majority; where there are none the answer is a Problem that passes, and no guess.
 func (r Redis) SettlePrimaries(ctx context.Context, found []Server) error {
-	claims, replicas := map[int][]*Server{}, map[int]int{}
-	for i := range found {
-		s := &found[i]
-		switch {
-		case s.Err != nil || s.Said.Mode == "cluster" && s.Shard == NoShard: // an empty node of a cluster is nobody's primary
-		case s.Said.Role == topology.Primary:
-			claims[s.Shard] = append(claims[s.Shard], s)
-		case s.Said.Role == topology.Replica:
-			replicas[s.Shard]++
-		}
-	}
+	claims, replicas := rolesByShard(found)
 	for shard, claimants := range claims {
 		sentinels := shard == NoShard && len(r.Sentinels.Addresses) > 0
 		// Several servers without any replica or sentinel are no deployment of one primary.
@@ -29,17 +19,38 @@ func (r Redis) SettlePrimaries(ctx context.Context, found []Server) error {
 			continue
 		}
 		if !sentinels {
-			var names []string
-			for _, s := range claimants {
-				names = append(names, s.Pod.Name)
-			}
-			return split("%s call themselves the primary", strings.Join(names, " and "))
+			return split("%s call themselves the primary", names(claimants))
 		}
 		if err := r.asSentinelsSay(ctx, claimants); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// rolesByShard returns the servers of each shard that call themselves its primary, and how many call themselves replicas. An empty node of a
+// cluster is nobody's primary.
+func rolesByShard(found []Server) (primaries map[int][]*Server, replicas map[int]int) {
+	primaries, replicas = map[int][]*Server{}, map[int]int{}
+	for i := range found {
+		s := &found[i]
+		switch {
+		case s.Err != nil || s.Said.Mode == "cluster" && s.Shard == NoShard:
+		case s.Said.Role == topology.Primary:
+			primaries[s.Shard] = append(primaries[s.Shard], s)
+		case s.Said.Role == topology.Replica:
+			replicas[s.Shard]++
+		}
+	}
+	return primaries, replicas
+}
+
+func names(servers []*Server) string {
+	var pods []string
+	for _, s := range servers {
+		pods = append(pods, s.Pod.Name)
+	}
+	return strings.Join(pods, " and ")
 }
 
 // asSentinelsSay removes the role from all that claim it but the one that most sentinels name.

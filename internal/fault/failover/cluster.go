@@ -161,7 +161,7 @@ func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget)
 	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
 }
 
-func (c clusterFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+func (c clusterFailover) begin(ctx context.Context, _ *v1alpha1.FaultTarget) error {
 	replica := c.record.Replica
 	words := []any{"CLUSTER", "FAILOVER"}
 	if option := c.option(); option != "" {
