@@ -1,8 +1,6 @@
 package controllers
 
 import (
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -13,7 +11,7 @@ import (
 // observeLosses finds what the fault lost, once its load test has read back what was acknowledged: that may be long after recovery. all are the
 // faults of the namespace: a loss is that of the last one injected before its end.
 func (s *faultScope) observeLosses(all []v1alpha1.RedisFault) {
-	if s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
+	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
 		return
 	}
 	v := s.test.Status.Verification
@@ -24,15 +22,14 @@ func (s *faultScope) observeLosses(all []v1alpha1.RedisFault) {
 	if v.LostWrites == nil { // the ledger could not be read: nothing can be said
 		return
 	}
-	faults := slices.SortedFunc(slices.Values(all), func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
-	own, injected := -1, make([]time.Duration, len(faults))
-	for i := range faults {
-		status := &faults[i].Status
+	own, injected := -1, make([]time.Duration, len(all))
+	for i := range all {
+		status := &all[i].Status
 		injected[i] = -1
 		if status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
 			injected[i] = status.InjectedAt.Sub(s.test.Status.StartTime.Time)
 		}
-		if faults[i].UID == s.fault.UID {
+		if all[i].UID == s.fault.UID {
 			own = i
 		}
 	}

@@ -360,7 +360,7 @@ func (r *RedisFaultReconciler) observeImpact(ctx context.Context, s *faultScope)
 		}
 		options := impact.Options{MeasuredFrom: s.quietFrom}
 		measured := impact.Analyze(series, f, options)
-		s.measured, s.recordEnd = &result.Fault{Name: s.fault.Name, Impact: measured}, series.End()
+		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
 	})
 	if read {

@@ -8,13 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Fault is what one fault did to the clients of a load.
-type Fault struct {
-	Name      string
-	Confirmed bool // Redis and the cluster show its effect
-	impact.Impact
-	Losses *Losses // nil = not known
-}
+// Fault is what one fault did to the clients of a load, but for the writes that were lost (Losses): these become known later.
+type Fault struct{ impact.Impact }
 
 // Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all that was lost.
 type Losses struct {

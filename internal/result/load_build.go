@@ -28,6 +28,13 @@ type LoadInput struct {
 func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := LoadSoFar(plan, series, in)
 	from := plan.Shape.MeasuredFrom()
+	if in.Search != nil {
+		in.Search.judged(plan, series)
+	}
+	if len(in.Faults) > 0 {
+		outside := impact.SummarizeWithout(series, from, time.Duration(r.Elapsed), in.Faults)
+		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
+	}
 	r.Trend = impact.Trend(series, trendWidth)
 	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from), longestOfShards(series, from)
 	if series.HasProbe() {
@@ -49,13 +56,14 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	return r
 }
 
-// LoadSoFar is the part of NewLoad that is cheap enough to be made again and again while the load runs: it lacks gaps, anomalies, bottleneck and trend.
+// LoadSoFar is the part of NewLoad that is cheap enough to be made again and again while the load runs: it lacks trials, the part outside of
+// faults, gaps, anomalies, bottleneck and trend.
 func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
 	end := series.LoadEnd(plan.Shape.Length(), in.Outcome == Finished && plan.Shape.Requests > 0)
 	summary := impact.SummarizeTo(series, from, end)
 	if in.Search != nil {
-		if first, last, ok := in.Search.searched(plan, series); ok {
+		if first, last, ok := in.Search.window(plan); ok {
 			summary = impact.SummarizeWindow(series, first, last)
 		}
 	}
@@ -69,10 +77,6 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	}
 	if plan.Shape.OpenLoop() {
 		r.Latency = ResponseTime
-	}
-	if len(in.Faults) > 0 {
-		outside := impact.SummarizeWithout(series, from, end, in.Faults)
-		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
 	for i := range summary.Operations {
 		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))

@@ -31,8 +31,15 @@ type Trial struct {
 	Latency    *Quantiles `json:"latency,omitempty"`
 }
 
-// searched fills in the trials, and returns the window that the run's figures are of; ok is false where no trial was judged.
-func (s *Search) searched(plan *plan.Plan, series *record.Series) (from, to time.Duration, ok bool) {
+// window is the stretch of the run that its figures are of: the trial of the rate that was found; ok is false where none was.
+func (s *Search) window(plan *plan.Plan) (from, to time.Duration, ok bool) {
+	best, ok := search.Best(s.Tried)
+	from, to = plan.Shape.Search.Window(best)
+	return from, to, ok
+}
+
+// judged fills in the trials that were judged.
+func (s *Search) judged(plan *plan.Plan, series *record.Series) {
 	spec := plan.Shape.Search
 	for _, t := range s.Tried {
 		if !t.Judged {
@@ -48,7 +55,4 @@ func (s *Search) searched(plan *plan.Plan, series *record.Series) (from, to time
 			s.Trials[len(s.Trials)-1].Missed = ""
 		}
 	}
-	best, ok := search.Best(s.Tried)
-	from, to = spec.Window(best)
-	return from, to, ok
 }

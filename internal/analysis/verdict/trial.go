@@ -38,14 +38,6 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
 }
 
-// OfRate are the objectives that a rate can miss by itself; nil where none is set.
-func OfRate(o *v1alpha1.Objectives) *v1alpha1.Objectives {
-	if o == nil || (o.MaxLatencyP50 == nil && o.MaxLatencyP99 == nil && o.MaxLatencyP999 == nil && o.MaxErrorRate == nil) {
-		return nil
-	}
-	return &v1alpha1.Objectives{MaxLatencyP50: o.MaxLatencyP50, MaxLatencyP99: o.MaxLatencyP99, MaxLatencyP999: o.MaxLatencyP999, MaxErrorRate: o.MaxErrorRate}
-}
-
 // expected is how many requests beyond a limit a trial should be able to show: a share is not judged by fewer than ten.
 const expected = 10
 
