@@ -52,14 +52,7 @@ func runGoRedis(ctx context.Context, args []string) error {
 	}
 	client := redis.NewClient(&redis.Options{Addr: *address, PoolSize: connections})
 	defer client.Close()
-	value := strings.Repeat("x", valueBytes)
-	one := func(c redis.Cmdable, rng *rand.Rand) error {
-		key := "rq:" + strconv.Itoa(rng.IntN(keys))
-		if *get {
-			return c.Get(ctx, key).Err()
-		}
-		return c.Set(ctx, key, value, 0).Err()
-	}
+	caller := goRedisCaller{client: client, pipeline: *pipeline, get: *get, value: strings.Repeat("x", valueBytes)}
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	var all record.Distribution
@@ -67,26 +60,7 @@ func runGoRedis(ctx context.Context, args []string) error {
 	began := time.Now()
 	for i := range connections {
 		wait.Go(func() {
-			rng := rand.New(rand.NewPCG(1, uint64(i)))
-			var own record.Histogram
-			var err error
-			for range *requests / connections / *pipeline {
-				sent := time.Now()
-				if *pipeline == 1 {
-					err = one(client, rng)
-				} else {
-					_, err = client.Pipelined(ctx, func(p redis.Pipeliner) error {
-						for range *pipeline {
-							_ = one(p, rng) // queued: errors come with the batch
-						}
-						return nil
-					})
-				}
-				if err != nil {
-					break
-				}
-				own.RecordN(int64(time.Since(sent)), uint32(*pipeline))
-			}
+			own, err := caller.run(ctx, uint64(i), *requests/connections / *pipeline)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Add(own.AppendTo(nil))
@@ -103,6 +77,48 @@ func runGoRedis(ctx context.Context, args []string) error {
 	return json.NewEncoder(os.Stdout).Encode(goRedisResult{
 		Requests: int(all.Count()), PerSecond: float64(all.Count()) / time.Since(began).Seconds(), P50: micros(0.5), P99: micros(0.99),
 	})
+}
+
+type goRedisCaller struct {
+	client   *redis.Client
+	pipeline int
+	get      bool
+	value    string
+}
+
+// run sends the batches one after another and returns their latencies, up to the first error.
+func (c goRedisCaller) run(ctx context.Context, seed uint64, batches int) (*record.Histogram, error) {
+	rng := rand.New(rand.NewPCG(1, seed))
+	latencies := &record.Histogram{}
+	for range batches {
+		sent := time.Now()
+		if err := c.batch(ctx, rng); err != nil {
+			return latencies, err
+		}
+		latencies.RecordN(int64(time.Since(sent)), uint32(c.pipeline))
+	}
+	return latencies, nil
+}
+
+func (c goRedisCaller) batch(ctx context.Context, rng *rand.Rand) error {
+	if c.pipeline == 1 {
+		return c.request(ctx, c.client, rng)
+	}
+	_, err := c.client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		for range c.pipeline {
+			_ = c.request(ctx, p, rng) // queued: errors come with the batch
+		}
+		return nil
+	})
+	return err
+}
+
+func (c goRedisCaller) request(ctx context.Context, to redis.Cmdable, rng *rand.Rand) error {
+	key := "rq:" + strconv.Itoa(rng.IntN(keys))
+	if c.get {
+		return to.Get(ctx, key).Err()
+	}
+	return to.Set(ctx, key, c.value, 0).Err()
 }
 
 // moduleVersion is the version of a module that this program was built with.

@@ -47,8 +47,8 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	if first.Status.Targets[0].UID == second.Status.Targets[0].UID {
 		t.Error("both faults hit the same pod")
 	}
-	if in := done.Status.Faults; len(in) != 2 || in[0].Name != immediate.Name || in[1].Name != orderly.Name {
-		t.Errorf("the load test's faults: %+v, want both", in)
+	if in := done.Status.Faults; len(in) != 2 || in[0].Name != orderly.Name || in[1].Name != immediate.Name {
+		t.Errorf("the load test's faults: %+v, want both by name", in)
 	}
 	if done.Status.Redis == nil || done.Status.Redis.Restarts != 2 {
 		t.Errorf("redis %+v, want 2 restarts", done.Status.Redis)
