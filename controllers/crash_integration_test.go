@@ -18,6 +18,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 )
 
 // crashOut is the file that the table is written to. Where it is set every point of every kind is tried, else two of one kind for each mechanism.
@@ -211,7 +212,7 @@ func (s *crashStage) revive(c *crashCourse) {
 // pushOn ends a fault when nothing but recovery is left to watch, and says whether it is over.
 func (s *crashStage) pushOn(name string) bool {
 	f := s.fault(name)
-	if isFinished(f.Status.Conditions) {
+	if state.IsFinished(f.Status.Conditions) {
 		return len(f.Finalizers) == 0
 	}
 	if reason(f.Status.Conditions) == v1alpha1.ReasonObserving && !f.Spec.Abort {
@@ -232,7 +233,7 @@ func (k crashKind) wrongIn(f *v1alpha1.RedisFault) []string {
 	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertAbandoned {
 		wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
 	}
-	injections := slices.DeleteFunc(timelineOf(f), func(event string) bool { return event != eventInjected })
+	injections := slices.DeleteFunc(timelineOf(f), func(event string) bool { return event != "Injected" })
 	if len(injections) != 1 {
 		wrong = append(wrong, fmt.Sprintf("its timeline tells of %d injections: %v", len(injections), timelineOf(f)))
 	}

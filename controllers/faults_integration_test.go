@@ -74,7 +74,7 @@ func TestPodKill(t *testing.T) {
 	p.faultStands("kill", time.Minute, v1alpha1.ReasonObserving)
 	f := p.faultEnds("kill", 2*time.Minute)
 	checkImpact(t, f, redis.downTime())
-	ended, told := v1alpha1.ReasonSucceeded, []string{eventInjected, eventDeleted, eventCreated, eventReady, eventFirstError, eventFirstSuccess, eventRecovered}
+	ended, told := v1alpha1.ReasonSucceeded, []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
 	conditions := []string{v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered}
 	if !f.Status.Impact.Recovered { // the machine stood still again and again
 		ended, told, conditions = v1alpha1.ReasonNotRecovered, told[:len(told)-1], conditions[:len(conditions)-1]
@@ -130,12 +130,12 @@ func TestProcessCrash(t *testing.T) {
 	if deleted := redis.podsDeleted(); len(deleted) != 0 {
 		t.Errorf("pods deleted: %v", deleted)
 	}
-	for _, want := range []string{eventInjected, eventRestarted, eventStarted} {
+	for _, want := range []string{"Injected", "ContainerRestarted", "ContainerStarted"} {
 		if !slices.Contains(timelineOf(f), want) {
 			t.Errorf("the timeline lacks %s: %v", want, timelineOf(f))
 		}
 	}
-	if slices.Contains(timelineOf(f), eventCreated) {
+	if slices.Contains(timelineOf(f), "ReplacementCreated") {
 		t.Errorf("the timeline speaks of another pod: %v", timelineOf(f))
 	}
 	p.ended("run")

@@ -264,8 +264,9 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	sessions := runs.NewRegistry()
 	sessions.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
 	t.Cleanup(sessions.Close)
-	tests := &RedisLoadTestReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Image: "x"}
-	faults := &RedisFaultReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Servers: silentServers{}}
+	record := func(string) events.EventRecorder { return &events.FakeRecorder{} }
+	tests, faults := reconcilers(Settings{Image: "x", Clock: clock, Runs: sessions, Servers: silentServers{}}, memory, memory, memory, record)
+	t.Cleanup(faults.Close)
 	for round := range 4 {
 		if round == 2 { // from here on with any status
 			for _, accepted := range objects {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -159,7 +160,7 @@ func (p *place) testEnds(name string, within time.Duration) *v1alpha1.RedisLoadT
 	var test *v1alpha1.RedisLoadTest
 	p.until("load test "+name+" is over", within, func() bool {
 		test = p.loadTest(name)
-		return isFinished(test.Status.Conditions)
+		return state.IsFinished(test.Status.Conditions)
 	}, func() string { return where(test.Status.Conditions) })
 	return test
 }
@@ -169,7 +170,7 @@ func (p *place) faultEnds(name string, within time.Duration) *v1alpha1.RedisFaul
 	var f *v1alpha1.RedisFault
 	p.until("fault "+name+" is over", within, func() bool {
 		f = p.fault(name)
-		return isFinished(f.Status.Conditions) && len(f.Finalizers) == 0
+		return state.IsFinished(f.Status.Conditions) && len(f.Finalizers) == 0
 	}, func() string { return where(f.Status.Conditions) })
 	return f
 }

@@ -1,6 +1,9 @@
+// Package controllers sets up the reconcilers of the kinds of redquake.dev, for main and for tests. Each kind has a package of its own; they share
+// package state, and meet only in internal/runs.
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,15 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/fault"
+	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
@@ -54,11 +61,11 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 
 // Settings are what the operator's reconcilers are made with.
 type Settings struct {
-	Image   string           // of the load pods, unless a load test names one
-	Home    string           // the operator's own namespace; "" = unknown
-	Clock   clock.Clock      // nil = the real one
-	Runs    *runs.Registry   // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers topology.Servers // how faults reach Redis; the caller closes them after the manager has stopped
+	Image   string             // of the load pods, unless a load test names one
+	Home    string             // the operator's own namespace; "" = unknown
+	Clock   clock.PassiveClock // nil = the real one
+	Runs    *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
 
 	// TestClient and FaultClient come between a reconciler and the API server; nil = nothing does.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -75,21 +82,27 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 		}
 		return wrap(mgr.GetClient())
 	}
-	tests := &RedisLoadTestReconciler{
-		Client: through(s.TestClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisloadtest"),
-		Clock: s.Clock, Runs: s.Runs, Image: s.Image,
-	}
-	if err := tests.SetupWithManager(mgr); err != nil {
+	tests, faults := reconcilers(s, through(s.TestClient), through(s.FaultClient), mgr.GetAPIReader(), func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	if err := tests.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
-	faults := &RedisFaultReconciler{
-		Client: through(s.FaultClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisfault"),
-		Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, Home: s.Home,
-	}
-	if err := faults.SetupWithManager(mgr); err != nil {
+	if err := faults.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisFault: %w", err)
 	}
-	return nil
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		faults.Close()
+		return nil
+	}))
+}
+
+// reconcilers returns a reconciler for each kind.
+func reconcilers(s Settings, tests, faults client.Client, live client.Reader, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
+	return &loadtest.Reconciler{
+			Client: tests, Live: live, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
+		}, &fault.Reconciler{
+			Client: faults, Live: live, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, Home: s.Home,
+		}
 }
 
 // options of both controllers: several objects at once, as one may wait seconds for load pods to answer, and a back-off that is short, as

@@ -50,7 +50,7 @@ func TestStop(t *testing.T) {
 					t.Errorf("%s does not say who stopped it: %s", name, where(f.Status.Conditions))
 				}
 			}
-			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), eventReverted) {
+			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), "Reverted") {
 				t.Errorf("reverted at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
 			}
 			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))

@@ -1,0 +1,115 @@
+// Package fault reconciles RedisFaults. Each reconcile reads everything first, lets package lifecycle decide, performs one step, and writes the
+// status once.
+package fault
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/runs"
+)
+
+// Reconciler injects faults, reverts them, and measures what they did.
+type Reconciler struct {
+	Client   client.Client
+	Live     client.Reader // reads past the cache
+	Recorder events.EventRecorder
+	Clock    clock.PassiveClock
+	Runs     *runs.Registry
+	Servers  topology.Servers
+	Home     string // the operator's own namespace; its annotation stops all faults. "" = none does
+
+	witnesses sync.Map // of faults under way, by UID: *witness
+	calls     sync.Map // when an injection or a revert that is not complete was last called, by UID: time.Time
+}
+
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
+// What has no namespace stands in config/rbac/cluster_role.yaml.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;patch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+// +kubebuilder:rbac:groups=chaos-mesh.org,resources=podchaos;networkchaos;iochaos;stresschaos;timechaos,verbs=get;list;create;delete
+
+// Reconcile brings one fault a step further.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := lifecycle.NextForFault(s.seen, r.Clock.Now())
+	if decision.Action == lifecycle.FaultPause {
+		return state.Requeue(false, decision.Until, r.Clock.Now()), nil
+	}
+	outcome := r.perform(ctx, s, decision)
+	r.noteCall(s, decision, outcome)
+	if outcome.deleted {
+		return ctrl.Result{}, outcome.err
+	}
+	if err := r.report(ctx, s, decision, outcome); err != nil {
+		return state.ResultForPatchError(err)
+	}
+	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+}
+
+// SetupWithManager registers the controller: it looks again when a load test or a pod changes that a fault has to do with.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.RedisFault{}).
+		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForPod)).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace)).
+		Named("redisfault").
+		WithOptions(options).
+		Complete(r)
+}
+
+func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
+	return r.some(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
+	})
+}
+
+// RequestsForPod is the faults whose recovery a pod may be part of: every injected one that is not over.
+func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
+		return nil
+	}
+	return r.some(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return f.Status.InjectedAt != nil && !state.IsFinished(f.Status.Conditions)
+	})
+}
+
+func (r *Reconciler) some(ctx context.Context, namespace string, concerned func(*v1alpha1.RedisFault) bool) []reconcile.Request {
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil // the fault looks again by itself twice a second
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if f := &all.Items[i]; concerned(f) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)})
+		}
+	}
+	return requests
+}

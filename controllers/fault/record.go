@@ -1,0 +1,90 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// record chooses the targets, checks them, and puts their records into the status: report stores them before anything is broken.
+func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
+	targets, err := r.choose(ctx, s)
+	if err != nil {
+		found, err := problem.From(err)
+		if err != nil {
+			return outcome{err: err}
+		}
+		if found.Lasting { // a record that is made anew may end here, with its servers looked at already
+			r.unwatch(s.fault.UID)
+		}
+		return outcome{problem: found, ended: found.Lasting, failed: found.Lasting}
+	}
+	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
+		return outcome{} // another fault on the same load got there first
+	}
+	r.unwatch(s.fault.UID) // an earlier record's: who was what then is not what the fault meets
+	r.watch(s)
+	now := metav1.NewMicroTime(r.Clock.Now())
+	for i := range targets {
+		targets[i].IntendedAt = &now
+	}
+	status := &s.fault.Status
+	status.Warnings = fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
+	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
+	status.Target = s.target.DeepCopy()
+	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", names(targets))
+	return outcome{again: true}
+}
+
+func (r *Reconciler) choose(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
+	if s.traits.NewPod && losesReplacements(s.test) {
+		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and would never find the replacement of a killed one", s.test.Name)
+	}
+	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
+	for i := 0; err == nil && i < len(targets); i++ {
+		err = s.injector.Preflight(ctx, &targets[i])
+	}
+	return targets, err
+}
+
+// losesReplacements says whether a load knows its servers by the addresses of their pods alone, which a replacement does not take over. Sentinels
+// and the nodes of a cluster name it.
+func losesReplacements(test *v1alpha1.RedisLoadTest) bool {
+	t := &test.Spec.Target
+	found := test.Status.Target
+	return t.Service == nil && len(t.Addresses) == 0 && t.Sentinel == nil && t.Topology != v1alpha1.TopologyCluster && (found == nil || found.Topology != v1alpha1.TopologyCluster)
+}
+
+// renew makes a record anew that is too old to act on. What only prepares an injection (a cordon, a holder) may be there all the same, and the new
+// record would not know of it: it is reverted first. Where that fails the injection does, in bounded time.
+func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
+	status := &s.fault.Status
+	if old, err := state.IsStale(ctx, r.Live, "RedisFault", s.before); old || err != nil {
+		return outcome{again: true, err: client.IgnoreNotFound(err)}
+	}
+	clean := true
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		progress, err := s.injector.Revert(ctx, t)
+		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
+		if err != nil {
+			t.LastError = state.Truncate(fmt.Sprintf("revert what was prepared by a record that is too old: %v", err), 1024)
+			s.logOf(ctx, t).V(1).Info("Retrying to revert what was prepared", "cause", err.Error())
+		}
+		clean = clean && err == nil && progress.Complete()
+	}
+	if !clean {
+		return outcome{}
+	}
+	log.FromContext(ctx).Info("Choosing targets anew: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
+	return r.record(ctx, s)
+}

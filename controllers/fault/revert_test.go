@@ -1,0 +1,251 @@
+package fault
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr/funcr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/testing/builders"
+)
+
+// answer is what a call of Revert comes to.
+type answer struct {
+	progress contract.Progress
+	err      error
+}
+
+// stubborn is an injector whose revert comes to what the test says.
+type stubborn struct {
+	fault.Unknown
+	answer
+	reverts int
+}
+
+func (s *stubborn) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	s.reverts++
+	return s.progress, s.err
+}
+
+func (*stubborn) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
+func (*stubborn) ManualRevertCommand(*v1alpha1.FaultTarget) string           { return "do this" }
+
+// step is what a reconcile does with a recorded fault that is to be reverted.
+func (s *scope) step(t *testing.T, r *Reconciler) lifecycle.FaultAction {
+	t.Helper()
+	s.seen = lifecycle.Fault{Finalizer: true, Abort: true, LastCalled: r.lastCalled(s)}
+	if s.fault.DeletionTimestamp != nil {
+		s.seen.Deleting = true
+	}
+	observeRecords(s)
+	d := lifecycle.NextForFault(s.seen, r.Clock.Now())
+	if d.Action == lifecycle.FaultRevert || d.Action == lifecycle.FaultAbandon {
+		r.noteCall(s, d, r.perform(t.Context(), s, d))
+	}
+	return d.Action
+}
+
+// A revert is abandoned when it has erred ten times in a row and for long enough; after steps that went well it begins to count anew. Who deletes
+// the fault waits no longer than that, from the deletion on.
+func TestRevertIsAbandoned(t *testing.T) {
+	refusal, step := answer{err: errors.New("no")}, answer{progress: contract.Underway("1 of 3")}
+	for _, tc := range []struct {
+		name      string
+		says      []answer // in order, one a second from the start on, the last for ever
+		deleted   time.Duration
+		after     time.Duration
+		abandoned bool
+		attempts  int32
+	}{
+		{"errors for 30s", []answer{refusal}, 0, 30 * time.Second, false, 30},
+		{"errors for 45s", []answer{refusal}, 0, 45 * time.Second, true, 41},
+		{"one error after a minute of steps", append(slices.Repeat([]answer{step}, 60), refusal), 0, 62 * time.Second, false, 2},
+		{"errors after a minute of steps", append(slices.Repeat([]answer{step}, 60), refusal), 0, 75 * time.Second, true, 10},
+		{"steps for an hour", []answer{step}, 0, time.Hour, false, 0},
+		{"deleted in the midst of steps", []answer{step}, 50 * time.Second, 60 * time.Second, false, 0},
+		{"deleted, and steps for too long", []answer{step}, 50 * time.Second, 95 * time.Second, true, 0},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			start := time.Now()
+			clock := testingclock.NewFakePassiveClock(start)
+			r := &Reconciler{Clock: clock}
+			injector := &stubborn{}
+			s := &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: new(metav1.NewMicroTime(start)), Targets: []v1alpha1.FaultTarget{{Pod: "redis-0"}}}}, injector: injector}
+			target := &s.fault.Status.Targets[0]
+			for i := 0; clock.Since(start) < tc.after; i++ {
+				if tc.deleted > 0 && clock.Since(start) >= tc.deleted {
+					s.fault.DeletionTimestamp = &metav1.Time{Time: start.Add(tc.deleted)}
+				}
+				injector.answer = tc.says[min(i, len(tc.says)-1)]
+				s.step(t, r)
+				clock.SetTime(clock.Now().Add(time.Second))
+			}
+			if target.RevertAbandoned != tc.abandoned || (target.ManualRevertCommand == "do this") != tc.abandoned || target.RevertAttempts != tc.attempts {
+				t.Errorf("abandoned %v after %d errors (%q), want %v after %d", target.RevertAbandoned, target.RevertAttempts, target.ManualRevertCommand, tc.abandoned, tc.attempts)
+			}
+		})
+	}
+}
+
+// An operator that was just started tries to revert before it abandons what another process failed to.
+func TestRevertIsTriedBeforeItIsAbandoned(t *testing.T) {
+	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	r := &Reconciler{Clock: clock}
+	injector := &stubborn{answer: answer{err: errors.New("no")}}
+	s := &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{StartTime: &long, RevertingSince: &long, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", RevertAttempts: 99}}}}, injector: injector}
+	if action := s.step(t, r); action != lifecycle.FaultRevert || injector.reverts != 1 {
+		t.Errorf("%s, %d calls", action, injector.reverts)
+	}
+	clock.SetTime(clock.Now().Add(time.Second))
+	if action := s.step(t, r); action != lifecycle.FaultAbandon || s.fault.Status.RevertedAt == nil {
+		t.Errorf("%s, %+v", action, s.fault.Status)
+	}
+}
+
+// apart is an injector whose revert waits until so many others are being reverted, too.
+type apart struct {
+	stubborn
+	together sync.WaitGroup
+}
+
+func (a *apart) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	a.together.Done()
+	a.together.Wait()
+	return contract.Progress{}, nil
+}
+
+// Servers that have nothing to do with one another are reverted at once: were it one after the other, this would wait for ever.
+func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
+	injector := &apart{}
+	injector.together.Add(12)
+	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(time.Now())}
+	s := &scope{fault: &v1alpha1.RedisFault{Status: v1alpha1.RedisFaultStatus{Targets: make([]v1alpha1.FaultTarget, 12)}}, injector: injector, traits: contract.Traits{Separate: true}}
+	if o := r.revert(t.Context(), s); !o.again || s.fault.Status.RevertedAt == nil {
+		t.Errorf("%+v: %+v", o, s.fault.Status)
+	}
+}
+
+// What a record that is too old has prepared is reverted before targets are chosen anew; where that fails the reason is shown.
+func TestRenewRevertsWhatWasPrepared(t *testing.T) {
+	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "late"}}
+	live := fakeclient.NewClientBuilder().WithScheme(builders.Scheme(t)).WithObjects(stored).Build()
+	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{Live: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry()}
+	injector := &stubborn{answer: answer{err: errors.New("no")}}
+	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector}
+	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
+	if o := r.renew(t.Context(), s); o.again || injector.reverts != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "too old: no") {
+		t.Errorf("%+v after %d calls: %+v", o, injector.reverts, s.fault.Status.Targets)
+	}
+	injector.answer = answer{progress: contract.Underway("the node is uncordoned")}
+	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" || s.fault.Status.Targets[0].LastError != "" {
+		t.Errorf("%+v: %+v", o, s.fault.Status.Targets)
+	}
+}
+
+// What is not complete is not called again at once: the write of its status would bring it back for ever.
+func TestLastCalled(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Now())
+	r := &Reconciler{Clock: clock}
+	s := &scope{fault: &v1alpha1.RedisFault{}}
+	s.fault.UID = "u"
+	inject := lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject}
+	if at := r.lastCalled(s); !at.IsZero() {
+		t.Errorf("called at %s before the first call", at)
+	}
+	r.noteCall(s, inject, outcome{})
+	if at := r.lastCalled(s); !at.Equal(clock.Now()) {
+		t.Errorf("called at %s", at)
+	}
+	r.noteCall(s, inject, outcome{again: true})
+	if at := r.lastCalled(s); !at.IsZero() {
+		t.Errorf("what is complete was called at %s", at)
+	}
+}
+
+// Every decision that changes the world is logged with the type of the fault and the target, every retry with its cause and less loudly.
+func TestFaultDecisionsAreLogged(t *testing.T) {
+	var lines []string
+	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})
+	ctx := log.IntoContext(t.Context(), logger)
+	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(time.Now())}
+	f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}}}
+	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
+	injector := &stubborn{answer: answer{err: errors.New("connection refused")}}
+	s := &scope{fault: f, injector: injector, seen: lifecycle.Fault{Reverting: true, LastCalled: time.Now(), Deleting: true, Pending: []lifecycle.Pending{{Pod: "redis-0"}}}}
+	target := &f.Status.Targets[0]
+	s.noteInjected(ctx, target, injection{at: metav1.NewMicroTime(time.Now())})
+	r.revert(ctx, s)
+	r.abandon(ctx, s)
+	target.RevertAbandoned, injector.answer = false, answer{}
+	r.revert(ctx, s)
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{`"level"=0 "msg"="Injected"`, `"level"=1 "msg"="Retrying to revert"`, `"cause"="connection refused"`, `"level"=0 "msg"="Abandoned the revert"`, `"level"=0 "msg"="Reverted"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no line has %s:\n%s", want, text)
+		}
+	}
+	for _, line := range lines {
+		if !strings.Contains(line, `"faultType"="Hang"`) || !strings.Contains(line, `"target"="redis-0"`) {
+			t.Errorf("the line names no type or no target: %s", line)
+		}
+	}
+}
+
+// A load that goes to pods' addresses never finds the replacement of one, unless sentinels or the nodes of a cluster tell it.
+func TestLosesReplacements(t *testing.T) {
+	pods := &metav1.LabelSelector{}
+	for _, tc := range []struct {
+		name   string
+		target v1alpha1.RedisTarget
+		found  v1alpha1.Topology
+		want   bool
+	}{
+		{"pods", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyStandalone, true},
+		{"pods, replicated", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyReplication, true},
+		{"pods of a cluster", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyCluster, false},
+		{"sentinels", v1alpha1.RedisTarget{PodSelector: pods, Sentinel: &v1alpha1.SentinelTarget{}}, v1alpha1.TopologySentinel, false},
+		{"a Service", v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}}, v1alpha1.TopologyStandalone, false},
+		{"addresses", v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}}, v1alpha1.TopologyStandalone, false},
+	} {
+		test := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Target: tc.target}, Status: v1alpha1.RedisLoadTestStatus{Target: &v1alpha1.TargetStatus{Topology: tc.found}}}
+		if got := losesReplacements(test); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
+// What cannot be read keeps a fault from being recorded, and never a recorded one from being reverted.
+func TestTroubleOfARecordedFault(t *testing.T) {
+	refusal := errors.New("secrets is forbidden")
+	s := &scope{}
+	if err := s.trouble(refusal); !errors.Is(err, refusal) || s.seen.Problem != nil {
+		t.Errorf("before the record: %v, problem %+v", err, s.seen.Problem)
+	}
+	s.seen.Recorded = true
+	if err := s.trouble(refusal); err != nil || s.seen.Problem == nil || s.seen.Problem.Message != refusal.Error() {
+		t.Errorf("after it: %v, problem %+v", err, s.seen.Problem)
+	}
+	if err := (&scope{}).trouble(nil); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,190 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// outcome is what a step came to.
+type outcome struct {
+	again   bool             // look again at once
+	deleted bool             // the object is no more
+	problem *problem.Problem // found by the step: shown, and tried again
+	settled bool             // the fault is reverted, and its recovery was judged
+	ended   bool             // the object is over: figures and conditions are final
+	failed  bool             // with ended: it failed
+	err     error            // try again later
+}
+
+// perform does the one thing that was decided.
+func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
+	switch d.Action {
+	case lifecycle.FaultWait:
+		return outcome{problem: s.seen.Problem}
+	case lifecycle.FaultAddFinalizer:
+		return r.setFinalizer(ctx, s, true)
+	case lifecycle.FaultMakeLoad:
+		return outcome{err: client.IgnoreAlreadyExists(r.Client.Create(ctx, children.ProbeLoadTest(s.fault)))}
+	case lifecycle.FaultRecord:
+		return r.record(ctx, s)
+	case lifecycle.FaultRenew:
+		return r.renew(ctx, s)
+	case lifecycle.FaultInject:
+		return r.inject(ctx, s)
+	case lifecycle.FaultHold:
+		return r.hold(ctx, s)
+	case lifecycle.FaultObserve:
+		return r.followRecovery(ctx, s)
+	case lifecycle.FaultRevert:
+		return r.revert(ctx, s)
+	case lifecycle.FaultAbandon:
+		return r.abandon(ctx, s)
+	case lifecycle.FaultSettle:
+		r.settle(ctx, s)
+		return outcome{settled: true}
+	case lifecycle.FaultFinish, lifecycle.FaultFail:
+		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
+	case lifecycle.FaultRelease:
+		r.unwatch(s.fault.UID)
+		return r.setFinalizer(ctx, s, false)
+	case lifecycle.FaultExpire:
+		return r.expire(ctx, s)
+	}
+	return outcome{}
+}
+
+// hold renews a fault that is active, and looks at its effect.
+func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
+	err := s.keep(ctx)
+	s.confirm(ctx, r.Clock.Now())
+	r.sightings(ctx, s)
+	return outcome{err: err}
+}
+
+func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
+	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
+		s.confirm(ctx, r.Clock.Now())
+	}
+	r.sightings(ctx, s)
+	return outcome{}
+}
+
+func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
+	uid := s.fault.UID
+	err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return outcome{deleted: true, err: client.IgnoreNotFound(err)}
+}
+
+// setFinalizer adds or removes our finalizer by a patch that touches no other's.
+func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) outcome {
+	changed := s.fault.DeepCopy()
+	if present {
+		controllerutil.AddFinalizer(changed, v1alpha1.FinalizerFault)
+	} else {
+		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerFault)
+	}
+	// The list is replaced whole by a merge patch: the lock keeps a finalizer that another added meanwhile.
+	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
+	return outcome{deleted: true, err: client.IgnoreNotFound(err)} // the patch brings the object back here
+}
+
+// finish ends the fault, and the probe load with it if it was the fault's own.
+func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome {
+	if s.seen.OwnLoad && s.test != nil && metav1.IsControlledBy(s.test, s.fault) && !state.IsFinished(s.test.Status.Conditions) && !s.test.Spec.Abort {
+		changed := s.test.DeepCopy()
+		changed.Spec.Abort = true
+		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFrom(s.test))); err != nil {
+			return outcome{err: err}
+		}
+	}
+	if s.seen.SettledAt.IsZero() {
+		r.settle(ctx, s)
+	}
+	return outcome{ended: true, failed: failed}
+}
+
+// settle takes the last look at Redis and the cluster: everything is undone, and recovery was judged.
+func (r *Reconciler) settle(ctx context.Context, s *scope) {
+	if s.seen.InjectedAny && s.traits.Lasts == 0 {
+		s.confirm(ctx, r.Clock.Now())
+	}
+	r.sightings(ctx, s)
+	r.unwatch(s.fault.UID)
+	s.tellRoles(ctx, r.Clock.Now())
+	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)
+}
+
+// lastLook is the last chance to see the effect. That it is not there proves nothing now: an operator that died may have begun to revert it.
+func (s *scope) lastLook(ctx context.Context, now time.Time) {
+	status := &s.fault.Status
+	before := status.Effect
+	s.confirm(ctx, now)
+	if status.Effect == v1alpha1.EffectNotObserved && before != v1alpha1.EffectNotObserved {
+		status.Effect = v1alpha1.EffectInconclusive
+	}
+}
+
+// confirm asks Redis and the cluster what the fault did, all targets at once. Confirmed needs every one.
+func (s *scope) confirm(ctx context.Context, now time.Time) {
+	status := &s.fault.Status
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	defer cancel()
+	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
+	var asking errgroup.Group
+	asking.SetLimit(16)
+	for i := range status.Targets {
+		asking.Go(func() error {
+			effects[i], evidence[i] = s.injector.Effect(ctx, &status.Targets[i])
+			return nil
+		})
+	}
+	_ = asking.Wait() // each target has its own
+	effect := v1alpha1.EffectConfirmed
+	switch {
+	case slices.Contains(effects, v1alpha1.EffectNotObserved):
+		effect = v1alpha1.EffectNotObserved
+	case slices.Contains(effects, v1alpha1.EffectInconclusive):
+		effect = v1alpha1.EffectInconclusive
+	}
+	text := state.Truncate(strings.Join(evidence, "; "), 1024)
+	// It was there: what is seen now may only be its loss, and a server that does not answer now takes nothing back.
+	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
+		if effect == v1alpha1.EffectNotObserved {
+			once(status, now, eventEffectLost, status.Targets[0].Pod, text)
+		}
+		return
+	}
+	if status.Effect != effect {
+		log.FromContext(ctx).Info("Effect seen", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
+	}
+	status.Effect, status.EffectEvidence = effect, text
+}
+
+// logOf is the logger of what is done to a target.
+func (s *scope) logOf(ctx context.Context, t *v1alpha1.FaultTarget) logr.Logger {
+	return log.FromContext(ctx).WithValues("faultType", s.fault.Spec.Action.Type, "target", t.Pod)
+}
+
+func names(targets []v1alpha1.FaultTarget) []string {
+	all := make([]string, len(targets))
+	for i := range targets {
+		all[i] = targets[i].Pod
+	}
+	return all
+}

@@ -1,0 +1,208 @@
+package loadtest
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/search"
+	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// searching is what one reconcile knows of a test's search. The trials are those of the status: one is stored before any pod hears of it.
+type searching struct {
+	trials []search.Trial
+	next   search.Next
+	cut    string // why the search ends early; "" = it does not
+}
+
+// message says how the search stands.
+func (s *searching) message() string { return cmp.Or(s.cut, s.next.Message) }
+
+// ends says that the pods are to be told to end.
+func (s *searching) ends() bool { return s.next.Over || s.cut != "" }
+
+// observeSearch judges the trial under way, if its window is in the record, and decides what comes next.
+func (s *scope) observeSearch(now time.Time) {
+	spec := s.plan.Shape.Search
+	if spec == nil || s.seen.StartedAt.IsZero() || s.run == nil {
+		return
+	}
+	status := s.test.Status.Search
+	if status == nil { // the pods begin with the first rate by themselves
+		status = &v1alpha1.SearchStatus{}
+		status.Trials = []v1alpha1.SearchTrial{s.trial(search.Trial{Rate: spec.From, At: s.plan.Shape.MeasuredFrom()})}
+		s.test.Status.Search = status
+	}
+	f := &searching{}
+	for i := range status.Trials {
+		t := &status.Trials[i]
+		f.trials = append(f.trials, search.Trial{
+			Rate: float64(t.Rate), At: t.StartTime.Sub(s.seen.StartedAt), Judged: t.Met != nil, Met: t.Met != nil && *t.Met, Why: t.Message,
+		})
+	}
+	s.searching = f
+	s.judgeTrial()
+	f.next = spec.Next(f.trials)
+	if f.next.Rate > 0 {
+		if _, end := spec.Window(search.Trial{Rate: f.next.Rate, At: s.trialBegin(now)}); end > s.plan.Shape.Length() {
+			f.cut = "cut off by load.duration: the next trial would not end in time; " + f.next.Message
+		}
+	}
+	status.Rate, status.Done, status.Message = int32(math.Round(f.next.Found)), f.next.Done, state.Truncate(f.message(), 1024)
+	s.seen.Search = &lifecycle.Search{Due: s.stepDue(), Message: status.Message, Until: s.judgedAt()}
+}
+
+// judgeTrial judges the trial under way, once this process knows that all pods have its rate: one who only stored it may not have told it.
+func (s *scope) judgeTrial() {
+	f, status := s.searching, s.test.Status.Search
+	if !s.told() {
+		return
+	}
+	s.run.Read(func(series *record.Series) {
+		known := time.Duration(series.Complete()) * series.Step
+		f.trials, _ = s.plan.Shape.Search.Judge(f.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
+			summary := impact.SummarizeWindow(series, from, to)
+			judgement := verdict.Trial(s.test.Spec.Objectives, t.Rate, summary)
+			if judgement.Void {
+				return judgement
+			}
+			judged := &status.Trials[len(status.Trials)-1]
+			judged.Met, judged.Throughput, judged.ErrorRate = &judgement.Met, v1alpha1.DecimalOf(summary.Throughput), v1alpha1.DecimalOf(summary.ErrorRate)
+			if !judgement.Met {
+				judged.Message = state.Truncate(judgement.Why, 512)
+			}
+			if summary.Latency.Count > 0 {
+				judged.LatencyP99 = new(v1alpha1.MicrosecondsOf(summary.Latency.P99))
+			}
+			return judgement
+		})
+	})
+	status.Trials = status.Trials[:len(f.trials)] // without one that is void
+}
+
+// told says that all pods have the rate of the last trial. The first they have from their plan.
+func (s *scope) told() bool {
+	last := len(s.searching.trials) - 1
+	if last < 0 || s.searching.trials[last].Judged {
+		return true
+	}
+	at := s.searching.trials[last].At
+	return at == s.plan.Shape.MeasuredFrom() || at == s.run.TrialSent
+}
+
+// stepDue says whether the pods are to be told something: a trial that is decided, one that is stored and perhaps not told, or the end.
+func (s *scope) stepDue() bool {
+	switch f := s.searching; {
+	case f.ends():
+		return !s.run.EndSent
+	case f.next.Rate > 0:
+		return true
+	}
+	return !s.told()
+}
+
+// judgedAt is when the trial under way can be judged; the zero time where none is.
+func (s *scope) judgedAt() time.Time {
+	last := len(s.searching.trials) - 1
+	if last < 0 || s.searching.trials[last].Judged {
+		return time.Time{}
+	}
+	_, to := s.plan.Shape.Search.Window(s.searching.trials[last])
+	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
+}
+
+func (s *scope) trial(t search.Trial) v1alpha1.SearchTrial {
+	return v1alpha1.SearchTrial{Rate: int32(math.Round(t.Rate)), StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At))}
+}
+
+// sinceStart is the time since the start as the pods count it, whatever became of this process's wall clock.
+func (s *scope) sinceStart(now time.Time) time.Duration {
+	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
+}
+
+func (s *scope) trialBegin(now time.Time) time.Duration {
+	return search.Begin(s.sinceStart(now), s.plan.Interval)
+}
+
+// step tells the pods the rate of the next trial, or the end. The trial is stored first: whoever takes over tells it again, and the pods take it once.
+func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
+	if s.searching.ends() {
+		return r.endSearch(ctx, s)
+	}
+	f, status := s.searching, s.test.Status.Search
+	if f.next.Rate > 0 {
+		t := search.Trial{Rate: f.next.Rate, At: s.trialBegin(r.Clock.Now())}
+		f.trials = append(f.trials, t)
+		status.Trials = append(status.Trials, s.trial(t))
+		if err := r.storeStatus(ctx, s); err != nil {
+			return outcome{err: err}
+		}
+	}
+	last := len(f.trials) - 1
+	err := r.tellStep(ctx, s, f.trials[last].At, f.trials[last].Rate)
+	switch {
+	case err == nil:
+		s.run.TrialSent = f.trials[last].At
+		return outcome{again: true}
+	case collect.Refused(err) && s.sinceStart(r.Clock.Now()) >= f.trials[last].At:
+		// It began before every pod knew: it is none, and is decided anew.
+		status.Trials = status.Trials[:last]
+		err = r.storeStatus(ctx, s)
+		return outcome{again: err == nil, err: err}
+	}
+	return outcome{err: err}
+}
+
+// endSearch stores what was found, and then tells the pods to end.
+func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
+	if err := r.storeStatus(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() { // else they end by themselves before
+		if err := r.tellStep(ctx, s, at, 0); err != nil {
+			return outcome{err: err}
+		}
+	}
+	s.run.EndSent = true
+	return outcome{again: true}
+}
+
+func (r *Reconciler) tellStep(ctx context.Context, s *scope, at time.Duration, rate float64) error {
+	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
+	defer cancel()
+	return s.run.Session.Step(ctx, at, rate)
+}
+
+// storeStatus writes the status as it stands, before something is done that it must know of.
+func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
+	stored := s.test.DeepCopy()
+	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.before)); err != nil {
+		return err
+	}
+	s.test.Status.DeepCopyInto(&s.before.Status)
+	s.before.ResourceVersion = stored.ResourceVersion
+	return nil
+}
+
+// judgedTrials counts what a search has settled.
+func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
+	if f == nil {
+		return 0
+	}
+	for i := range f.Trials {
+		if f.Trials[i].Met != nil {
+			n++
+		}
+	}
+	return n
+}
