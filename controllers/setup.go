@@ -30,15 +30,6 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// NewScheme returns a scheme with every kind that the operator reads and writes.
-func NewScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	utilruntime.Must(object.AddToScheme(scheme))
-	return scheme
-}
-
 // ManagerOptions returns what the reconcilers rely on in their manager: scheme, cache and client. No namespaces means all.
 func ManagerOptions(namespaces ...string) ctrl.Options {
 	var watched map[string]cache.Config
@@ -57,6 +48,15 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 		}, object.Objects()...)}},
 	}
+}
+
+// NewScheme returns a scheme with every kind that the operator reads and writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(object.AddToScheme(scheme))
+	return scheme
 }
 
 // Settings are what the operator's reconcilers are made with.

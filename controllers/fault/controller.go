@@ -4,12 +4,9 @@ package fault
 
 import (
 	"context"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -19,23 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/redis/topology"
-	"github.com/redquake/redquake/internal/runs"
 )
-
-// Reconciler injects faults, reverts them, and measures what they did.
-type Reconciler struct {
-	Client   client.Client
-	Live     client.Reader // reads past the cache
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Runs     *runs.Registry
-	Servers  topology.Servers
-	Home     string // the operator's own namespace; its annotation stops all faults. "" = none does
-
-	witnesses sync.Map // of faults under way, by UID: *witness
-	calls     sync.Map // when an injection or a revert that is not complete was last called, by UID: time.Time
-}
 
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
@@ -98,6 +79,18 @@ func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []re
 	return r.some(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
 		return f.Status.InjectedAt != nil && !state.IsFinished(f.Status.Conditions)
 	})
+}
+
+// RequestsForNamespace is what a namespace's annotation may stop.
+func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if namespace.GetAnnotations()[v1alpha1.AnnotationStop] != "true" {
+		return nil
+	}
+	within := namespace.GetName()
+	if within == r.Home {
+		within = "" // all
+	}
+	return r.some(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
 }
 
 func (r *Reconciler) some(ctx context.Context, namespace string, concerned func(*v1alpha1.RedisFault) bool) []reconcile.Request {

@@ -6,9 +6,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -45,22 +42,4 @@ func TestImpactFitsTheCRD(t *testing.T) {
 			}
 		})
 	}
-}
-
-func TestSentenceOfAFault(t *testing.T) {
-	f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{RecoveryDeadline: metav1.Duration{Duration: time.Minute}}}
-	s := &scope{fault: f}
-	says := func(want string) {
-		t.Helper()
-		if got := s.sentence(); !strings.Contains(got, want) {
-			t.Errorf("%q does not say %q", got, want)
-		}
-	}
-	says("no figures yet")
-	f.Status.Impact, f.Status.Display = &v1alpha1.Impact{LostWrites: new(int64(3))}, &v1alpha1.FaultDisplay{Dip: "50%", Outage: "1s"}
-	says("throughput fell by 50%, no success for 1s, 0 errors, 0 requests lost, 3 acknowledged writes lost, not recovered yet")
-	f.Status.SettledTime = new(metav1.NowMicro())
-	says("not recovered within 1m")
-	f.Status.Impact.Recovered, f.Status.Display.Recovery = true, "2s"
-	says("recovered after 2s")
 }

@@ -15,6 +15,31 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// renew makes a record anew that is too old to act on. What only prepares an injection (a cordon, a holder) may be there all the same, and the new
+// record would not know of it: it is reverted first. Where that fails the injection does, in bounded time.
+func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
+	status := &s.fault.Status
+	if old, err := state.IsStale(ctx, r.Live, "RedisFault", s.before); old || err != nil {
+		return outcome{again: true, err: client.IgnoreNotFound(err)}
+	}
+	clean := true
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		progress, err := s.injector.Revert(ctx, t)
+		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
+		if err != nil {
+			t.LastError = state.Truncate(fmt.Sprintf("revert what was prepared by a record that is too old: %v", err), 1024)
+			s.logOf(ctx, t).V(1).Info("Retrying to revert what was prepared", "cause", err.Error())
+		}
+		clean = clean && err == nil && progress.Complete()
+	}
+	if !clean {
+		return outcome{}
+	}
+	log.FromContext(ctx).Info("Choosing targets anew: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
+	return r.record(ctx, s)
+}
+
 // record chooses the targets, checks them, and puts their records into the status: report stores them before anything is broken.
 func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	targets, err := r.choose(ctx, s)
@@ -64,27 +89,10 @@ func losesReplacements(test *v1alpha1.RedisLoadTest) bool {
 	return t.Service == nil && len(t.Addresses) == 0 && t.Sentinel == nil && t.Topology != v1alpha1.TopologyCluster && (found == nil || found.Topology != v1alpha1.TopologyCluster)
 }
 
-// renew makes a record anew that is too old to act on. What only prepares an injection (a cordon, a holder) may be there all the same, and the new
-// record would not know of it: it is reverted first. Where that fails the injection does, in bounded time.
-func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
-	status := &s.fault.Status
-	if old, err := state.IsStale(ctx, r.Live, "RedisFault", s.before); old || err != nil {
-		return outcome{again: true, err: client.IgnoreNotFound(err)}
+func names(targets []v1alpha1.FaultTarget) []string {
+	all := make([]string, len(targets))
+	for i := range targets {
+		all[i] = targets[i].Pod
 	}
-	clean := true
-	for i := range status.Targets {
-		t := &status.Targets[i]
-		progress, err := s.injector.Revert(ctx, t)
-		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
-		if err != nil {
-			t.LastError = state.Truncate(fmt.Sprintf("revert what was prepared by a record that is too old: %v", err), 1024)
-			s.logOf(ctx, t).V(1).Info("Retrying to revert what was prepared", "cause", err.Error())
-		}
-		clean = clean && err == nil && progress.Complete()
-	}
-	if !clean {
-		return outcome{}
-	}
-	log.FromContext(ctx).Info("Choosing targets anew: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
-	return r.record(ctx, s)
+	return all
 }

@@ -70,16 +70,6 @@ func (r *Reconciler) beginRevert(ctx context.Context, s *scope) {
 	}
 }
 
-// noteReverted notes when nothing was left to revert.
-func (s *scope) noteReverted(at time.Time) {
-	status := &s.fault.Status
-	open := func(t v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }
-	if status.RevertedAt == nil && !slices.ContainsFunc(status.Targets, open) {
-		now := metav1.NewMicroTime(at)
-		status.RevertedAt = &now
-	}
-}
-
 func (r *Reconciler) revertOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) (complete bool) {
 	logger := s.logOf(ctx, t)
 	progress, err := s.injector.Revert(ctx, t)
@@ -117,4 +107,14 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
 	}
 	s.noteReverted(now)
 	return outcome{again: true}
+}
+
+// noteReverted notes when nothing was left to revert.
+func (s *scope) noteReverted(at time.Time) {
+	status := &s.fault.Status
+	open := func(t v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }
+	if status.RevertedAt == nil && !slices.ContainsFunc(status.Targets, open) {
+		now := metav1.NewMicroTime(at)
+		status.RevertedAt = &now
+	}
 }

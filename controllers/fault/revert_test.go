@@ -10,19 +10,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr/funcr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	fakeclient "sigs.k8s.io/controller-runtime/pkg/client/fake"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/builders"
 )
 
 // answer is what a call of Revert comes to.
@@ -44,7 +39,8 @@ func (s *stubborn) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Prog
 }
 
 func (*stubborn) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
-func (*stubborn) ManualRevertCommand(*v1alpha1.FaultTarget) string           { return "do this" }
+
+func (*stubborn) ManualRevertCommand(*v1alpha1.FaultTarget) string { return "do this" }
 
 // step is what a reconcile does with a recorded fault that is to be reverted.
 func (s *scope) step(t *testing.T, r *Reconciler) lifecycle.FaultAction {
@@ -142,46 +138,6 @@ func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
 	}
 }
 
-// What a record that is too old has prepared is reverted before targets are chosen anew; where that fails the reason is shown.
-func TestRenewRevertsWhatWasPrepared(t *testing.T) {
-	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "late"}}
-	live := fakeclient.NewClientBuilder().WithScheme(builders.Scheme(t)).WithObjects(stored).Build()
-	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
-		t.Fatal(err)
-	}
-	r := &Reconciler{Live: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry()}
-	injector := &stubborn{answer: answer{err: errors.New("no")}}
-	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector}
-	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
-	if o := r.renew(t.Context(), s); o.again || injector.reverts != 1 || !strings.Contains(s.fault.Status.Targets[0].LastError, "too old: no") {
-		t.Errorf("%+v after %d calls: %+v", o, injector.reverts, s.fault.Status.Targets)
-	}
-	injector.answer = answer{progress: contract.Underway("the node is uncordoned")}
-	if o := r.renew(t.Context(), s); o.again || s.fault.Status.Targets[0].Progress == "" || s.fault.Status.Targets[0].LastError != "" {
-		t.Errorf("%+v: %+v", o, s.fault.Status.Targets)
-	}
-}
-
-// What is not complete is not called again at once: the write of its status would bring it back for ever.
-func TestLastCalled(t *testing.T) {
-	clock := testingclock.NewFakePassiveClock(time.Now())
-	r := &Reconciler{Clock: clock}
-	s := &scope{fault: &v1alpha1.RedisFault{}}
-	s.fault.UID = "u"
-	inject := lifecycle.Decision[lifecycle.FaultAction]{Action: lifecycle.FaultInject}
-	if at := r.lastCalled(s); !at.IsZero() {
-		t.Errorf("called at %s before the first call", at)
-	}
-	r.noteCall(s, inject, outcome{})
-	if at := r.lastCalled(s); !at.Equal(clock.Now()) {
-		t.Errorf("called at %s", at)
-	}
-	r.noteCall(s, inject, outcome{again: true})
-	if at := r.lastCalled(s); !at.IsZero() {
-		t.Errorf("what is complete was called at %s", at)
-	}
-}
-
 // Every decision that changes the world is logged with the type of the fault and the target, every retry with its cause and less loudly.
 func TestFaultDecisionsAreLogged(t *testing.T) {
 	var lines []string
@@ -208,44 +164,5 @@ func TestFaultDecisionsAreLogged(t *testing.T) {
 		if !strings.Contains(line, `"faultType"="Hang"`) || !strings.Contains(line, `"target"="redis-0"`) {
 			t.Errorf("the line names no type or no target: %s", line)
 		}
-	}
-}
-
-// A load that goes to pods' addresses never finds the replacement of one, unless sentinels or the nodes of a cluster tell it.
-func TestLosesReplacements(t *testing.T) {
-	pods := &metav1.LabelSelector{}
-	for _, tc := range []struct {
-		name   string
-		target v1alpha1.RedisTarget
-		found  v1alpha1.Topology
-		want   bool
-	}{
-		{"pods", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyStandalone, true},
-		{"pods, replicated", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyReplication, true},
-		{"pods of a cluster", v1alpha1.RedisTarget{PodSelector: pods}, v1alpha1.TopologyCluster, false},
-		{"sentinels", v1alpha1.RedisTarget{PodSelector: pods, Sentinel: &v1alpha1.SentinelTarget{}}, v1alpha1.TopologySentinel, false},
-		{"a Service", v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}}, v1alpha1.TopologyStandalone, false},
-		{"addresses", v1alpha1.RedisTarget{Addresses: []string{"redis:6379"}}, v1alpha1.TopologyStandalone, false},
-	} {
-		test := &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Target: tc.target}, Status: v1alpha1.RedisLoadTestStatus{Target: &v1alpha1.TargetStatus{Topology: tc.found}}}
-		if got := losesReplacements(test); got != tc.want {
-			t.Errorf("%s: %v", tc.name, got)
-		}
-	}
-}
-
-// What cannot be read keeps a fault from being recorded, and never a recorded one from being reverted.
-func TestTroubleOfARecordedFault(t *testing.T) {
-	refusal := errors.New("secrets is forbidden")
-	s := &scope{}
-	if err := s.trouble(refusal); !errors.Is(err, refusal) || s.seen.Problem != nil {
-		t.Errorf("before the record: %v, problem %+v", err, s.seen.Problem)
-	}
-	s.seen.Recorded = true
-	if err := s.trouble(refusal); err != nil || s.seen.Problem == nil || s.seen.Problem.Message != refusal.Error() {
-		t.Errorf("after it: %v, problem %+v", err, s.seen.Problem)
-	}
-	if err := (&scope{}).trouble(nil); err != nil {
-		t.Error(err)
 	}
 }

@@ -2,12 +2,7 @@ package fault
 
 import (
 	"context"
-	"slices"
-	"strings"
-	"time"
 
-	"github.com/go-logr/logr"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -17,20 +12,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/target"
 )
-
-// outcome is what a step came to.
-type outcome struct {
-	again   bool             // look again at once
-	deleted bool             // the object is no more
-	problem *problem.Problem // found by the step: shown, and tried again
-	settled bool             // the fault is reverted, and its recovery was judged
-	ended   bool             // the object is over: figures and conditions are final
-	failed  bool             // with ended: it failed
-	err     error            // try again later
-}
 
 // perform does the one thing that was decided.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
@@ -128,63 +110,4 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) {
 	r.unwatch(s.fault.UID)
 	s.tellRoles(ctx, r.Clock.Now())
 	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)
-}
-
-// lastLook is the last chance to see the effect. That it is not there proves nothing now: an operator that died may have begun to revert it.
-func (s *scope) lastLook(ctx context.Context, now time.Time) {
-	status := &s.fault.Status
-	before := status.Effect
-	s.confirm(ctx, now)
-	if status.Effect == v1alpha1.EffectNotObserved && before != v1alpha1.EffectNotObserved {
-		status.Effect = v1alpha1.EffectInconclusive
-	}
-}
-
-// confirm asks Redis and the cluster what the fault did, all targets at once. Confirmed needs every one.
-func (s *scope) confirm(ctx context.Context, now time.Time) {
-	status := &s.fault.Status
-	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
-	defer cancel()
-	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
-	var asking errgroup.Group
-	asking.SetLimit(16)
-	for i := range status.Targets {
-		asking.Go(func() error {
-			effects[i], evidence[i] = s.injector.Effect(ctx, &status.Targets[i])
-			return nil
-		})
-	}
-	_ = asking.Wait() // each target has its own
-	effect := v1alpha1.EffectConfirmed
-	switch {
-	case slices.Contains(effects, v1alpha1.EffectNotObserved):
-		effect = v1alpha1.EffectNotObserved
-	case slices.Contains(effects, v1alpha1.EffectInconclusive):
-		effect = v1alpha1.EffectInconclusive
-	}
-	text := state.Truncate(strings.Join(evidence, "; "), 1024)
-	// It was there: what is seen now may only be its loss, and a server that does not answer now takes nothing back.
-	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
-		if effect == v1alpha1.EffectNotObserved {
-			once(status, now, eventEffectLost, status.Targets[0].Pod, text)
-		}
-		return
-	}
-	if status.Effect != effect {
-		log.FromContext(ctx).Info("Effect seen", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
-	}
-	status.Effect, status.EffectEvidence = effect, text
-}
-
-// logOf is the logger of what is done to a target.
-func (s *scope) logOf(ctx context.Context, t *v1alpha1.FaultTarget) logr.Logger {
-	return log.FromContext(ctx).WithValues("faultType", s.fault.Spec.Action.Type, "target", t.Pod)
-}
-
-func names(targets []v1alpha1.FaultTarget) []string {
-	all := make([]string, len(targets))
-	for i := range targets {
-		all[i] = targets[i].Pod
-	}
-	return all
 }

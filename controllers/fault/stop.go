@@ -8,10 +8,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/controllers/state"
 )
 
 // defaultDeadline is when a fault is over at the latest where spec.deadline says nothing, counted from its creation.
@@ -45,28 +43,8 @@ func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// RequestsForNamespace is what a namespace's annotation may stop.
-func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
-	if namespace.GetAnnotations()[v1alpha1.AnnotationStop] != "true" {
-		return nil
-	}
-	within := namespace.GetName()
-	if within == r.Home {
-		within = "" // all
-	}
-	return r.some(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
-}
-
 func namespaceMetadata() *metav1.PartialObjectMetadata {
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	return namespace
-}
-
-// overSince is when a fault was over, so that what follows is quiet: everything was undone and recovery was judged; nil before that.
-func overSince(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
-	if status.SettledTime != nil {
-		return status.SettledTime
-	}
-	return status.CompletionTime
 }

@@ -33,20 +33,6 @@ type witness struct {
 	cancel context.CancelFunc
 }
 
-func (r *Reconciler) unwatch(uid types.UID) {
-	if w, running := r.witnesses.LoadAndDelete(uid); running {
-		w.(*witness).cancel()
-	}
-}
-
-// Close ends everything that runs besides the reconciles.
-func (r *Reconciler) Close() {
-	r.witnesses.Range(func(uid, _ any) bool {
-		r.unwatch(uid.(types.UID))
-		return true
-	})
-}
-
 // sightings puts what the witness and the injector saw into the timeline.
 func (r *Reconciler) sightings(ctx context.Context, s *scope) {
 	status := &s.fault.Status
@@ -73,5 +59,19 @@ func (r *Reconciler) sightings(ctx context.Context, s *scope) {
 			at = within(r.Clock.Now(), metav1.NewTime(at))
 		}
 		once(status, at, seen.Event, seen.Object, seen.Message)
+	}
+}
+
+// Close ends everything that runs besides the reconciles.
+func (r *Reconciler) Close() {
+	r.witnesses.Range(func(uid, _ any) bool {
+		r.unwatch(uid.(types.UID))
+		return true
+	})
+}
+
+func (r *Reconciler) unwatch(uid types.UID) {
+	if w, running := r.witnesses.LoadAndDelete(uid); running {
+		w.(*witness).cancel()
 	}
 }

@@ -9,8 +9,6 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -20,18 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/runs"
 )
-
-// Reconciler runs load tests.
-type Reconciler struct {
-	Client   client.Client
-	Live     client.Reader // reads past the cache
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Runs     *runs.Registry
-	Image    string // of the load pods, unless the test names one
-}
 
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisloadtests,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisloadtests/status,verbs=get;patch
@@ -96,20 +83,4 @@ func RequestsForFault(_ context.Context, object client.Object) []reconcile.Reque
 		return nil
 	}
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: fault.Namespace, Name: fault.Status.LoadTest}}}
-}
-
-// gone drops the session of a test that is no longer there.
-func (r *Reconciler) gone(ctx context.Context) error {
-	var tests v1alpha1.RedisLoadTestList
-	if err := r.Client.List(ctx, &tests); err != nil {
-		return err
-	}
-	keep := map[types.UID]bool{}
-	for i := range tests.Items {
-		if tests.Items[i].DeletionTimestamp == nil {
-			keep[tests.Items[i].UID] = true
-		}
-	}
-	r.Runs.Retain(keep)
-	return nil
 }

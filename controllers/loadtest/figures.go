@@ -115,8 +115,6 @@ func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	return out
 }
 
-func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }
-
 // mostShards is how many shards a status lists.
 const mostShards = 64
 
@@ -224,3 +222,5 @@ func (s *scope) setFaults() {
 	}
 	s.test.Status.Faults = out
 }
+
+func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }

@@ -1,7 +1,6 @@
 package loadtest
 
 import (
-	"cmp"
 	"context"
 	"math"
 	"time"
@@ -17,19 +16,6 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
 )
-
-// searching is what one reconcile knows of a test's search. The trials are those of the status: one is stored before any pod hears of it.
-type searching struct {
-	trials []search.Trial
-	next   search.Next
-	cut    string // why the search ends early; "" = it does not
-}
-
-// message says how the search stands.
-func (s *searching) message() string { return cmp.Or(s.cut, s.next.Message) }
-
-// ends says that the pods are to be told to end.
-func (s *searching) ends() bool { return s.next.Over || s.cut != "" }
 
 // observeSearch judges the trial under way, if its window is in the record, and decides what comes next.
 func (s *scope) observeSearch(now time.Time) {
@@ -90,16 +76,6 @@ func (s *scope) judgeTrial() {
 	status.Trials = status.Trials[:len(f.trials)] // without one that is void
 }
 
-// told says that all pods have the rate of the last trial. The first they have from their plan.
-func (s *scope) told() bool {
-	last := len(s.searching.trials) - 1
-	if last < 0 || s.searching.trials[last].Judged {
-		return true
-	}
-	at := s.searching.trials[last].At
-	return at == s.plan.Shape.MeasuredFrom() || at == s.run.TrialSent
-}
-
 // stepDue says whether the pods are to be told something: a trial that is decided, one that is stored and perhaps not told, or the end.
 func (s *scope) stepDue() bool {
 	switch f := s.searching; {
@@ -119,19 +95,6 @@ func (s *scope) judgedAt() time.Time {
 	}
 	_, to := s.plan.Shape.Search.Window(s.searching.trials[last])
 	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
-}
-
-func (s *scope) trial(t search.Trial) v1alpha1.SearchTrial {
-	return v1alpha1.SearchTrial{Rate: int32(math.Round(t.Rate)), StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At))}
-}
-
-// sinceStart is the time since the start as the pods count it, whatever became of this process's wall clock.
-func (s *scope) sinceStart(now time.Time) time.Duration {
-	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
-}
-
-func (s *scope) trialBegin(now time.Time) time.Duration {
-	return search.Begin(s.sinceStart(now), s.plan.Interval)
 }
 
 // step tells the pods the rate of the next trial, or the end. The trial is stored first: whoever takes over tells it again, and the pods take it once.
@@ -177,32 +140,31 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 	return outcome{again: true}
 }
 
+// told says that all pods have the rate of the last trial. The first they have from their plan.
+func (s *scope) told() bool {
+	last := len(s.searching.trials) - 1
+	if last < 0 || s.searching.trials[last].Judged {
+		return true
+	}
+	at := s.searching.trials[last].At
+	return at == s.plan.Shape.MeasuredFrom() || at == s.run.TrialSent
+}
+
+func (s *scope) trial(t search.Trial) v1alpha1.SearchTrial {
+	return v1alpha1.SearchTrial{Rate: int32(math.Round(t.Rate)), StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At))}
+}
+
+func (s *scope) trialBegin(now time.Time) time.Duration {
+	return search.Begin(s.sinceStart(now), s.plan.Interval)
+}
+
+// sinceStart is the time since the start as the pods count it, whatever became of this process's wall clock.
+func (s *scope) sinceStart(now time.Time) time.Duration {
+	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
+}
+
 func (r *Reconciler) tellStep(ctx context.Context, s *scope, at time.Duration, rate float64) error {
 	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
 	defer cancel()
 	return s.run.Session.Step(ctx, at, rate)
-}
-
-// storeStatus writes the status as it stands, before something is done that it must know of.
-func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
-	stored := s.test.DeepCopy()
-	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.before)); err != nil {
-		return err
-	}
-	s.test.Status.DeepCopyInto(&s.before.Status)
-	s.before.ResourceVersion = stored.ResourceVersion
-	return nil
-}
-
-// judgedTrials counts what a search has settled.
-func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
-	if f == nil {
-		return 0
-	}
-	for i := range f.Trials {
-		if f.Trials[i].Met != nil {
-			n++
-		}
-	}
-	return n
 }

@@ -1,12 +1,9 @@
 package loadtest
 
 import (
-	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -15,15 +12,10 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/bottleneck"
-	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/children"
-	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
-	"github.com/redquake/redquake/internal/result"
 )
 
 // report writes what was observed and decided into the status, once, and then tells it as events.
@@ -79,6 +71,30 @@ func (r *Reconciler) due(s *scope) bool {
 		}
 	}
 	return r.Runs.Due(s.run, s.test.UID, r.Clock.Now())
+}
+
+// judgedTrials counts what a search has settled.
+func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
+	if f == nil {
+		return 0
+	}
+	for i := range f.Trials {
+		if f.Trials[i].Met != nil {
+			n++
+		}
+	}
+	return n
+}
+
+// storeStatus writes the status as it stands, before something is done that it must know of.
+func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
+	stored := s.test.DeepCopy()
+	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.before)); err != nil {
+		return err
+	}
+	s.test.Status.DeepCopyInto(&s.before.Status)
+	s.before.ResourceVersion = stored.ResourceVersion
+	return nil
 }
 
 func (r *Reconciler) setLoadPods(s *scope) {
@@ -145,132 +161,6 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: state.Truncate(strings.Join(series.Notes, " "), 1024),
 	}
 	return nil
-}
-
-// judge sets the verdict.
-func (s *scope) judge(reason string) {
-	status := &s.test.Status
-	missed := ""
-	if f := status.Search; f != nil && f.Done && f.Rate == 0 {
-		missed = f.Message
-	}
-	r := s.result
-	if r == nil {
-		r = &result.Load{}
-	}
-	r.Doubts = s.doubts(reason)
-	if v := status.Verification; v != nil {
-		r.Verification = verificationOf(v)
-	}
-	judgement := verdict.Load(s.test.Spec.Objectives, r, missed)
-	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
-	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
-}
-
-// measuredFrom is the end of ramp-up and warm-up; 0 where there is no plan.
-func (s *scope) measuredFrom() time.Duration {
-	if s.plan == nil {
-		return 0
-	}
-	return s.plan.Shape.MeasuredFrom()
-}
-
-// doubts are reasons not to trust the run as a whole.
-func (s *scope) doubts(reason string) []impact.Doubt {
-	var doubts []impact.Doubt
-	add := func(reason, format string, args ...any) {
-		doubts = append(doubts, impact.Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
-	}
-	if reason == v1alpha1.ReasonAborted {
-		add(v1alpha1.ReasonAborted, "the load was aborted")
-	}
-	if len(s.lost) > 0 {
-		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted, strings.Join(s.seen.PodsLost, "; "))
-	}
-	// All pods record on one grid: a late beginner does harm only where the others were measured already.
-	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
-		add("StartSkew", "the load pods began %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
-	}
-	if s.session.SkewUncertainty > state.MaxSkew {
-		add("ClockUncertainty", "the load pods' clocks are known to %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(state.MaxSkew))
-	}
-	doubts = append(doubts, state.ClockDoubts(s.session.ClockShift)...)
-	if s.result != nil && s.result.Bottleneck != nil && s.result.Bottleneck.Component == string(bottleneck.LoadGenerator) {
-		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.result.Bottleneck.Evidence)
-	}
-	if f := s.searching; f != nil && !f.next.Done {
-		add("SearchUnfinished", "the search did not come to its end: %s", f.message())
-	}
-	for _, hole := range s.holes {
-		add("IntervalsMissing", "%s", hole)
-	}
-	return doubts
-}
-
-func (s *scope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) {
-	status, generation := &s.test.Status, s.test.Generation
-	reason, message := d.Reason, d.Message
-	if o.err != nil {
-		message = o.err.Error()
-	}
-	if o.problem != nil {
-		reason, message = o.problem.Reason, o.problem.Message
-	}
-	if o.ended && !o.failed {
-		message = s.plain(d.Message)
-	}
-	state.SetSummary(&status.Conditions, generation, state.Summary{
-		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
-		Suspended: d.Action == lifecycle.LoadTestSuspend && o.err == nil || d.Action == lifecycle.LoadTestWait && reason == v1alpha1.ReasonSuspended,
-		Reason:    reason, Message: cmp.Or(message, "the load test has ended"),
-	})
-	s.setAccepted(reason)
-	s.setLoadReady(reason, message)
-	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil || !o.ended || o.failed {
-		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "judged when the test is complete")
-	}
-}
-
-func (s *scope) setAccepted(reason string) {
-	conditions, generation := &s.test.Status.Conditions, s.test.Generation
-	switch {
-	case s.seen.Problem != nil:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.seen.Problem.Reason, s.seen.Problem.Message)
-	case s.plan != nil:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets are there")
-	default:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not looked at yet")
-	}
-}
-
-func (s *scope) setLoadReady(reason, message string) {
-	ready := !s.seen.StartedAt.IsZero() || (s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
-	if ready {
-		message = fmt.Sprintf("all %d load pods were connected to Redis", s.seen.PodsWanted)
-	}
-	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady, state.ConditionStatus(ready), reason, message)
-}
-
-// plain says in one sentence how the test went.
-func (s *scope) plain(why string) string {
-	status := &s.test.Status
-	if status.Summary == nil || status.Display == nil {
-		return why
-	}
-	text := fmt.Sprintf("%d requests at %s/s, %d errors", status.Summary.Requests, status.Display.TPS, status.Summary.Errors)
-	if status.Display.P99 != "" {
-		text += ", p99 " + status.Display.P99
-	}
-	if status.Search != nil && status.Search.Message != "" {
-		text = status.Search.Message + "; " + text
-	}
-	if c := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet); c != nil && status.Verdict != "" {
-		text += fmt.Sprintf("; %s: %s", status.Verdict, c.Message)
-	}
-	if why != "" {
-		text = why + "; " + text
-	}
-	return text
 }
 
 // tell turns what was just stored into events.

@@ -1,0 +1,67 @@
+package fault
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// observeTarget prepares what an injection acts on. Missing Secrets count only before the records are stored.
+func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
+	s.deps = contract.Deps{
+		Redis: target.Redis{Namespace: s.fault.Namespace, Live: r.Live, Servers: r.Servers},
+		Owner: *metav1.NewControllerRef(s.fault, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: s.seen.LoadName,
+	}
+	s.target = s.fault.Spec.Target
+	switch {
+	case s.target != nil:
+	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be gone before the fault is reverted
+		s.target = s.fault.Status.Target
+	case s.test != nil:
+		s.target = &s.test.Spec.Target
+	}
+	s.deps.Spec = s.target
+	if s.target != nil {
+		login, err := target.LoginFor(ctx, r.Client, s.fault.Namespace, s.target)
+		if err := s.trouble(err); err != nil {
+			return err
+		}
+		sentinels, err := target.SentinelsOf(ctx, r.Client, s.fault.Namespace, s.target, r.Servers)
+		if err := s.trouble(err); err != nil {
+			return err
+		}
+		s.deps.Login, s.deps.Sentinels = login, sentinels
+	}
+	injector, err := fault.For(&s.fault.Spec, s.deps)
+	found, err := problem.From(err)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		// A type that only another version of the operator knows. What that one recorded cannot be reverted here: say so, touch nothing.
+		s.seen.Problem, injector = found, fault.Unknown{Problem: found}
+	}
+	s.injector, s.traits = injector, injector.Traits()
+	s.seen.Lasts, s.seen.Takes = s.traits.Lasts, s.traits.Takes
+	_, s.seen.Kept = injector.(contract.Keeper)
+	return nil
+}
+
+// trouble keeps why something could not be read, if that is a Problem. Once a fault is recorded every reason is: nothing may keep it from being
+// reverted, and what needs the missing thing fails by itself, in bounded time.
+func (s *scope) trouble(err error) error {
+	found, err := problem.From(err)
+	if err != nil && s.seen.Recorded {
+		found, err = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: err.Error()}, nil
+	}
+	if found != nil {
+		s.seen.Problem = found
+	}
+	return err
+}
