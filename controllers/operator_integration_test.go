@@ -43,7 +43,7 @@ func (w *wiring) manager() (ctrl.Manager, error) {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
 	return manager, Setup(manager, Settings{
-		Image: "redquake:test", Home: w.home, Runs: w.sessions, Servers: w.servers,
+		Image: "redquake:test", OperatorNamespace: w.home, Runs: w.sessions, Servers: w.servers,
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	})
 }

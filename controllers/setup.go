@@ -61,11 +61,11 @@ func NewScheme() *runtime.Scheme {
 
 // Settings are what the operator's reconcilers are made with.
 type Settings struct {
-	Image   string             // of the load pods, unless a load test names one
-	Home    string             // the operator's own namespace; "" = unknown
-	Clock   clock.PassiveClock // nil = the real one
-	Runs    *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
+	Image             string             // of the load pods, unless a load test names one
+	OperatorNamespace string             // "" = unknown
+	Clock             clock.PassiveClock // nil = the real one
+	Runs              *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers           topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
 
 	// TestClient and FaultClient come between a reconciler and the API server; nil = nothing does.
 	TestClient, FaultClient func(client.Client) client.Client
@@ -97,11 +97,11 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 }
 
 // reconcilers returns a reconciler for each kind.
-func reconcilers(s Settings, tests, faults client.Client, live client.Reader, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
+func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reader, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
 	return &loadtest.Reconciler{
-			Client: tests, Live: live, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
+			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
 		}, &fault.Reconciler{
-			Client: faults, Live: live, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, Home: s.Home,
+			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace,
 		}
 }
 

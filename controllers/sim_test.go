@@ -81,7 +81,7 @@ func (w *world) startReconcilers(s spy) *operator {
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	o.sessions.Dial = w.network.Dial
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults := reconcilers(Settings{Image: "redquake:test", Home: w.home(), Clock: clock.RealClock{}, Runs: o.sessions, Servers: w.redis},
+	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: clock.RealClock{}, Runs: o.sessions, Servers: w.redis},
 		through, through, w.client, func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}

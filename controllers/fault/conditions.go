@@ -19,7 +19,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 		reason, message = o.problem.Reason, o.problem.Message
 	}
 	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
-		message = s.sentence()
+		message = s.impactMessage()
 		switch i := s.fault.Status.Impact; {
 		case i == nil: // the record was never in reach
 			reason = v1alpha1.ReasonInconclusive
@@ -28,7 +28,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 		}
 	}
 	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold {
-		message = s.sentence()
+		message = s.impactMessage()
 	}
 	state.SetSummary(&s.fault.Status.Conditions, s.fault.Generation, state.Summary{
 		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
@@ -47,22 +47,22 @@ func (s *scope) setSelected(o outcome, reason, message string) {
 	}
 	switch {
 	case len(names) > 0:
-		s.set(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
 	case o.problem != nil:
-		s.set(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
 	case s.seen.Trouble == nil:
-		s.set(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
 	}
 }
 
 func (s *scope) setInjected(reason string) {
-	injected := s.all(func(t v1alpha1.FaultTarget) bool { return t.InjectedAt != nil })
-	s.set(v1alpha1.ConditionInjected, injected, reason, "effect: "+orNone(string(s.fault.Status.Effect)))
+	injected := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.InjectedAt != nil })
+	s.setCondition(v1alpha1.ConditionInjected, injected, reason, "effect: "+orNone(string(s.fault.Status.Effect)))
 }
 
 func (s *scope) setReverted(reason string) {
 	status := &s.fault.Status
-	reverted := s.all(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
+	reverted := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
 	message := "a fault of type " + string(s.fault.Spec.Action.Type) + " leaves nothing to revert"
 	switch {
 	case s.seen.RevertFailed != "":
@@ -72,7 +72,7 @@ func (s *scope) setReverted(reason string) {
 	case s.traits.Lasts > 0:
 		message = "it lasts for " + format.Duration(s.traits.Lasts)
 	}
-	s.set(v1alpha1.ConditionReverted, reverted, reason, message)
+	s.setCondition(v1alpha1.ConditionReverted, reverted, reason, message)
 }
 
 func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outcome, reason string) {
@@ -83,29 +83,29 @@ func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outc
 	if !recovered && (!judged || o.failed || d.Reason == v1alpha1.ReasonAborted) {
 		shown = metav1.ConditionUnknown
 	}
-	s.set(v1alpha1.ConditionRecovered, shown, reason, recovery(status))
+	s.setCondition(v1alpha1.ConditionRecovered, shown, reason, recoveryMessage(status))
 }
 
-// all says whether something is done at every target.
-func (s *scope) all(done func(t v1alpha1.FaultTarget) bool) metav1.ConditionStatus {
+// allTargets says whether something is done at every target.
+func (s *scope) allTargets(done func(t v1alpha1.FaultTarget) bool) metav1.ConditionStatus {
 	targets := s.fault.Status.Targets
 	return state.ConditionStatus(len(targets) > 0 && !slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return !done(t) }))
 }
 
-func (s *scope) set(kind string, status metav1.ConditionStatus, reason, message string) {
+func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
 	state.SetCondition(&s.fault.Status.Conditions, s.fault.Generation, kind, status, reason, message)
 }
 
-// recovery says when it came.
-func recovery(status *v1alpha1.RedisFaultStatus) string {
+// recoveryMessage says when it came.
+func recoveryMessage(status *v1alpha1.RedisFaultStatus) string {
 	if status.Impact == nil || !status.Impact.Recovered || status.RecoveredAt == nil {
 		return "the throughput has not been back at 90% of the baseline for 10s"
 	}
 	return fmt.Sprintf("the throughput recovered after %s", format.Duration(status.Impact.RecoveryTime.Value.Duration()))
 }
 
-// sentence says in one sentence what clients experienced.
-func (s *scope) sentence() string {
+// impactMessage says in one sentence what clients experienced.
+func (s *scope) impactMessage() string {
 	i, display := s.fault.Status.Impact, s.fault.Status.Display
 	if i == nil || display == nil {
 		return "no figures yet"

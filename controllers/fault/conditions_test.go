@@ -15,7 +15,7 @@ func TestSentenceOfAFault(t *testing.T) {
 	s := &scope{fault: f}
 	says := func(want string) {
 		t.Helper()
-		if got := s.sentence(); !strings.Contains(got, want) {
+		if got := s.impactMessage(); !strings.Contains(got, want) {
 			t.Errorf("%q does not say %q", got, want)
 		}
 	}

@@ -43,7 +43,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 		return state.Requeue(false, decision.Until, r.Clock.Now()), nil
 	}
 	outcome := r.perform(ctx, s, decision)
-	r.noteCall(s, decision, outcome)
+	r.recordCall(s, decision, outcome)
 	if outcome.deleted {
 		return ctrl.Result{}, outcome.err
 	}
@@ -66,7 +66,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 }
 
 func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
-	return r.some(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+	return r.requestsFor(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
 		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
 	})
 }
@@ -76,7 +76,7 @@ func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []re
 	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
 		return nil
 	}
-	return r.some(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+	return r.requestsFor(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
 		return f.Status.InjectedAt != nil && !state.IsFinished(f.Status.Conditions)
 	})
 }
@@ -87,13 +87,13 @@ func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.
 		return nil
 	}
 	within := namespace.GetName()
-	if within == r.Home {
+	if within == r.OperatorNamespace {
 		within = "" // all
 	}
-	return r.some(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
+	return r.requestsFor(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
 }
 
-func (r *Reconciler) some(ctx context.Context, namespace string, concerned func(*v1alpha1.RedisFault) bool) []reconcile.Request {
+func (r *Reconciler) requestsFor(ctx context.Context, namespace string, concerned func(*v1alpha1.RedisFault) bool) []reconcile.Request {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
 		return nil // the fault looks again by itself twice a second

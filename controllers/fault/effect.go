@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// lastLook is the last chance to see the effect. That it is not there proves nothing now: an operator that died may have begun to revert it.
-func (s *scope) lastLook(ctx context.Context, now time.Time) {
+// confirmBeforeRevert is the last chance to see the effect. That it is not there proves nothing now: an operator that died may have begun to revert it.
+func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
 	before := status.Effect
 	s.confirm(ctx, now)
@@ -50,7 +50,7 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 	// It was there: what is seen now may only be its loss, and a server that does not answer now takes nothing back.
 	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
-			once(status, now, eventEffectLost, status.Targets[0].Pod, text)
+			appendEvent(status, now, eventEffectLost, status.Targets[0].Pod, text)
 		}
 		return
 	}

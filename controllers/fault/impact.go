@@ -31,14 +31,14 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if deadline == 0 {
 		deadline = 2 * time.Minute
 	}
-	if stays := s.stay(r.Clock.Now()); stays > 0 { // recovery begins when a lasting fault is reverted
+	if stays := s.activeFor(r.Clock.Now()); stays > 0 { // recovery begins when a lasting fault is reverted
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
 	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
 		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
-		seen := effectSeen(&s.fault.Status, s.traits)
+		seen := effectCompletedAt(&s.fault.Status, s.traits)
 		if !seen.IsZero() {
 			f.SeenAt = seen.Sub(start)
 		}
@@ -48,7 +48,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
 	})
 	if read {
-		s.doubtClocks()
+		s.addClockDoubts()
 	} else {
 		// Waiting cannot bring the record back once the load is over; before that the session may only have to resume.
 		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
@@ -60,12 +60,12 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if err != nil { // a Service that was deleted meanwhile, or may not be read any more: nothing can be said of the pods
 		return
 	}
-	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.concerns(&p) })
+	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.isAffected(&p) })
 	s.podsRead, s.podsAt = true, r.Clock.Now()
 }
 
-// stay is how long the fault was there from its injection, or will have been: 0 for one that leaves nothing.
-func (s *scope) stay(now time.Time) time.Duration {
+// activeFor is how long the fault was there from its injection, or will have been: 0 for one that leaves nothing.
+func (s *scope) activeFor(now time.Time) time.Duration {
 	status := &s.fault.Status
 	switch {
 	case s.traits.Lasts == 0 && !s.traits.RollsPods:
@@ -78,15 +78,15 @@ func (s *scope) stay(now time.Time) time.Duration {
 	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
 }
 
-// doubtClocks adds a doubt where the operator's clock is another than the one that t0 was noted by.
-func (s *scope) doubtClocks() {
+// addClockDoubts adds a doubt where the operator's clock is another than the one that t0 was noted by.
+func (s *scope) addClockDoubts() {
 	for _, d := range state.ClockDoubts(s.run.ClockShift()) {
 		s.measured.Doubt(d)
 	}
 }
 
-// concerns says whether a pod is one that was hit, or was created since.
-func (s *scope) concerns(pod *corev1.Pod) bool {
+// isAffected says whether a pod is one that was hit, or was created since.
+func (s *scope) isAffected(pod *corev1.Pod) bool {
 	if !pod.CreationTimestamp.Time.Before(s.fault.Status.InjectedAt.Time.Truncate(time.Second)) {
 		return true
 	}
@@ -110,7 +110,7 @@ func (s *scope) setImpact(final bool) {
 	if !final {
 		return
 	}
-	followClients(status, &s.measured.Impact)
+	addClientEvents(status, &s.measured.Impact)
 	status.Impact.Phases = phasesOf(status, &s.measured.Impact)
 	if s.measured.Recovered {
 		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime))

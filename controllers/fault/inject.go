@@ -18,7 +18,7 @@ import (
 // inject breaks every target that is not broken yet. The instant just before the call is t0 of its target; the first is the fault's.
 func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
-	if old, err := state.IsStale(ctx, r.Live, "RedisFault", s.before); old || err != nil {
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
 		return outcome{again: true, err: client.IgnoreNotFound(err)}
 	}
 	all := true
@@ -36,7 +36,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 			all = false
 			continue
 		}
-		s.noteInjected(ctx, t, call)
+		s.markInjected(ctx, t, call)
 		if !call.progress.Complete() {
 			all = false
 			continue
@@ -44,7 +44,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 		now := metav1.NewMicroTime(r.Clock.Now())
 		t.ActiveAt = &now
 		if now.Sub(t.InjectedAt.Time) > target.AskTimeout {
-			once(status, now.Time, eventActive, t.Pod, "")
+			appendEvent(status, now.Time, eventActive, t.Pod, "")
 		}
 	}
 	return outcome{again: all}
@@ -91,8 +91,8 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	return call
 }
 
-// noteInjected keeps the instant at which a target was first broken; the first of them all is t0.
-func (s *scope) noteInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
+// markInjected keeps the instant at which a target was first broken; the first of them all is t0.
+func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
 	if t.InjectedAt != nil {
 		return
 	}
@@ -105,5 +105,5 @@ func (s *scope) noteInjected(ctx context.Context, t *v1alpha1.FaultTarget, call 
 		}
 	}
 	s.logOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)
-	once(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Action.Type, format.Duration(call.took)))
+	appendEvent(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Action.Type, format.Duration(call.took)))
 }

@@ -46,7 +46,7 @@ func TestInjectedAtIsWhenItBreaks(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Live: live, Clock: clock, Runs: runs.NewRegistry()}
+	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry()}
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []contract.Progress{
 		contract.Preparing("the holder starts"), contract.Preparing("the node is closed"), contract.Underway("killed"), {},

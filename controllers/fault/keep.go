@@ -28,22 +28,22 @@ func (s *scope) keep(ctx context.Context) error {
 	return failed
 }
 
-// staying is the pods without the replacements that the fault ends as soon as they appear: the timeline tells of the one that stays.
-func (s *scope) staying() []corev1.Pod {
+// followedPods is the pods without the replacements that the fault ends as soon as they appear: the timeline tells of the one that stays.
+func (s *scope) followedPods() []corev1.Pod {
 	if !s.seen.Kept || !s.traits.EndsServer || s.seen.RevertedAll {
 		return s.pods
 	}
 	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool { return targetOf(&s.fault.Status, &p) == nil })
 }
 
-// tellRoles says of every primary that was ended whether another server is the primary now, or it is itself again.
-func (s *scope) tellRoles(ctx context.Context, now time.Time) {
+// recordRoleChanges says of every primary that was ended whether another server is the primary now, or it is itself again.
+func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
 	if !s.traits.EndsServer || s.target == nil || !s.seen.InjectedAny {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	for _, seen := range fault.RolesAfter(ctx, s.deps.Redis, s.fault.Status.Targets) {
-		once(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
+		appendEvent(&s.fault.Status, now, seen.Event, seen.Object, seen.Message)
 	}
 }

@@ -37,7 +37,7 @@ func TestTimelineSkipsWhatIsNotToStay(t *testing.T) {
 		want           int
 	}{{false, false, 2}, {true, false, 1}, {true, true, 2}} {
 		s.seen.Kept, s.seen.RevertedAll = tc.kept, tc.reverted
-		if got := s.staying(); len(got) != tc.want || string(got[0].UID) != "u0" {
+		if got := s.followedPods(); len(got) != tc.want || string(got[0].UID) != "u0" {
 			t.Errorf("%+v: follows %d pods", tc, len(got))
 		}
 	}

@@ -57,7 +57,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		return nil, err
 	}
 	r.observeTrigger(s)
-	r.observeStale(ctx, s)
+	r.observeStaleRecord(ctx, s)
 	r.observeImpact(ctx, s)
 	return s, nil
 }
@@ -116,9 +116,9 @@ func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 	return strings.Join(failures, "; ")
 }
 
-// observeStale asks of a record that has become old, and that nothing is known to have been done by, whether a target is broken all the same: by a
+// observeStaleRecord asks of a record that has become old, and that nothing is known to have been done by, whether a target is broken all the same: by a
 // process that died before it could say so.
-func (r *Reconciler) observeStale(ctx context.Context, s *scope) {
+func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
 	s.seen.Collected = s.test != nil && s.run != nil
 	s.seen.Taken = r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
 	if !s.seen.Recorded || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {

@@ -14,8 +14,8 @@ func (r *Reconciler) lastCalled(s *scope) time.Time {
 	return time.Time{}
 }
 
-// noteCall keeps when an injection or a revert was called that is not complete.
-func (r *Reconciler) noteCall(s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
+// recordCall keeps when an injection or a revert was called that is not complete.
+func (r *Reconciler) recordCall(s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
 	switch d.Action {
 	case lifecycle.FaultInject, lifecycle.FaultRevert, lifecycle.FaultRenew:
 		if !o.again {

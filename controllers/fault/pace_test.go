@@ -20,11 +20,11 @@ func TestLastCalled(t *testing.T) {
 	if at := r.lastCalled(s); !at.IsZero() {
 		t.Errorf("called at %s before the first call", at)
 	}
-	r.noteCall(s, inject, outcome{})
+	r.recordCall(s, inject, outcome{})
 	if at := r.lastCalled(s); !at.Equal(clock.Now()) {
 		t.Errorf("called at %s", at)
 	}
-	r.noteCall(s, inject, outcome{again: true})
+	r.recordCall(s, inject, outcome{again: true})
 	if at := r.lastCalled(s); !at.IsZero() {
 		t.Errorf("what is complete was called at %s", at)
 	}

@@ -16,9 +16,9 @@ var (
 		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
-	byClients = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
-	byNobody  = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or nothing that is known
-	noPhase   = []string{eventInjected, eventActive, eventEffectLost}
+	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
+	withoutSource = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or nothing that is known
+	noPhase       = []string{eventInjected, eventActive, eventEffectLost}
 )
 
 // phasesOf takes a recovery apart at the events of the timeline: the first of each kind.
@@ -51,7 +51,7 @@ func sourceOf(event string) v1alpha1.PhaseSource {
 		return v1alpha1.PhaseKubernetes
 	case slices.Contains(byClients, event):
 		return v1alpha1.PhaseClient
-	case slices.Contains(byNobody, event):
+	case slices.Contains(withoutSource, event):
 		return ""
 	}
 	return v1alpha1.PhaseRedis

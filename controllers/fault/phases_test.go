@@ -25,7 +25,7 @@ func TestPhasesOf(t *testing.T) {
 		{20 * time.Second, contract.EventAttached}, {21 * time.Second, eventReady}, {21100 * time.Millisecond, contract.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
 		{22200 * time.Millisecond, eventFirstSuccess}, {22300 * time.Millisecond, eventReady}, {23 * time.Second, eventRecovered}, {30 * time.Second, contract.EventReplicasResynced},
 	} {
-		once(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
+		appendEvent(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
 	}
 	if got := phasesOf(status, &impact.Impact{Recovered: false}); got != nil {
 		t.Errorf("without a recovery: %+v", got)

@@ -19,7 +19,7 @@ import (
 // record would not know of it: it is reverted first. Where that fails the injection does, in bounded time.
 func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
-	if old, err := state.IsStale(ctx, r.Live, "RedisFault", s.before); old || err != nil {
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
 		return outcome{again: true, err: client.IgnoreNotFound(err)}
 	}
 	clean := true
@@ -42,22 +42,22 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 
 // record chooses the targets, checks them, and puts their records into the status: report stores them before anything is broken.
 func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
-	targets, err := r.choose(ctx, s)
+	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
 		found, err := problem.From(err)
 		if err != nil {
 			return outcome{err: err}
 		}
 		if found.Lasting { // a record that is made anew may end here, with its servers looked at already
-			r.unwatch(s.fault.UID)
+			r.stopWitness(s.fault.UID)
 		}
 		return outcome{problem: found, ended: found.Lasting, failed: found.Lasting}
 	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
 		return outcome{} // another fault on the same load got there first
 	}
-	r.unwatch(s.fault.UID) // an earlier record's: who was what then is not what the fault meets
-	r.watch(s)
+	r.stopWitness(s.fault.UID) // an earlier record's: who was what then is not what the fault meets
+	r.startWitness(s)
 	now := metav1.NewMicroTime(r.Clock.Now())
 	for i := range targets {
 		targets[i].IntendedAt = &now
@@ -66,11 +66,11 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	status.Warnings = fault.Warnings(ctx, s.deps.Redis, s.traits, targets)
 	status.Targets, status.StartTime, status.LoadTest, status.LoadStartTime = targets, &now, s.test.Name, s.test.Status.StartTime
 	status.Target = s.target.DeepCopy()
-	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", names(targets))
+	log.FromContext(ctx).Info("Selected targets", "faultType", s.fault.Spec.Action.Type, "targets", podNames(targets))
 	return outcome{again: true}
 }
 
-func (r *Reconciler) choose(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
+func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
 	if s.traits.NewPod && losesReplacements(s.test) {
 		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and would never find the replacement of a killed one", s.test.Name)
 	}
@@ -89,7 +89,7 @@ func losesReplacements(test *v1alpha1.RedisLoadTest) bool {
 	return t.Service == nil && len(t.Addresses) == 0 && t.Sentinel == nil && t.Topology != v1alpha1.TopologyCluster && (found == nil || found.Topology != v1alpha1.TopologyCluster)
 }
 
-func names(targets []v1alpha1.FaultTarget) []string {
+func podNames(targets []v1alpha1.FaultTarget) []string {
 	all := make([]string, len(targets))
 	for i := range targets {
 		all[i] = targets[i].Pod

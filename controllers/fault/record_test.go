@@ -24,7 +24,7 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}
-	r := &Reconciler{Live: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry()}
+	r := &Reconciler{APIReader: live, Clock: testingclock.NewFakePassiveClock(time.Now()), Runs: runs.NewRegistry()}
 	injector := &stubborn{answer: answer{err: errors.New("no")}}
 	s := &scope{fault: stored.DeepCopy(), before: stored, injector: injector}
 	s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}

@@ -45,10 +45,10 @@ func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
 		}
 		t.RevertedAt = &ended[i]
 		if s.traits.Lasts > 0 && t.InjectedAt != nil {
-			once(status, ended[i].Time, eventReverted, t.Pod, "")
+			appendEvent(status, ended[i].Time, eventReverted, t.Pod, "")
 		}
 	}
-	s.noteReverted(r.Clock.Now())
+	s.markReverted(r.Clock.Now())
 	return outcome{again: all}
 }
 
@@ -59,7 +59,7 @@ func (r *Reconciler) beginRevert(ctx context.Context, s *scope) {
 		return
 	}
 	if s.seen.LastLook() {
-		s.lastLook(ctx, r.Clock.Now())
+		s.confirmBeforeRevert(ctx, r.Clock.Now())
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.RevertingSince = &now
@@ -105,12 +105,12 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
 		t.RevertAbandoned, t.ManualRevertCommand = true, state.Truncate(s.injector.ManualRevertCommand(t), 2048)
 		s.logOf(ctx, t).Info("Abandoned the revert", "attempts", t.RevertAttempts, "cause", t.LastError, "manualRevertCommand", t.ManualRevertCommand)
 	}
-	s.noteReverted(now)
+	s.markReverted(now)
 	return outcome{again: true}
 }
 
-// noteReverted notes when nothing was left to revert.
-func (s *scope) noteReverted(at time.Time) {
+// markReverted notes when nothing was left to revert.
+func (s *scope) markReverted(at time.Time) {
 	status := &s.fault.Status
 	open := func(t v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }
 	if status.RevertedAt == nil && !slices.ContainsFunc(status.Targets, open) {

@@ -52,7 +52,7 @@ func (s *scope) step(t *testing.T, r *Reconciler) lifecycle.FaultAction {
 	observeRecords(s)
 	d := lifecycle.NextForFault(s.seen, r.Clock.Now())
 	if d.Action == lifecycle.FaultRevert || d.Action == lifecycle.FaultAbandon {
-		r.noteCall(s, d, r.perform(t.Context(), s, d))
+		r.recordCall(s, d, r.perform(t.Context(), s, d))
 	}
 	return d.Action
 }
@@ -149,7 +149,7 @@ func TestFaultDecisionsAreLogged(t *testing.T) {
 	injector := &stubborn{answer: answer{err: errors.New("connection refused")}}
 	s := &scope{fault: f, injector: injector, seen: lifecycle.Fault{Reverting: true, LastCalled: time.Now(), Deleting: true, Pending: []lifecycle.Pending{{Pod: "redis-0"}}}}
 	target := &f.Status.Targets[0]
-	s.noteInjected(ctx, target, injection{at: metav1.NewMicroTime(time.Now())})
+	s.markInjected(ctx, target, injection{at: metav1.NewMicroTime(time.Now())})
 	r.revert(ctx, s)
 	r.abandon(ctx, s)
 	target.RevertAbandoned, injector.answer = false, answer{}

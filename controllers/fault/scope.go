@@ -23,13 +23,13 @@ import (
 
 // Reconciler injects faults, reverts them, and measures what they did.
 type Reconciler struct {
-	Client   client.Client
-	Live     client.Reader // reads past the cache
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Runs     *runs.Registry
-	Servers  topology.Servers
-	Home     string // the operator's own namespace; its annotation stops all faults. "" = none does
+	Client            client.Client
+	APIReader         client.Reader // reads past the cache
+	Recorder          events.EventRecorder
+	Clock             clock.PassiveClock
+	Runs              *runs.Registry
+	Servers           topology.Servers
+	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 
 	witnesses sync.Map // of faults under way, by UID: *witness
 	calls     sync.Map // when an injection or a revert that is not complete was last called, by UID: time.Time

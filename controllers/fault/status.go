@@ -26,7 +26,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	status.LoadTest = s.seen.LoadName
 	status.ObservedGeneration = s.fault.Generation
 	if s.podsRead {
-		followPods(status, s.staying(), s.podsAt)
+		addPodEvents(status, s.followedPods(), s.podsAt)
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	if status.InjectedAt != nil && status.SettledTime == nil {
@@ -45,18 +45,18 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	}
 	status.Display = s.display()
 	s.setConditions(d, o)
-	if !r.due(s) {
+	if !r.statusDue(s) {
 		return nil
 	}
 	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
 		return err
 	}
-	r.tell(s)
+	r.emitEvents(s)
 	return nil
 }
 
-// due says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
-func (r *Reconciler) due(s *scope) bool {
+// statusDue says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
+func (r *Reconciler) statusDue(s *scope) bool {
 	if equality.Semantic.DeepEqual(s.before.Status, s.fault.Status) {
 		return false
 	}
@@ -76,8 +76,8 @@ func (r *Reconciler) due(s *scope) bool {
 	return r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
 }
 
-// tell turns what was just stored into events.
-func (r *Reconciler) tell(s *scope) {
+// emitEvents turns what was just stored into events.
+func (r *Reconciler) emitEvents(s *scope) {
 	before, after := &s.before.Status, &s.fault.Status
 	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {
 		kind := corev1.EventTypeNormal

@@ -43,7 +43,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.FaultFinish, lifecycle.FaultFail:
 		return r.finish(ctx, s, d.Action == lifecycle.FaultFail)
 	case lifecycle.FaultRelease:
-		r.unwatch(s.fault.UID)
+		r.stopWitness(s.fault.UID)
 		return r.setFinalizer(ctx, s, false)
 	case lifecycle.FaultExpire:
 		return r.expire(ctx, s)
@@ -55,7 +55,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 	err := s.keep(ctx)
 	s.confirm(ctx, r.Clock.Now())
-	r.sightings(ctx, s)
+	r.recordSightings(ctx, s)
 	return outcome{err: err}
 }
 
@@ -63,7 +63,7 @@ func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
-	r.sightings(ctx, s)
+	r.recordSightings(ctx, s)
 	return outcome{}
 }
 
@@ -106,8 +106,8 @@ func (r *Reconciler) settle(ctx context.Context, s *scope) {
 	if s.seen.InjectedAny && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
 	}
-	r.sightings(ctx, s)
-	r.unwatch(s.fault.UID)
-	s.tellRoles(ctx, r.Clock.Now())
+	r.recordSightings(ctx, s)
+	r.stopWitness(s.fault.UID)
+	s.recordRoleChanges(ctx, r.Clock.Now())
 	log.FromContext(ctx).Info("Settled", "faultType", s.fault.Spec.Action.Type, "effect", s.fault.Status.Effect)
 }

@@ -28,7 +28,7 @@ func deadlineOf(f *v1alpha1.RedisFault) time.Time {
 
 // observeStop says whether somebody stopped all faults of the namespace, or all there are.
 func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
-	for _, name := range []string{s.fault.Namespace, r.Home} {
+	for _, name := range []string{s.fault.Namespace, r.OperatorNamespace} {
 		if name == "" {
 			continue
 		}

@@ -15,7 +15,7 @@ import (
 // observeTarget prepares what an injection acts on. Missing Secrets count only before the records are stored.
 func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.deps = contract.Deps{
-		Redis: target.Redis{Namespace: s.fault.Namespace, Live: r.Live, Servers: r.Servers},
+		Redis: target.Redis{Namespace: s.fault.Namespace, Live: r.APIReader, Servers: r.Servers},
 		Owner: *metav1.NewControllerRef(s.fault, v1alpha1.GroupVersion.WithKind("RedisFault")), Cluster: r.Client, LoadTest: s.seen.LoadName,
 	}
 	s.target = s.fault.Spec.Target
@@ -29,11 +29,11 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.deps.Spec = s.target
 	if s.target != nil {
 		login, err := target.LoginFor(ctx, r.Client, s.fault.Namespace, s.target)
-		if err := s.trouble(err); err != nil {
+		if err := s.noteProblem(err); err != nil {
 			return err
 		}
 		sentinels, err := target.SentinelsOf(ctx, r.Client, s.fault.Namespace, s.target, r.Servers)
-		if err := s.trouble(err); err != nil {
+		if err := s.noteProblem(err); err != nil {
 			return err
 		}
 		s.deps.Login, s.deps.Sentinels = login, sentinels
@@ -53,9 +53,9 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// trouble keeps why something could not be read, if that is a Problem. Once a fault is recorded every reason is: nothing may keep it from being
+// noteProblem keeps why something could not be read, if that is a Problem. Once a fault is recorded every reason is: nothing may keep it from being
 // reverted, and what needs the missing thing fails by itself, in bounded time.
-func (s *scope) trouble(err error) error {
+func (s *scope) noteProblem(err error) error {
 	found, err := problem.From(err)
 	if err != nil && s.seen.Recorded {
 		found, err = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: err.Error()}, nil

@@ -33,27 +33,27 @@ const (
 	eventRecovered    = "Recovered"
 )
 
-// followPods adds to the timeline what the pods show that it does not hold yet. now is when they were looked at.
-func followPods(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time.Time) {
+// addPodEvents adds to the timeline what the pods show that it does not hold yet. now is when they were looked at.
+func addPodEvents(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time.Time) {
 	for _, t := range status.Targets {
-		followTarget(status, t, pods, now)
+		addTargetEvents(status, t, pods, now)
 	}
 	for i := range pods {
 		if hit := targetOf(status, &pods[i]); hit == nil {
-			followReplacement(status, &pods[i], now)
+			addReplacementEvents(status, &pods[i], now)
 		}
 	}
 }
 
-func followTarget(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, pods []corev1.Pod, now time.Time) {
+func addTargetEvents(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, pods []corev1.Pod, now time.Time) {
 	i := slices.IndexFunc(pods, func(p corev1.Pod) bool { return string(p.UID) == t.UID })
 	if i < 0 {
-		once(status, now, eventDeleted, t.Pod, "")
+		appendEvent(status, now, eventDeleted, t.Pod, "")
 		return
 	}
 	pod := &pods[i]
 	if pod.DeletionTimestamp != nil {
-		once(status, now, eventTerminating, t.Pod, "")
+		appendEvent(status, now, eventTerminating, t.Pod, "")
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.Name != t.Container || c.RestartCount <= t.RestartCount {
@@ -63,34 +63,34 @@ func followTarget(status *v1alpha1.RedisFaultStatus, t v1alpha1.FaultTarget, pod
 		if ended := c.LastTerminationState.Terminated; ended != nil {
 			message = fmt.Sprintf("%s, exit code %d", ended.Reason, ended.ExitCode)
 		}
-		once(status, now, eventRestarted, t.Pod, message)
+		appendEvent(status, now, eventRestarted, t.Pod, message)
 		if c.State.Running != nil {
-			once(status, within(now, c.State.Running.StartedAt), eventStarted, t.Pod, "")
+			appendEvent(status, eventTime(now, c.State.Running.StartedAt), eventStarted, t.Pod, "")
 		}
 		if c.Ready {
-			once(status, within(now, readyAt(pod)), eventReady, t.Pod, "")
+			appendEvent(status, eventTime(now, readyAt(pod)), eventReady, t.Pod, "")
 		}
 	}
 }
 
-func followReplacement(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, now time.Time) {
-	once(status, within(now, pod.CreationTimestamp), eventCreated, pod.Name, string(pod.UID))
-	if c := condition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
-		once(status, within(now, c.LastTransitionTime), eventScheduled, pod.Name, "on "+pod.Spec.NodeName)
+func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, now time.Time) {
+	appendEvent(status, eventTime(now, pod.CreationTimestamp), eventCreated, pod.Name, string(pod.UID))
+	if c := podCondition(pod, corev1.PodScheduled); c != nil && c.Status == corev1.ConditionTrue {
+		appendEvent(status, eventTime(now, c.LastTransitionTime), eventScheduled, pod.Name, "on "+pod.Spec.NodeName)
 	}
 	for _, c := range pod.Status.ContainerStatuses {
 		if c.State.Running != nil {
-			once(status, within(now, c.State.Running.StartedAt), eventStarted, pod.Name, c.Name)
+			appendEvent(status, eventTime(now, c.State.Running.StartedAt), eventStarted, pod.Name, c.Name)
 		}
 	}
-	if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
-		once(status, within(now, c.LastTransitionTime), eventReady, pod.Name, "")
+	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+		appendEvent(status, eventTime(now, c.LastTransitionTime), eventReady, pod.Name, "")
 	}
 }
 
-// effectSeen is when all that a fault does had been seen, so that what follows is recovery: the last target's pod gone or container another, and
+// effectCompletedAt is when all that a fault does had been seen, so that what follows is recovery: the last target's pod gone or container another, and
 // a lasting fault reverted; zero while it has not been.
-func effectSeen(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
+func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
 	var last time.Time
 	for _, t := range status.Targets {
 		at := t.ActiveAt
@@ -119,36 +119,36 @@ func effectSeen(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.
 	return last
 }
 
-// followClients adds what the clients saw. start is the load's start; the impact counts from t0.
-func followClients(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
+// addClientEvents adds what the clients saw. start is the load's start; the impact counts from t0.
+func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 	t0 := status.InjectedAt.Time
 	if measured.TimeToImpact >= 0 {
-		once(status, t0.Add(measured.TimeToImpact), eventFirstError, "clients", "the first error, or the start of the first gap")
+		appendEvent(status, t0.Add(measured.TimeToImpact), eventFirstError, "clients", "the first error, or the start of the first gap")
 	}
 	if measured.ServerOutageEnd > 0 {
-		once(status, t0.Add(measured.ServerOutageEnd), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.ServerOutage)))
+		appendEvent(status, t0.Add(measured.ServerOutageEnd), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.ServerOutage)))
 	}
 	if measured.OutageEnd >= 0 {
-		once(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage)))
+		appendEvent(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage)))
 	}
 	if measured.Recovered {
-		once(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", format.Share(measured.RecoveredThroughput)))
+		appendEvent(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", format.Share(measured.RecoveredThroughput)))
 	}
 }
 
-// once adds an event unless the same happened to the same object already, or nothing was injected, and keeps the timeline in order.
-func once(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
+// appendEvent adds an event unless the same happened to the same object already, or nothing was injected, and keeps the timeline in order.
+func appendEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
 	known := slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == name && e.Object == object })
-	if status.InjectedAt == nil || known || len(status.Timeline) >= roomFor(name) {
+	if status.InjectedAt == nil || known || len(status.Timeline) >= maxEventsFor(name) {
 		return
 	}
-	status.Timeline = append(status.Timeline, event(status.InjectedAt, at, name, object, message))
+	status.Timeline = append(status.Timeline, newEvent(status.InjectedAt, at, name, object, message))
 	slices.SortStableFunc(status.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) })
 }
 
-// roomFor is how long the timeline may be for an event to be added. Of many targets, what replacements go through leaves room for what tells
+// maxEventsFor is how long the timeline may be for an event to be added. Of many targets, what replacements go through leaves room for what tells
 // that each was hit, and for what clients saw: the figures depend on these.
-func roomFor(event string) int {
+func maxEventsFor(event string) int {
 	switch event {
 	case eventTerminating, eventCreated, eventScheduled, eventStarted, eventReady:
 		return 128
@@ -158,13 +158,13 @@ func roomFor(event string) int {
 	return 256
 }
 
-func event(t0 *metav1.MicroTime, at time.Time, name, object, message string) v1alpha1.TimelineEvent {
+func newEvent(t0 *metav1.MicroTime, at time.Time, name, object, message string) v1alpha1.TimelineEvent {
 	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: state.Truncate(message, 512)}
 }
 
-// within turns Kubernetes' timestamp of whole seconds, cut off, and the instant at which the state was seen into the best instant that is known:
+// eventTime turns Kubernetes' timestamp of whole seconds, cut off, and the instant at which the state was seen into the best instant that is known:
 // when it was seen, unless that is past the second in which it happened (as after a restart of the operator).
-func within(seen time.Time, second metav1.Time) time.Time {
+func eventTime(seen time.Time, second metav1.Time) time.Time {
 	if second.IsZero() {
 		return seen
 	}
@@ -175,13 +175,13 @@ func within(seen time.Time, second metav1.Time) time.Time {
 }
 
 func readyAt(pod *corev1.Pod) metav1.Time {
-	if c := condition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
+	if c := podCondition(pod, corev1.PodReady); c != nil && c.Status == corev1.ConditionTrue {
 		return c.LastTransitionTime
 	}
 	return metav1.Time{}
 }
 
-func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
 	for i := range pod.Status.Conditions {
 		if pod.Status.Conditions[i].Type == kind {
 			return &pod.Status.Conditions[i]

@@ -27,7 +27,7 @@ func hit() *v1alpha1.RedisFaultStatus {
 	at := metav1.NewMicroTime(t0)
 	return &v1alpha1.RedisFaultStatus{
 		InjectedAt: &at, Targets: []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "old", Container: "redis", RestartCount: 1}},
-		Timeline: []v1alpha1.TimelineEvent{event(&at, t0, eventInjected, "redis-0", "PodKill")},
+		Timeline: []v1alpha1.TimelineEvent{newEvent(&at, t0, eventInjected, "redis-0", "PodKill")},
 	}
 }
 
@@ -90,7 +90,7 @@ func TestFollowPods(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := hit()
 			for i, pods := range tc.looks {
-				followPods(s, pods, after(time.Duration(i+1)*time.Second))
+				addPodEvents(s, pods, after(time.Duration(i+1)*time.Second))
 			}
 			if got := told(s); got != tc.want {
 				t.Errorf("told\n%s, want\n%s", got, tc.want)
@@ -99,7 +99,7 @@ func TestFollowPods(t *testing.T) {
 				t.Error("not in order")
 			}
 			again := s.DeepCopy()
-			followPods(again, tc.looks[len(tc.looks)-1], after(time.Minute))
+			addPodEvents(again, tc.looks[len(tc.looks)-1], after(time.Minute))
 			if !equality.Semantic.DeepEqual(s, again) {
 				t.Errorf("a second look at the same changed it: %s", told(again))
 			}
@@ -120,7 +120,7 @@ func TestWithin(t *testing.T) {
 		{"seen much later", time.Minute, 999 * time.Millisecond, second},
 		{"no timestamp", time.Minute, time.Minute, metav1.Time{}},
 	} {
-		if got := within(second.Add(tc.seen), tc.stamp).Sub(second.Time); got != tc.want {
+		if got := eventTime(second.Add(tc.seen), tc.stamp).Sub(second.Time); got != tc.want {
 			t.Errorf("%s: %s, want %s", tc.name, got, tc.want)
 		}
 	}
@@ -129,8 +129,8 @@ func TestWithin(t *testing.T) {
 func TestFollowClients(t *testing.T) {
 	s := hit()
 	m := &impact.Impact{TimeToImpact: 2 * time.Millisecond, OutageEnd: 900 * time.Millisecond, Outage: 898 * time.Millisecond, Recovered: true, RecoveryTime: 1200 * time.Millisecond, RecoveredThroughput: 1}
-	followClients(s, m)
-	followClients(s, m)
+	addClientEvents(s, m)
+	addClientEvents(s, m)
 	if got := told(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
 		t.Errorf("told %s", got)
 	}
@@ -138,7 +138,7 @@ func TestFollowClients(t *testing.T) {
 		t.Errorf("recovered at %d us", got)
 	}
 	s = hit()
-	followClients(s, &impact.Impact{TimeToImpact: -1, OutageEnd: -1, RecoveryTime: -1})
+	addClientEvents(s, &impact.Impact{TimeToImpact: -1, OutageEnd: -1, RecoveryTime: -1})
 	if got := told(s); got != "Injected:redis-0" {
 		t.Errorf("of a fault that nobody noticed was told %s", got)
 	}
@@ -152,7 +152,7 @@ func TestTimelineIsBounded(t *testing.T) {
 		room  int
 	}{{eventReady, 128}, {eventInjected, 192}, {eventDeleted, 256}} {
 		for i := range 400 {
-			once(s, after(time.Duration(i)), tc.event, strings.Repeat("x", i+1), strings.Repeat("y", 600))
+			appendEvent(s, after(time.Duration(i)), tc.event, strings.Repeat("x", i+1), strings.Repeat("y", 600))
 		}
 		if len(s.Timeline) != tc.room || len(s.Timeline[len(s.Timeline)-1].Message) > 512 {
 			t.Errorf("%s: %d events, message of %d bytes; want %d", tc.event, len(s.Timeline), len(s.Timeline[len(s.Timeline)-1].Message), tc.room)

@@ -32,7 +32,7 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 		if all.Items[i].UID == s.fault.UID || other.LoadTest != s.test.Name || !other.LoadStartTime.Equal(s.test.Status.StartTime) {
 			continue
 		}
-		over := overSince(other)
+		over := settledAt(other)
 		if other.StartTime != nil && over == nil && all.Items[i].DeletionTimestamp == nil {
 			s.underWay = all.Items[i].Name
 		}
@@ -47,8 +47,8 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// overSince is when a fault was over, so that what follows is quiet: everything was undone and recovery was judged; nil before that.
-func overSince(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
+// settledAt is when a fault was over, so that what follows is quiet: everything was undone and recovery was judged; nil before that.
+func settledAt(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
 	if status.SettledTime != nil {
 		return status.SettledTime
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// watch has the servers of a fault's target looked at from before the injection on. That it cannot is no reason not to inject.
-func (r *Reconciler) watch(s *scope) {
+// startWitness has the servers of a fault's target looked at from before the injection on. That it cannot is no reason not to inject.
+func (r *Reconciler) startWitness(s *scope) {
 	if _, running := r.witnesses.Load(s.fault.UID); running || s.target == nil {
 		return
 	}
@@ -33,8 +33,8 @@ type witness struct {
 	cancel context.CancelFunc
 }
 
-// sightings puts what the witness and the injector saw into the timeline.
-func (r *Reconciler) sightings(ctx context.Context, s *scope) {
+// recordSightings puts what the witness and the injector saw into the timeline.
+func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	status := &s.fault.Status
 	if status.InjectedAt == nil {
 		return
@@ -56,21 +56,21 @@ func (r *Reconciler) sightings(ctx context.Context, s *scope) {
 			continue // the servers were looked at from an earlier attempt on: not the fault's doing
 		}
 		if seen.Coarse {
-			at = within(r.Clock.Now(), metav1.NewTime(at))
+			at = eventTime(r.Clock.Now(), metav1.NewTime(at))
 		}
-		once(status, at, seen.Event, seen.Object, seen.Message)
+		appendEvent(status, at, seen.Event, seen.Object, seen.Message)
 	}
 }
 
 // Close ends everything that runs besides the reconciles.
 func (r *Reconciler) Close() {
 	r.witnesses.Range(func(uid, _ any) bool {
-		r.unwatch(uid.(types.UID))
+		r.stopWitness(uid.(types.UID))
 		return true
 	})
 }
 
-func (r *Reconciler) unwatch(uid types.UID) {
+func (r *Reconciler) stopWitness(uid types.UID) {
 	if w, running := r.witnesses.LoadAndDelete(uid); running {
 		w.(*witness).cancel()
 	}

@@ -34,7 +34,7 @@ func TestTimelineTellsNothingFromBeforeTheInjection(t *testing.T) {
 	s.fault.Status.InjectedAt = &metav1.MicroTime{Time: injected}
 	s.fault.Status.Targets = make([]v1alpha1.FaultTarget, 1)
 	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second))}
-	r.sightings(t.Context(), s)
+	r.recordSightings(t.Context(), s)
 	var told []string
 	for _, e := range s.fault.Status.Timeline {
 		told = append(told, e.Event)

@@ -14,7 +14,7 @@ func (r *Reconciler) observeLimit(ctx context.Context, s *scope) error {
 	if of := &s.test.Spec.Target; !s.session.Finished || (of.PodSelector == nil && of.Service == nil) {
 		return nil
 	}
-	limit, err := target.Redis{Namespace: s.test.Namespace, Live: r.Live, Spec: &s.test.Spec.Target}.CPULimit(ctx)
+	limit, err := target.Redis{Namespace: s.test.Namespace, Live: r.APIReader, Spec: &s.test.Spec.Target}.CPULimit(ctx)
 	if _, ok := errors.AsType[*problem.Problem](err); ok {
 		return nil // no pod is known: a Service without a selector, say, or Redis is down
 	}

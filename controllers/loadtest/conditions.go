@@ -22,7 +22,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o 
 		reason, message = o.problem.Reason, o.problem.Message
 	}
 	if o.ended && !o.failed {
-		message = s.plain(d.Message)
+		message = s.summaryMessage(d.Message)
 	}
 	state.SetSummary(&status.Conditions, generation, state.Summary{
 		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
@@ -56,8 +56,8 @@ func (s *scope) setLoadReady(reason, message string) {
 	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady, state.ConditionStatus(ready), reason, message)
 }
 
-// plain says in one sentence how the test went.
-func (s *scope) plain(why string) string {
+// summaryMessage says in one sentence how the test went.
+func (s *scope) summaryMessage(why string) string {
 	status := &s.test.Status
 	if status.Summary == nil || status.Display == nil {
 		return why

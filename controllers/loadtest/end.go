@@ -16,12 +16,12 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// storePatience is how long a finished test tries to store its record.
-const storePatience = 2 * time.Minute
+// storeTimeout is how long a finished test tries to store its record.
+const storeTimeout = 2 * time.Minute
 
 // stop tells the pods to end the load; their records are pulled as at a normal end.
 func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
-	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.run.Session.Stop(ctx); err != nil {
 		return outcome{err: fmt.Errorf("stop the load pods: %w", err)}
@@ -39,14 +39,14 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 		}
 		return outcome{ended: true}
 	}
-	talk, cancel := context.WithTimeout(ctx, talkTimeout)
+	talk, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := s.run.Session.Release(talk)
 	if why := s.run.Session.Status().StoreError; err != nil && why != "" {
-		if r.Clock.Since(s.run.EndedAt) < storePatience {
+		if r.Clock.Since(s.run.EndedAt) < storeTimeout {
 			return outcome{err: err} // without the record there is no result: try again
 		}
-		return r.giveUp(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
+		return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
 	}
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Failed to release a load pod")
@@ -64,17 +64,17 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
 	if s.run != nil && s.run.Begun() {
 		for _, tell := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
-			talk, cancel := context.WithTimeout(ctx, talkTimeout)
+			talk, cancel := context.WithTimeout(ctx, callTimeout)
 			if err := tell(talk); err != nil {
 				log.FromContext(ctx).Error(err, "Failed to end the load of a failed test in every load pod")
 			}
 			cancel()
 		}
 	}
-	return r.giveUp(ctx, s, nil)
+	return r.endFailed(ctx, s, nil)
 }
 
-func (r *Reconciler) giveUp(ctx context.Context, s *scope, why *problem.Problem) outcome {
+func (r *Reconciler) endFailed(ctx context.Context, s *scope, why *problem.Problem) outcome {
 	if err := r.deleteJob(ctx, s); err != nil {
 		return outcome{err: err}
 	}
@@ -87,7 +87,7 @@ func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
 	if err := r.discard(ctx, s); err != nil {
 		return outcome{err: err}
 	}
-	s.forget()
+	s.resetStatus()
 	log.FromContext(ctx).Info("Suspended")
 	return outcome{}
 }
@@ -119,7 +119,7 @@ func (r *Reconciler) deleteJob(ctx context.Context, s *scope) error {
 
 // deleteOwned deletes a child, if it is there and is the owner's: a name alone proves nothing.
 func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
-	if err := r.Live.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
+	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	if !metav1.IsControlledBy(child, owner) {

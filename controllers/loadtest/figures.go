@@ -27,7 +27,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	if s.plan == nil || s.seen.StartedAt.IsZero() {
 		return
 	}
-	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(), ServerCPULimit: s.serverCPULimit, Search: s.searched()}
+	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(), ServerCPULimit: s.serverCPULimit, Search: s.searchResult()}
 	if final && s.session.Finished {
 		in.Outcome = result.Finished
 	}
@@ -56,8 +56,8 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	}
 }
 
-// searched is what a search has come to; nil for a load that does not search.
-func (s *scope) searched() *result.Search {
+// searchResult is what a search has come to; nil for a load that does not search.
+func (s *scope) searchResult() *result.Search {
 	if s.searching == nil {
 		return nil
 	}
@@ -115,12 +115,12 @@ func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	return out
 }
 
-// mostShards is how many shards a status lists.
-const mostShards = 64
+// maxShards is how many shards a status lists.
+const maxShards = 64
 
 func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
 	var out []v1alpha1.ShardSummary
-	for i, s := range shards[:min(len(shards), mostShards)] {
+	for i, s := range shards[:min(len(shards), maxShards)] {
 		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: v1alpha1.DecimalOf(s.Throughput), Errors: int64(s.Errors)}
 		if s.LongestGap > 0 {
 			one.LongestGap = new(micros(s.LongestGap))
@@ -186,21 +186,21 @@ func (s *scope) faultWindows() []impact.Window {
 	return windows
 }
 
-// mostAnomalies is how many anomalies a status lists.
-const mostAnomalies = 32
+// maxAnomalies is how many anomalies a status lists.
+const maxAnomalies = 32
 
 func (s *scope) anomalies() []v1alpha1.Anomaly {
 	var out []v1alpha1.Anomaly
 	found := s.result.Anomalies
-	for _, a := range found[:min(len(found), mostAnomalies)] {
+	for _, a := range found[:min(len(found), maxAnomalies)] {
 		at := metav1.NewMicroTime(s.seen.StartedAt.Add(time.Duration(a.At)))
 		out = append(out, v1alpha1.Anomaly{At: &at, Length: micros(a.Length), Dip: v1alpha1.DecimalOf(a.Dip)})
 	}
 	return out
 }
 
-// mostFaults is how many faults a status lists.
-const mostFaults = 64
+// maxFaults is how many faults a status lists.
+const maxFaults = 64
 
 // setFaults refers to the faults that hit the load.
 func (s *scope) setFaults() {
@@ -208,7 +208,7 @@ func (s *scope) setFaults() {
 	var out []v1alpha1.FaultSummary
 	for i := range s.faults {
 		f := &s.faults[i]
-		if f.Status.InjectedAt == nil || len(out) == mostFaults {
+		if f.Status.InjectedAt == nil || len(out) == maxFaults {
 			continue
 		}
 		one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Action.Type, Verdict: f.Status.Verdict}

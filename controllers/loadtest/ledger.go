@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// verifyingSays is what the first load pod says that reads its ledger back, "" where none does.
-func verifyingSays(pods []collect.PodStatus) string {
+// verifyingMessage is what the first load pod says that reads its ledger back, "" where none does.
+func verifyingMessage(pods []collect.PodStatus) string {
 	for _, pod := range pods {
 		if pod.State == agent.Verifying && !pod.Gone && pod.Message != "" {
 			return pod.Message

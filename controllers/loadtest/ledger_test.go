@@ -82,7 +82,7 @@ func TestVerificationIsDue(t *testing.T) {
 	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(t0), Runs: runs.NewRegistry()}
 	s.run = runs.NewRegistry().Add("shop", t0, nil)
 	for range 2 {
-		if !r.due(s) {
+		if !r.statusDue(s) {
 			t.Error("not due")
 		}
 	}

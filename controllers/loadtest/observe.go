@@ -23,12 +23,12 @@ import (
 func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if err := r.Client.Get(ctx, key, test); apierrors.IsNotFound(err) {
-		return nil, r.gone(ctx)
+		return nil, r.pruneSessions(ctx)
 	} else if err != nil {
 		return nil, err
 	}
 	if test.DeletionTimestamp != nil {
-		return nil, r.gone(ctx)
+		return nil, r.pruneSessions(ctx)
 	}
 	s := &scope{test: test, before: test.DeepCopy(), lost: map[int]string{}}
 	s.seen = lifecycle.LoadTest{
@@ -152,8 +152,8 @@ func problemSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	return now
 }
 
-// gone drops the session of a test that is no longer there.
-func (r *Reconciler) gone(ctx context.Context) error {
+// pruneSessions drops the session of a test that is no longer there.
+func (r *Reconciler) pruneSessions(ctx context.Context) error {
 	var tests v1alpha1.RedisLoadTestList
 	if err := r.Client.List(ctx, &tests); err != nil {
 		return err

@@ -45,7 +45,7 @@ func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
 	}
 	for _, pod := range byIndex {
 		if pod.Status.Phase == corev1.PodFailed && s.seen.AgentProblem == nil {
-			s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminated(pod))}
+			s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminationMessage(pod))}
 		}
 	}
 }
@@ -54,7 +54,7 @@ func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
 func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	late := map[int]string{} // pods that did not take the start instant in time
 	for _, pod := range s.session.Pods {
-		why := r.whyLost(byIndex[pod.Index], pod)
+		why := r.lostReason(byIndex[pod.Index], pod)
 		// A pod that this process has not heard yet may well run: it takes the word of all to say that nobody began.
 		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
 		if pod.Problem == collect.NotStarted && why != "" {
@@ -71,33 +71,33 @@ func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	}
 }
 
-// whyLost says why a load pod counts as lost, "" if it does not.
-func (r *Reconciler) whyLost(pod *corev1.Pod, status collect.PodStatus) string {
-	if ranToItsEnd(status) {
+// lostReason says why a load pod counts as lost, "" if it does not.
+func (r *Reconciler) lostReason(pod *corev1.Pod, status collect.PodStatus) string {
+	if finishedWithRecord(status) {
 		return ""
 	}
-	why := r.lost(pod, status)
+	why := r.failureOf(pod, status)
 	if why == "" && status.Gone {
 		return "it was lost earlier in the run"
 	}
 	return why
 }
 
-// ranToItsEnd says whether a pod finished and its record is held. After a restart of the operator a pod that was released before
+// finishedWithRecord says whether a pod finished and its record is held. After a restart of the operator a pod that was released before
 // is not asked any more: the checkpoint tells.
-func ranToItsEnd(pod collect.PodStatus) bool {
+func finishedWithRecord(pod collect.PodStatus) bool {
 	return !pod.Gone && pod.Complete && (pod.State == agent.Finished || pod.State == "" && pod.Problem == "")
 }
 
-// lost says why a running load pod counts as lost, "" if it does not.
-func (r *Reconciler) lost(pod *corev1.Pod, status collect.PodStatus) string {
+// failureOf says why a running load pod counts as lost, "" if it does not.
+func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string {
 	switch {
 	case status.State == agent.Failed:
 		return fmt.Sprintf("%s failed: %s: %s", status.Name, status.Reason, status.Message)
 	case pod == nil:
 		return "the pod was deleted"
 	case pod.Status.Phase == corev1.PodFailed:
-		return pod.Name + " " + terminated(pod)
+		return pod.Name + " " + terminationMessage(pod)
 	case pod.Status.Phase == corev1.PodSucceeded:
 		return pod.Name + " ended before its record was pulled"
 	case pod.DeletionTimestamp != nil:
@@ -110,7 +110,7 @@ func (r *Reconciler) lost(pod *corev1.Pod, status collect.PodStatus) string {
 	return ""
 }
 
-func terminated(pod *corev1.Pod) string {
+func terminationMessage(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil {
 			return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, t.Message))
@@ -176,7 +176,7 @@ func (r *Reconciler) jobTrouble(ctx context.Context, job *batchv1.Job) string {
 		return ""
 	}
 	var list corev1.EventList
-	err := r.Live.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
+	err := r.APIReader.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
 	if err != nil || len(list.Items) == 0 {
 		return ""
 	}

@@ -21,12 +21,12 @@ import (
 
 // Reconciler runs load tests.
 type Reconciler struct {
-	Client   client.Client
-	Live     client.Reader // reads past the cache
-	Recorder events.EventRecorder
-	Clock    clock.PassiveClock
-	Runs     *runs.Registry
-	Image    string // of the load pods, unless the test names one
+	Client    client.Client
+	APIReader client.Reader // reads past the cache
+	Recorder  events.EventRecorder
+	Clock     clock.PassiveClock
+	Runs      *runs.Registry
+	Image     string // of the load pods, unless the test names one
 }
 
 // scope is everything that one reconcile knows of a load test. It is filled once, before anything is decided.

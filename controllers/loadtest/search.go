@@ -45,13 +45,13 @@ func (s *scope) observeSearch(now time.Time) {
 		}
 	}
 	status.Rate, status.Done, status.Message = int32(math.Round(f.next.Found)), f.next.Done, state.Truncate(f.message(), 1024)
-	s.seen.Search = &lifecycle.Search{Due: s.stepDue(), Message: status.Message, Until: s.judgedAt()}
+	s.seen.Search = &lifecycle.Search{Due: s.stepDue(), Message: status.Message, Until: s.judgeableAt()}
 }
 
 // judgeTrial judges the trial under way, once this process knows that all pods have its rate: one who only stored it may not have told it.
 func (s *scope) judgeTrial() {
 	f, status := s.searching, s.test.Status.Search
-	if !s.told() {
+	if !s.lastTrialSent() {
 		return
 	}
 	s.run.Read(func(series *record.Series) {
@@ -84,11 +84,11 @@ func (s *scope) stepDue() bool {
 	case f.next.Rate > 0:
 		return true
 	}
-	return !s.told()
+	return !s.lastTrialSent()
 }
 
-// judgedAt is when the trial under way can be judged; the zero time where none is.
-func (s *scope) judgedAt() time.Time {
+// judgeableAt is when the trial under way can be judged; the zero time where none is.
+func (s *scope) judgeableAt() time.Time {
 	last := len(s.searching.trials) - 1
 	if last < 0 || s.searching.trials[last].Judged {
 		return time.Time{}
@@ -112,7 +112,7 @@ func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
 		}
 	}
 	last := len(f.trials) - 1
-	err := r.tellStep(ctx, s, f.trials[last].At, f.trials[last].Rate)
+	err := r.sendStep(ctx, s, f.trials[last].At, f.trials[last].Rate)
 	switch {
 	case err == nil:
 		s.run.TrialSent = f.trials[last].At
@@ -132,7 +132,7 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 		return outcome{err: err}
 	}
 	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() { // else they end by themselves before
-		if err := r.tellStep(ctx, s, at, 0); err != nil {
+		if err := r.sendStep(ctx, s, at, 0); err != nil {
 			return outcome{err: err}
 		}
 	}
@@ -140,8 +140,8 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 	return outcome{again: true}
 }
 
-// told says that all pods have the rate of the last trial. The first they have from their plan.
-func (s *scope) told() bool {
+// lastTrialSent says that all pods have the rate of the last trial. The first they have from their plan.
+func (s *scope) lastTrialSent() bool {
 	last := len(s.searching.trials) - 1
 	if last < 0 || s.searching.trials[last].Judged {
 		return true
@@ -163,8 +163,8 @@ func (s *scope) sinceStart(now time.Time) time.Duration {
 	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
 }
 
-func (r *Reconciler) tellStep(ctx context.Context, s *scope, at time.Duration, rate float64) error {
-	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
+func (r *Reconciler) sendStep(ctx context.Context, s *scope, at time.Duration, rate float64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return s.run.Session.Step(ctx, at, rate)
 }

@@ -20,15 +20,15 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// talkTimeout bounds what one reconcile says to the load pods: a pod that does not answer must not hold the others' tests.
-const talkTimeout = 5 * time.Second
+// callTimeout bounds what one reconcile says to the load pods: a pod that does not answer must not hold the others' tests.
+const callTimeout = 5 * time.Second
 
 // observeSession opens the test's session, tells it where the pods are, and takes its status.
 func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	if s.seen.StartedAt.IsZero() && (s.job == nil || s.stale) {
 		return nil
 	}
-	if err := r.refuseOld(ctx, s); err != nil {
+	if err := r.rejectStale(ctx, s); err != nil {
 		return err
 	}
 	if err := r.openRun(ctx, s); err != nil || s.run == nil {
@@ -47,12 +47,12 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// refuseOld refuses to open a session again for a test that may be over: it would lose the pods that went with the Job, and store that.
-func (r *Reconciler) refuseOld(ctx context.Context, s *scope) error {
+// rejectStale refuses to open a session again for a test that may be over: it would lose the pods that went with the Job, and store that.
+func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
 	if s.seen.StartedAt.IsZero() || r.Runs.Find(s.test.UID) != nil {
 		return nil
 	}
-	old, err := state.IsStale(ctx, r.Live, "RedisLoadTest", s.before)
+	old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before)
 	if client.IgnoreNotFound(err) != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (r *Reconciler) observeRecord(s *scope) {
 	}
 	s.seen.Stopped = s.run.Stopped
 	s.seen.RecordEnded, s.seen.RecordEndedAt = s.session.Finished, s.run.EndedAt
-	s.seen.Verifying, s.seen.VerifyingSays = s.session.Verifying, verifyingSays(s.session.Pods)
+	s.seen.Verifying, s.seen.VerifyingSays = s.session.Verifying, verifyingMessage(s.session.Pods)
 	s.seen.LedgerUnstored = s.session.Ledger != nil && s.test.Status.Verification == nil
 	s.seen.StartReceived = s.session.AllStarted
 }

@@ -72,7 +72,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 		}
 		return c.Get(ctx, key, into, o...)
 	}})
-	r := &Reconciler{Client: cached, Live: cluster, Recorder: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Runs: runs.NewRegistry()}
+	r := &Reconciler{Client: cached, APIReader: cluster, Recorder: events.NewFakeRecorder(16), Clock: clock.RealClock{}, Runs: runs.NewRegistry()}
 	t.Cleanup(r.Runs.Close)
 
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})

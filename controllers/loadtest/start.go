@@ -41,7 +41,7 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 // the same name, must go first.
 func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object) error {
 	found := child.DeepCopyObject().(client.Object)
-	err := r.Live.Get(ctx, client.ObjectKeyFromObject(child), found)
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), found)
 	if apierrors.IsNotFound(err) {
 		return r.Client.Create(ctx, child)
 	}
@@ -75,7 +75,7 @@ func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 }
 
 func (r *Reconciler) resend(ctx context.Context, s *scope) outcome {
-	ctx, cancel := context.WithTimeout(ctx, talkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.run.Session.Start(ctx, s.seen.StartedAt); err != nil {
 		return outcome{err: fmt.Errorf("send the start instant to the load pods: %w", err)}

@@ -42,21 +42,21 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		}
 	}
 	s.setConditions(d, o)
-	if !r.due(s) {
+	if !r.statusDue(s) {
 		return nil
 	}
 	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
 		return err
 	}
-	r.tell(s)
+	r.emitEvents(s)
 	if o.ended {
 		r.Runs.Drop(s.test.UID)
 	}
 	return nil
 }
 
-// due says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
-func (r *Reconciler) due(s *scope) bool {
+// statusDue says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
+func (r *Reconciler) statusDue(s *scope) bool {
 	before, after := &s.before.Status, &s.test.Status
 	if equality.Semantic.DeepEqual(before, after) {
 		return false
@@ -141,8 +141,8 @@ func unique(servers []string) []string {
 	return once
 }
 
-// forget takes everything of a run out of the status.
-func (s *scope) forget() {
+// resetStatus takes everything of a run out of the status.
+func (s *scope) resetStatus() {
 	conditions := s.test.Status.Conditions
 	s.test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions, ObservedGeneration: s.test.Generation}
 }
@@ -163,8 +163,8 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 	return nil
 }
 
-// tell turns what was just stored into events.
-func (r *Reconciler) tell(s *scope) {
+// emitEvents turns what was just stored into events.
+func (r *Reconciler) emitEvents(s *scope) {
 	c := state.NewSummary(s.before.Status.Conditions, s.test.Status.Conditions)
 	if c == nil {
 		return

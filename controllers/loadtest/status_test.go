@@ -22,7 +22,7 @@ func TestDue(t *testing.T) {
 	look := func(what string, at time.Duration, want bool) {
 		t.Helper()
 		clock.SetTime(t0.Add(at))
-		if got := r.due(s); got != want {
+		if got := r.statusDue(s); got != want {
 			t.Errorf("%s: due %v, want %v", what, got, want)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 
 // perform does the one thing that was decided.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction]) outcome {
-	r.loseForGood(s)
+	r.markLostPods(s)
 	switch d.Action {
 	case lifecycle.LoadTestPrepare:
 		return r.prepare(ctx, s)
@@ -25,7 +25,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 		return r.stop(ctx, s)
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
 		// The end deletes pods. Were its status refused then, the next look would take them for lost.
-		if old, err := state.IsStale(ctx, r.Live, "RedisLoadTest", s.before); old || err != nil {
+		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before); old || err != nil {
 			return outcome{again: true, err: client.IgnoreNotFound(err)}
 		}
 		if d.Action == lifecycle.LoadTestFail {
@@ -40,8 +40,8 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	return outcome{}
 }
 
-// loseForGood tells the session which pods will not come back, so that the record of the others can be completed.
-func (r *Reconciler) loseForGood(s *scope) {
+// markLostPods tells the session which pods will not come back, so that the record of the others can be completed.
+func (r *Reconciler) markLostPods(s *scope) {
 	for index := range s.lost {
 		s.run.Session.Lose(index)
 	}

@@ -58,7 +58,7 @@ func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest
 	case spec.Sentinel != nil && spec.PodSelector == nil:
 		return nil, nil // the sentinels name the servers
 	}
-	redis := target.Redis{Namespace: test.Namespace, Live: r.Live, Spec: spec}
+	redis := target.Redis{Namespace: test.Namespace, Live: r.APIReader, Spec: spec}
 	pods, err := redis.Pods(ctx)
 	if err != nil {
 		return nil, err
