@@ -21,7 +21,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
 		message = s.impactMessage()
 		switch i := s.fault.Status.Impact; {
-		case i == nil: // the record was never in reach
+		case i == nil: // the record could never be read
 			reason = v1alpha1.ReasonInconclusive
 		case !i.Recovered:
 			reason = v1alpha1.ReasonNotRecovered
@@ -51,7 +51,7 @@ func (s *scope) setSelected(o outcome, reason, message string) {
 	case o.problem != nil:
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
 	case s.seen.Trouble == nil:
-		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not chosen yet")
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not selected yet")
 	}
 }
 
@@ -86,7 +86,7 @@ func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outc
 	s.setCondition(v1alpha1.ConditionRecovered, shown, reason, recoveryMessage(status))
 }
 
-// allTargets says whether something is done at every target.
+// allTargets returns whether every target fulfils a predicate, as the status of a condition.
 func (s *scope) allTargets(done func(t v1alpha1.FaultTarget) bool) metav1.ConditionStatus {
 	targets := s.fault.Status.Targets
 	return state.ConditionStatus(len(targets) > 0 && !slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return !done(t) }))
@@ -96,15 +96,15 @@ func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason,
 	state.SetCondition(&s.fault.Status.Conditions, s.fault.Generation, kind, status, reason, message)
 }
 
-// recoveryMessage says when it came.
+// recoveryMessage describes the recovery.
 func recoveryMessage(status *v1alpha1.RedisFaultStatus) string {
 	if status.Impact == nil || !status.Impact.Recovered || status.RecoveredAt == nil {
-		return "the throughput has not been back at 90% of the baseline for 10s"
+		return "the throughput has not been at 90% of the baseline for 10s"
 	}
 	return fmt.Sprintf("the throughput recovered after %s", format.Duration(status.Impact.RecoveryTime.Value.Duration()))
 }
 
-// impactMessage says in one sentence what clients experienced.
+// impactMessage summarizes the impact on clients in one sentence.
 func (s *scope) impactMessage() string {
 	i, display := s.fault.Status.Impact, s.fault.Status.Display
 	if i == nil || display == nil {

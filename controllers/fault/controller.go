@@ -21,7 +21,7 @@ import (
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
 // +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
-// What has no namespace stands in config/rbac/cluster_role.yaml.
+// The rules for cluster-scoped resources are in config/rbac/cluster_role.yaml.
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
 // +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
@@ -30,7 +30,7 @@ import (
 // +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
 // +kubebuilder:rbac:groups=chaos-mesh.org,resources=podchaos;networkchaos;iochaos;stresschaos;timechaos,verbs=get;list;create;delete
 
-// Reconcile brings one fault a step further.
+// Reconcile performs the next step of a fault.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if apierrors.IsNotFound(err) {
@@ -53,7 +53,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 
-// SetupWithManager registers the controller: it looks again when a load test or a pod changes that a fault has to do with.
+// SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its namespace or the stop
+// annotation does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisFault{}).
@@ -65,13 +66,14 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Complete(r)
 }
 
+// RequestsForLoadTest maps a load test to the unfinished faults on it.
 func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
 	return r.requestsFor(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
 		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
 	})
 }
 
-// RequestsForPod is the faults whose recovery a pod may be part of: every injected one that is not over.
+// RequestsForPod maps a pod to the injected, unfinished faults of its namespace: it may be part of their recovery.
 func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []reconcile.Request {
 	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
 		return nil
@@ -81,7 +83,7 @@ func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []re
 	})
 }
 
-// RequestsForNamespace is what a namespace's annotation may stop.
+// RequestsForNamespace maps a namespace with the stop annotation to the faults that it stops.
 func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
 	if namespace.GetAnnotations()[v1alpha1.AnnotationStop] != "true" {
 		return nil
@@ -93,14 +95,15 @@ func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.
 	return r.requestsFor(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
 }
 
-func (r *Reconciler) requestsFor(ctx context.Context, namespace string, concerned func(*v1alpha1.RedisFault) bool) []reconcile.Request {
+// requestsFor returns requests for the selected faults of a namespace; "" = of all namespaces.
+func (r *Reconciler) requestsFor(ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool) []reconcile.Request {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
-		return nil // the fault looks again by itself twice a second
+		return nil // active faults are requeued twice a second anyway
 	}
 	var requests []reconcile.Request
 	for i := range all.Items {
-		if f := &all.Items[i]; concerned(f) {
+		if f := &all.Items[i]; selected(f) {
 			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)})
 		}
 	}

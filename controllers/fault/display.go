@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 )
 
-// display is the main figures as text.
+// display returns the main figures as text.
 func (s *scope) display() *v1alpha1.FaultDisplay {
 	status := &s.fault.Status
 	d := &v1alpha1.FaultDisplay{}

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// confirmBeforeRevert is the last chance to see the effect. That it is not there proves nothing now: an operator that died may have begun to revert it.
+// confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a process that ended may have begun the revert.
 func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
 	before := status.Effect
@@ -24,21 +24,21 @@ func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
 	}
 }
 
-// confirm asks Redis and the cluster what the fault did, all targets at once. Confirmed needs every one.
+// confirm checks the effect of the fault in Redis and in the cluster, on all targets at once. It is confirmed if it is on every target.
 func (s *scope) confirm(ctx context.Context, now time.Time) {
 	status := &s.fault.Status
 	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
 	defer cancel()
 	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
-	var asking errgroup.Group
-	asking.SetLimit(16)
+	var checks errgroup.Group
+	checks.SetLimit(16)
 	for i := range status.Targets {
-		asking.Go(func() error {
+		checks.Go(func() error {
 			effects[i], evidence[i] = s.injector.Effect(ctx, &status.Targets[i])
 			return nil
 		})
 	}
-	_ = asking.Wait() // each target has its own
+	_ = checks.Wait() // no check returns an error
 	effect := v1alpha1.EffectConfirmed
 	switch {
 	case slices.Contains(effects, v1alpha1.EffectNotObserved):
@@ -47,7 +47,7 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 		effect = v1alpha1.EffectInconclusive
 	}
 	text := state.Truncate(strings.Join(evidence, "; "), 1024)
-	// It was there: what is seen now may only be its loss, and a server that does not answer now takes nothing back.
+	// A confirmed effect can only be lost; a server that does not answer does not change that it was confirmed.
 	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
 			appendEvent(status, now, eventEffectLost, status.Targets[0].Pod, text)
@@ -55,7 +55,7 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 		return
 	}
 	if status.Effect != effect {
-		log.FromContext(ctx).Info("Effect seen", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
+		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
 	}
 	status.Effect, status.EffectEvidence = effect, text
 }

@@ -19,10 +19,10 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// sustainFor is how long recovery must hold.
+// sustainFor is how long the throughput must stay recovered.
 const sustainFor = 10 * time.Second // impact.Options' default
 
-// observeImpact measures what clients have lived through so far, and finds the pods that the timeline speaks of.
+// observeImpact measures the impact on clients so far, and reads the pods for the timeline.
 func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
 		return
@@ -31,7 +31,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if deadline == 0 {
 		deadline = 2 * time.Minute
 	}
-	if stays := s.activeFor(r.Clock.Now()); stays > 0 { // recovery begins when a lasting fault is reverted
+	if stays := s.activeFor(r.Clock.Now()); stays > 0 { // the recovery from a lasting fault begins with its revert
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
@@ -50,21 +50,21 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if read {
 		s.addClockDoubts()
 	} else {
-		// Waiting cannot bring the record back once the load is over; before that the session may only have to resume.
+		// After the end of the load, the record does not become available by waiting; before that, the session may resume.
 		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
 	}
 	if s.target == nil {
 		return
 	}
 	pods, err := target.Redis{Namespace: s.fault.Namespace, Live: r.Client, Spec: s.target}.AllPods(ctx)
-	if err != nil { // a Service that was deleted meanwhile, or may not be read any more: nothing can be said of the pods
+	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
 		return
 	}
 	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.isAffected(&p) })
 	s.podsRead, s.podsAt = true, r.Clock.Now()
 }
 
-// activeFor is how long the fault was there from its injection, or will have been: 0 for one that leaves nothing.
+// activeFor returns the time from the injection to the actual or the expected revert; 0 for a fault without a lasting effect.
 func (s *scope) activeFor(now time.Time) time.Duration {
 	status := &s.fault.Status
 	switch {
@@ -78,14 +78,14 @@ func (s *scope) activeFor(now time.Time) time.Duration {
 	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
 }
 
-// addClockDoubts adds a doubt where the operator's clock is another than the one that t0 was noted by.
+// addClockDoubts adds a doubt if the operator's clock, which t0 was read from, was changed.
 func (s *scope) addClockDoubts() {
 	for _, d := range state.ClockDoubts(s.run.ClockShift()) {
 		s.measured.Doubt(d)
 	}
 }
 
-// isAffected says whether a pod is one that was hit, or was created since.
+// isAffected reports whether a pod is a target, or was created after the injection.
 func (s *scope) isAffected(pod *corev1.Pod) bool {
 	if !pod.CreationTimestamp.Time.Before(s.fault.Status.InjectedAt.Time.Truncate(time.Second)) {
 		return true
@@ -93,7 +93,7 @@ func (s *scope) isAffected(pod *corev1.Pod) bool {
 	return slices.ContainsFunc(s.fault.Status.Targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == pod.Name })
 }
 
-// setImpact puts the figures so far into the status; the clients' part of the timeline only when they are final.
+// setImpact sets the figures so far in the status; final ones with the clients' part of the timeline.
 func (s *scope) setImpact(final bool) {
 	status := &s.fault.Status
 	if s.measured == nil {
@@ -152,7 +152,7 @@ func bounded(b result.Bounded) *v1alpha1.BoundedDuration {
 	return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(b.Value), AtLeast: v1alpha1.MicrosecondsOf(b.AtLeast), AtMost: v1alpha1.MicrosecondsOf(b.AtMost)}
 }
 
-// p99 is absent where nothing was measured.
+// p99 returns nil if nothing was measured.
 func p99(of impact.Latency) *v1alpha1.Microseconds {
 	if of.Count == 0 {
 		return nil

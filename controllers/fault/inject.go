@@ -15,7 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// inject breaks every target that is not broken yet. The instant just before the call is t0 of its target; the first is the fault's.
+// inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
+// the fault.
 func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
@@ -28,7 +29,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 			continue
 		}
 		call := r.injectOne(ctx, s, t)
-		if call.progress.Stage == contract.StagePreparing { // what was prepared may serve the other targets, too: it must be in effect before the first is broken
+		if call.progress.Stage == contract.StagePreparing { // a preparation may apply to the other targets, too: it must be complete before the first injection
 			all = false
 			break
 		}
@@ -52,14 +53,15 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 
 // injection is one call of Inject.
 type injection struct {
-	at       metav1.MicroTime // when it broke the target, if it did
+	at       metav1.MicroTime // t0 of the target, if it was injected
 	took     time.Duration
 	progress contract.Progress
 	err      error
 }
 
+// injectOne calls Inject for one target and records the result.
 func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) injection {
-	// If it is broken already, an operator process that died before it could say so did it, just after it had stored the intent.
+	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
 	begun, err := s.injector.Begun(ctx, t)
 	before := metav1.NewMicroTime(r.Clock.Now())
 	call := injection{at: before, err: err}
@@ -71,17 +73,17 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 		call.took = r.Clock.Now().Sub(before.Time)
 		t.InjectionTook = new(v1alpha1.MicrosecondsOf(call.took))
 	}
-	if t.Progress == "" { // a step of an injection that is under way is no further attempt
+	if t.Progress == "" { // a step of an incomplete injection is not another attempt
 		t.Attempts++
 	}
 	t.LastError, t.Progress = "", ""
 	logger := s.logOf(ctx, t)
 	switch {
 	case call.err != nil:
-		// This attempt may have broken it all the same: then it is the one that counts.
+		// The call may have had its effect despite the error: then t0 is that of this attempt.
 		t.IntendedAt, t.LastError = &before, state.Truncate(call.err.Error(), 1024)
 		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
-	case call.progress.Stage == contract.StagePreparing: // the breaking call is still to come
+	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
 		t.IntendedAt, t.Progress = &before, state.Truncate(call.progress.Message, 512)
 		logger.V(1).Info("Preparing the injection", "progress", t.Progress)
 	case !call.progress.Complete():
@@ -91,7 +93,7 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	return call
 }
 
-// markInjected keeps the instant at which a target was first broken; the first of them all is t0.
+// markInjected records the first injection of a target. The first of all targets is t0 of the fault.
 func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
 	if t.InjectedAt != nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// keep renews a fault that would end by itself before its time.
+// keep renews a fault whose effect would expire before its end.
 func (s *scope) keep(ctx context.Context) error {
 	keeper, ok := s.injector.(contract.Keeper)
 	if !ok {
@@ -28,7 +28,7 @@ func (s *scope) keep(ctx context.Context) error {
 	return failed
 }
 
-// followedPods is the pods without the replacements that the fault ends as soon as they appear: the timeline tells of the one that stays.
+// followedPods returns the pods for the timeline: without the replacements that the fault deletes as soon as they appear.
 func (s *scope) followedPods() []corev1.Pod {
 	if !s.seen.Kept || !s.traits.EndsServer || s.seen.RevertedAll {
 		return s.pods
@@ -36,7 +36,7 @@ func (s *scope) followedPods() []corev1.Pod {
 	return slices.DeleteFunc(slices.Clone(s.pods), func(p corev1.Pod) bool { return targetOf(&s.fault.Status, &p) == nil })
 }
 
-// recordRoleChanges says of every primary that was ended whether another server is the primary now, or it is itself again.
+// recordRoleChanges adds to the timeline, for every primary that was ended, which server is the primary now.
 func (s *scope) recordRoleChanges(ctx context.Context, now time.Time) {
 	if !s.traits.EndsServer || s.target == nil || !s.seen.InjectedAny {
 		return

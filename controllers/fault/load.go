@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// observeLoad says where the load stands.
+// observeLoad reads the load test and its state.
 func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 	test, without, err := r.findLoad(ctx, s)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 	case test.Spec.Load.Search != nil:
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
-			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so that no fault can be measured by it", test.Name)}
+			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)}
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
 		s.seen.Load = lifecycle.LoadFailed
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
@@ -49,7 +49,7 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// findLoad reads the load test that measures the fault. Without one the test is nil, and the state says why.
+// findLoad reads the load test that measures the fault. If there is none, it returns nil and the state of the load.
 func (r *Reconciler) findLoad(ctx context.Context, s *scope) (*v1alpha1.RedisLoadTest, lifecycle.LoadState, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: s.seen.LoadName}, test)
@@ -57,17 +57,18 @@ func (r *Reconciler) findLoad(ctx context.Context, s *scope) (*v1alpha1.RedisLoa
 		return nil, lifecycle.LoadMissing, nil
 	}
 	if err != nil {
-		return nil, "", err
+		return nil, "", fmt.Errorf("read RedisLoadTest %s: %w", s.seen.LoadName, err)
 	}
 	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
 		return nil, lifecycle.LoadForeign, nil
 	}
 	if began := s.fault.Status.LoadStartTime; s.seen.Recorded && began != nil && !began.Equal(test.Status.StartTime) {
-		return nil, lifecycle.LoadMissing, nil // the run that measured is over: this is another of the same name
+		return nil, lifecycle.LoadMissing, nil // the run that measured the fault has ended: this is another one of the same name
 	}
 	return test, "", nil
 }
 
+// observeBegunLoad determines the state of a load that has begun.
 func (r *Reconciler) observeBegunLoad(s *scope) {
 	s.seen.LoadStart = s.test.Status.StartTime.Time
 	s.seen.WarmUntil = s.seen.LoadStart.Add(measuredFrom(s.test))
@@ -79,7 +80,7 @@ func (r *Reconciler) observeBegunLoad(s *scope) {
 	}
 }
 
-// loadTestName is the load test that measures a fault.
+// loadTestName returns the name of the load test that measures a fault.
 func loadTestName(f *v1alpha1.RedisFault) string {
 	if f.Spec.LoadTestRef != nil {
 		return f.Spec.LoadTestRef.Name
@@ -87,7 +88,7 @@ func loadTestName(f *v1alpha1.RedisFault) string {
 	return children.ProbeName(f.Name)
 }
 
-// measuredFrom is the end of a test's ramp-up and warm-up, from its start.
+// measuredFrom returns the end of the ramp-up and warm-up of a test, from its start.
 func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
 	var d time.Duration
 	for _, part := range []*metav1.Duration{test.Spec.Load.RampUp, test.Spec.Load.WarmUp} {

@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// observeLosses finds what the fault lost, once its load test has read back what was acknowledged: that may be long after recovery. all are the
-// faults of the namespace: a loss is that of the last one injected before its end.
+// observeLosses attributes losses to the fault, once its load test has read the acknowledged writes back, which may be long after the recovery. All
+// are the faults of the namespace: a loss is attributed to the last one that was injected before the end of the loss.
 func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
 		return
@@ -20,7 +20,7 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 		s.seen.LossesPending = !state.IsFinished(s.test.Status.Conditions)
 		return
 	}
-	if v.LostWrites == nil { // the ledger could not be read: nothing can be said
+	if v.LostWrites == nil { // the ledger could not be read: the losses are unknown
 		return
 	}
 	own, injected := -1, make([]time.Duration, len(all))
@@ -41,7 +41,7 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	s.losses = result.LossesOf(own, injected, losses)
 }
 
-// setLosses puts into the status what the fault lost, if it is known.
+// setLosses sets the losses in the status, if they are known.
 func (s *scope) setLosses() {
 	status := &s.fault.Status
 	if s.losses == nil || status.Impact == nil || status.InjectedAt == nil {

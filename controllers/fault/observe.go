@@ -17,10 +17,11 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
+// observe reads everything that the decision depends on.
 func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
 	f := &v1alpha1.RedisFault{}
 	if err := r.Client.Get(ctx, key, f); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the fault: %w", err)
 	}
 	s := &scope{fault: f, before: f.DeepCopy()}
 	s.seen = lifecycle.Fault{
@@ -62,7 +63,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	return s, nil
 }
 
-// observeRecords reads back what was stored of the targets.
+// observeRecords evaluates the stored records of the targets.
 func observeRecords(s *scope) {
 	status := &s.fault.Status
 	s.seen.Recorded = status.StartTime != nil && len(status.Targets) > 0
@@ -86,8 +87,8 @@ func observeRecords(s *scope) {
 	}
 	if since := status.RevertingSince; since != nil {
 		s.seen.Reverting, s.seen.RevertSince = true, since.Time
-		if gone := s.fault.DeletionTimestamp; gone != nil && gone.After(since.Time) {
-			s.seen.RevertSince = gone.Time
+		if deleted := s.fault.DeletionTimestamp; deleted != nil && deleted.After(since.Time) {
+			s.seen.RevertSince = deleted.Time
 		}
 	}
 }
@@ -105,7 +106,7 @@ func observeInjection(seen *lifecycle.Fault, t *v1alpha1.FaultTarget) {
 	}
 }
 
-// abandonedReverts says what could not be reverted, and how to do it manually.
+// abandonedReverts lists the targets whose revert was abandoned, and the commands to revert them manually.
 func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 	var failures []string
 	for _, t := range targets {
@@ -116,8 +117,8 @@ func abandonedReverts(targets []v1alpha1.FaultTarget) string {
 	return strings.Join(failures, "; ")
 }
 
-// observeStaleRecord asks of a record that has become old, and that nothing is known to have been done by, whether a target is broken all the same: by a
-// process that died before it could say so.
+// observeStaleRecord queries the targets of an old record without any recorded attempt: a process may have ended between an injection and the write
+// of the status.
 func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
 	s.seen.Collected = s.test != nil && s.run != nil
 	s.seen.Taken = r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())

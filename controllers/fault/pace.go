@@ -6,7 +6,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// lastCalled is when this process last called an injection or a revert of a fault that was not complete; zero where it is none.
+// lastCalled returns when this process last called an injection or a revert that was not complete; the zero time if there is none.
 func (r *Reconciler) lastCalled(s *scope) time.Time {
 	if last, ok := r.calls.Load(s.fault.UID); ok {
 		return last.(time.Time)
@@ -14,7 +14,7 @@ func (r *Reconciler) lastCalled(s *scope) time.Time {
 	return time.Time{}
 }
 
-// recordCall keeps when an injection or a revert was called that is not complete.
+// recordCall stores the time of a call of an injection or a revert that is not complete.
 func (r *Reconciler) recordCall(s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
 	switch d.Action {
 	case lifecycle.FaultInject, lifecycle.FaultRevert, lifecycle.FaultRenew:

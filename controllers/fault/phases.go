@@ -10,18 +10,18 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Who shows the events of a timeline. Those that are not named here come from Redis.
+// The sources of the events of a timeline. All other events are from Redis.
 var (
 	byKubernetes = []string{
 		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
 	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
-	withoutSource = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or nothing that is known
+	withoutSource = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or unknown
 	noPhase       = []string{eventInjected, eventActive, eventEffectLost}
 )
 
-// phasesOf takes a recovery apart at the events of the timeline: the first of each kind.
+// phasesOf divides a recovery at the first event of each kind in the timeline.
 func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1alpha1.Phase {
 	if !measured.Recovered || measured.RecoveryTime <= 0 {
 		return nil
@@ -38,7 +38,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	var phases []v1alpha1.Phase
 	for _, p := range impact.Phases(milestones, measured.RecoveryTime) {
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
-			p.Name = eventActive // the fault itself was there
+			p.Name = eventActive // the fault was active
 		}
 		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: v1alpha1.MicrosecondsOf(p.Duration)})
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// renew makes a record anew that is too old to act on. What only prepares an injection (a cordon, a holder) may be there all the same, and the new
-// record would not know of it: it is reverted first. Where that fails the injection does, in bounded time.
+// renew replaces a record that is too old to act on. Preparations of an injection (a cordon, a holder) may exist nevertheless, and would not be in
+// the new record: they are reverted first. If that fails, the injection fails in bounded time.
 func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 	status := &s.fault.Status
 	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
@@ -28,19 +28,19 @@ func (r *Reconciler) renew(ctx context.Context, s *scope) outcome {
 		progress, err := s.injector.Revert(ctx, t)
 		t.Progress, t.LastError = state.Truncate(progress.Message, 512), ""
 		if err != nil {
-			t.LastError = state.Truncate(fmt.Sprintf("revert what was prepared by a record that is too old: %v", err), 1024)
-			s.logOf(ctx, t).V(1).Info("Retrying to revert what was prepared", "cause", err.Error())
+			t.LastError = state.Truncate(fmt.Sprintf("revert the preparations of a record that is too old: %v", err), 1024)
+			s.logOf(ctx, t).V(1).Info("Retrying to revert the preparations", "cause", err.Error())
 		}
 		clean = clean && err == nil && progress.Complete()
 	}
 	if !clean {
 		return outcome{}
 	}
-	log.FromContext(ctx).Info("Choosing targets anew: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
+	log.FromContext(ctx).Info("Selecting targets again: the record is too old to act on", "faultType", s.fault.Spec.Action.Type, "recordedAt", status.StartTime.Time)
 	return r.record(ctx, s)
 }
 
-// record chooses the targets, checks them, and puts their records into the status: report stores them before anything is broken.
+// record selects the targets, checks them, and sets their records in the status, which report stores before the injection.
 func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 	targets, err := r.selectTargets(ctx, s)
 	if err != nil {
@@ -48,15 +48,15 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 		if err != nil {
 			return outcome{err: err}
 		}
-		if found.Lasting { // a record that is made anew may end here, with its servers looked at already
+		if found.Lasting { // a witness of an earlier record may be running
 			r.stopWitness(s.fault.UID)
 		}
 		return outcome{problem: found, ended: found.Lasting, failed: found.Lasting}
 	}
 	if !r.Runs.Claim(s.run, s.fault.UID, r.Clock.Now()) {
-		return outcome{} // another fault on the same load got there first
+		return outcome{} // another fault on the same load was first
 	}
-	r.stopWitness(s.fault.UID) // an earlier record's: who was what then is not what the fault meets
+	r.stopWitness(s.fault.UID) // that of an earlier record: the roles may have changed since
 	r.startWitness(s)
 	now := metav1.NewMicroTime(r.Clock.Now())
 	for i := range targets {
@@ -72,17 +72,20 @@ func (r *Reconciler) record(ctx context.Context, s *scope) outcome {
 
 func (r *Reconciler) selectTargets(ctx context.Context, s *scope) ([]v1alpha1.FaultTarget, error) {
 	if s.traits.NewPod && losesReplacements(s.test) {
-		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and would never find the replacement of a killed one", s.test.Name)
+		return nil, problem.Invalid("RedisLoadTest %s has no target.service: its load goes to the addresses of pods, and it would never connect to the replacement of a killed pod", s.test.Name)
 	}
 	targets, err := guard.Choose(ctx, s.deps.Redis, &s.fault.Spec, s.traits)
 	for i := 0; err == nil && i < len(targets); i++ {
 		err = s.injector.Preflight(ctx, &targets[i])
 	}
-	return targets, err
+	if err != nil {
+		return nil, fmt.Errorf("select targets: %w", err)
+	}
+	return targets, nil
 }
 
-// losesReplacements says whether a load knows its servers by the addresses of their pods alone, which a replacement does not take over. Sentinels
-// and the nodes of a cluster name it.
+// losesReplacements reports whether a load has the addresses of pods only, which a replacement does not keep. Sentinels and the nodes of a cluster
+// announce the new address.
 func losesReplacements(test *v1alpha1.RedisLoadTest) bool {
 	t := &test.Spec.Target
 	found := test.Status.Target

@@ -19,7 +19,7 @@ func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
 	complete, ended := make([]bool, len(status.Targets)), make([]metav1.MicroTime, len(status.Targets))
 	var reverting errgroup.Group
 	reverting.SetLimit(1)
-	if s.traits.Separate { // a deleted fault with many servers that do not answer must be gone in time, too
+	if s.traits.Separate { // a deleted fault must be removed in time even if many servers do not answer
 		reverting.SetLimit(16)
 	}
 	for i := range status.Targets {
@@ -32,7 +32,7 @@ func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
 			})
 		}
 	}
-	_ = reverting.Wait() // each target has its own
+	_ = reverting.Wait() // no revert returns an error
 	all := true
 	for i := range status.Targets {
 		t := &status.Targets[i]
@@ -52,7 +52,7 @@ func (r *Reconciler) revert(ctx context.Context, s *scope) outcome {
 	return outcome{again: all}
 }
 
-// beginRevert notes that the revert has begun: from here on nothing is broken any more.
+// beginRevert records that the revert has begun: there are no injections after that.
 func (r *Reconciler) beginRevert(ctx context.Context, s *scope) {
 	status := &s.fault.Status
 	if status.RevertingSince != nil {
@@ -63,13 +63,14 @@ func (r *Reconciler) beginRevert(ctx context.Context, s *scope) {
 	}
 	now := metav1.NewMicroTime(r.Clock.Now())
 	status.RevertingSince = &now
-	for i := range status.Targets { // why an injection was not completed is shown to the end
+	for i := range status.Targets { // the reason why an injection is incomplete remains in the status
 		if t := &status.Targets[i]; t.ActiveAt == nil && t.Progress != "" {
 			t.LastError = state.Truncate("not complete: "+t.Progress, 1024)
 		}
 	}
 }
 
+// revertOne calls Revert for one target and records the result.
 func (r *Reconciler) revertOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) (complete bool) {
 	logger := s.logOf(ctx, t)
 	progress, err := s.injector.Revert(ctx, t)
@@ -86,14 +87,14 @@ func (r *Reconciler) revertOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 		logger.V(1).Info("Revert is under way", "progress", t.Progress)
 		return false
 	}
-	if t.ActiveAt != nil { // else it says why the injection was not completed
+	if t.ActiveAt != nil { // otherwise it is the reason why the injection is incomplete
 		t.LastError = ""
 	}
 	logger.Info("Reverted")
 	return true
 }
 
-// abandon gives up the targets whose revert has failed for too long, and shows how to revert them manually.
+// abandon abandons the revert of the targets where it has failed for too long, and shows the commands to revert them manually.
 func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
 	now := r.Clock.Now()
 	for _, p := range s.seen.Pending {
@@ -109,7 +110,7 @@ func (r *Reconciler) abandon(ctx context.Context, s *scope) outcome {
 	return outcome{again: true}
 }
 
-// markReverted notes when nothing was left to revert.
+// markReverted records when nothing was left to revert.
 func (s *scope) markReverted(at time.Time) {
 	status := &s.fault.Status
 	open := func(t v1alpha1.FaultTarget) bool { return t.RevertedAt == nil && !t.RevertAbandoned }

@@ -21,53 +21,53 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// Reconciler injects faults, reverts them, and measures what they did.
+// Reconciler injects faults, reverts them, and measures their impact.
 type Reconciler struct {
 	Client            client.Client
-	APIReader         client.Reader // reads past the cache
+	APIReader         client.Reader // not cached
 	Recorder          events.EventRecorder
 	Clock             clock.PassiveClock
 	Runs              *runs.Registry
 	Servers           topology.Servers
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 
-	witnesses sync.Map // of faults under way, by UID: *witness
-	calls     sync.Map // when an injection or a revert that is not complete was last called, by UID: time.Time
+	witnesses sync.Map // of injected faults, by UID: *witness
+	calls     sync.Map // time of the last call of an incomplete injection or revert, by UID: time.Time
 }
 
-// scope is everything that one reconcile knows of a fault. It is filled once, before anything is decided.
+// scope is everything that one reconcile has read about a fault. It is filled once, before the decision.
 type scope struct {
-	fault     *v1alpha1.RedisFault    // as read; its status is what will be written
-	before    *v1alpha1.RedisFault    // as read, untouched
+	fault     *v1alpha1.RedisFault    // as read; its status is changed and then written
+	before    *v1alpha1.RedisFault    // as read, unchanged
 	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
 	run       *runs.Run               // of test; nil when this process does not collect it
 	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
 	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known
-	injector  contract.Injector       // fault.Unknown where this version does not know the type
+	injector  contract.Injector       // fault.Unknown if this version does not support the type
 	traits    contract.Traits         // of injector
-	underWay  string                  // another fault that is recorded on the same load and not over
-	quietFrom time.Duration           // from here on, counted from the load's start, the record can be a baseline; 0 before the start
-	measured  *result.Fault           // nil before the injection, or when the record is out of reach
-	losses    *result.Losses          // nil while they are not known
+	underWay  string                  // name of another fault on the same load that is recorded and not settled
+	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
+	measured  *result.Fault           // nil before the injection, or if the record cannot be read
+	losses    *result.Losses          // nil while they are unknown
 	recordEnd time.Duration           // end of the record, from the load's start
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
-	podsRead  bool                    // pods is what there is; never in the reconcile that injects
-	podsAt    time.Time               // when they were
+	podsRead  bool                    // whether pods was read; never in the reconcile that injects
+	podsAt    time.Time               // when pods was read
 	seen      lifecycle.Fault
 }
 
-// logOf is the logger of what is done to a target.
+// logOf returns the logger for actions on a target.
 func (s *scope) logOf(ctx context.Context, t *v1alpha1.FaultTarget) logr.Logger {
 	return log.FromContext(ctx).WithValues("faultType", s.fault.Spec.Action.Type, "target", t.Pod)
 }
 
-// outcome is what a step came to.
+// outcome is the result of a step.
 type outcome struct {
-	again   bool             // look again at once
-	deleted bool             // the object is no more
-	problem *problem.Problem // found by the step: shown, and tried again
-	settled bool             // the fault is reverted, and its recovery was judged
-	ended   bool             // the object is over: figures and conditions are final
+	again   bool             // requeue at once
+	deleted bool             // the object was deleted, or will be reconciled for its patch
+	problem *problem.Problem // shown in the conditions; the step is retried
+	settled bool             // the fault is reverted, and its recovery was evaluated
+	ended   bool             // the fault is finished: figures and conditions are final
 	failed  bool             // with ended: it failed
-	err     error            // try again later
+	err     error            // retry with back-off
 }

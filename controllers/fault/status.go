@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// report writes what was observed and decided into the status, once, and then tells it as events.
+// report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) error {
 	if s.seen.Finished {
 		return nil
@@ -49,34 +49,34 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		return nil
 	}
 	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
-		return err
+		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.emitEvents(s)
 	return nil
 }
 
-// statusDue says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
+// statusDue reports whether the status is to be written: at once, except for figures that are not final, which are written every 2 s.
 func (r *Reconciler) statusDue(s *scope) bool {
 	if equality.Semantic.DeepEqual(s.before.Status, s.fault.Status) {
 		return false
 	}
-	calm := s.fault.Status.DeepCopy()
-	calm.Impact, calm.Display = s.before.Status.Impact, s.before.Status.Display
-	if calm.Effect == s.before.Status.Effect {
-		calm.EffectEvidence = s.before.Status.EffectEvidence
+	steady := s.fault.Status.DeepCopy() // without the figures that change all the time
+	steady.Impact, steady.Display = s.before.Status.Impact, s.before.Status.Display
+	if steady.Effect == s.before.Status.Effect {
+		steady.EffectEvidence = s.before.Status.EffectEvidence
 	}
-	for i := range calm.Conditions {
-		if c := meta.FindStatusCondition(s.before.Status.Conditions, calm.Conditions[i].Type); c != nil && c.Status == calm.Conditions[i].Status && c.Reason == calm.Conditions[i].Reason {
-			calm.Conditions[i].Message = c.Message
+	for i := range steady.Conditions {
+		if c := meta.FindStatusCondition(s.before.Status.Conditions, steady.Conditions[i].Type); c != nil && c.Status == steady.Conditions[i].Status && c.Reason == steady.Conditions[i].Reason {
+			steady.Conditions[i].Message = c.Message
 		}
 	}
-	if !equality.Semantic.DeepEqual(s.before.Status, *calm) {
+	if !equality.Semantic.DeepEqual(s.before.Status, *steady) {
 		return true
 	}
 	return r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
 }
 
-// emitEvents turns what was just stored into events.
+// emitEvents emits events for what was just stored: a change of the condition Complete, injections, abandoned reverts.
 func (r *Reconciler) emitEvents(s *scope) {
 	before, after := &s.before.Status, &s.fault.Status
 	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"context"
+	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -14,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// perform does the one thing that was decided.
+// perform executes the decision.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction]) outcome {
 	switch d.Action {
 	case lifecycle.FaultWait:
@@ -22,7 +23,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.FaultAddFinalizer:
 		return r.setFinalizer(ctx, s, true)
 	case lifecycle.FaultMakeLoad:
-		return outcome{err: client.IgnoreAlreadyExists(r.Client.Create(ctx, children.ProbeLoadTest(s.fault)))}
+		return r.createLoad(ctx, s)
 	case lifecycle.FaultRecord:
 		return r.record(ctx, s)
 	case lifecycle.FaultRenew:
@@ -51,7 +52,16 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	return outcome{}
 }
 
-// hold renews a fault that is active, and looks at its effect.
+// createLoad creates the load test of a fault that does not refer to one.
+func (r *Reconciler) createLoad(ctx context.Context, s *scope) outcome {
+	test := children.ProbeLoadTest(s.fault)
+	if err := client.IgnoreAlreadyExists(r.Client.Create(ctx, test)); err != nil {
+		return outcome{err: fmt.Errorf("create RedisLoadTest %s: %w", test.Name, err)}
+	}
+	return outcome{}
+}
+
+// hold renews an active fault, and checks its effect.
 func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 	err := s.keep(ctx)
 	s.confirm(ctx, r.Clock.Now())
@@ -59,6 +69,7 @@ func (r *Reconciler) hold(ctx context.Context, s *scope) outcome {
 	return outcome{err: err}
 }
 
+// followRecovery checks the effect until it is confirmed, and extends the timeline.
 func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 	if s.fault.Status.Effect != v1alpha1.EffectConfirmed && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())
@@ -70,10 +81,13 @@ func (r *Reconciler) followRecovery(ctx context.Context, s *scope) outcome {
 func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
 	uid := s.fault.UID
 	err := r.Client.Delete(ctx, s.fault, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return outcome{deleted: true, err: client.IgnoreNotFound(err)}
+	if client.IgnoreNotFound(err) != nil {
+		return outcome{deleted: true, err: fmt.Errorf("delete the expired fault: %w", err)}
+	}
+	return outcome{deleted: true}
 }
 
-// setFinalizer adds or removes our finalizer by a patch that touches no other's.
+// setFinalizer adds or removes our finalizer.
 func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) outcome {
 	changed := s.fault.DeepCopy()
 	if present {
@@ -81,18 +95,21 @@ func (r *Reconciler) setFinalizer(ctx context.Context, s *scope, present bool) o
 	} else {
 		controllerutil.RemoveFinalizer(changed, v1alpha1.FinalizerFault)
 	}
-	// The list is replaced whole by a merge patch: the lock keeps a finalizer that another added meanwhile.
-	err := r.Client.Patch(ctx, changed, client.MergeFromWithOptions(s.before, client.MergeFromWithOptimisticLock{}))
-	return outcome{deleted: true, err: client.IgnoreNotFound(err)} // the patch brings the object back here
+	// A merge patch replaces the whole list: the optimistic lock protects the finalizers that others have added since.
+	err := r.Client.Patch(ctx, changed, state.OptimisticPatch(s.before))
+	if client.IgnoreNotFound(err) != nil {
+		return outcome{deleted: true, err: fmt.Errorf("patch the finalizers: %w", err)}
+	}
+	return outcome{deleted: true} // the patch triggers the next reconcile
 }
 
-// finish ends the fault, and the probe load with it if it was the fault's own.
+// finish ends the fault, and the load that was created for it.
 func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome {
 	if s.seen.OwnLoad && s.test != nil && metav1.IsControlledBy(s.test, s.fault) && !state.IsFinished(s.test.Status.Conditions) && !s.test.Spec.Abort {
 		changed := s.test.DeepCopy()
 		changed.Spec.Abort = true
 		if err := client.IgnoreNotFound(r.Client.Patch(ctx, changed, client.MergeFrom(s.test))); err != nil {
-			return outcome{err: err}
+			return outcome{err: fmt.Errorf("abort RedisLoadTest %s: %w", s.test.Name, err)}
 		}
 	}
 	if s.seen.SettledAt.IsZero() {
@@ -101,7 +118,7 @@ func (r *Reconciler) finish(ctx context.Context, s *scope, failed bool) outcome 
 	return outcome{ended: true, failed: failed}
 }
 
-// settle takes the last look at Redis and the cluster: everything is undone, and recovery was judged.
+// settle checks Redis and the cluster for the last time: everything is reverted, and the recovery was evaluated.
 func (r *Reconciler) settle(ctx context.Context, s *scope) {
 	if s.seen.InjectedAny && s.traits.Lasts == 0 {
 		s.confirm(ctx, r.Clock.Now())

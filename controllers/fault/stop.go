@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// defaultDeadline is when a fault is over at the latest where spec.deadline says nothing, counted from its creation.
+// defaultDeadline is the default of spec.deadline, from the creation of a fault.
 const defaultDeadline = 24 * time.Hour
 
 func deadlineOf(f *v1alpha1.RedisFault) time.Time {
@@ -26,7 +26,7 @@ func deadlineOf(f *v1alpha1.RedisFault) time.Time {
 	return deadline
 }
 
-// observeStop says whether somebody stopped all faults of the namespace, or all there are.
+// observeStop reads the stop annotations: of the fault's namespace, and of the operator's, which stops all faults.
 func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
 	for _, name := range []string{s.fault.Namespace, r.OperatorNamespace} {
 		if name == "" {
@@ -34,7 +34,7 @@ func (r *Reconciler) observeStop(ctx context.Context, s *scope) error {
 		}
 		namespace := namespaceMetadata()
 		if err := r.Client.Get(ctx, client.ObjectKey{Name: name}, namespace); client.IgnoreNotFound(err) != nil {
-			return err
+			return fmt.Errorf("read namespace %s: %w", name, err)
 		}
 		if namespace.Annotations[v1alpha1.AnnotationStop] == "true" {
 			s.seen.Stopped = fmt.Sprintf("ended by the annotation %s of namespace %s", v1alpha1.AnnotationStop, name)

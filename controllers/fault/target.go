@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// observeTarget prepares what an injection acts on. Missing Secrets count only before the records are stored.
+// observeTarget sets the injector and what it acts on. Missing Secrets are a problem only before the targets are recorded.
 func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.deps = contract.Deps{
 		Redis: target.Redis{Namespace: s.fault.Namespace, Live: r.APIReader, Servers: r.Servers},
@@ -21,7 +21,7 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	s.target = s.fault.Spec.Target
 	switch {
 	case s.target != nil:
-	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be gone before the fault is reverted
+	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be deleted before the fault is reverted
 		s.target = s.fault.Status.Target
 	case s.test != nil:
 		s.target = &s.test.Spec.Target
@@ -44,7 +44,7 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 		return err
 	}
 	if found != nil {
-		// A type that only another version of the operator knows. What that one recorded cannot be reverted here: say so, touch nothing.
+		// Only another version of the operator supports this type. What it has injected cannot be reverted here: report that, change nothing.
 		s.seen.Problem, injector = found, fault.Unknown{Problem: found}
 	}
 	s.injector, s.traits = injector, injector.Traits()
@@ -53,8 +53,8 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// noteProblem keeps why something could not be read, if that is a Problem. Once a fault is recorded every reason is: nothing may keep it from being
-// reverted, and what needs the missing thing fails by itself, in bounded time.
+// noteProblem shows a Problem, and returns other errors. For a recorded fault it shows all errors: nothing may block its revert, and the calls that
+// depend on what is missing fail in bounded time.
 func (s *scope) noteProblem(err error) error {
 	found, err := problem.From(err)
 	if err != nil && s.seen.Recorded {

@@ -15,11 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/format"
 )
 
-// Events of a timeline, in the order in which a killed pod usually meets them.
+// Events of a timeline, in their usual order after the kill of a pod.
 const (
 	eventInjected     = "Injected"
 	eventActive       = "Active"     // an injection of several steps is complete
-	eventEffectLost   = "EffectLost" // something else undid the fault
+	eventEffectLost   = "EffectLost" // something else reverted the fault
 	eventReverted     = "Reverted"
 	eventTerminating  = "PodTerminating"
 	eventDeleted      = "PodDeleted"
@@ -33,7 +33,7 @@ const (
 	eventRecovered    = "Recovered"
 )
 
-// addPodEvents adds to the timeline what the pods show that it does not hold yet. now is when they were looked at.
+// addPodEvents adds new events of the pods to the timeline. Now is when the pods were read.
 func addPodEvents(status *v1alpha1.RedisFaultStatus, pods []corev1.Pod, now time.Time) {
 	for _, t := range status.Targets {
 		addTargetEvents(status, t, pods, now)
@@ -88,8 +88,8 @@ func addReplacementEvents(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod, no
 	}
 }
 
-// effectCompletedAt is when all that a fault does had been seen, so that what follows is recovery: the last target's pod gone or container another, and
-// a lasting fault reverted; zero while it has not been.
+// effectCompletedAt returns when the effect was complete, so that what follows is recovery: when the last pod was deleted or its container was
+// restarted, and a lasting fault was reverted. It returns the zero time before that.
 func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits) time.Time {
 	var last time.Time
 	for _, t := range status.Targets {
@@ -119,7 +119,7 @@ func effectCompletedAt(status *v1alpha1.RedisFaultStatus, traits contract.Traits
 	return last
 }
 
-// addClientEvents adds what the clients saw. start is the load's start; the impact counts from t0.
+// addClientEvents adds what clients observed. The times of the impact are from t0.
 func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) {
 	t0 := status.InjectedAt.Time
 	if measured.TimeToImpact >= 0 {
@@ -132,11 +132,11 @@ func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact)
 		appendEvent(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage)))
 	}
 	if measured.Recovered {
-		appendEvent(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("%s of the baseline, and it holds", format.Share(measured.RecoveredThroughput)))
+		appendEvent(status, t0.Add(measured.RecoveryTime), eventRecovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))
 	}
 }
 
-// appendEvent adds an event unless the same happened to the same object already, or nothing was injected, and keeps the timeline in order.
+// appendEvent adds an event and keeps the timeline in order. It adds nothing before the injection, and no event of an object twice.
 func appendEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, message string) {
 	known := slices.ContainsFunc(status.Timeline, func(e v1alpha1.TimelineEvent) bool { return e.Event == name && e.Object == object })
 	if status.InjectedAt == nil || known || len(status.Timeline) >= maxEventsFor(name) {
@@ -146,8 +146,8 @@ func appendEvent(status *v1alpha1.RedisFaultStatus, at time.Time, name, object, 
 	slices.SortStableFunc(status.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) })
 }
 
-// maxEventsFor is how long the timeline may be for an event to be added. Of many targets, what replacements go through leaves room for what tells
-// that each was hit, and for what clients saw: the figures depend on these.
+// maxEventsFor returns the length of the timeline up to which an event is added. With many targets, events of replacements leave room for the
+// injection and the end of each target and for what clients observed: the figures depend on these.
 func maxEventsFor(event string) int {
 	switch event {
 	case eventTerminating, eventCreated, eventScheduled, eventStarted, eventReady:
@@ -162,8 +162,8 @@ func newEvent(t0 *metav1.MicroTime, at time.Time, name, object, message string) 
 	return v1alpha1.TimelineEvent{At: metav1.NewMicroTime(at), Offset: v1alpha1.MicrosecondsOf(at.Sub(t0.Time)), Event: name, Object: object, Message: state.Truncate(message, 512)}
 }
 
-// eventTime turns Kubernetes' timestamp of whole seconds, cut off, and the instant at which the state was seen into the best instant that is known:
-// when it was seen, unless that is past the second in which it happened (as after a restart of the operator).
+// eventTime returns the best estimate of an event's time from a Kubernetes timestamp, which is truncated to seconds, and the time of the observation:
+// the latter, unless it is after that second (as after a restart of the operator).
 func eventTime(seen time.Time, second metav1.Time) time.Time {
 	if second.IsZero() {
 		return seen
@@ -190,6 +190,7 @@ func podCondition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCond
 	return nil
 }
 
+// targetOf returns the target that is this pod, or nil.
 func targetOf(status *v1alpha1.RedisFaultStatus, pod *corev1.Pod) *v1alpha1.FaultTarget {
 	for i := range status.Targets {
 		if status.Targets[i].UID == string(pod.UID) {

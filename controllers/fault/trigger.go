@@ -14,8 +14,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// observeQuiet says where a baseline may begin: after warm-up, and after every earlier fault on the same load was over. The outage of
-// one fault would make the next one's baseline unsteady.
+// observeQuiet determines where a baseline can begin: after the warm-up, and after every earlier fault on the same load has settled. The outage of
+// one fault would make the baseline of the next one unsteady.
 func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	if s.test == nil || s.test.Status.StartTime == nil {
 		return nil
@@ -23,7 +23,7 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	s.quietFrom = measuredFrom(s.test)
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
-		return err
+		return fmt.Errorf("list the faults: %w", err)
 	}
 	s.observeLosses(all.Items)
 	injected := s.fault.Status.InjectedAt
@@ -43,11 +43,11 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 			s.quietFrom = max(s.quietFrom, over.Sub(s.test.Status.StartTime.Time))
 		}
 	}
-	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steadiness begins there, too
+	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steady throughput begins there, too
 	return nil
 }
 
-// settledAt is when a fault was over, so that what follows is quiet: everything was undone and recovery was judged; nil before that.
+// settledAt returns when a fault was reverted and its recovery was evaluated, so that another baseline can begin; nil before that.
 func settledAt(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
 	if status.SettledTime != nil {
 		return status.SettledTime
@@ -55,7 +55,7 @@ func settledAt(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
 	return status.CompletionTime
 }
 
-// observeTrigger says whether the moment has come.
+// observeTrigger evaluates spec.trigger.
 func (r *Reconciler) observeTrigger(s *scope) {
 	trigger := &s.fault.Spec.Trigger
 	s.seen.SteadyFor, s.seen.SteadyWithin = v1alpha1.DefaultSteadyFor, trigger.Timeout.Duration
@@ -73,7 +73,7 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		return
 	}
 	if s.underWay != "" {
-		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is under way on the same load", s.underWay)
+		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is active on the same load", s.underWay)
 		return
 	}
 	s.run.Read(func(series *record.Series) {

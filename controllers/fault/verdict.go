@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 )
 
-// judgeSettled judges the objectives that do not wait for the losses. The verdict follows when the fault is complete.
+// judgeSettled evaluates the objectives that do not depend on losses. The verdict follows when the fault is complete.
 func (s *scope) judgeSettled() {
 	if s.measured != nil {
 		s.fault.Status.Objectives = verdict.Fault(s.fault.Spec.Objectives, s.measured)
@@ -23,7 +23,7 @@ func (s *scope) judge(reason string) {
 	var doubts []impact.Doubt
 	switch {
 	case status.InjectedAt == nil:
-		doubts = append(doubts, impact.Doubt{Reason: "NotInjected", Message: "nothing was broken"})
+		doubts = append(doubts, impact.Doubt{Reason: "NotInjected", Message: "the fault was not injected"})
 	case status.Impact == nil:
 		doubts = append(doubts, impact.Doubt{Reason: "RecordOutOfReach", Message: "the load's record could not be read: there are no figures"})
 	default:

@@ -26,7 +26,7 @@ func TestVerdictOfAFault(t *testing.T) {
 		}, v1alpha1.VerdictInconclusive, "the load ended too early"},
 		"not confirmed":       {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Effect = v1alpha1.EffectNotObserved }, v1alpha1.VerdictInconclusive, "not confirmed"},
 		"aborted":             {v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.VerdictInconclusive, "ended early"},
-		"never injected":      {v1alpha1.ReasonAborted, func(s *scope) { s.fault.Status = v1alpha1.RedisFaultStatus{} }, v1alpha1.VerdictInconclusive, "nothing was broken"},
+		"never injected":      {v1alpha1.ReasonAborted, func(s *scope) { s.fault.Status = v1alpha1.RedisFaultStatus{} }, v1alpha1.VerdictInconclusive, "was not injected"},
 		"no record":           {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Impact = nil }, v1alpha1.VerdictInconclusive, "could not be read"},
 		"an objective missed": {v1alpha1.ReasonSucceeded, func(s *scope) { s.losses = &result.Losses{Count: 5} }, v1alpha1.VerdictFail, "maxLostWrites is 5, limit 4"},
 	} {

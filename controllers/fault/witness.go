@@ -12,12 +12,12 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// startWitness has the servers of a fault's target looked at from before the injection on. That it cannot is no reason not to inject.
+// startWitness polls the servers of the target from before the injection on. A failure to do so does not prevent the injection.
 func (r *Reconciler) startWitness(s *scope) {
 	if _, running := r.witnesses.Load(s.fault.UID); running || s.target == nil {
 		return
 	}
-	// It outlives this reconcile. Its end is finish, or this limit where the object goes without one.
+	// It outlives this reconcile. It ends when the fault settles; the timeout is for objects that are deleted before that.
 	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
 	w, err := fault.Watch(ctx, s.deps.Redis, r.Client)
 	if err != nil {
@@ -25,15 +25,16 @@ func (r *Reconciler) startWitness(s *scope) {
 		return
 	}
 	r.witnesses.Store(s.fault.UID, &witness{Witness: w, cancel: cancel})
-	w.AwaitLook() // what was before must be known: one look takes milliseconds
+	w.AwaitLook() // the state before the injection is needed; one poll takes milliseconds
 }
 
+// witness polls the servers of one fault until it is cancelled.
 type witness struct {
 	*fault.Witness
 	cancel context.CancelFunc
 }
 
-// recordSightings puts what the witness and the injector saw into the timeline.
+// recordSightings adds what the witness and the injector have observed to the timeline.
 func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	status := &s.fault.Status
 	if status.InjectedAt == nil {
@@ -53,7 +54,7 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	for _, seen := range all {
 		at := seen.At
 		if !seen.Coarse && at.Before(status.InjectedAt.Time) {
-			continue // the servers were looked at from an earlier attempt on: not the fault's doing
+			continue // observed during an earlier attempt: not an effect of the fault
 		}
 		if seen.Coarse {
 			at = eventTime(r.Clock.Now(), metav1.NewTime(at))
@@ -62,7 +63,7 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	}
 }
 
-// Close ends everything that runs besides the reconciles.
+// Close ends the witnesses of all faults.
 func (r *Reconciler) Close() {
 	r.witnesses.Range(func(uid, _ any) bool {
 		r.stopWitness(uid.(types.UID))

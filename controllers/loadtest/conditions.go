@@ -32,7 +32,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.LoadTestAction], o 
 	s.setAccepted(reason)
 	s.setLoadReady(reason, message)
 	if meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet) == nil || !o.ended || o.failed {
-		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "judged when the test is complete")
+		state.SetCondition(&status.Conditions, generation, v1alpha1.ConditionObjectivesMet, metav1.ConditionUnknown, reason, "evaluated when the test is complete")
 	}
 }
 
@@ -42,9 +42,9 @@ func (s *scope) setAccepted(reason string) {
 	case s.seen.Problem != nil:
 		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionFalse, s.seen.Problem.Reason, s.seen.Problem.Message)
 	case s.plan != nil:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets are there")
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionTrue, "Accepted", "the target and its Secrets were found")
 	default:
-		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not looked at yet")
+		state.SetCondition(conditions, generation, v1alpha1.ConditionAccepted, metav1.ConditionUnknown, reason, "not evaluated yet")
 	}
 }
 
@@ -56,7 +56,7 @@ func (s *scope) setLoadReady(reason, message string) {
 	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady, state.ConditionStatus(ready), reason, message)
 }
 
-// summaryMessage says in one sentence how the test went.
+// summaryMessage summarizes the result of the test in one sentence.
 func (s *scope) summaryMessage(why string) string {
 	status := &s.test.Status
 	if status.Summary == nil || status.Display == nil {

@@ -32,7 +32,7 @@ import (
 // +kubebuilder:rbac:groups=discovery.k8s.io,resources=endpointslices,verbs=list
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
-// Reconcile brings one load test a step further.
+// Reconcile performs the next step of a load test.
 func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (result ctrl.Result, err error) {
 	s, err := r.observe(ctx, request.NamespacedName)
 	if errors.Is(err, state.ErrStale) {
@@ -41,7 +41,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	if s == nil { // gone; its children go with it
+	if s == nil { // deleted; garbage collection deletes its children
 		return ctrl.Result{}, nil
 	}
 	now := r.Clock.Now()
@@ -56,8 +56,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (resul
 	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
 }
 
-// SetupWithManager registers the controller: it looks again when a load pod or the Job of a test changes, and when a fault does
-// that refers to it.
+// SetupWithManager registers the controller. A load test is reconciled when it changes, and when its Job, a load pod or a fault on it does.
 func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
 	return ctrl.NewControllerManagedBy(mgr).
 		For(&v1alpha1.RedisLoadTest{}).
@@ -69,6 +68,7 @@ func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Optio
 		Complete(r)
 }
 
+// RequestsForPod maps a load pod to its test.
 func RequestsForPod(_ context.Context, pod client.Object) []reconcile.Request {
 	test := pod.GetLabels()[v1alpha1.LabelLoadTest]
 	if test == "" {
@@ -77,6 +77,7 @@ func RequestsForPod(_ context.Context, pod client.Object) []reconcile.Request {
 	return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: pod.GetNamespace(), Name: test}}}
 }
 
+// RequestsForFault maps a fault to the load test that measures it.
 func RequestsForFault(_ context.Context, object client.Object) []reconcile.Request {
 	fault, ok := object.(*v1alpha1.RedisFault)
 	if !ok || fault.Status.LoadTest == "" {

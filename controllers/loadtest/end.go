@@ -7,6 +7,7 @@ import (
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
@@ -16,10 +17,10 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// storeTimeout is how long a finished test tries to store its record.
+// storeTimeout is how long a finished test retries to store its record.
 const storeTimeout = 2 * time.Minute
 
-// stop tells the pods to end the load; their records are pulled as at a normal end.
+// stop ends the load in the pods; their records are pulled as at a normal end.
 func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -31,7 +32,7 @@ func (r *Reconciler) stop(ctx context.Context, s *scope) outcome {
 	return outcome{again: true}
 }
 
-// finish stores the record and lets the pods go; the figures follow in the status.
+// finish stores the record and releases the pods; the figures follow in the status.
 func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 	if s.run == nil || !s.run.Begun() {
 		if err := r.deleteJob(ctx, s); err != nil {
@@ -39,19 +40,19 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 		}
 		return outcome{ended: true}
 	}
-	talk, cancel := context.WithTimeout(ctx, callTimeout)
+	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := s.run.Session.Release(talk)
+	err := s.run.Session.Release(callCtx)
 	if why := s.run.Session.Status().StoreError; err != nil && why != "" {
 		if r.Clock.Since(s.run.EndedAt) < storeTimeout {
-			return outcome{err: err} // without the record there is no result: try again
+			return outcome{err: fmt.Errorf("release the load pods: %w", err)} // without the record there is no result: retry
 		}
 		return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
 	}
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Failed to release a load pod")
 	}
-	if s.seen.Abort || len(s.lost) > 0 { // a pod that counts as lost may still load Redis
+	if s.seen.Abort || len(s.lost) > 0 { // a pod that counts as lost may still be loading Redis
 		if err := r.deleteJob(ctx, s); err != nil {
 			return outcome{err: err}
 		}
@@ -60,12 +61,12 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 	return outcome{ended: true}
 }
 
-// fail ends the load and stores what there is. What cannot be done any more is let be: the Job's deletion ends the pods in any case.
+// fail ends the load and stores the record so far. Errors are logged only: the deletion of the Job ends the pods in any case.
 func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
 	if s.run != nil && s.run.Begun() {
-		for _, tell := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
-			talk, cancel := context.WithTimeout(ctx, callTimeout)
-			if err := tell(talk); err != nil {
+		for _, call := range []func(context.Context) error{s.run.Session.Stop, s.run.Session.Release} {
+			callCtx, cancel := context.WithTimeout(ctx, callTimeout)
+			if err := call(callCtx); err != nil {
 				log.FromContext(ctx).Error(err, "Failed to end the load of a failed test in every load pod")
 			}
 			cancel()
@@ -74,6 +75,7 @@ func (r *Reconciler) fail(ctx context.Context, s *scope) outcome {
 	return r.endFailed(ctx, s, nil)
 }
 
+// endFailed deletes the load pods and ends the test as failed.
 func (r *Reconciler) endFailed(ctx context.Context, s *scope, why *problem.Problem) outcome {
 	if err := r.deleteJob(ctx, s); err != nil {
 		return outcome{err: err}
@@ -82,7 +84,7 @@ func (r *Reconciler) endFailed(ctx context.Context, s *scope, why *problem.Probl
 	return outcome{ended: true, failed: true, problem: why}
 }
 
-// suspend forgets the run, as a suspended Job forgets its pods.
+// suspend discards the run, as a suspended Job deletes its pods.
 func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
 	if err := r.discard(ctx, s); err != nil {
 		return outcome{err: err}
@@ -92,9 +94,9 @@ func (r *Reconciler) suspend(ctx context.Context, s *scope) outcome {
 	return outcome{}
 }
 
-// discard deletes the load pods with their plan and their record. The credentials stay: they belong to the test, not to a run of it.
+// discard deletes the load pods, their plan and their record. The credentials are kept: they belong to the test, not to one run.
 func (r *Reconciler) discard(ctx context.Context, s *scope) error {
-	r.Runs.Drop(s.test.UID) // first: it would store the record again
+	r.Runs.Drop(s.test.UID) // first: an open session would store the record again
 	s.run = nil
 	if err := r.deleteJob(ctx, s); err != nil {
 		return err
@@ -110,21 +112,31 @@ func (r *Reconciler) discard(ctx context.Context, s *scope) error {
 func (r *Reconciler) expire(ctx context.Context, s *scope) outcome {
 	uid := s.test.UID
 	err := r.Client.Delete(ctx, s.test, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
-	return outcome{deleted: true, err: client.IgnoreNotFound(err)}
+	if client.IgnoreNotFound(err) != nil {
+		return outcome{deleted: true, err: fmt.Errorf("delete the expired load test: %w", err)}
+	}
+	return outcome{deleted: true}
 }
 
 func (r *Reconciler) deleteJob(ctx context.Context, s *scope) error {
 	return r.deleteOwned(ctx, s.test, &batchv1.Job{ObjectMeta: metav1.ObjectMeta{Namespace: s.test.Namespace, Name: children.LoadJobName(s.test.Name)}})
 }
 
-// deleteOwned deletes a child, if it is there and is the owner's: a name alone proves nothing.
+// deleteOwned deletes a child if it exists and is controlled by the owner: another object may have its name.
 func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object) error {
 	if err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), child); err != nil {
-		return client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read %T %s: %w", child, child.GetName(), err)
 	}
 	if !metav1.IsControlledBy(child, owner) {
 		return nil
 	}
 	uid := child.GetUID()
-	return client.IgnoreNotFound(r.Client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	err := r.Client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if client.IgnoreNotFound(err) != nil {
+		return fmt.Errorf("delete %T %s: %w", child, child.GetName(), err)
+	}
+	return nil
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// trendWidth is how many characters the throughput is drawn with.
+// trendWidth is the number of characters of the throughput graph.
 const trendWidth = 20
 
-// setFigures fills everything that comes from the record.
+// setFigures sets everything that is computed from the record.
 func (s *scope) setFigures(now time.Time, final bool) {
 	status := &s.test.Status
 	if s.plan == nil || s.seen.StartedAt.IsZero() {
@@ -56,7 +56,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	}
 }
 
-// searchResult is what a search has come to; nil for a load that does not search.
+// searchResult returns the result of the search so far; nil for a load without one.
 func (s *scope) searchResult() *result.Search {
 	if s.searching == nil {
 		return nil
@@ -64,7 +64,7 @@ func (s *scope) searchResult() *result.Search {
 	return &result.Search{Rate: s.searching.next.Found, Done: s.searching.next.Done, Message: s.searching.message(), Tried: s.searching.trials}
 }
 
-// progress is the part of the run that has passed, in percent.
+// progress returns the completed part of the run, in percent.
 func (s *scope) progress(series *record.Series, now time.Time, final bool) int32 {
 	if final && s.session.Finished && !s.seen.Abort {
 		return 100
@@ -80,7 +80,7 @@ func (s *scope) progress(series *record.Series, now time.Time, final bool) int32
 	return int32(100 * min(max(share, 0), 1))
 }
 
-// display is the main figures as text.
+// display returns the main figures as text.
 func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 	r := s.result
 	d := &v1alpha1.LoadTestDisplay{
@@ -115,7 +115,7 @@ func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	return out
 }
 
-// maxShards is how many shards a status lists.
+// maxShards is the number of shards that a status can list.
 const maxShards = 64
 
 func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
@@ -167,7 +167,7 @@ func redisOf(r *result.Redis) *v1alpha1.RedisFacts {
 	return out
 }
 
-// faultWindows are the stretches that faults explain, from the load's start: from each injection to its recovery, or to the deadline.
+// faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline.
 func (s *scope) faultWindows() []impact.Window {
 	var windows []impact.Window
 	for i := range s.faults {
@@ -180,13 +180,13 @@ func (s *scope) faultWindows() []impact.Window {
 		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
 			length = i.RecoveryTime.Value.Duration()
 		}
-		// The grid's step before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
+		// The interval before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
 		windows = append(windows, impact.Window{From: from - s.plan.Interval, To: from + length + time.Second})
 	}
 	return windows
 }
 
-// maxAnomalies is how many anomalies a status lists.
+// maxAnomalies is the number of anomalies that a status can list.
 const maxAnomalies = 32
 
 func (s *scope) anomalies() []v1alpha1.Anomaly {
@@ -199,10 +199,10 @@ func (s *scope) anomalies() []v1alpha1.Anomaly {
 	return out
 }
 
-// maxFaults is how many faults a status lists.
+// maxFaults is the number of faults that a status can list.
 const maxFaults = 64
 
-// setFaults refers to the faults that hit the load.
+// setFaults lists the faults that were injected during the load.
 func (s *scope) setFaults() {
 	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
 	var out []v1alpha1.FaultSummary

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// verifyingMessage is what the first load pod says that reads its ledger back, "" where none does.
+// verifyingMessage returns the message of the first load pod that is reading its ledger back, "" if none is.
 func verifyingMessage(pods []collect.PodStatus) string {
 	for _, pod := range pods {
 		if pod.State == agent.Verifying && !pod.Gone && pod.Message != "" {
@@ -24,8 +24,8 @@ func verifyingMessage(pods []collect.PodStatus) string {
 	return ""
 }
 
-// setVerification fills in what the load pods' ledgers say. The status is where it is kept: load pods that were released have forgotten it, and
-// a session that is opened after a restart never received it.
+// setVerification sets the result of the load pods' ledgers. Only the status keeps it: released load pods no longer have it, and a session that is
+// opened after a restart did not receive it.
 func (s *scope) setVerification() {
 	status := &s.test.Status
 	switch l := s.session.Ledger; {
@@ -41,7 +41,7 @@ func (s *scope) setVerification() {
 	}
 }
 
-// verificationOf is what a load test is judged by of its verification.
+// verificationOf returns the part of a verification that the verdict depends on.
 func verificationOf(v *v1alpha1.Verification) *result.Verification {
 	out := &result.Verification{Unread: v.Unread}
 	if v.LostWrites != nil {
@@ -50,6 +50,7 @@ func verificationOf(v *v1alpha1.Verification) *result.Verification {
 	return out
 }
 
+// verificationStatus converts the ledger of a load that began at start.
 func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verification {
 	v := &v1alpha1.Verification{
 		Acknowledged: int64(l.Acked), Failed: int64(l.Failed), Unknown: int64(l.Unknown), UnknownPresent: int64(l.UnknownPresent),

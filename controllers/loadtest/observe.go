@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -19,13 +20,13 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// observe reads everything. It returns nil where the test is gone or going.
+// observe reads everything that the decision depends on. It returns nil if the test was deleted or is being deleted.
 func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if err := r.Client.Get(ctx, key, test); apierrors.IsNotFound(err) {
 		return nil, r.pruneSessions(ctx)
 	} else if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the load test: %w", err)
 	}
 	if test.DeletionTimestamp != nil {
 		return nil, r.pruneSessions(ctx)
@@ -33,7 +34,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	s := &scope{test: test, before: test.DeepCopy(), lost: map[int]string{}}
 	s.seen = lifecycle.LoadTest{
 		Suspend: test.Spec.Suspend, Abort: test.Spec.Abort, TTL: state.TTL(test.Spec.TTLSecondsAfterFinished),
-		Finished:  meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionComplete) || meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed),
+		Finished:  state.IsFinished(test.Status.Conditions),
 		Suspended: meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionSuspended),
 	}
 	if test.Status.CompletionTime != nil {
@@ -56,7 +57,7 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	}
 	s.seen.ProblemSince = problemSince(s.test, r.Clock.Now())
 	if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete); c != nil {
-		s.seen.PodsExplain = c.Message // why making the pods failed the last time
+		s.seen.PodsExplain = c.Message // the reason why the last attempt to create the pods failed
 	}
 	if err := r.observePlan(ctx, s); err != nil || s.seen.Problem != nil || s.plan == nil {
 		return err
@@ -78,7 +79,7 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	return r.observeFaults(ctx, s)
 }
 
-// observeChildren finds the Job and its pods, and whether the Secret and the plan are there.
+// observeChildren reads the Job and its pods.
 func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 	namespace, name := s.test.Namespace, s.test.Name
 	job := &batchv1.Job{}
@@ -87,15 +88,15 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("read Job %s: %w", children.LoadJobName(name), err)
 	}
 	s.job = job
-	// Until the load begins the spec may change: pods that were made for another generation are made anew.
+	// The spec may change until the load begins: then pods of another generation are replaced.
 	s.stale = s.seen.StartedAt.IsZero() && job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10)
 	s.seen.Children = !s.stale
 	var pods corev1.PodList
 	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelLoadTest: name}); err != nil {
-		return err
+		return fmt.Errorf("list the load pods: %w", err)
 	}
 	for _, pod := range pods.Items {
 		if metav1.IsControlledBy(&pod, job) {
@@ -105,11 +106,11 @@ func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// observeFaults finds the faults on this load: those that will hit it, and those that did.
+// observeFaults lists the faults on this load, pending and injected ones.
 func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace)); err != nil {
-		return err
+		return fmt.Errorf("list the faults: %w", err)
 	}
 	for _, f := range all.Items {
 		if awaited(&f, s.test) {
@@ -126,25 +127,25 @@ func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// awaited says whether a load that goes on until its faults settle waits for this one: not for one that is held or being deleted.
+// awaited reports whether a load with untilFaultsSettle waits for a fault. It does not wait for one that is suspended or being deleted.
 func awaited(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) bool {
 	return f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name && f.Status.SettledTime == nil && !state.IsFinished(f.Status.Conditions) &&
 		f.DeletionTimestamp == nil && (!f.Spec.Suspend || f.Status.StartTime != nil)
 }
 
-// pendingSince is when the waiting for the start began: the creation, or the end of a suspension.
+// pendingSince returns when the test became pending: at its creation, or at the end of a suspension.
 func pendingSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionSuspended)
 	switch {
 	case c != nil && c.Status == metav1.ConditionTrue:
-		return now // it ends just now
+		return now // the suspension ends with this reconcile
 	case c != nil && c.LastTransitionTime.After(test.CreationTimestamp.Time):
 		return c.LastTransitionTime.Time
 	}
 	return test.CreationTimestamp.Time
 }
 
-// problemSince is when the condition Accepted became False; now, if it has not yet.
+// problemSince returns when the condition Accepted became False, or now if it is not False.
 func problemSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	if c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
 		return c.LastTransitionTime.Time
@@ -152,11 +153,11 @@ func problemSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
 	return now
 }
 
-// pruneSessions drops the session of a test that is no longer there.
+// pruneSessions drops the sessions of tests that no longer exist.
 func (r *Reconciler) pruneSessions(ctx context.Context) error {
 	var tests v1alpha1.RedisLoadTestList
 	if err := r.Client.List(ctx, &tests); err != nil {
-		return err
+		return fmt.Errorf("list the load tests: %w", err)
 	}
 	keep := map[types.UID]bool{}
 	for i := range tests.Items {

@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// observePods judges the load pods: which are ready, which told why they cannot go on, which are lost.
+// observePods counts the load pods that are ready and those that are lost, and finds failed ones.
 func (r *Reconciler) observePods(s *scope) {
 	byIndex := map[int]*corev1.Pod{}
 	for i := range s.pods {
@@ -36,7 +36,7 @@ func (r *Reconciler) observePods(s *scope) {
 	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
 }
 
-// observeFailedPods finds a pod that cannot begin; what an agent says of that comes before what the cluster says.
+// observeFailedPods finds a pod that cannot start. The agent's reason takes precedence over the cluster's.
 func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
 	for _, pod := range s.session.Pods {
 		if pod.State == agent.Failed && s.seen.AgentProblem == nil {
@@ -50,12 +50,12 @@ func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
 	}
 }
 
-// observeLostPods finds the pods that were lost since the start, and whether any has it.
+// observeLostPods finds the pods that were lost since the start, and whether any pod received the start instant.
 func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
-	late := map[int]string{} // pods that did not take the start instant in time
+	late := map[int]string{} // pods that did not receive the start instant in time
 	for _, pod := range s.session.Pods {
 		why := r.lostReason(byIndex[pod.Index], pod)
-		// A pod that this process has not heard yet may well run: it takes the word of all to say that nobody began.
+		// A pod that has not answered this process yet may be running: only the answers of all pods prove that none has started.
 		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
 		if pod.Problem == collect.NotStarted && why != "" {
 			late[pod.Index] = why
@@ -63,7 +63,7 @@ func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 			s.lost[pod.Index] = why
 		}
 	}
-	if s.seen.StartedAny { // else all of them get a new start instant
+	if s.seen.StartedAny { // otherwise all pods get a new start instant
 		maps.Copy(s.lost, late)
 	}
 	for _, index := range slices.Sorted(maps.Keys(s.lost)) {
@@ -71,7 +71,7 @@ func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
 	}
 }
 
-// lostReason says why a load pod counts as lost, "" if it does not.
+// lostReason returns why a load pod counts as lost, "" if it does not.
 func (r *Reconciler) lostReason(pod *corev1.Pod, status collect.PodStatus) string {
 	if finishedWithRecord(status) {
 		return ""
@@ -83,13 +83,13 @@ func (r *Reconciler) lostReason(pod *corev1.Pod, status collect.PodStatus) strin
 	return why
 }
 
-// finishedWithRecord says whether a pod finished and its record is held. After a restart of the operator a pod that was released before
-// is not asked any more: the checkpoint tells.
+// finishedWithRecord reports whether a pod has finished and its record is complete. A pod that was released before a restart of the operator
+// is not queried any more: its state is in the checkpoint.
 func finishedWithRecord(pod collect.PodStatus) bool {
 	return !pod.Gone && pod.Complete && (pod.State == agent.Finished || pod.State == "" && pod.Problem == "")
 }
 
-// failureOf says why a running load pod counts as lost, "" if it does not.
+// failureOf returns why a running load pod counts as lost, "" if it does not.
 func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string {
 	switch {
 	case status.State == agent.Failed:
@@ -110,6 +110,7 @@ func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string
 	return ""
 }
 
+// terminationMessage describes how the container of a failed pod ended.
 func terminationMessage(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil {
@@ -122,10 +123,10 @@ func terminationMessage(pod *corev1.Pod) string {
 	return "failed"
 }
 
-// explainPods says why the load is not ready, for people: the scheduler's, the kubelet's, the quota's or the agent's own words.
+// explainPods describes why the load is not ready, with the messages of the scheduler, the kubelet, the quota and the agents.
 func (r *Reconciler) explainPods(ctx context.Context, s *scope) string {
 	var why []string
-	explained := map[string]bool{} // what the cluster says of a pod comes before what the agent in it does not say
+	explained := map[string]bool{} // pods with a message of the cluster: that their agents do not answer follows from it
 	for i := range s.pods {
 		if text := explainPod(&s.pods[i]); text != "" {
 			why, explained[s.pods[i].Name] = append(why, s.pods[i].Name+" "+text), true
@@ -170,7 +171,7 @@ func explainPod(pod *corev1.Pod) string {
 	return ""
 }
 
-// jobTrouble is the Job controller's newest complaint, such as an exceeded quota: it stands in an Event only.
+// jobTrouble returns the latest warning of the Job controller, such as an exceeded quota, which is reported by events only.
 func (r *Reconciler) jobTrouble(ctx context.Context, job *batchv1.Job) string {
 	if job == nil {
 		return ""

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-// resultsStore keeps a session's checkpoint in the test's results ConfigMap. One object, one write: the record and how far each pod
-// was acknowledged cannot disagree.
+// resultsStore stores the checkpoint of a session in the results ConfigMap of the test. The record and the acknowledged position of each pod are
+// written at once, so that they are consistent.
 type resultsStore struct {
 	client client.Client
 	test   *v1alpha1.RedisLoadTest
@@ -25,13 +25,16 @@ func (s resultsStore) Load(ctx context.Context) ([]byte, error) {
 	var stored corev1.ConfigMap
 	err := s.client.Get(ctx, client.ObjectKey{Namespace: s.test.Namespace, Name: children.ResultsName(s.test.Name)}, &stored)
 	if apierrors.IsNotFound(err) || (err == nil && !metav1.IsControlledBy(&stored, s.test)) {
-		return nil, nil // none yet, or one of a deleted test of the same name that is still to be collected
+		return nil, nil // none yet, or one of a deleted test of the same name, which is not garbage-collected yet
 	}
-	return stored.BinaryData[children.ResultsSeriesKey], err
+	if err != nil {
+		return nil, fmt.Errorf("read the record in ConfigMap %s: %w", children.ResultsName(s.test.Name), err)
+	}
+	return stored.BinaryData[children.ResultsSeriesKey], nil
 }
 
-// Save implements collect.Store. A ConfigMap of that name that is not the test's own is left alone. It is updated before it is
-// created: a namespace whose quota is used up refuses a creation before it says that the object is already there.
+// Save implements collect.Store. It does not overwrite a ConfigMap with another owner. An update comes before a creation: in a namespace with an
+// exhausted quota, a creation is rejected even if the object exists.
 func (s resultsStore) Save(ctx context.Context, data []byte) error {
 	results := children.ResultsConfigMap(s.test, data)
 	var stored corev1.ConfigMap
@@ -40,7 +43,7 @@ func (s resultsStore) Save(ctx context.Context, data []byte) error {
 	case apierrors.IsNotFound(err):
 		return s.client.Create(ctx, results)
 	case err != nil:
-		return err
+		return fmt.Errorf("read ConfigMap %s: %w", results.Name, err)
 	case !metav1.IsControlledBy(&stored, s.test):
 		return fmt.Errorf("ConfigMap %s belongs to another object: the record cannot be stored under that name", results.Name)
 	}

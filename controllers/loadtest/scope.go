@@ -22,52 +22,52 @@ import (
 // Reconciler runs load tests.
 type Reconciler struct {
 	Client    client.Client
-	APIReader client.Reader // reads past the cache
+	APIReader client.Reader // not cached
 	Recorder  events.EventRecorder
 	Clock     clock.PassiveClock
 	Runs      *runs.Registry
-	Image     string // of the load pods, unless the test names one
+	Image     string // of the load pods, unless spec.pods.image is set
 }
 
-// scope is everything that one reconcile knows of a load test. It is filled once, before anything is decided.
+// scope is everything that one reconcile has read about a load test. It is filled once, before the decision.
 type scope struct {
-	test      *v1alpha1.RedisLoadTest // as read; its status is what will be written
-	before    *v1alpha1.RedisLoadTest // as read, untouched
+	test      *v1alpha1.RedisLoadTest // as read; its status is changed and then written
+	before    *v1alpha1.RedisLoadTest // as read, unchanged
 	plan      *plan.Plan              // nil when the spec cannot be planned (seen.Problem says why) or the test is over
-	job       *batchv1.Job            // nil when there is none, or an old one is still going
+	job       *batchv1.Job            // nil when there is none, or an old one is still being deleted
 	stale     bool                    // job was made for another generation of the spec, and the load has not begun
 	pods      []corev1.Pod            // of job
-	faults    []v1alpha1.RedisFault   // that say this test measures them
+	faults    []v1alpha1.RedisFault   // whose status names this test
 	run       *runs.Run               // nil before the load pods are made
 	session   collect.Status          // of run
-	lost      map[int]string          // load pods lost since the start: index to why
+	lost      map[int]string          // load pods lost since the start: the reason by index
 	result    *result.Load            // of the record so far
 	searching *searching              // nil without spec.load.search, and before the load begins
-	holes     []string                // what is missing in it, for people
-	// serverCPULimit is that of Redis' containers, in cores, once the record is complete; 0 = none, or not known.
+	holes     []string                // notes about intervals that are missing in the record
+	// serverCPULimit is that of the Redis containers, in cores; 0 = none, unknown, or the record is not complete.
 	serverCPULimit float64
 	seen           lifecycle.LoadTest
 }
 
-// searching is what one reconcile knows of a test's search. The trials are those of the status: one is stored before any pod hears of it.
+// searching is the state of a search. Its trials are those of the status: a trial is stored before it is sent to the load pods.
 type searching struct {
 	trials []search.Trial
 	next   search.Next
 	cut    string // why the search ends early; "" = it does not
 }
 
-// message says how the search stands.
+// message describes the state of the search.
 func (s *searching) message() string { return cmp.Or(s.cut, s.next.Message) }
 
-// ends says that the pods are to be told to end.
+// ends reports whether the load pods are to end.
 func (s *searching) ends() bool { return s.next.Over || s.cut != "" }
 
-// outcome is what a step came to.
+// outcome is the result of a step.
 type outcome struct {
-	again   bool             // look again at once
-	deleted bool             // the object is no more
-	problem *problem.Problem // found by the step: shown, and tried again
-	ended   bool             // the object is over: figures and conditions are final
+	again   bool             // requeue at once
+	deleted bool             // the object was deleted
+	problem *problem.Problem // shown in the conditions; the step is retried
+	ended   bool             // the test is finished: figures and conditions are final
 	failed  bool             // with ended: it failed
-	err     error            // try again later
+	err     error            // retry with back-off
 }

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"time"
 
@@ -17,14 +18,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// observeSearch judges the trial under way, if its window is in the record, and decides what comes next.
+// observeSearch evaluates the current trial, if the record contains its window, and determines the next one.
 func (s *scope) observeSearch(now time.Time) {
 	spec := s.plan.Shape.Search
 	if spec == nil || s.seen.StartedAt.IsZero() || s.run == nil {
 		return
 	}
 	status := s.test.Status.Search
-	if status == nil { // the pods begin with the first rate by themselves
+	if status == nil { // the first rate is in the pods' plan
 		status = &v1alpha1.SearchStatus{}
 		status.Trials = []v1alpha1.SearchTrial{s.trial(search.Trial{Rate: spec.From, At: s.plan.Shape.MeasuredFrom()})}
 		s.test.Status.Search = status
@@ -48,7 +49,7 @@ func (s *scope) observeSearch(now time.Time) {
 	s.seen.Search = &lifecycle.Search{Due: s.stepDue(), Message: status.Message, Until: s.judgeableAt()}
 }
 
-// judgeTrial judges the trial under way, once this process knows that all pods have its rate: one who only stored it may not have told it.
+// judgeTrial evaluates the current trial once this process has sent its rate to all pods: a trial that another process stored may not have been sent.
 func (s *scope) judgeTrial() {
 	f, status := s.searching, s.test.Status.Search
 	if !s.lastTrialSent() {
@@ -73,10 +74,10 @@ func (s *scope) judgeTrial() {
 			return judgement
 		})
 	})
-	status.Trials = status.Trials[:len(f.trials)] // without one that is void
+	status.Trials = status.Trials[:len(f.trials)] // without a void trial
 }
 
-// stepDue says whether the pods are to be told something: a trial that is decided, one that is stored and perhaps not told, or the end.
+// stepDue reports whether a rate or the end must be sent to the pods. A stored trial may not have been sent.
 func (s *scope) stepDue() bool {
 	switch f := s.searching; {
 	case f.ends():
@@ -87,7 +88,7 @@ func (s *scope) stepDue() bool {
 	return !s.lastTrialSent()
 }
 
-// judgeableAt is when the trial under way can be judged; the zero time where none is.
+// judgeableAt returns when the current trial can be evaluated; the zero time if there is none.
 func (s *scope) judgeableAt() time.Time {
 	last := len(s.searching.trials) - 1
 	if last < 0 || s.searching.trials[last].Judged {
@@ -97,7 +98,8 @@ func (s *scope) judgeableAt() time.Time {
 	return s.seen.StartedAt.Add(s.session.ClockShift + to + collect.DefaultPullEvery)
 }
 
-// step tells the pods the rate of the next trial, or the end. The trial is stored first: whoever takes over tells it again, and the pods take it once.
+// step sends the rate of the next trial, or the end, to the pods. The trial is stored first: another process sends it again, which has no effect on
+// pods that have it.
 func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
 	if s.searching.ends() {
 		return r.endSearch(ctx, s)
@@ -118,7 +120,7 @@ func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
 		s.run.TrialSent = f.trials[last].At
 		return outcome{again: true}
 	case collect.Refused(err) && s.sinceStart(r.Clock.Now()) >= f.trials[last].At:
-		// It began before every pod knew: it is none, and is decided anew.
+		// The trial began before every pod had its rate: discard it.
 		status.Trials = status.Trials[:last]
 		err = r.storeStatus(ctx, s)
 		return outcome{again: err == nil, err: err}
@@ -126,12 +128,12 @@ func (r *Reconciler) step(ctx context.Context, s *scope) outcome {
 	return outcome{err: err}
 }
 
-// endSearch stores what was found, and then tells the pods to end.
+// endSearch stores the result, and then ends the load.
 func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 	if err := r.storeStatus(ctx, s); err != nil {
 		return outcome{err: err}
 	}
-	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() { // else they end by themselves before
+	if at := s.trialBegin(r.Clock.Now()); at < s.plan.Shape.Length() { // otherwise the load ends earlier anyway
 		if err := r.sendStep(ctx, s, at, 0); err != nil {
 			return outcome{err: err}
 		}
@@ -140,7 +142,7 @@ func (r *Reconciler) endSearch(ctx context.Context, s *scope) outcome {
 	return outcome{again: true}
 }
 
-// lastTrialSent says that all pods have the rate of the last trial. The first they have from their plan.
+// lastTrialSent reports whether all pods have the rate of the last trial. The first rate is in their plan.
 func (s *scope) lastTrialSent() bool {
 	last := len(s.searching.trials) - 1
 	if last < 0 || s.searching.trials[last].Judged {
@@ -150,15 +152,17 @@ func (s *scope) lastTrialSent() bool {
 	return at == s.plan.Shape.MeasuredFrom() || at == s.run.TrialSent
 }
 
+// trial converts a trial for the status.
 func (s *scope) trial(t search.Trial) v1alpha1.SearchTrial {
 	return v1alpha1.SearchTrial{Rate: int32(math.Round(t.Rate)), StartTime: metav1.NewMicroTime(s.seen.StartedAt.Add(t.At))}
 }
 
+// trialBegin returns when a trial that is sent now begins, from the start.
 func (s *scope) trialBegin(now time.Time) time.Duration {
 	return search.Begin(s.sinceStart(now), s.plan.Interval)
 }
 
-// sinceStart is the time since the start as the pods count it, whatever became of this process's wall clock.
+// sinceStart returns the time since the start by the clocks of the pods, even if this process's clock was changed.
 func (s *scope) sinceStart(now time.Time) time.Duration {
 	return now.Sub(s.seen.StartedAt) - s.session.ClockShift
 }
@@ -166,5 +170,8 @@ func (s *scope) sinceStart(now time.Time) time.Duration {
 func (r *Reconciler) sendStep(ctx context.Context, s *scope, at time.Duration, rate float64) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	return s.run.Session.Step(ctx, at, rate)
+	if err := s.run.Session.Step(ctx, at, rate); err != nil {
+		return fmt.Errorf("send the rate of a trial to the load pods: %w", err)
+	}
+	return nil
 }

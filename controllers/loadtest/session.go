@@ -20,10 +20,10 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// callTimeout bounds what one reconcile says to the load pods: a pod that does not answer must not hold the others' tests.
+// callTimeout limits the calls of one reconcile to load pods, so that a pod that does not answer does not block other tests.
 const callTimeout = 5 * time.Second
 
-// observeSession opens the test's session, tells it where the pods are, and takes its status.
+// observeSession opens the session of the test, updates its pods, and reads its status.
 func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	if s.seen.StartedAt.IsZero() && (s.job == nil || s.stale) {
 		return nil
@@ -47,7 +47,7 @@ func (r *Reconciler) observeSession(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// rejectStale refuses to open a session again for a test that may be over: it would lose the pods that went with the Job, and store that.
+// rejectStale returns ErrStale if a session would be opened for a test that may be finished: it would record the pods of the deleted Job as lost.
 func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
 	if s.seen.StartedAt.IsZero() || r.Runs.Find(s.test.UID) != nil {
 		return nil
@@ -62,16 +62,16 @@ func (r *Reconciler) rejectStale(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// openRun sets the run, unless the Secret that it needs is gone.
+// openRun sets the run, unless the Secret with its credentials does not exist.
 func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
 	run, err := r.Runs.Open(s.test.UID, r.Clock.Now(), func() (*collect.Session, error) { return r.open(ctx, s) })
 	switch {
 	case apierrors.IsNotFound(err) && s.seen.StartedAt.IsZero():
-		s.seen.Children = false // the Secret is made again
+		s.seen.Children = false // create the Secret again
 		return nil
 	case apierrors.IsNotFound(err):
 		s.seen.AgentProblem = &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound,
-			Message: fmt.Sprintf("Secret %s is gone: without it the load pods cannot be asked for what they recorded", children.AgentSecretName(s.test.Name))}
+			Message: fmt.Sprintf("Secret %s was deleted: without it the records of the load pods cannot be collected", children.AgentSecretName(s.test.Name))}
 		return nil
 	case err != nil:
 		return err
@@ -80,10 +80,11 @@ func (r *Reconciler) openRun(ctx context.Context, s *scope) error {
 	return nil
 }
 
+// open reads the credentials and opens a session with them.
 func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, error) {
 	var secret corev1.Secret
 	if err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.test.Namespace, Name: children.AgentSecretName(s.test.Name)}, &secret); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read the credentials of the load pods: %w", err)
 	}
 	owner := s.test.DeepCopy()
 	return collect.Open(collect.Config{
@@ -97,7 +98,7 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 	})
 }
 
-// podAddresses is where each load pod that has an address is reached.
+// podAddresses returns the load pods that have an address.
 func (s *scope) podAddresses() []collect.Pod {
 	addresses := make([]collect.Pod, 0, len(s.pods))
 	for i := range s.pods {
@@ -108,7 +109,7 @@ func (s *scope) podAddresses() []collect.Pod {
 	return addresses
 }
 
-// resume takes up a run that began before this process collected it, unless its checkpoint cannot be read.
+// resume continues a run that another process started, unless its checkpoint cannot be read.
 func (r *Reconciler) resume(ctx context.Context, s *scope) error {
 	if s.seen.StartedAt.IsZero() || s.run.Begun() {
 		return nil
@@ -120,7 +121,7 @@ func (r *Reconciler) resume(ctx context.Context, s *scope) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("resume the session: %w", err)
 	}
 	s.run.Begin()
 	return nil

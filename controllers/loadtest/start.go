@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// prepare makes what is missing: the credentials, the plan, the Job. A Job that is still going away is waited for.
+// prepare creates the missing children: the credentials, the plan, the Job. It fails while an old Job is being deleted.
 func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	if s.stale {
 		return outcome{again: true, err: r.discard(ctx, s)}
@@ -30,34 +30,37 @@ func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
 	}
 	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image)} {
 		if err := r.createOwned(ctx, s.test, child); err != nil {
-			return outcome{err: fmt.Errorf("create %T %s: %w", child, child.GetName(), err)}
+			return outcome{err: err}
 		}
 	}
 	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job", children.LoadJobName(s.test.Name))
 	return outcome{}
 }
 
-// createOwned creates a child, or finds it made. One of the same name that belongs to another object, such as a deleted test of
-// the same name, must go first.
+// createOwned creates a child if it does not exist. It fails if an object of the same name has another owner, such as a deleted test of the same
+// name.
 func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object) error {
 	found := child.DeepCopyObject().(client.Object)
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), found)
 	if apierrors.IsNotFound(err) {
-		return r.Client.Create(ctx, child)
+		if err := r.Client.Create(ctx, child); err != nil {
+			return fmt.Errorf("create %T %s: %w", child, child.GetName(), err)
+		}
+		return nil
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("read %T %s: %w", child, child.GetName(), err)
 	}
 	if !metav1.IsControlledBy(found, owner) || found.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("%T %s belongs to another object or is being deleted: waiting until it is gone", child, child.GetName())
+		return fmt.Errorf("create %T %s: an object of that name belongs to another owner or is being deleted", child, child.GetName())
 	}
 	return nil
 }
 
-// start stores the start instant and then sends it. The instant lies far enough ahead for all pods to be told.
+// start stores the start instant and then sends it. It is far enough in the future to reach all pods.
 func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 	at := r.Clock.Now().Add(lifecycle.StartLead)
-	// What is stored has microseconds: what is sent must be the same instant.
+	// The status has microseconds; the instant that is sent must be equal.
 	at = at.Add(-time.Duration(at.Nanosecond() % 1000))
 	s.test.Status.StartTime, s.test.Status.Search = &metav1.MicroTime{Time: at}, nil
 	s.seen.StartedAt = at
@@ -66,7 +69,7 @@ func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 		return outcome{err: err}
 	}
 	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.plan.Pods)
-	if s.run.Begun() { // the session holds an instant that passed unsent: another one takes up the new instant
+	if s.run.Begun() { // the session has an instant that passed before it was sent: open another with the new one
 		r.Runs.Drop(s.test.UID)
 		s.run = nil
 		return outcome{again: true}
@@ -74,6 +77,7 @@ func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
 	return r.resend(ctx, s)
 }
 
+// resend sends the stored start instant.
 func (r *Reconciler) resend(ctx context.Context, s *scope) outcome {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -2,6 +2,7 @@ package loadtest
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -18,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// report writes what was observed and decided into the status, once, and then tells it as events.
+// report writes the status once, with what was observed and decided, and then emits events.
 func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction], o outcome) error {
 	if s.seen.Finished {
 		r.Runs.Drop(s.test.UID)
@@ -46,7 +47,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		return nil
 	}
 	if err := r.Client.Status().Patch(ctx, s.test.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
-		return err
+		return fmt.Errorf("patch the status: %w", err)
 	}
 	r.emitEvents(s)
 	if o.ended {
@@ -55,7 +56,7 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 	return nil
 }
 
-// statusDue says whether the status is worth a write: figures that are still moving wait for their turn every 2 s.
+// statusDue reports whether the status is to be written: at once, except for figures of a running load, which are written every 2 s.
 func (r *Reconciler) statusDue(s *scope) bool {
 	before, after := &s.before.Status, &s.test.Status
 	if equality.Semantic.DeepEqual(before, after) {
@@ -73,7 +74,7 @@ func (r *Reconciler) statusDue(s *scope) bool {
 	return r.Runs.Due(s.run, s.test.UID, r.Clock.Now())
 }
 
-// judgedTrials counts what a search has settled.
+// judgedTrials counts the evaluated trials of a search.
 func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
 	if f == nil {
 		return 0
@@ -86,11 +87,11 @@ func judgedTrials(f *v1alpha1.SearchStatus) (n int) {
 	return n
 }
 
-// storeStatus writes the status as it stands, before something is done that it must know of.
+// storeStatus writes the status before a step that must be on record.
 func (r *Reconciler) storeStatus(ctx context.Context, s *scope) error {
 	stored := s.test.DeepCopy()
 	if err := r.Client.Status().Patch(ctx, stored, state.OptimisticPatch(s.before)); err != nil {
-		return err
+		return fmt.Errorf("patch the status: %w", err)
 	}
 	s.test.Status.DeepCopyInto(&s.before.Status)
 	s.before.ResourceVersion = stored.ResourceVersion
@@ -111,7 +112,7 @@ func (r *Reconciler) setLoadPods(s *scope) {
 	}
 }
 
-// setTarget says where the load goes and what answered there.
+// setTarget sets the addresses of the load, and what the servers there reported.
 func (s *scope) setTarget() {
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
 	target := &v1alpha1.TargetStatus{Addresses: addresses[:min(len(addresses), 64)], Topology: v1alpha1.TopologyStandalone}
@@ -130,7 +131,7 @@ func (s *scope) setTarget() {
 	s.test.Status.Target = target
 }
 
-// unique drops what stands twice and keeps the order: the lists of a status are sets.
+// unique drops duplicates and keeps the order: the lists of a status are sets.
 func unique(servers []string) []string {
 	var once []string
 	for _, s := range servers {
@@ -141,13 +142,13 @@ func unique(servers []string) []string {
 	return once
 }
 
-// resetStatus takes everything of a run out of the status.
+// resetStatus removes everything about a run from the status.
 func (s *scope) resetStatus() {
 	conditions := s.test.Status.Conditions
 	s.test.Status = v1alpha1.RedisLoadTestStatus{Conditions: conditions, ObservedGeneration: s.test.Generation}
 }
 
-// setResults says where the record lies, as it was stored.
+// setResults sets the reference to the stored record.
 func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 	data, err := store.Load(ctx)
 	if err != nil || len(data) == 0 {
@@ -155,7 +156,7 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 	}
 	series, err := record.DecodeSeries(data)
 	if err != nil {
-		return nil //nolint:nilerr // what is there cannot be read, now or later: then there are no results to name
+		return nil //nolint:nilerr // a record that cannot be decoded is no result, now or later
 	}
 	s.test.Status.Results = &v1alpha1.ResultsReference{
 		ConfigMap: children.ResultsName(s.test.Name), Interval: v1alpha1.MicrosecondsOf(series.Step), Note: state.Truncate(strings.Join(series.Notes, " "), 1024),
@@ -163,7 +164,7 @@ func (s *scope) setResults(ctx context.Context, store resultsStore) error {
 	return nil
 }
 
-// emitEvents turns what was just stored into events.
+// emitEvents emits an event if the condition Complete has changed.
 func (r *Reconciler) emitEvents(s *scope) {
 	c := state.NewSummary(s.before.Status.Conditions, s.test.Status.Conditions)
 	if c == nil {

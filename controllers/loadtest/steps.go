@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// perform does the one thing that was decided.
+// perform executes the decision.
 func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.LoadTestAction]) outcome {
 	r.markLostPods(s)
 	switch d.Action {
@@ -24,7 +24,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	case lifecycle.LoadTestStop:
 		return r.stop(ctx, s)
 	case lifecycle.LoadTestFinish, lifecycle.LoadTestFail:
-		// The end deletes pods. Were its status refused then, the next look would take them for lost.
+		// The end deletes pods. If the status were rejected after that, the next reconcile would count them as lost.
 		if old, err := state.IsStale(ctx, r.APIReader, "RedisLoadTest", s.before); old || err != nil {
 			return outcome{again: true, err: client.IgnoreNotFound(err)}
 		}
@@ -40,7 +40,7 @@ func (r *Reconciler) perform(ctx context.Context, s *scope, d lifecycle.Decision
 	return outcome{}
 }
 
-// markLostPods tells the session which pods will not come back, so that the record of the others can be completed.
+// markLostPods excludes the lost pods from the session, so that the record of the others can be completed.
 func (r *Reconciler) markLostPods(s *scope) {
 	for index := range s.lost {
 		s.run.Session.Lose(index)

@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// observePlan turns the spec into a plan. Once the load has begun its references are no longer asked for.
+// observePlan builds the plan from the spec. After the start it uses the addresses in the status and does not read what the spec refers to.
 func (r *Reconciler) observePlan(ctx context.Context, s *scope) error {
 	var addresses []string
 	var err error
@@ -43,11 +43,13 @@ func (r *Reconciler) observePlan(ctx context.Context, s *scope) error {
 	if s.plan, err = children.Plan(s.test, addresses); errors.As(err, &invalid) {
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: invalid.Message, Lasting: true}
 		return nil
+	} else if err != nil {
+		return fmt.Errorf("plan the load: %w", err)
 	}
-	return err
+	return nil
 }
 
-// addresses is where the load goes: the Service's name, the given addresses, or the pods.
+// addresses returns the addresses to load: the Service's, those of the spec, or the pods'.
 func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest) ([]string, error) {
 	spec := &test.Spec.Target
 	switch {
@@ -56,7 +58,7 @@ func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest
 	case spec.Service != nil:
 		return r.serviceAddress(ctx, test.Namespace, "spec.target.service", spec.Service.Name, spec.Service.Port)
 	case spec.Sentinel != nil && spec.PodSelector == nil:
-		return nil, nil // the sentinels name the servers
+		return nil, nil // the load pods query the sentinels for the servers
 	}
 	redis := target.Redis{Namespace: test.Namespace, Live: r.APIReader, Spec: spec}
 	pods, err := redis.Pods(ctx)
@@ -70,7 +72,7 @@ func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest
 	return found, nil
 }
 
-// checkSentinels says what is missing of what the target names of its sentinels: their Service, their Secrets.
+// checkSentinels returns a Problem if the Service or a Secret of the target's sentinels is missing.
 func (r *Reconciler) checkSentinels(ctx context.Context, test *v1alpha1.RedisLoadTest) error {
 	s := test.Spec.Target.Sentinel
 	if s == nil {
@@ -88,7 +90,7 @@ func (r *Reconciler) checkSentinels(ctx context.Context, test *v1alpha1.RedisLoa
 	return err
 }
 
-// serviceAddress is a Service's name and port, once it leads somewhere; field is where the spec names it.
+// serviceAddress returns the DNS name and port of a Service. It returns a Problem if the Service has no ready endpoint. Field is the path in the spec.
 func (r *Reconciler) serviceAddress(ctx context.Context, namespace, field, name string, port int32) ([]string, error) {
 	var service corev1.Service
 	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &service)
@@ -97,7 +99,7 @@ func (r *Reconciler) serviceAddress(ctx context.Context, namespace, field, name 
 			Message: fmt.Sprintf("%s.name: there is no Service %q in namespace %s", field, name, namespace)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read Service %s: %w", name, err)
 	}
 	if !hasPort(&service, port) {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonServiceNotFound,
@@ -110,7 +112,7 @@ func (r *Reconciler) serviceAddress(ctx context.Context, namespace, field, name 
 		}
 		if !ready {
 			return nil, &problem.Problem{Reason: v1alpha1.ReasonNoEndpoints,
-				Message: fmt.Sprintf("%s.name: Service %q has no ready endpoint, so %s leads nowhere: are the Redis pods ready, and does its selector match them?",
+				Message: fmt.Sprintf("%s.name: Service %q has no ready endpoint, so %s cannot be reached: are the Redis pods ready, and does its selector match them?",
 					field, name, net.JoinHostPort(name, strconv.Itoa(int(port))))}
 		}
 	}
@@ -129,7 +131,7 @@ func hasPort(service *corev1.Service, port int32) bool {
 func (r *Reconciler) hasEndpoint(ctx context.Context, service *corev1.Service) (bool, error) {
 	var slices discoveryv1.EndpointSliceList
 	if err := r.Client.List(ctx, &slices, client.InNamespace(service.Namespace), client.MatchingLabels{discoveryv1.LabelServiceName: service.Name}); err != nil {
-		return false, err
+		return false, fmt.Errorf("read endpoints of Service %s: %w", service.Name, err)
 	}
 	for _, slice := range slices.Items {
 		for _, e := range slice.Endpoints {

@@ -34,7 +34,7 @@ func (s *scope) judge(reason string) {
 	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
 }
 
-// doubts are reasons not to trust the run as a whole.
+// doubts returns reasons not to trust the run as a whole.
 func (s *scope) doubts(reason string) []impact.Doubt {
 	var doubts []impact.Doubt
 	add := func(reason, format string, args ...any) {
@@ -46,19 +46,19 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 	if len(s.lost) > 0 {
 		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted, strings.Join(s.seen.PodsLost, "; "))
 	}
-	// All pods record on one grid: a late beginner does harm only where the others were measured already.
+	// All pods record on one grid: a late start matters only after the measurement has begun.
 	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
-		add("StartSkew", "the load pods began %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
+		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
 	}
 	if s.session.SkewUncertainty > state.MaxSkew {
-		add("ClockUncertainty", "the load pods' clocks are known to %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(state.MaxSkew))
+		add("ClockUncertainty", "the clocks of the load pods are known to within %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(state.MaxSkew))
 	}
 	doubts = append(doubts, state.ClockDoubts(s.session.ClockShift)...)
 	if s.result != nil && s.result.Bottleneck != nil && s.result.Bottleneck.Component == string(bottleneck.LoadGenerator) {
 		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.result.Bottleneck.Evidence)
 	}
 	if f := s.searching; f != nil && !f.next.Done {
-		add("SearchUnfinished", "the search did not come to its end: %s", f.message())
+		add("SearchUnfinished", "the search did not complete: %s", f.message())
 	}
 	for _, hole := range s.holes {
 		add("IntervalsMissing", "%s", hole)
@@ -66,7 +66,7 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 	return doubts
 }
 
-// measuredFrom is the end of ramp-up and warm-up; 0 where there is no plan.
+// measuredFrom returns the end of ramp-up and warm-up; 0 without a plan.
 func (s *scope) measuredFrom() time.Duration {
 	if s.plan == nil {
 		return 0
