@@ -39,7 +39,7 @@ type world struct {
 	kubelet *sim.Kubelet
 }
 
-// inWorld runs a test in a world of its own, where everything is exact: only waiting takes time.
+// inWorld runs a test in its own world, with exact times: only waiting takes time.
 func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -75,7 +75,7 @@ func (w *world) startRedis(password string) *redisSet {
 	return s
 }
 
-// startReconcilers starts an operator process: both reconcilers, with what Setup and SetupWithManager give them.
+// startReconcilers starts an operator: both reconcilers, with the same watches and options as in Setup.
 func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
@@ -119,7 +119,7 @@ func ownedBy(kind string) func(context.Context, client.Object) []reconcile.Reque
 	}
 }
 
-// recorder writes events to an API server, each by itself.
+// recorder writes each event to an API server.
 type recorder struct{ client client.Client }
 
 func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {

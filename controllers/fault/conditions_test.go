@@ -10,20 +10,20 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-func TestSentenceOfAFault(t *testing.T) {
+func TestImpactMessage(t *testing.T) {
 	f := &v1alpha1.RedisFault{Spec: v1alpha1.RedisFaultSpec{RecoveryDeadline: metav1.Duration{Duration: time.Minute}}}
 	s := &scope{fault: f}
-	says := func(want string) {
+	contains := func(want string) {
 		t.Helper()
 		if got := s.impactMessage(); !strings.Contains(got, want) {
-			t.Errorf("%q does not say %q", got, want)
+			t.Errorf("%q does not contain %q", got, want)
 		}
 	}
-	says("no figures yet")
+	contains("no figures yet")
 	f.Status.Impact, f.Status.Display = &v1alpha1.Impact{LostWrites: new(int64(3))}, &v1alpha1.FaultDisplay{Dip: "50%", Outage: "1s"}
-	says("throughput fell by 50%, no success for 1s, 0 errors, 0 requests lost, 3 acknowledged writes lost, not recovered yet")
+	contains("throughput fell by 50%, no success for 1s, 0 errors, 0 requests lost, 3 acknowledged writes lost, not recovered yet")
 	f.Status.SettledTime = new(metav1.NowMicro())
-	says("not recovered within 1m")
+	contains("not recovered within 1m")
 	f.Status.Impact.Recovered, f.Status.Display.Recovery = true, "2s"
-	says("recovered after 2s")
+	contains("recovered after 2s")
 }

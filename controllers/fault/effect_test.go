@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// sees is an injector that sees what the test says.
+// sees is an injector with a given effect.
 type sees struct {
 	contract.Injector
 	effect v1alpha1.Effect
@@ -21,7 +21,7 @@ func (s sees) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, s
 	return s.effect, "seen: " + string(s.effect)
 }
 
-// A server that does not answer the last question takes nothing back of what others have proved before.
+// A server that does not answer the last check does not change a confirmed effect.
 func TestConfirmedEffectStays(t *testing.T) {
 	const confirmed, inconclusive, missing = v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved
 	for _, tt := range []struct {
@@ -32,8 +32,8 @@ func TestConfirmedEffectStays(t *testing.T) {
 		lost  bool
 	}{
 		{"no answer at the end", 0, []v1alpha1.Effect{confirmed, inconclusive}, confirmed, false},
-		{"an answer after all", 0, []v1alpha1.Effect{inconclusive, confirmed}, confirmed, false},
-		{"it was taken back", 0, []v1alpha1.Effect{confirmed, missing}, missing, false},
+		{"a late answer", 0, []v1alpha1.Effect{inconclusive, confirmed}, confirmed, false},
+		{"not observed any more", 0, []v1alpha1.Effect{confirmed, missing}, missing, false},
 		{"no answer while it lasts", time.Minute, []v1alpha1.Effect{confirmed, inconclusive}, confirmed, false},
 		{"lost while it lasts", time.Minute, []v1alpha1.Effect{confirmed, missing}, confirmed, true},
 	} {

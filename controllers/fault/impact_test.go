@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/crdtest"
 )
 
-// Figures of every size fit what the CRD takes: none, ordinary, the largest that a week of load can give, and no numbers at all.
+// Figures of every size fit the CRD: none, the largest that a week of load can give, and values that are not numbers.
 func TestImpactFitsTheCRD(t *testing.T) {
 	week := 168 * time.Hour
 	most := impact.Latency{P50: week, P90: week, P99: week, P999: week, Max: week, Mean: week, Count: 1}
@@ -33,7 +33,7 @@ func TestImpactFitsTheCRD(t *testing.T) {
 			reasons := map[string]bool{}
 			for _, d := range status.Doubts {
 				if reasons[d.Reason] {
-					t.Errorf("doubt %s stands twice", d.Reason)
+					t.Errorf("doubt %s is listed twice", d.Reason)
 				}
 				reasons[d.Reason] = true
 			}

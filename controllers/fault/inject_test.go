@@ -37,8 +37,8 @@ func (s *stepwise) Keep(_ context.Context, t *v1alpha1.FaultTarget) error {
 	return s.refuse
 }
 
-// t0 is the call that breaks: preparing may take long, and clients see nothing of it.
-func TestInjectedAtIsWhenItBreaks(t *testing.T) {
+// t0 is the call that injects: a preparation may take long, and has no effect on clients.
+func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	clock := testingclock.NewFakePassiveClock(start)
 	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hold"}}
@@ -49,7 +49,7 @@ func TestInjectedAtIsWhenItBreaks(t *testing.T) {
 	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry()}
 	recorded := metav1.NewMicroTime(start)
 	s := &scope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []contract.Progress{
-		contract.Preparing("the holder starts"), contract.Preparing("the node is closed"), contract.Underway("killed"), {},
+		contract.Preparing("the holder starts"), contract.Preparing("the node is cordoned"), contract.Underway("killed"), {},
 	}}}
 	stored.Status.StartTime = &recorded
 	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
@@ -57,7 +57,7 @@ func TestInjectedAtIsWhenItBreaks(t *testing.T) {
 	for i, want := range []struct {
 		progress         string
 		injected, active bool
-	}{{"the holder starts", false, false}, {"the node is closed", false, false}, {"killed", true, false}, {"", true, true}} {
+	}{{"the holder starts", false, false}, {"the node is cordoned", false, false}, {"killed", true, false}, {"", true, true}} {
 		clock.SetTime(start.Add(time.Duration(i) * time.Second))
 		r.inject(t.Context(), s)
 		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {

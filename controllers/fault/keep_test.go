@@ -27,8 +27,8 @@ func TestKeepReachesEveryTarget(t *testing.T) {
 	}
 }
 
-// The replacements that a fault ends at once are none that the timeline follows; the last one is.
-func TestTimelineSkipsWhatIsNotToStay(t *testing.T) {
+// The timeline skips replacements that a fault deletes at once, except the last one.
+func TestTimelineSkipsDeletedReplacements(t *testing.T) {
 	f := &v1alpha1.RedisFault{}
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0"}}
 	s := &scope{fault: f, traits: contract.Traits{EndsServer: true}, pods: []corev1.Pod{{ObjectMeta: metav1.ObjectMeta{UID: "u0"}}, {ObjectMeta: metav1.ObjectMeta{UID: "u1"}}}}

@@ -21,7 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// struck is a fault of a test that began at t0, so long after it.
+// struck is a fault that was injected at a time after t0, when its test began.
 func struck(name string, after time.Duration) v1alpha1.RedisFault {
 	f := v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name}}
 	f.Spec.LoadTestRef = &v1alpha1.LoadTestReference{Name: "shop"}
@@ -33,7 +33,7 @@ func struck(name string, after time.Duration) v1alpha1.RedisFault {
 	return f
 }
 
-// verified is a test that began at t0 and has read back that these writes were lost.
+// verified is a test that began at t0, with these losses in its verification.
 func verified(losses ...v1alpha1.LossWindow) *v1alpha1.RedisLoadTest {
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop", UID: "shop"}}
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
@@ -47,11 +47,11 @@ func verified(losses ...v1alpha1.LossWindow) *v1alpha1.RedisLoadTest {
 
 const second = v1alpha1.Microseconds(1e6)
 
-func TestLossesGoToTheirFaults(t *testing.T) {
+func TestLossesAreAttributedToFaults(t *testing.T) {
 	test := verified(
 		v1alpha1.LossWindow{First: 3 * second, Last: 4 * second, Count: 1},                       // before any fault
 		v1alpha1.LossWindow{First: 9*second + 500_000, Last: 12 * second, Count: 10},             // around the first
-		v1alpha1.LossWindow{First: 14 * second, Last: 15 * second, Count: 5, Errors: 1},          // later, but still its
+		v1alpha1.LossWindow{First: 14 * second, Last: 15 * second, Count: 5, Errors: 1},          // later, but before the second
 		v1alpha1.LossWindow{First: 20 * second, Last: 29*second + 600_000, Count: 20, Errors: 1}, // ends just before the second
 	)
 	faults := []v1alpha1.RedisFault{struck("c-quiet", 50*time.Second), struck("a-failover", 10*time.Second), struck("b-kill", 30*time.Second)}
@@ -71,7 +71,7 @@ func TestLossesGoToTheirFaults(t *testing.T) {
 	}
 }
 
-// Until the test has read back what was acknowledged, and while it may still do so, the losses are pending.
+// The losses are pending until the test has read the acknowledged writes back, or cannot do so any more.
 func TestLossesArePending(t *testing.T) {
 	f := struck("failover", 10*time.Second)
 	for name, tc := range map[string]struct {
@@ -100,7 +100,7 @@ func TestLossesArePending(t *testing.T) {
 	}
 }
 
-// A settled fault is complete when its losses are known, and its verdict counts them: the change of its test wakes it.
+// A settled fault is complete when its losses are known, and its verdict includes them: the change of its test triggers a reconcile.
 func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	f := struck("failover", 10*time.Second)
 	f.Finalizers = []string{v1alpha1.FinalizerFault}
@@ -133,13 +133,13 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if requests := r.RequestsForLoadTest(t.Context(), test); len(requests) != 1 {
-		t.Errorf("the test's change wakes %v", requests)
+		t.Errorf("the test's change triggers %v", requests)
 	}
 	status = look()
 	if !meta.IsStatusConditionTrue(status.Conditions, v1alpha1.ConditionComplete) || status.Impact.LostWrites == nil || *status.Impact.LostWrites != 10 || status.Verdict != v1alpha1.VerdictFail {
 		t.Errorf("after it: %+v, verdict %q", status.Impact, status.Verdict)
 	}
 	if requests := r.RequestsForLoadTest(t.Context(), test); len(requests) != 0 {
-		t.Errorf("a complete fault changes no more, yet the test wakes %v", requests)
+		t.Errorf("the fault is complete, but the test triggers %v", requests)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// What is not complete is not called again at once: the write of its status would bring it back for ever.
+// An incomplete call is not repeated at once, although the write of the status triggers a reconcile.
 func TestLastCalled(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	r := &Reconciler{Clock: clock}

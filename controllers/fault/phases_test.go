@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// A recovery is taken apart at the first event of each kind, and each part is attributed to who showed its end.
+// A recovery is divided at the first event of each kind, and each phase is attributed to the source of its last event.
 func TestPhasesOf(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	status := &v1alpha1.RedisFaultStatus{InjectedAt: &metav1.MicroTime{Time: t0}}
@@ -31,20 +31,20 @@ func TestPhasesOf(t *testing.T) {
 		t.Errorf("without a recovery: %+v", got)
 	}
 	phases := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})
-	var told []string
+	var lines []string
 	for _, p := range phases {
-		told = append(told, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Duration(), p.Source))
+		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Duration(), p.Source))
 	}
 	want := []string{
 		"FirstError 5ms Client", "PodDeleted 35ms Kubernetes", "MultiAttachError 1.96s Kubernetes", "Reverted 13s ", "VolumeAttached 5s Kubernetes", "Ready 1s Kubernetes",
 		"DatasetLoaded 100ms Redis", "Unexplained 1s ", "ServerServes 0s Client", "FirstSuccess 100ms Client", "Recovered 800ms Client",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("told\n%q, want\n%q", told, want)
+	if !slices.Equal(lines, want) {
+		t.Errorf("phases\n%q, want\n%q", lines, want)
 	}
-	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a fault that lasts: what is without a cause before it was reverted is its doing
+	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a lasting fault: an unexplained phase before the revert is attributed to it
 	if got := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})[7]; got.Name != eventActive || got.Source != "" {
-		t.Errorf("told %+v of the fault's own time", got)
+		t.Errorf("phase %+v while the fault was active", got)
 	}
 	if last := phases[len(phases)-1]; !last.At.Time.Equal(t0.Add(23 * time.Second)) {
 		t.Errorf("it ends at %s", last.At)

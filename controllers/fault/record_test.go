@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// What a record that is too old has prepared is reverted before targets are chosen anew; where that fails the reason is shown.
+// The preparations of a record that is too old are reverted before targets are selected again; an error is shown.
 func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "late"}}
 	live := fakeclient.NewClientBuilder().WithScheme(builders.Scheme(t)).WithObjects(stored).Build()
@@ -37,7 +37,7 @@ func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	}
 }
 
-// A load that goes to pods' addresses never finds the replacement of one, unless sentinels or the nodes of a cluster tell it.
+// A load with the addresses of pods never connects to a replacement, unless sentinels or the nodes of a cluster announce it.
 func TestLosesReplacements(t *testing.T) {
 	pods := &metav1.LabelSelector{}
 	for _, tc := range []struct {

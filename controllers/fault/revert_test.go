@@ -20,13 +20,13 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 )
 
-// answer is what a call of Revert comes to.
+// answer is the result of a call of Revert.
 type answer struct {
 	progress contract.Progress
 	err      error
 }
 
-// stubborn is an injector whose revert comes to what the test says.
+// stubborn is an injector whose revert has a given result.
 type stubborn struct {
 	fault.Unknown
 	answer
@@ -42,7 +42,7 @@ func (*stubborn) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { r
 
 func (*stubborn) ManualRevertCommand(*v1alpha1.FaultTarget) string { return "do this" }
 
-// step is what a reconcile does with a recorded fault that is to be reverted.
+// step reconciles a recorded fault that is to be reverted.
 func (s *scope) step(t *testing.T, r *Reconciler) lifecycle.FaultAction {
 	t.Helper()
 	s.seen = lifecycle.Fault{Finalizer: true, Abort: true, LastCalled: r.lastCalled(s)}
@@ -57,13 +57,13 @@ func (s *scope) step(t *testing.T, r *Reconciler) lifecycle.FaultAction {
 	return d.Action
 }
 
-// A revert is abandoned when it has erred ten times in a row and for long enough; after steps that went well it begins to count anew. Who deletes
-// the fault waits no longer than that, from the deletion on.
+// A revert is abandoned when it has failed ten times in a row and for long enough; a successful step resets the count. A deletion waits no longer
+// than that.
 func TestRevertIsAbandoned(t *testing.T) {
 	refusal, step := answer{err: errors.New("no")}, answer{progress: contract.Underway("1 of 3")}
 	for _, tc := range []struct {
 		name      string
-		says      []answer // in order, one a second from the start on, the last for ever
+		answers   []answer // in order, one each second; the last one repeats
 		deleted   time.Duration
 		after     time.Duration
 		abandoned bool
@@ -88,7 +88,7 @@ func TestRevertIsAbandoned(t *testing.T) {
 				if tc.deleted > 0 && clock.Since(start) >= tc.deleted {
 					s.fault.DeletionTimestamp = &metav1.Time{Time: start.Add(tc.deleted)}
 				}
-				injector.answer = tc.says[min(i, len(tc.says)-1)]
+				injector.answer = tc.answers[min(i, len(tc.answers)-1)]
 				s.step(t, r)
 				clock.SetTime(clock.Now().Add(time.Second))
 			}
@@ -99,7 +99,7 @@ func TestRevertIsAbandoned(t *testing.T) {
 	}
 }
 
-// An operator that was just started tries to revert before it abandons what another process failed to.
+// A new operator process retries a revert before it abandons it.
 func TestRevertIsTriedBeforeItIsAbandoned(t *testing.T) {
 	long := metav1.NewMicroTime(time.Now().Add(-time.Hour))
 	clock := testingclock.NewFakePassiveClock(time.Now())
@@ -115,7 +115,7 @@ func TestRevertIsTriedBeforeItIsAbandoned(t *testing.T) {
 	}
 }
 
-// apart is an injector whose revert waits until so many others are being reverted, too.
+// apart is an injector whose reverts wait until all of them have begun.
 type apart struct {
 	stubborn
 	together sync.WaitGroup
@@ -127,7 +127,7 @@ func (a *apart) Revert(context.Context, *v1alpha1.FaultTarget) (contract.Progres
 	return contract.Progress{}, nil
 }
 
-// Servers that have nothing to do with one another are reverted at once: were it one after the other, this would wait for ever.
+// Separate targets are reverted at once: one after another, they would block here.
 func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
 	injector := &apart{}
 	injector.together.Add(12)
@@ -138,7 +138,7 @@ func TestSeparateTargetsAreRevertedAtOnce(t *testing.T) {
 	}
 }
 
-// Every decision that changes the world is logged with the type of the fault and the target, every retry with its cause and less loudly.
+// Every action on a target is logged with the type of the fault and the target; a retry is logged at V(1), with its cause.
 func TestFaultDecisionsAreLogged(t *testing.T) {
 	var lines []string
 	logger := funcr.New(func(_, args string) { lines = append(lines, args) }, funcr.Options{Verbosity: 1})

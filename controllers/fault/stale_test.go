@@ -18,8 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// A reconcile that read an old copy must not overwrite the record of what was injected since.
-func TestStaleRecordIsRefused(t *testing.T) {
+// A reconcile that read a stale copy must not overwrite the record of a later injection.
+func TestStaleRecordIsRejected(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
 	cluster := fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault).Build()
@@ -53,12 +53,12 @@ func TestStaleRecordIsRefused(t *testing.T) {
 	record(stale)
 	err := report(stale, lifecycle.FaultRecord)
 	if !apierrors.IsConflict(err) {
-		t.Errorf("a record made on an old copy was stored: error %v", err)
+		t.Errorf("a record that was made on a stale copy was stored: error %v", err)
 	}
 	if got := read().fault.Status.Targets; len(got) != 1 || got[0].InjectedAt == nil {
-		t.Errorf("the record of the injection is gone: %+v", got)
+		t.Errorf("the record of the injection was overwritten: %+v", got)
 	}
 	if result, err := state.ResultForPatchError(err); err != nil || result.RequeueAfter != state.StaleRetry {
-		t.Errorf("refused: %+v, %v; want to look again after %s", result, err, state.StaleRetry)
+		t.Errorf("%+v, %v; want a requeue after %s", result, err, state.StaleRetry)
 	}
 }

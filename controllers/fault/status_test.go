@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// The reconcile that injects has read no pods: it must not take their absence for a deletion.
+// The reconcile that injects does not read the pods: their absence must not be recorded as a deletion.
 func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	target := v1alpha1.FaultTarget{Pod: "redis-0", UID: "u1", InjectedAt: &metav1.MicroTime{Time: t0}}
@@ -28,9 +28,9 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 		pods    []corev1.Pod
 		deleted bool
 	}{
-		"not read":            {false, nil, false},
-		"read, still there":   {true, []corev1.Pod{alive}, false},
-		"read, and it's gone": {true, nil, true},
+		"not read":          {false, nil, false},
+		"read, still there": {true, []corev1.Pod{alive}, false},
+		"read, deleted":     {true, nil, true},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

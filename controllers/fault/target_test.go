@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What cannot be read keeps a fault from being recorded, and never a recorded one from being reverted.
-func TestTroubleOfARecordedFault(t *testing.T) {
+// A read error prevents the record of a fault, but never the revert of a recorded one.
+func TestProblemOfARecordedFault(t *testing.T) {
 	refusal := errors.New("secrets is forbidden")
 	s := &scope{}
 	if err := s.noteProblem(refusal); !errors.Is(err, refusal) || s.seen.Problem != nil {

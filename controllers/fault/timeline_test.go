@@ -19,7 +19,7 @@ var t0 = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 
 func after(d time.Duration) time.Time { return t0.Add(d) }
 
-// stamp is what the API server keeps of an instant: whole seconds, cut off.
+// stamp truncates a time to seconds, as the API server does.
 func stamp(d time.Duration) metav1.Time { return metav1.NewTime(after(d).Truncate(time.Second)) }
 
 // hit is a fault that has just been injected into pod redis-0 with UID old.
@@ -55,7 +55,7 @@ func replacement(name, uid string) corev1.Pod {
 	})
 }
 
-func told(s *v1alpha1.RedisFaultStatus) string {
+func timelineText(s *v1alpha1.RedisFaultStatus) string {
 	var words []string
 	for _, e := range s.Timeline {
 		words = append(words, e.Event+":"+e.Object)
@@ -63,7 +63,7 @@ func told(s *v1alpha1.RedisFaultStatus) string {
 	return strings.Join(words, " ")
 }
 
-func TestFollowPods(t *testing.T) {
+func TestPodEvents(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		looks [][]corev1.Pod // what was seen 1 s, 2 s, ... after t0
@@ -92,8 +92,8 @@ func TestFollowPods(t *testing.T) {
 			for i, pods := range tc.looks {
 				addPodEvents(s, pods, after(time.Duration(i+1)*time.Second))
 			}
-			if got := told(s); got != tc.want {
-				t.Errorf("told\n%s, want\n%s", got, tc.want)
+			if got := timelineText(s); got != tc.want {
+				t.Errorf("timeline\n%s, want\n%s", got, tc.want)
 			}
 			if !slices.IsSortedFunc(s.Timeline, func(a, b v1alpha1.TimelineEvent) int { return a.At.Compare(b.At.Time) }) {
 				t.Error("not in order")
@@ -101,14 +101,14 @@ func TestFollowPods(t *testing.T) {
 			again := s.DeepCopy()
 			addPodEvents(again, tc.looks[len(tc.looks)-1], after(time.Minute))
 			if !equality.Semantic.DeepEqual(s, again) {
-				t.Errorf("a second look at the same changed it: %s", told(again))
+				t.Errorf("reading the same pods again changed it: %s", timelineText(again))
 			}
 		})
 	}
 }
 
-// Kubernetes keeps whole seconds: what was seen within that second is exact, later it is the second's end.
-func TestWithin(t *testing.T) {
+// Kubernetes stores whole seconds: an observation within that second is exact, otherwise the end of the second is used.
+func TestEventTime(t *testing.T) {
 	second := metav1.NewTime(t0.Truncate(time.Second))
 	for _, tc := range []struct {
 		name       string
@@ -126,25 +126,25 @@ func TestWithin(t *testing.T) {
 	}
 }
 
-func TestFollowClients(t *testing.T) {
+func TestClientEvents(t *testing.T) {
 	s := hit()
 	m := &impact.Impact{TimeToImpact: 2 * time.Millisecond, OutageEnd: 900 * time.Millisecond, Outage: 898 * time.Millisecond, Recovered: true, RecoveryTime: 1200 * time.Millisecond, RecoveredThroughput: 1}
 	addClientEvents(s, m)
 	addClientEvents(s, m)
-	if got := told(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
-		t.Errorf("told %s", got)
+	if got := timelineText(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
+		t.Errorf("timeline %s", got)
 	}
 	if got := s.Timeline[3].Offset; got != 1_200_000 {
 		t.Errorf("recovered at %d us", got)
 	}
 	s = hit()
 	addClientEvents(s, &impact.Impact{TimeToImpact: -1, OutageEnd: -1, RecoveryTime: -1})
-	if got := told(s); got != "Injected:redis-0" {
-		t.Errorf("of a fault that nobody noticed was told %s", got)
+	if got := timelineText(s); got != "Injected:redis-0" {
+		t.Errorf("timeline of a fault without any impact: %s", got)
 	}
 }
 
-// Of many targets, what their replacements go through leaves room for what the figures need.
+// With many targets, events of replacements leave room for those that the figures depend on.
 func TestTimelineIsBounded(t *testing.T) {
 	s := hit()
 	for _, tc := range []struct {

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// A baseline begins after warm-up and after every earlier fault on the same load was over.
+// A baseline begins after the warm-up and after every earlier fault on the same load has settled.
 func TestObserveQuiet(t *testing.T) {
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	after := func(d time.Duration) *metav1.MicroTime { return &metav1.MicroTime{Time: start.Add(d)} }

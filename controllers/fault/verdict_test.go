@@ -17,7 +17,7 @@ func TestVerdictOfAFault(t *testing.T) {
 		reason  string
 		change  func(*scope)
 		verdict v1alpha1.Verdict
-		says    string
+		message string
 	}{
 		"recovered":     {v1alpha1.ReasonSucceeded, func(*scope) {}, v1alpha1.VerdictPass, "no objective was set"},
 		"not recovered": {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Impact.Recovered = false }, v1alpha1.VerdictFail, "spec.recoveryDeadline: the throughput did not recover within 40s"},
@@ -40,8 +40,8 @@ func TestVerdictOfAFault(t *testing.T) {
 		}
 		s.judge(tc.reason)
 		c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionObjectivesMet)
-		if f.Status.Verdict != tc.verdict || c == nil || !strings.Contains(c.Message, tc.says) {
-			t.Errorf("%s: %s, %+v; want %s, %q", name, f.Status.Verdict, c, tc.verdict, tc.says)
+		if f.Status.Verdict != tc.verdict || c == nil || !strings.Contains(c.Message, tc.message) {
+			t.Errorf("%s: %s, %+v; want %s, %q", name, f.Status.Verdict, c, tc.verdict, tc.message)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// follower is an injector that saw things happen.
+// follower is an injector with given observations.
 type follower struct {
 	contract.Injector
 	seen []contract.Sighting
@@ -21,9 +21,9 @@ type follower struct {
 
 func (f follower) Follow(context.Context, *v1alpha1.FaultTarget) []contract.Sighting { return f.seen }
 
-// What was seen before the injection, from an attempt on that came to nothing, is none of the fault's doing. An event of the cluster bears whole
-// seconds: the one in which the fault was injected may begin before it.
-func TestTimelineTellsNothingFromBeforeTheInjection(t *testing.T) {
+// Observations before the injection, during a failed attempt, are not effects of the fault. Events of the cluster have whole seconds: the second of
+// the injection begins before it.
+func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	injected := time.Date(2026, 1, 2, 3, 4, 5, 500e6, time.UTC)
 	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}, injector: follower{seen: []contract.Sighting{
 		{At: injected.Add(-6 * time.Second), Event: "Before"},
@@ -35,12 +35,12 @@ func TestTimelineTellsNothingFromBeforeTheInjection(t *testing.T) {
 	s.fault.Status.Targets = make([]v1alpha1.FaultTarget, 1)
 	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(injected.Add(time.Second))}
 	r.recordSightings(t.Context(), s)
-	var told []string
+	var lines []string
 	for _, e := range s.fault.Status.Timeline {
-		told = append(told, e.Event)
+		lines = append(lines, e.Event)
 	}
-	slices.Sort(told)
-	if !slices.Equal(told, []string{"After", "InTheSecond", "With"}) {
-		t.Errorf("told of %v", told)
+	slices.Sort(lines)
+	if !slices.Equal(lines, []string{"After", "InTheSecond", "With"}) {
+		t.Errorf("timeline %v", lines)
 	}
 }

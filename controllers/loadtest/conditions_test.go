@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 )
 
-func TestPlainSentences(t *testing.T) {
+func TestSummaryMessage(t *testing.T) {
 	s := &scope{test: &v1alpha1.RedisLoadTest{}}
 	if got := s.summaryMessage("why"); got != "why" {
 		t.Errorf("without figures: %q", got)

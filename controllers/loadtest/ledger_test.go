@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/crdtest"
 )
 
-// verified is a test that began at t0 and whose ledger says so.
+// verified is a test that began at t0 and has this ledger.
 func verified(ledger *record.Ledger) *scope {
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop", UID: "shop"}}
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
@@ -32,7 +32,7 @@ func verified(ledger *record.Ledger) *scope {
 
 const second = int64(time.Second)
 
-// The status shows what a ledger says was lost.
+// The status has the losses of the ledger.
 func TestVerificationStatus(t *testing.T) {
 	s := verified(&record.Ledger{
 		Acked: 100, Lost: 36, FirstLost: 9 * second, LastLost: 62 * second, Errors: 2,
@@ -48,7 +48,7 @@ func TestVerificationStatus(t *testing.T) {
 	}
 }
 
-// What the status holds survives a session that knows nothing of it.
+// A session without the ledger does not change the stored verification.
 func TestVerificationSurvivesARestart(t *testing.T) {
 	stored := verified(&record.Ledger{Acked: 100, Lost: 10, Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}})
 	again := &scope{test: stored.test.DeepCopy(), plan: stored.plan, seen: stored.seen}
@@ -60,7 +60,7 @@ func TestVerificationSurvivesARestart(t *testing.T) {
 	}
 }
 
-func TestUnreadLedgerLosesNoNumber(t *testing.T) {
+func TestUnreadLedgerHasNoLosses(t *testing.T) {
 	for name, s := range map[string]*scope{"unread": verified(&record.Ledger{Acked: 100, Lost: 10, Unread: "no primary"}), "none reported": verified(nil)} {
 		s.session.Finished = true
 		s.setVerification()
@@ -76,7 +76,7 @@ func TestUnreadLedgerLosesNoNumber(t *testing.T) {
 	}
 }
 
-// What is new about acknowledged writes is written at once: the pods wait for it.
+// A new verification is written at once, as the pods wait for that.
 func TestVerificationIsDue(t *testing.T) {
 	s := verified(&record.Ledger{Acked: 100})
 	r := &Reconciler{Clock: testingclock.NewFakePassiveClock(t0), Runs: runs.NewRegistry()}

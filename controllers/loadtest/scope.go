@@ -33,7 +33,7 @@ type Reconciler struct {
 type scope struct {
 	test      *v1alpha1.RedisLoadTest // as read; its status is changed and then written
 	before    *v1alpha1.RedisLoadTest // as read, unchanged
-	plan      *plan.Plan              // nil when the spec cannot be planned (seen.Problem says why) or the test is over
+	plan      *plan.Plan              // nil when the spec cannot be planned (see seen.Problem) or the test is over
 	job       *batchv1.Job            // nil when there is none, or an old one is still being deleted
 	stale     bool                    // job was made for another generation of the spec, and the load has not begun
 	pods      []corev1.Pod            // of job

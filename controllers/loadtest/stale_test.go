@@ -23,8 +23,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// The Job of an ended test is gone, and its session. A reconcile that read the test from before its end must not open another, which would find
-// every load pod lost and store that over the record.
+// The Job and the session of a finished test are deleted. A reconcile that read a stale copy of the test must not open another session, which would
+// record every load pod as lost.
 func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	began := metav1.NewMicroTime(time.Now().Add(-8 * time.Second).Truncate(time.Microsecond))
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "run", UID: "u"}}
@@ -77,7 +77,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 
 	result, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: key})
 	if err != nil || result.RequeueAfter != state.StaleRetry {
-		t.Errorf("%+v, %v; want to look again after %s", result, err, state.StaleRetry)
+		t.Errorf("%+v, %v; want a requeue after %s", result, err, state.StaleRetry)
 	}
 	if r.Runs.Find(test.UID) != nil {
 		t.Error("another session was opened")
@@ -91,6 +91,6 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	if after.Lost() != 1 {
-		t.Errorf("the record says now that %d pods were lost, want 1", after.Lost())
+		t.Errorf("the record has %d lost pods, want 1", after.Lost())
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// Moving figures are written every two seconds for each object, and a change of standing at once.
+// Figures are written every two seconds for each object, and changes of conditions at once.
 func TestDue(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(t0)
 	r := &Reconciler{Clock: clock, Runs: runs.NewRegistry()}
@@ -31,7 +31,7 @@ func TestDue(t *testing.T) {
 	look("the first figures", 0, true)
 	look("figures just after", time.Second, false)
 	look("figures a moment too early", 2*time.Second-time.Millisecond, false)
-	look("figures in their turn", 2*time.Second, true)
+	look("figures when they are due", 2*time.Second, true)
 	state.SetSummary(&test.Status.Conditions, 1, state.Summary{Complete: true, Reason: v1alpha1.ReasonSucceeded})
 	look("the end", 2*time.Second+time.Millisecond, true)
 }

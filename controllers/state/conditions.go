@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/verdict"
 )
 
-// Summary is what the conditions of an object say about it as a whole.
+// Summary is the overall state of an object, which its conditions show.
 type Summary struct {
 	Complete, Failed, Suspended bool
 	Reason, Message             string

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// What Flux and kubectl plugins make of every standing, for both kinds.
-func TestStandingForKstatus(t *testing.T) {
+// The status that Flux and kubectl plugins compute from every summary, for both kinds.
+func TestSummaryForKstatus(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		at   Summary
@@ -44,7 +44,7 @@ func TestStandingForKstatus(t *testing.T) {
 					t.Errorf("condition %+v", c)
 				}
 			}
-			// A generation that nobody has looked at yet is in progress, whatever stands there.
+			// A generation that was not reconciled yet is in progress, whatever its conditions.
 			test.Generation = 4
 			if got := compute(t, test); got != status.InProgressStatus {
 				t.Errorf("a newer generation is %s to kstatus", got)
@@ -69,7 +69,7 @@ func compute(t *testing.T, object any) status.Status {
 	return result.Status
 }
 
-// The instant of a transition stays while the status does, and long messages are cut.
+// The transition time changes only with the status, and long messages are truncated.
 func TestSetCondition(t *testing.T) {
 	var conditions []metav1.Condition
 	SetCondition(&conditions, 1, "Complete", metav1.ConditionFalse, "Running", "a")
