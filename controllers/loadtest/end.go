@@ -3,6 +3,7 @@ package loadtest
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	batchv1 "k8s.io/api/batch/v1"
@@ -128,7 +129,7 @@ func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("read %T %s: %w", child, child.GetName(), err)
+		return fmt.Errorf("read %s: %w", describe(child), err)
 	}
 	if !metav1.IsControlledBy(child, owner) {
 		return nil
@@ -136,7 +137,12 @@ func (r *Reconciler) deleteOwned(ctx context.Context, owner, child client.Object
 	uid := child.GetUID()
 	err := r.Client.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
 	if client.IgnoreNotFound(err) != nil {
-		return fmt.Errorf("delete %T %s: %w", child, child.GetName(), err)
+		return fmt.Errorf("delete %s: %w", describe(child), err)
 	}
 	return nil
+}
+
+// describe returns the kind and the name of a child.
+func describe(child client.Object) string {
+	return strings.TrimPrefix(fmt.Sprintf("%T", child), "*v1.") + " " + child.GetName()
 }

@@ -44,15 +44,15 @@ func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object
 	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), found)
 	if apierrors.IsNotFound(err) {
 		if err := r.Client.Create(ctx, child); err != nil {
-			return fmt.Errorf("create %T %s: %w", child, child.GetName(), err)
+			return fmt.Errorf("create %s: %w", describe(child), err)
 		}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("read %T %s: %w", child, child.GetName(), err)
+		return fmt.Errorf("read %s: %w", describe(child), err)
 	}
 	if !metav1.IsControlledBy(found, owner) || found.GetDeletionTimestamp() != nil {
-		return fmt.Errorf("create %T %s: an object of that name belongs to another owner or is being deleted", child, child.GetName())
+		return fmt.Errorf("create %s: an object of that name belongs to another owner or is being deleted", describe(child))
 	}
 	return nil
 }

@@ -85,3 +85,27 @@ func TestSetCondition(t *testing.T) {
 		t.Errorf("a new status keeps the old instant: %+v", conditions)
 	}
 }
+
+// Complete is new if its status or its reason has changed, not if only its message has.
+func TestNewSummary(t *testing.T) {
+	running := Summary{Reason: v1alpha1.ReasonRunning, Message: "1 load pod runs"}
+	var before []metav1.Condition
+	SetSummary(&before, 1, running)
+	for name, tc := range map[string]struct {
+		before []metav1.Condition
+		after  Summary
+		want   bool
+	}{
+		"first":       {nil, running, true},
+		"same":        {before, running, false},
+		"new message": {before, Summary{Reason: v1alpha1.ReasonRunning, Message: "2 load pods run"}, false},
+		"new reason":  {before, Summary{Reason: v1alpha1.ReasonPending}, true},
+		"new status":  {before, Summary{Complete: true, Reason: v1alpha1.ReasonRunning}, true},
+	} {
+		var after []metav1.Condition
+		SetSummary(&after, 1, tc.after)
+		if got := NewSummary(tc.before, after); (got != nil) != tc.want {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
