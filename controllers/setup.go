@@ -30,7 +30,7 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// ManagerOptions returns what the reconcilers rely on in their manager: scheme, cache and client. No namespaces means all.
+// ManagerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched.
 func ManagerOptions(namespaces ...string) ctrl.Options {
 	var watched map[string]cache.Config
 	if len(namespaces) > 0 {
@@ -42,15 +42,15 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 	return ctrl.Options{
 		Scheme: NewScheme(),
 		Cache:  cache.Options{DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields()},
-		// Read one at a time, when needed: a cache would want to list and watch every Secret of the cluster. Of Chaos Mesh's kinds, which may be
-		// absent, a cache would never be in sync.
+		// Not cached: a cache would list and watch every Secret of the cluster. A cache of Chaos Mesh's kinds would never synchronize if they are
+		// absent.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: append([]client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 		}, object.Objects()...)}},
 	}
 }
 
-// NewScheme returns a scheme with every kind that the operator reads and writes.
+// NewScheme returns a scheme with every kind that the operator reads or writes.
 func NewScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
@@ -59,15 +59,15 @@ func NewScheme() *runtime.Scheme {
 	return scheme
 }
 
-// Settings are what the operator's reconcilers are made with.
+// Settings are the settings of the operator's reconcilers.
 type Settings struct {
-	Image             string             // of the load pods, unless a load test names one
+	Image             string             // of the load pods, unless spec.pods.image is set
 	OperatorNamespace string             // "" = unknown
 	Clock             clock.PassiveClock // nil = the real one
 	Runs              *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
 	Servers           topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
 
-	// TestClient and FaultClient come between a reconciler and the API server; nil = nothing does.
+	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
 }
 
@@ -76,24 +76,28 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if s.Clock == nil {
 		s.Clock = clock.RealClock{}
 	}
-	through := func(wrap func(client.Client) client.Client) client.Client {
+	wrapped := func(wrap func(client.Client) client.Client) client.Client {
 		if wrap == nil {
 			return mgr.GetClient()
 		}
 		return wrap(mgr.GetClient())
 	}
-	tests, faults := reconcilers(s, through(s.TestClient), through(s.FaultClient), mgr.GetAPIReader(), func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	tests, faults := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), mgr.GetAPIReader(), func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
 	if err := tests.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
 	if err := faults.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisFault: %w", err)
 	}
-	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+	end := manager.RunnableFunc(func(ctx context.Context) error {
 		<-ctx.Done()
 		faults.Close()
 		return nil
-	}))
+	})
+	if err := mgr.Add(end); err != nil {
+		return fmt.Errorf("set up the end of the witnesses: %w", err)
+	}
+	return nil
 }
 
 // reconcilers returns a reconciler for each kind.
@@ -105,8 +109,8 @@ func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reade
 		}
 }
 
-// options of both controllers: several objects at once, as one may wait seconds for load pods to answer, and a back-off that is short, as
-// what errs here is mostly a conflict or a pod that is just starting.
+// options returns the options of a controller: several workers, as a reconcile may wait for load pods for seconds, and a short back-off, as most
+// errors are conflicts or pods that are starting.
 func options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: 8,

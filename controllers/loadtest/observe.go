@@ -46,6 +46,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 	return s, r.observeRun(ctx, s)
 }
 
+// observeRun reads everything about a test that is neither finished nor suspended.
 func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 	spec := &s.test.Spec
 	s.seen.PendingSince = pendingSince(s.test, r.Clock.Now())
