@@ -68,7 +68,7 @@ func run(s settings) error {
 	defer sessions.Close()
 	servers := topology.NewReal()
 	defer servers.Close()
-	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, Home: s.home, Runs: sessions, Servers: servers}); err != nil {
+	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, OperatorNamespace: s.home, Runs: sessions, Servers: servers}); err != nil {
 		return err
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {

@@ -25,17 +25,17 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// apiServer is a real kube-apiserver with its etcd, shared by all tests of this package. Each test has a namespace and loopback addresses of its own.
+// apiServer is a real kube-apiserver with its etcd, shared by all tests of this package. Each test has its own namespace and loopback addresses.
 var apiServer struct {
 	config *rest.Config
-	client client.WithWatch // past every cache
+	client client.WithWatch // not cached
 	block  byte             // 127.block.x.y are this process's
 	next   atomic.Int32     // x
 }
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) != "" {
-		os.Exit(beOperator()) // a process that a crash test started and is going to kill
+		os.Exit(runAsOperator()) // a process that a crash test started and is going to kill
 	}
 	os.Exit(withAPIServer(m))
 }
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 func withAPIServer(m *testing.M) int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	goredis.SetLogger(quiet{}) // servers that are down are what the tests are about
+	goredis.SetLogger(quiet{}) // the tests stop servers, so connection errors are expected
 	config, stop, err := cluster.ControlPlane()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -69,10 +69,10 @@ func withAPIServer(m *testing.M) int {
 	return m.Run()
 }
 
-// lastStall is when a timer of this process last came 50 ms late: the load pods run in it, too.
+// lastStall is when a timer of this process, which also runs the load pods, was last 50 ms late.
 var lastStall atomic.Pointer[time.Time]
 
-// stalledSince says whether the machine stood still after an instant.
+// stalledSince reports whether the machine has stalled after an instant.
 func stalledSince(from time.Time) bool {
 	at := lastStall.Load()
 	return at != nil && at.After(from)
@@ -93,8 +93,8 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// reserveBlock takes 127.B.0.0/16 for this process: ports are fixed, so test binaries that run side by side need addresses of their own.
-// The listener that it returns is the mark that others find.
+// reserveBlock reserves 127.B.0.0/16 for this process: ports are fixed, so test binaries that run at the same time need different addresses.
+// Other processes detect the reservation by the listener that it returns.
 func reserveBlock() (net.Listener, error) {
 	var last error
 	for range 50 {
@@ -114,7 +114,7 @@ func newPlace(t *testing.T) *place {
 	return newPlaceOn(t, apiServer.config, apiServer.client)
 }
 
-// placeOn is a place on the cluster that a test asks for; nil = newPlace.
+// placeOn returns a place on the cluster that a test needs; nil = newPlace.
 func placeOn(t *testing.T, on func(*testing.T) *place) *place {
 	t.Helper()
 	if on == nil {
@@ -125,7 +125,7 @@ func placeOn(t *testing.T, on func(*testing.T) *place) *place {
 
 func newPlaceOn(t *testing.T, config *rest.Config, to client.WithWatch) *place {
 	t.Helper()
-	t.TempDir() // what uses one in the background is stopped before they are removed: cleanups run backwards from here
+	t.TempDir() // cleanups run in reverse order: background users of temporary directories end before the directories are removed
 	n := apiServer.next.Add(1)
 	p := &place{
 		t: t, namespace: fmt.Sprintf("controllers-%d", n), config: config, client: to, subnet: fmt.Sprintf("127.%d.%d.", apiServer.block, n), lookEvery: 300 * time.Millisecond,

@@ -24,7 +24,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// meshKinds are those that Chaos Mesh injects: it is played by a stand-in, which really kills pods and breaks nothing else.
+// meshKinds are those that Chaos Mesh injects. A stand-in replaces its controller: it deletes pods, and has no other effect.
 var meshKinds = []crashKind{
 	{name: "PodKill by Chaos Mesh", quick: true, fault: v1alpha1.FaultPodKill, on: newMeshPlace, scene: meshed(podsDeleted), spec: byMesh(func(s *v1alpha1.RedisFaultSpec) {
 		s.Action.PodKill = &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}
@@ -77,8 +77,8 @@ func meshed(broken func(*redisSet) int) func(*place) scene {
 	}
 }
 
-// meshServer is a second kube-apiserver, which has Chaos Mesh's kinds: the other one must not have them. It is started for the first who asks, and
-// ends with the process.
+// meshServer is a second kube-apiserver with Chaos Mesh's kinds, which the first one must not have. It is started on first use and ends with the
+// process.
 var meshServer struct {
 	once   sync.Once
 	env    *envtest.Environment
@@ -87,7 +87,7 @@ var meshServer struct {
 	err    error
 }
 
-// stopMeshServer ends it, if it was ever started.
+// stopMeshServer stops it if it was started.
 func stopMeshServer() error {
 	if meshServer.env == nil {
 		return nil
@@ -111,7 +111,7 @@ func newMeshPlace(t *testing.T) *place {
 	return newPlaceOn(t, meshServer.config, meshServer.client)
 }
 
-// startMesh plays Chaos Mesh's controller in a place.
+// startMesh starts the stand-in for Chaos Mesh's controller in a place.
 func startMesh(p *place) {
 	var lists []client.ObjectList
 	for _, kind := range kindsOfMesh() {
@@ -120,7 +120,7 @@ func startMesh(p *place) {
 	p.stopMesh = p.standIn("Chaos Mesh", p.lookEvery, func(ctx context.Context) error { return syncMesh(ctx, p) }, lists...)
 }
 
-// uninstall removes a CRD and waits until its kind is gone.
+// uninstall deletes a CRD and waits until its kind is no longer served.
 func uninstall(name string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -135,7 +135,7 @@ func uninstall(name string) error {
 	return client.IgnoreNotFound(err)
 }
 
-// syncMesh brings every object that Chaos Mesh has here a step further.
+// syncMesh performs the next step of Chaos Mesh for every object.
 func syncMesh(ctx context.Context, p *place) error {
 	var problems []error
 	for _, kind := range kindsOfMesh() {

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// clusterKinds are those that do other things in a Redis Cluster than elsewhere.
+// clusterKinds are those that work differently in a Redis Cluster.
 var clusterKinds = []crashKind{
 	{name: "Failover in a cluster", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverPlain)},
 	{name: "Failover in a cluster, Force", fault: v1alpha1.FaultFailover, scene: clustered, spec: failsOver(v1alpha1.FailoverForce)},
@@ -23,8 +23,7 @@ var clusterKinds = []crashKind{
 	{name: "ReplicaScale in a cluster, one less", fault: v1alpha1.FaultReplicaScale, scene: clusterFleet, spec: scales(-1)},
 }
 
-// A server that was elected is elected again only four times cluster-node-timeout later, 4 s at the least: a fault that fails back any sooner comes
-// to nothing.
+// A server can be elected again only after four times cluster-node-timeout, at least 4 s: a fault that fails back earlier has no effect.
 const (
 	electionTimeout = time.Second
 	untilReelection = 4*electionTimeout + 500*time.Millisecond
@@ -54,7 +53,7 @@ func clusterFleet(p *place) scene {
 	return scene{target: target, shows: f.shows}
 }
 
-// formCluster makes a cluster of the servers that have just come up for the first time.
+// formCluster creates a cluster of the servers, which have just started for the first time.
 func (f *fleet) formCluster() error {
 	ctx, cancel := context.WithTimeout(context.Background(), redistest.Patience)
 	defer cancel()
@@ -66,7 +65,7 @@ func (f *fleet) formCluster() error {
 	return redistest.FormCluster(ctx, [][]*goredis.Client{{at(0), at(3)}, {at(1)}, {at(2)}})
 }
 
-// inSync is what a fleet shows of its roles when all of so many servers are there.
+// inSync returns the roles of a fleet if all replicas are in sync.
 func (f *fleet) inSync(replicas int32) string {
 	primaries := 1
 	if f.clustered {

@@ -27,13 +27,13 @@ type fleet struct {
 	*place
 	pods *cluster.StatefulSet
 
-	clustered bool // the servers make a cluster instead: see formCluster
+	clustered bool // the servers form a cluster instead: see formCluster
 
 	mu      sync.Mutex
 	stopped int // servers that ended with their pods
 }
 
-// startFleet makes a StatefulSet of so many pods and waits until all are in sync.
+// startFleet creates a StatefulSet and waits until all its pods are in sync.
 func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSet)) *fleet {
 	p.t.Helper()
 	f := &fleet{place: p}
@@ -73,7 +73,7 @@ func startFleet(p *place, replicas int32, change func(*fleet, *appsv1.StatefulSe
 	return f
 }
 
-// step brings everything a step further, the pods that faults made included.
+// step performs the next step of all controllers, also for pods that faults created.
 func (f *fleet) step(ctx context.Context) error {
 	_, err := f.pods.Step(ctx)
 	return errors.Join(err, cluster.RunHelpers(ctx, f.client, f.namespace))
@@ -83,7 +83,7 @@ func (f *fleet) ipOf(ordinal int) string { return f.subnet + strconv.Itoa(2+ordi
 
 func (f *fleet) address(ordinal int) string { return f.ipOf(ordinal) + ":6379" }
 
-// ready says whether all servers have answered.
+// ready reports whether all servers have answered.
 func (f *fleet) ready(replicas int32) bool {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Name: "redis"}}
 	return f.read(set) && set.Status.ReadyReplicas == replicas
@@ -114,7 +114,7 @@ func (f *fleet) serversStopped() int {
 	return f.stopped
 }
 
-// shows is what its servers show: which of them is the primary is no part of it.
+// shows returns the state of the servers, except which of them is the primary.
 func (f *fleet) shows() map[string]string {
 	shows := map[string]string{}
 	var all corev1.PodList
@@ -129,7 +129,7 @@ func (f *fleet) shows() map[string]string {
 	return shows
 }
 
-// serversShow is the settings of the servers of a replication, by name, and the roles of all together.
+// serversShow returns the settings of the servers of a replication, by name, and their roles together.
 func serversShow(addresses map[string]string) map[string]string {
 	shows := map[string]string{}
 	primaries, inSync, attached, nodes := 0, 0, 0, map[string]bool{}
@@ -158,7 +158,7 @@ func serversShow(addresses map[string]string) map[string]string {
 	}
 	shows["roles"] = fmt.Sprintf("%d primary, %d replicas in sync", primaries, min(inSync, attached))
 	if len(nodes) > 0 {
-		shows["nodes"] = strings.Join(slices.Sorted(maps.Keys(nodes)), "; ") // of the cluster, as its members count them
+		shows["nodes"] = strings.Join(slices.Sorted(maps.Keys(nodes)), "; ") // of the cluster, as its members report them
 	}
 	return shows
 }

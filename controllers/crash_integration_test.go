@@ -18,21 +18,23 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 )
 
-// crashOut is the file that the table is written to. Where it is set every point of every kind is tried, else two of one kind for each mechanism.
+// crashOut is the file that the table is written to. If it is set, every point of every kind is tested, otherwise two points of one kind for each
+// mechanism.
 const crashOut = "REDQUAKE_CRASH_OUT"
 
 // crashRow is a kill of the operator at one point of one kind of fault, and what was found when the fault was over.
 type crashRow struct {
 	Fault    string `json:"fault"`
 	Point    string `json:"point"`
-	Reverted bool   `json:"reverted"` // Redis and the cluster are as they were
-	Orphans  int    `json:"orphans"`  // objects that the fault made and left
+	Reverted bool   `json:"reverted"` // Redis and the cluster are in their previous state
+	Orphans  int    `json:"orphans"`  // objects that the fault created and that still exist
 }
 
-// The operator is killed before and after calls by which a fault changes something. Another process goes on, and finds Redis
-// and the cluster as they were; there is one record of one injection.
+// The operator is killed before and after calls by which a fault changes something. After another process has continued, Redis and the cluster are
+// in their previous state, and there is one record of one injection.
 func TestCrashSafety(t *testing.T) {
 	t.Parallel()
 	out := os.Getenv(crashOut)
@@ -64,7 +66,7 @@ func TestCrashSafety(t *testing.T) {
 			}
 			for _, point := range points {
 				seen := s.live(kind, point)
-				if !seen.died && out != "" { // such as a second look that was not needed this time
+				if !seen.died && out != "" { // for example an optional second check
 					t.Logf("%s: never came", point)
 					continue
 				}
@@ -76,7 +78,7 @@ func TestCrashSafety(t *testing.T) {
 				mu.Unlock()
 				if n := len(seen.problems); n > 0 {
 					t.Errorf("killed %s, %d problems: %s", point, n, strings.Join(seen.problems[:min(n, 8)], "\n\t"))
-					s = kind.raise(t) // what this one left must not be taken for what the next one does
+					s = kind.raise(t) // the remains of this one must not be attributed to the next one
 				}
 			}
 		})
@@ -94,7 +96,7 @@ func pointsOf(calls []string) []string {
 	return points
 }
 
-// sampleOf are the two points where a mistake would hurt most: it is broken and nothing says so; it is reverted and nothing says so.
+// sampleOf returns the two most critical points: after the injection and after the revert, both before they are recorded.
 func sampleOf(calls []string) []string {
 	var points []string
 	for i, call := range calls {
@@ -109,21 +111,21 @@ func sampleOf(calls []string) []string {
 	return points
 }
 
-// crashCourse is one fault's life and what was found after it.
-type crashCourse struct {
+// crashRun is the course of one fault and what was found after it.
+type crashRun struct {
 	calls    []string // the failpoints that the process passed before it died
 	died     bool
 	reverted bool
 	orphans  []string
-	problems []string // all that is not as it should be
+	problems []string // all differences from the expected state
 }
 
-// live lets a fault run, with the operator killed at a point and started again, and looks at what is there afterwards.
-func (s *crashStage) live(kind crashKind, dieAt string) crashCourse {
+// live runs a fault, kills the operator at a point, restarts it, and checks the state afterwards.
+func (s *crashStage) live(kind crashKind, dieAt string) crashRun {
 	s.t.Helper()
 	s.faults++
 	name := fmt.Sprintf("fault-%d", s.faults)
-	c := crashCourse{}
+	c := crashRun{}
 	broken := 0
 	if s.broken != nil {
 		broken = s.broken()
@@ -138,7 +140,7 @@ func (s *crashStage) live(kind crashKind, dieAt string) crashCourse {
 		return s.pushOn(name)
 	})
 	when, _, _ := strings.Cut(dieAt, " ")
-	if !c.died && slices.ContainsFunc(s.operator.calls(), func(call string) bool { return isAt(dieAt, when+" "+call) }) { // it was the last one: the death is just to come
+	if !c.died && slices.ContainsFunc(s.operator.calls(), func(call string) bool { return isAt(dieAt, when+" "+call) }) { // it was the last one: the process is about to end
 		s.within(time.Minute, func() bool {
 			s.revive(&c)
 			return c.died
@@ -151,7 +153,7 @@ func (s *crashStage) live(kind crashKind, dieAt string) crashCourse {
 	if !over {
 		c.problems = append(c.problems, fmt.Sprintf("it is not over after 2 minutes: %s; targets %+v", where(f.Status.Conditions), f.Status.Targets))
 	}
-	c.problems = append(c.problems, kind.wrongIn(f)...)
+	c.problems = append(c.problems, kind.problemsIn(f)...)
 	if kind.pauses {
 		c.problems = append(c.problems, s.leftPaused()...)
 	}
@@ -175,8 +177,8 @@ func (s *crashStage) live(kind crashKind, dieAt string) crashCourse {
 	return c
 }
 
-// leftPaused are the servers that let clients wait though the fault is over. A pause ends by itself: one that was left has to be seen at once. Where
-// the machine stands still, so do servers that nobody paused.
+// leftPaused returns the servers that are paused although the fault has finished. A pause expires, so it must be detected at once. After a stall of
+// the machine the result is not reliable.
 func (s *crashStage) leftPaused() (paused []string) {
 	free := func() bool {
 		paused = waitingIn(s.shows())
@@ -188,7 +190,7 @@ func (s *crashStage) leftPaused() (paused []string) {
 	return paused
 }
 
-// waitingIn are the servers that let clients wait.
+// waitingIn returns the servers that do not answer clients.
 func waitingIn(shows map[string]string) []string {
 	var waiting []string
 	for name, value := range shows {
@@ -199,8 +201,8 @@ func waitingIn(shows map[string]string) []string {
 	return waiting
 }
 
-// revive starts another operator where one has died.
-func (s *crashStage) revive(c *crashCourse) {
+// revive starts another operator if the process has ended.
+func (s *crashStage) revive(c *crashRun) {
 	s.t.Helper()
 	if s.operator.died() {
 		c.died, c.calls = true, s.operator.calls()
@@ -208,10 +210,10 @@ func (s *crashStage) revive(c *crashCourse) {
 	}
 }
 
-// pushOn ends a fault when nothing but recovery is left to watch, and says whether it is over.
+// pushOn aborts a fault that only waits for recovery, and reports whether it has finished.
 func (s *crashStage) pushOn(name string) bool {
 	f := s.fault(name)
-	if isFinished(f.Status.Conditions) {
+	if state.IsFinished(f.Status.Conditions) {
 		return len(f.Finalizers) == 0
 	}
 	if reason(f.Status.Conditions) == v1alpha1.ReasonObserving && !f.Spec.Abort {
@@ -220,8 +222,8 @@ func (s *crashStage) pushOn(name string) bool {
 	return false
 }
 
-// wrongIn is what a fault's record should not say.
-func (k crashKind) wrongIn(f *v1alpha1.RedisFault) []string {
+// problemsIn returns what is wrong in the record of a fault.
+func (k crashKind) problemsIn(f *v1alpha1.RedisFault) []string {
 	var wrong []string
 	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionComplete); c == nil || c.Status != metav1.ConditionTrue {
 		wrong = append(wrong, "it is not complete: "+where(f.Status.Conditions))
@@ -232,9 +234,9 @@ func (k crashKind) wrongIn(f *v1alpha1.RedisFault) []string {
 	if t := f.Status.Targets[0]; t.InjectedAt == nil || t.RevertedAt == nil || t.RevertAbandoned {
 		wrong = append(wrong, fmt.Sprintf("its record: %+v", t))
 	}
-	injections := slices.DeleteFunc(timelineOf(f), func(event string) bool { return event != eventInjected })
+	injections := slices.DeleteFunc(timelineOf(f), func(event string) bool { return event != "Injected" })
 	if len(injections) != 1 {
-		wrong = append(wrong, fmt.Sprintf("its timeline tells of %d injections: %v", len(injections), timelineOf(f)))
+		wrong = append(wrong, fmt.Sprintf("its timeline has %d injections: %v", len(injections), timelineOf(f)))
 	}
 	if seen := f.Status.Effect; seen == "" || seen == v1alpha1.EffectNotObserved && !k.fades {
 		wrong = append(wrong, fmt.Sprintf("its effect is %q: %s", f.Status.Effect, f.Status.EffectEvidence))

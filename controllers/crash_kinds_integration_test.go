@@ -23,10 +23,10 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// crashKinds are all kinds of faults, each where it can happen and with the shortest course that it has; the slowest first.
+// crashKinds are all kinds of faults, each with a suitable target and the shortest possible course; the slowest first.
 var crashKinds = slices.Concat(nativeKinds, clusterKinds, meshKinds)
 
-// nativeKinds are those that Redquake itself injects.
+// nativeKinds are those that Redquake injects itself.
 var nativeKinds = []crashKind{
 	{name: "IOThreads by a roll", quick: true, fault: v1alpha1.FaultIOThreads, scene: fleetOf(2, nil), spec: func(_ *place, spec *v1alpha1.RedisFaultSpec) {
 		spec.Action.IOThreads, spec.Duration = &v1alpha1.IOThreads{Count: 2, Method: v1alpha1.ApplyRoll}, length(time.Second)
@@ -115,7 +115,7 @@ func watchedFor(p *place, downAfter time.Duration) scene {
 	return scene{target: target, shows: func() map[string]string { return serversShow(addresses) }, broken: func() int { return failoversOf(set) }}
 }
 
-// failoversOf is how often sentinels have failed over: each time the config epoch grows by one.
+// failoversOf returns the number of failovers by sentinels: each one increments the config epoch.
 func failoversOf(set *redistest.Sentinel) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -133,7 +133,7 @@ func failoversOf(set *redistest.Sentinel) int {
 	return int(latest)
 }
 
-// podsOf makes a pod of each server, and gives the servers' addresses by its name.
+// podsOf creates a pod for each server, and returns the addresses of the servers by pod name.
 func (p *place) podsOf(servers []*redistest.Server) map[string]string {
 	p.t.Helper()
 	addresses := map[string]string{}
@@ -153,7 +153,7 @@ func (p *place) podsOf(servers []*redistest.Server) map[string]string {
 	return addresses
 }
 
-// rewritten is the scene of a server whose configuration file somebody writes anew as soon as a fault has changed hz, as Sentinel does.
+// rewritten is the scene of a server whose configuration file is rewritten as soon as a fault has changed hz, as Sentinel does.
 func rewritten(p *place) scene {
 	server := redistest.NewServer(p.t, redistest.Options{})
 	addresses := p.podsOf([]*redistest.Server{server})
@@ -187,7 +187,7 @@ func rewritten(p *place) scene {
 	}}
 }
 
-// onNodes gives a fleet two nodes that take pods.
+// onNodes adds two schedulable nodes to a fleet.
 func onNodes(f *fleet, _ *appsv1.StatefulSet) {
 	for _, name := range []string{"a", "b"} {
 		node := f.namespace + "-" + name
@@ -196,7 +196,7 @@ func onNodes(f *fleet, _ *appsv1.StatefulSet) {
 	}
 }
 
-// onVolume gives it a volume, too, which one of them at a time may have.
+// onVolume also adds a volume, which can be attached to one node at a time.
 func onVolume(f *fleet, set *appsv1.StatefulSet) {
 	onNodes(f, set)
 	f.pods.Volume = cluster.NewVolume(f.t, f.client, f.namespace, f.namespace)

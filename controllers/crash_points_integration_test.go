@@ -22,9 +22,9 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// failpoints stand before and after each call of a process by which a fault changes something. Calls are counted by name: the second CONFIG SET
-// is "CONFIG SET #2". Stores of the fault's status are named by what they are the first to say; those that say nothing new are no step, nor is a finalizer that is there already.
-// Before the targets are recorded nothing is broken: what a preflight tries, as often as it is repeated, is one step and not counted with the rest.
+// failpoints are before and after each call by which a fault changes something. Calls are counted by name: the second CONFIG SET is "CONFIG SET #2".
+// Writes of the fault's status are named by their new content; those without any are no step, nor is the write of an existing finalizer. Before the
+// targets are recorded nothing is injected: the calls of a preflight are one step, however often they are repeated.
 type failpoints struct {
 	mu       sync.Mutex
 	dieAt    string
@@ -40,7 +40,7 @@ func (f *failpoints) arm(dieAt string) {
 	f.dieAt, f.times, f.recorded = dieAt, map[string]int{}, false
 }
 
-// around makes a call between its two failpoints.
+// around executes a call between its two failpoints.
 func (f *failpoints) around(name string, call func() error) error {
 	store := strings.HasPrefix(name, storing)
 	f.mu.Lock()
@@ -68,7 +68,7 @@ func (f *failpoints) around(name string, call func() error) error {
 	if isAt(dieAt, "after "+name) && !apierrors.IsConflict(err) {
 		die()
 	}
-	if apierrors.IsConflict(err) { // refused, and made again: that call is the step
+	if apierrors.IsConflict(err) { // rejected and retried: the retry is the step
 		f.mu.Lock()
 		f.times[strings.TrimSuffix(name, fmt.Sprintf(" #%d", n))]--
 		f.mu.Unlock()
@@ -76,12 +76,12 @@ func (f *failpoints) around(name string, call func() error) error {
 	return err
 }
 
-// isAt says whether a point is the one to die at. A store may say that the effect is confirmed one time, and not the next.
+// isAt reports whether a point is the one to end the process at. Whether a write contains that the effect is confirmed may vary.
 func isAt(dieAt, point string) bool {
 	return dieAt == point || dieAt != "" && strings.TrimSuffix(point, confirmed) == strings.TrimSuffix(dieAt, confirmed)
 }
 
-// die ends this process as the kernel's out-of-memory killer or a lost node does: nothing is tidied up.
+// die ends this process as the out-of-memory killer or the loss of a node does: without any cleanup.
 func die() {
 	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 	select {}
@@ -93,7 +93,7 @@ const (
 	confirmed = ", effect confirmed"
 )
 
-// milestone is the furthest that a fault's status tells.
+// milestone returns the latest step that is recorded in the status of a fault.
 func milestone(f *v1alpha1.RedisFault) string {
 	status := &f.Status
 	text := waiting
@@ -120,7 +120,7 @@ func milestone(f *v1alpha1.RedisFault) string {
 	return storing + text
 }
 
-// intercept puts the failpoints between the fault reconciler and the API server.
+// intercept adds the failpoints to the calls of the fault reconciler to the API server.
 func (f *failpoints) intercept() interceptor.Funcs {
 	named := func(verb string, c client.Client, object client.Object) string {
 		kind := fmt.Sprintf("%T", object)
@@ -171,7 +171,7 @@ func (f *failpoints) intercept() interceptor.Funcs {
 	}
 }
 
-// failingServers puts the failpoints before and after each command that changes something.
+// failingServers adds the failpoints to each Redis command that changes something.
 type failingServers struct {
 	*topology.Real
 	*failpoints
@@ -212,10 +212,10 @@ func (s failingServers) HangUp(key string) {
 	})
 }
 
-// twoWords are the commands whose second word says what they do.
+// twoWords are the commands with a subcommand.
 var twoWords = []string{"ACL", "CLIENT", "CLUSTER", "CONFIG", "DEBUG", "LATENCY", "MEMORY", "SCRIPT", "SENTINEL", "SLOWLOG"}
 
-// asking are the commands that change nothing. One that is missing here is a failpoint more.
+// asking are the commands that change nothing. A command that is missing here adds a failpoint.
 var asking = []string{
 	"ACL DRYRUN", "ACL WHOAMI", "CLIENT ID", "CLIENT INFO", "CLIENT LIST", "CLUSTER INFO", "CLUSTER MYID", "CLUSTER NODES", "CLUSTER REPLICAS", "CLUSTER SHARDS",
 	"CLUSTER SLOTS", "COMMAND", "CONFIG GET", "DBSIZE", "INFO", "LASTSAVE", "LATENCY LATEST", "MEMORY STATS", "PING", "ROLE", "SENTINEL CKQUORUM",

@@ -25,10 +25,10 @@ import (
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// asOperator is set in the environment of a test binary that is to be an operator instead.
+// asOperator is the environment variable that makes the test binary run as an operator.
 const asOperator = "REDQUAKE_TEST_AS_OPERATOR"
 
-// orders are what an operator process is told on its standard input: first all, later only where to die. When the input ends, so does the process.
+// orders are read by an operator process from its standard input: first all of them, later only the failpoint. The process ends at the end of input.
 type orders struct {
 	Host      string               `json:"host,omitempty"`
 	TLS       rest.TLSClientConfig `json:"tls,omitzero"`
@@ -37,15 +37,15 @@ type orders struct {
 	DieAt     string               `json:"dieAt"` // "before " or "after " and the name of a call; "" = nowhere
 }
 
-// beOperator is an operator in a process of its own, for one namespace, with a failpoint around each call by which a fault changes something.
-// It tells the calls on its standard output.
-func beOperator() int {
+// runAsOperator runs an operator for one namespace, with a failpoint around each call by which a fault changes something. It prints the calls on
+// standard output.
+func runAsOperator() int {
 	ctrl.SetLogger(logr.Discard())
 	slog.SetDefault(slog.New(slog.DiscardHandler))
-	told := json.NewDecoder(os.Stdin)
+	input := json.NewDecoder(os.Stdin)
 	var order orders
-	if err := told.Decode(&order); err != nil {
-		return sayWhy(err)
+	if err := input.Decode(&order); err != nil {
+		return exitWithError(err)
 	}
 	points := &failpoints{}
 	points.arm(order.DieAt)
@@ -57,14 +57,14 @@ func beOperator() int {
 	}
 	manager, err := wired.manager()
 	if err != nil {
-		return sayWhy(err)
+		return exitWithError(err)
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer stop()
 		for {
 			var next orders
-			if err := told.Decode(&next); err != nil {
+			if err := input.Decode(&next); err != nil {
 				return
 			}
 			points.arm(next.DieAt)
@@ -72,20 +72,20 @@ func beOperator() int {
 		}
 	}()
 	if err := manager.Start(ctx); err != nil {
-		return sayWhy(err)
+		return exitWithError(err)
 	}
 	return 0
 }
 
-func sayWhy(err error) int {
+func exitWithError(err error) int {
 	fmt.Fprintln(os.Stderr, err)
 	return 1
 }
 
-// armed answers an order to die.
+// armed confirms that the failpoint was set.
 const armed = "armed"
 
-// process is an operator process as the test sees it.
+// process is the test's handle of an operator process.
 type process struct {
 	*place
 	command *exec.Cmd
@@ -98,7 +98,7 @@ type process struct {
 	passed []string // the calls since it was armed, in order
 }
 
-// startProcess starts an operator that dies nowhere yet.
+// startProcess starts an operator without a failpoint.
 func startProcess(p *place) *process {
 	p.t.Helper()
 	o := &process{place: p, command: exec.Command(os.Args[0]), ended: make(chan struct{})}
@@ -119,10 +119,10 @@ func startProcess(p *place) *process {
 	go func() {
 		defer close(o.ended)
 		o.listen(out)
-		_ = o.command.Wait() // how it ended is asked for by died
+		_ = o.command.Wait() // died checks how it ended
 	}()
 	p.t.Cleanup(o.kill)
-	o.tell(orders{Host: p.config.Host, TLS: p.config.TLSClientConfig, Namespace: p.namespace, Home: p.home()})
+	o.send(orders{Host: p.config.Host, TLS: p.config.TLSClientConfig, Namespace: p.namespace, Home: p.home()})
 	return o
 }
 
@@ -139,31 +139,31 @@ func (o *process) listen(out io.Reader) {
 	}
 }
 
-func (o *process) tell(order orders) {
+func (o *process) send(order orders) {
 	o.t.Helper()
 	if err := json.NewEncoder(o.in).Encode(order); err != nil {
-		o.t.Fatalf("the operator does not listen: %v; %s", err, o.lastWords())
+		o.t.Fatalf("the operator does not listen: %v; %s", err, o.errorOutput())
 	}
 }
 
-// arm says where to die and counts the calls anew.
+// arm sets the failpoint and resets the list of calls.
 func (o *process) arm(dieAt string) {
 	o.t.Helper()
 	o.mu.Lock()
 	o.armed = false
 	o.mu.Unlock()
-	o.tell(orders{DieAt: dieAt})
+	o.send(orders{DieAt: dieAt})
 	o.until("the operator is armed", 60*time.Second, func() bool {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		return o.armed || o.hasEnded()
 	}, func() string { return "" })
 	if o.hasEnded() {
-		o.t.Fatalf("the operator ended: %s", o.lastWords())
+		o.t.Fatalf("the operator ended: %s", o.errorOutput())
 	}
 }
 
-// calls are those that changed something since it was armed.
+// calls returns the calls that changed something since it was armed.
 func (o *process) calls() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -179,14 +179,14 @@ func (o *process) hasEnded() bool {
 	}
 }
 
-// died says whether the process ended by SIGKILL; one that ended otherwise fails the test.
+// died reports whether the process was ended by SIGKILL; any other end fails the test.
 func (o *process) died() bool {
 	o.t.Helper()
 	if !o.hasEnded() {
 		return false
 	}
 	if status, ok := o.command.ProcessState.Sys().(syscall.WaitStatus); !ok || !status.Signaled() || status.Signal() != syscall.SIGKILL {
-		o.t.Fatalf("the operator ended by itself, %s: %s", o.command.ProcessState, o.lastWords())
+		o.t.Fatalf("the operator ended by itself, %s: %s", o.command.ProcessState, o.errorOutput())
 	}
 	return true
 }
@@ -197,8 +197,8 @@ func (o *process) kill() {
 	_ = o.in.Close()
 }
 
-// lastWords may be read when the process has ended, or never says anything.
-func (o *process) lastWords() string {
+// errorOutput may be read after the process has ended, or if it does not answer.
+func (o *process) errorOutput() string {
 	if !o.hasEnded() {
 		return "it still runs"
 	}

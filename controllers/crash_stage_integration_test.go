@@ -27,28 +27,28 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 )
 
-// crashStage is a Redis under load in a place of its own, with an operator that can be killed, and what can be seen of it all. Faults follow one
-// another on it.
+// crashStage is a Redis under load in its own place, with an operator that can be killed and functions that read the state. Faults run on it one
+// after another.
 type crashStage struct {
 	*place
 	operator *process
-	faults   int                      // so many ran here
-	before   map[string]string        // what shows said when no fault had been
-	shows    func() map[string]string // all that must be as it was after a fault; what cannot be read has an error for a value
-	broken   func() int               // how often the fault broke something, on all of the stage; nil where nobody can count it
+	faults   int                      // number of faults so far
+	before   map[string]string        // result of shows before the first fault
+	shows    func() map[string]string // the state that a fault must restore; a value that cannot be read is an error text
+	broken   func() int               // number of injections on the stage; nil if they cannot be counted
 }
 
 // crashKind is one kind of fault on its stage.
 type crashKind struct {
 	name  string
 	fault v1alpha1.FaultType
-	on    func(*testing.T) *place // where it needs another cluster; nil = newPlace
+	on    func(*testing.T) *place // if it needs another cluster; nil = newPlace
 	scene func(*place) scene
 	spec  func(*place, *v1alpha1.RedisFaultSpec)
 
-	quick  bool // the one of its mechanism that make test has; the others are in the full table
-	fades  bool // nobody may see it: it ends with the process that made it, or only Chaos Mesh itself could break anything
-	pauses bool // clients wait meanwhile
+	quick  bool // the one of its mechanism in make test; the others are in the full table
+	fades  bool // the effect may be invisible: it ends with the operator process, or only the real Chaos Mesh has one
+	pauses bool // clients are paused during the fault
 }
 
 // scene is a Redis with the cluster around it.
@@ -58,7 +58,7 @@ type scene struct {
 	broken func() int
 }
 
-// raise starts a stage whose load runs.
+// raise starts a stage and its load.
 func (k crashKind) raise(t *testing.T) *crashStage {
 	t.Helper()
 	p := placeOn(t, k.on)
@@ -75,12 +75,12 @@ func (k crashKind) raise(t *testing.T) *crashStage {
 		test.Spec.Client.Connections = 2
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(50)), Duration: length(2 * time.Hour)}
 	}))
-	p.testStands("run", time.Minute, v1alpha1.ReasonRunning)
+	p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
 	s.before = s.shows()
 	return s
 }
 
-// within waits until something is so, and says whether it came. It looks when an object has changed or the operator has ended, and every so often.
+// within waits for a state and reports whether it was reached. It checks when an object has changed or the operator has ended, and periodically.
 func (s *crashStage) within(patience time.Duration, came func() bool) bool {
 	if s.changed == nil {
 		s.watch()
@@ -100,7 +100,7 @@ func (s *crashStage) within(patience time.Duration, came func() bool) bool {
 	return true
 }
 
-// differences are the lines that two views do not share.
+// differences returns the values that differ between two states.
 func differences(before, after map[string]string) []string {
 	var lines []string
 	for name := range maps.Keys(before) {
@@ -117,7 +117,7 @@ func differences(before, after map[string]string) []string {
 	return lines
 }
 
-// serverShows is a server's settings and role, and whether a client can write.
+// serverShows returns the settings and the role of a server, and whether a client can write.
 func serverShows(address string) map[string]string {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -128,7 +128,7 @@ func serverShows(address string) map[string]string {
 	for name, value := range settings {
 		shows["setting "+name] = value
 	}
-	delete(shows, "setting dir") // another one in each life of a server
+	delete(shows, "setting dir") // differs for each process
 	// In a cluster the first key whose slot this server has; a replica has none.
 	for i := 0; err == nil && i < 64; i++ {
 		err = c.Set(ctx, fmt.Sprintf("crash-test-%d", i), "written", 0).Err()
@@ -138,7 +138,7 @@ func serverShows(address string) map[string]string {
 		err = nil
 	}
 	shows["writes"] = fmt.Sprint(err)
-	// PUBLISH is what a paused server lets wait and a replica does not refuse.
+	// A paused server blocks PUBLISH, and a replica accepts it.
 	shows["publishes"] = fmt.Sprint(c.Publish(ctx, "crash-test", "heard").Err())
 	if shows["setting cluster-enabled"] == "yes" {
 		state, _ := c.ClusterInfo(ctx).Result()
@@ -157,7 +157,7 @@ func serverShows(address string) map[string]string {
 	return shows
 }
 
-// calls is how often a server executed a command, such as "client|kill", since its start.
+// calls returns how often a server has executed a command, such as "client|kill", since its start.
 func calls(address, command string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -173,7 +173,7 @@ func calls(address, command string) int {
 	return n
 }
 
-// slow is how often a server executed a command that took it half a second or longer.
+// slow returns how many executions of a command took half a second or longer.
 func slow(address, command string) int {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -189,10 +189,11 @@ func slow(address, command string) int {
 	return n
 }
 
-// clusterShows is all of the place that a fault may change: pods, workloads, nodes. Load pods and what only the control plane writes are left out.
+// clusterShows returns the objects of the place that a fault can change: pods, workloads, nodes. It omits load pods and what only the control plane
+// writes.
 func (p *place) clusterShows() map[string]string {
 	ctx, shows := context.Background(), map[string]string{}
-	say := func(err error, what string, is ...any) {
+	add := func(err error, what string, is ...any) {
 		text, _ := json.Marshal(is)
 		shows[what] = string(text)
 		if err != nil {
@@ -200,31 +201,31 @@ func (p *place) clusterShows() map[string]string {
 		}
 	}
 	var pods corev1.PodList
-	say(p.client.List(ctx, &pods, client.InNamespace(p.namespace)), "pods")
+	add(p.client.List(ctx, &pods, client.InNamespace(p.namespace)), "pods")
 	for _, pod := range pods.Items {
 		if pod.Labels[v1alpha1.LabelLoadTest] != "" {
 			continue
 		}
 		container := pod.Spec.Containers[0]
-		say(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations, container.Args, container.Command, container.Resources)
+		add(nil, "pod "+pod.Name, pod.Status.Phase, pod.DeletionTimestamp, pod.Labels, pod.Annotations, container.Args, container.Command, container.Resources)
 	}
 	var sets appsv1.StatefulSetList
-	say(p.client.List(ctx, &sets, client.InNamespace(p.namespace)), "statefulsets")
+	add(p.client.List(ctx, &sets, client.InNamespace(p.namespace)), "statefulsets")
 	for _, set := range sets.Items {
-		say(nil, "statefulset "+set.Name, set.Spec, set.Annotations)
+		add(nil, "statefulset "+set.Name, set.Spec, set.Annotations)
 	}
 	var nodes corev1.NodeList
-	say(p.client.List(ctx, &nodes, client.MatchingLabels{placeLabel: p.namespace}), "nodes")
+	add(p.client.List(ctx, &nodes, client.MatchingLabels{placeLabel: p.namespace}), "nodes")
 	for _, node := range nodes.Items {
-		say(nil, "node "+node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Labels, node.Annotations)
+		add(nil, "node "+node.Name, node.Spec.Unschedulable, node.Spec.Taints, node.Labels, node.Annotations)
 	}
 	return shows
 }
 
-// placeLabel marks the objects that belong to no namespace.
+// placeLabel marks the cluster-scoped objects of a place.
 const placeLabel = "place"
 
-// orphansOf are the objects that a fault made and that are still there. Events of it are its story.
+// orphansOf returns the objects that a fault created and that still exist, except events.
 func (p *place) orphansOf(f *v1alpha1.RedisFault) []string {
 	p.t.Helper()
 	var orphans []string
@@ -239,7 +240,7 @@ func (p *place) orphansOf(f *v1alpha1.RedisFault) []string {
 	}
 	for _, list := range lists {
 		err := p.client.List(context.Background(), list, client.InNamespace(p.namespace))
-		if err != nil && !(p.stopMesh != nil && apierrors.IsNotFound(err)) { // a CRD that was removed took its objects along
+		if err != nil && !(p.stopMesh != nil && apierrors.IsNotFound(err)) { // the objects were deleted with their CRD
 			p.t.Fatal(err)
 		}
 		for _, o := range objectsOf(list) {

@@ -17,29 +17,29 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// elsewhere are faults of other types than Config, deleted while something that they need is lost.
+// elsewhere are faults of other types than Config that are deleted while something that they depend on is lost.
 var elsewhere = []struct {
 	name  string
-	on    func(*testing.T) *place // where it needs another cluster; nil = newPlace
+	on    func(*testing.T) *place // if it needs another cluster; nil = newPlace
 	scene func(*place) scene
 	spec  func(*v1alpha1.RedisFault)
 	lose  func(*place)
 }{
-	{name: "scaled, the StatefulSet gone", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
+	{name: "scaled, the StatefulSet deleted", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
 		p.mustChange(p.client.Delete(p.t.Context(), &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "redis"}}))
 	}},
 	{name: "reverting a scaling, Redis silent", scene: fleetOf(2, nil), spec: asks(v1alpha1.FaultReplicaScale, lastingly(scales(1))), lose: func(p *place) {
 		silence(p, p.subnet+"2:6379")
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)
+		p.faultHasReason("break", 20*time.Second, v1alpha1.ReasonReverting)
 	}},
-	{name: "a volume held, its node gone", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
+	{name: "a volume held, its node deleted", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
 		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: p.namespace + "-a"}}))
 	}},
 	{name: "a held volume, aborted", scene: fleetOf(1, onVolume), spec: asks(v1alpha1.FaultVolumeAttachDelay, holdsVolume), lose: func(p *place) {
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 	}},
-	{name: "active by Chaos Mesh, whose CRD is gone", on: newMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)), lose: func(p *place) {
+	{name: "active by Chaos Mesh, whose CRD was deleted", on: newMeshPlace, scene: meshed(nil), spec: asks(v1alpha1.FaultClockSkew, byMeshFor(10*time.Minute, skews)), lose: func(p *place) {
 		p.mustChange(uninstall("timechaos.chaos-mesh.org"))
 	}},
 }
@@ -62,7 +62,7 @@ func holdsVolume(_ *place, s *v1alpha1.RedisFaultSpec) {
 	s.Duration = length(10 * time.Minute)
 }
 
-// silence makes a server answer nothing for two minutes.
+// silence pauses a server for two minutes.
 func silence(p *place, address string) {
 	p.t.Helper()
 	c := goredis.NewClient(&goredis.Options{Addr: address, DisableIdentity: true})
@@ -70,9 +70,8 @@ func silence(p *place, address string) {
 	p.mustChange(c.Do(p.t.Context(), "CLIENT", "PAUSE", 120_000, "ALL").Err())
 }
 
-// A fault of a type that works on the cluster is gone within a minute of its deletion, too, whatever is lost. TestDeletedFaultIsGoneWithinAMinute has
-// the other cases.
-func TestFaultOnTheClusterIsGoneWithinAMinute(t *testing.T) {
+// A fault that acts on the cluster is removed within a minute of its deletion, whatever is lost. TestFaultIsDeletedWithinAMinute has the other cases.
+func TestClusterFaultIsDeletedWithinAMinute(t *testing.T) {
 	t.Parallel()
 	for _, f := range elsewhere {
 		t.Run(f.name, func(t *testing.T) {
@@ -86,28 +85,28 @@ func TestFaultOnTheClusterIsGoneWithinAMinute(t *testing.T) {
 				test.Spec.Target = target
 			}))
 			p.create(hzFault(f.spec))
-			broken := p.faultStands("break", time.Minute, v1alpha1.ReasonActive)
+			broken := p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 			if len(broken.Finalizers) == 0 {
 				t.Errorf("no finalizer keeps the fault: %s", where(broken.Status.Conditions))
 			}
 			f.lose(p)
 			p.mustChange(p.client.Delete(t.Context(), broken))
 			since := time.Now()
-			p.until("it is gone", time.Minute, func() bool {
+			p.until("it is removed", time.Minute, func() bool {
 				return !p.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "break"}})
 			}, func() string {
 				f := p.fault("break")
 				return fmt.Sprintf("%s, targets %+v", where(f.Status.Conditions), f.Status.Targets)
 			})
-			t.Logf("gone after %s", time.Since(since).Round(100*time.Millisecond))
+			t.Logf("removed after %s", time.Since(since).Round(100*time.Millisecond))
 			if left := p.leftOf(broken); len(left) > 0 {
-				t.Errorf("gone, and left are %v", left)
+				t.Errorf("removed, but these are left: %v", left)
 			}
 		})
 	}
 }
 
-// leftOf is what a fault left behind: objects that it made, and closed nodes. A probe load is the garbage collector's.
+// leftOf returns the remains of a fault: objects that it created, and cordoned nodes. Its load is deleted by garbage collection.
 func (p *place) leftOf(f *v1alpha1.RedisFault) []string {
 	p.t.Helper()
 	left := p.orphansOf(f)

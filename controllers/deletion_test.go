@@ -38,7 +38,7 @@ func (p *place) warnings(fault string) []string {
 	return notes
 }
 
-// hzFault changes a setting for ten minutes: unless it is reverted it can be seen.
+// hzFault changes a setting for ten minutes, so that a missing revert is visible.
 func hzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 	return newFault("break", "run", v1alpha1.FaultConfig, func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Config = &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"hz": "50"}}
@@ -49,14 +49,14 @@ func hzFault(change func(*v1alpha1.RedisFault)) *v1alpha1.RedisFault {
 	})
 }
 
-// deletion is a fault that is deleted in some state, while something that it needs is lost.
+// deletion is a fault that is deleted in some state, while something that it depends on is lost.
 type deletion struct {
 	name     string
 	password string // of the server
 	spec     func(*v1alpha1.RedisFault)
-	state    string // the reason of Complete that is waited for
+	state    string // the reason of Complete before the deletion
 	lose     func(*place, *redisSet)
-	reverted bool // the setting is back to what it was
+	reverted bool // whether the setting is restored
 }
 
 var deletions = []deletion{
@@ -64,15 +64,15 @@ var deletions = []deletion{
 	{name: "waiting for its time", spec: func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }, state: v1alpha1.ReasonWaitingForTime, reverted: true},
 	{name: "held", spec: func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }, state: v1alpha1.ReasonSuspended, reverted: true},
 	{name: "active", state: v1alpha1.ReasonActive, reverted: true},
-	{name: "active, the load test gone", password: "s3cret", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, _ *redisSet) {
+	{name: "active, the load test deleted", password: "s3cret", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, _ *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), p.loadTest("run")))
-		p.until("the load test is gone", 20*time.Second, func() bool { return !p.read(namedTest("run")) }, func() string { return "" })
+		p.until("the load test is deleted", 20*time.Second, func() bool { return !p.read(namedTest("run")) }, func() string { return "" })
 	}},
 	{name: "active, the pod replaced", state: v1alpha1.ReasonActive, reverted: true, lose: func(p *place, s *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p)))
 		p.until("the pod is replaced", 20*time.Second, func() bool { return len(s.podsDeleted()) == 1 && s.hz("") == "10" }, func() string { return s.hz("") })
 	}},
-	{name: "active, the pod gone for good", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
+	{name: "active, the pod deleted and not replaced", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
 		s.leave()
 		s.kill()
 		p.mustChange(p.client.Delete(p.t.Context(), redisPodOf(p), client.GracePeriodSeconds(0)))
@@ -82,13 +82,13 @@ var deletions = []deletion{
 		s.leave()
 		s.kill()
 	}},
-	{name: "active, the Secret gone", password: "s3cret", state: v1alpha1.ReasonActive, lose: func(p *place, _ *redisSet) {
+	{name: "active, the Secret deleted", password: "s3cret", state: v1alpha1.ReasonActive, lose: func(p *place, _ *redisSet) {
 		p.mustChange(p.client.Delete(p.t.Context(), &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: p.namespace, Name: "auth"}}))
 	}},
 	{name: "reverting, Redis silent", state: v1alpha1.ReasonActive, lose: func(p *place, s *redisSet) {
 		s.silence()
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
-		p.faultStands("break", 20*time.Second, v1alpha1.ReasonReverting)
+		p.faultHasReason("break", 20*time.Second, v1alpha1.ReasonReverting)
 	}},
 	{name: "recovery watched", state: v1alpha1.ReasonObserving, reverted: true, spec: func(f *v1alpha1.RedisFault) {
 		f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Duration = v1alpha1.FaultPodKill, nil, nil
@@ -101,8 +101,8 @@ func redisPodOf(p *place) *corev1.Pod {
 	return pod
 }
 
-// A fault that is deleted is gone within a minute, whatever it was doing and whatever is lost.
-func TestDeletedFaultIsGoneWithinAMinute(t *testing.T) {
+// A fault is removed within a minute of its deletion, whatever its state and whatever is lost.
+func TestFaultIsDeletedWithinAMinute(t *testing.T) {
 	t.Parallel()
 	for _, f := range deletions {
 		t.Run(f.name, func(t *testing.T) {
@@ -126,7 +126,7 @@ func (w *world) deleteWhile(f *deletion) {
 		}
 	}))
 	w.create(hzFault(f.spec))
-	broken := w.faultStands("break", time.Minute, f.state)
+	broken := w.faultHasReason("break", time.Minute, f.state)
 	if f.state == v1alpha1.ReasonActive && redis.hz(f.password) != "50" {
 		w.t.Errorf("hz is %s while the fault is active", redis.hz(f.password))
 	}
@@ -136,31 +136,31 @@ func (w *world) deleteWhile(f *deletion) {
 	if f.lose != nil {
 		f.lose(w.place, redis)
 	}
-	w.goesWithinAMinute(broken)
+	w.isDeletedWithinAMinute(broken)
 	if left := w.madeBy(broken); len(left) > 0 {
-		w.t.Errorf("gone, and left are %v", left)
+		w.t.Errorf("removed, but these are left: %v", left)
 	}
 	if f.reverted {
 		w.until("the setting is what it was", time.Minute, func() bool { return redis.hz(f.password) == "10" }, func() string { return redis.hz(f.password) })
 	}
 }
 
-// goesWithinAMinute deletes a fault.
-func (w *world) goesWithinAMinute(f *v1alpha1.RedisFault) {
+// isDeletedWithinAMinute deletes a fault and waits until it is removed.
+func (w *world) isDeletedWithinAMinute(f *v1alpha1.RedisFault) {
 	w.t.Helper()
 	w.mustChange(w.client.Delete(w.t.Context(), f))
 	since := time.Now()
-	w.until("it is gone", time.Minute, func() bool {
+	w.until("it is removed", time.Minute, func() bool {
 		return !w.read(&v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: f.Name}})
 	}, func() string {
 		f := w.fault(f.Name)
 		return fmt.Sprintf("%s, targets %+v", where(f.Status.Conditions), f.Status.Targets)
 	})
-	w.t.Logf("gone after %s", time.Since(since))
+	w.t.Logf("removed after %s", time.Since(since))
 }
 
-// A fault whose revert is Chaos Mesh's part is gone within a minute, too, where that does nothing any more. What it would have to take away stays.
-func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
+// A fault that Chaos Mesh has to revert is removed within a minute even if Chaos Mesh does not run any more. Its objects remain.
+func TestFaultIsDeletedWithoutChaosMesh(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		redis := w.startRedis("")
@@ -185,16 +185,16 @@ func TestDeletedFaultIsGoneWithoutChaosMesh(t *testing.T) {
 			f.Spec.Action.Type, f.Spec.Action.Config, f.Spec.Engine = v1alpha1.FaultNetworkDelay, nil, v1alpha1.EngineChaosMesh
 			f.Spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: *length(100 * time.Millisecond)}
 		}))
-		broken := w.faultStands("break", time.Minute, v1alpha1.ReasonActive)
+		broken := w.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 		stopMesh()
-		w.goesWithinAMinute(broken)
+		w.isDeletedWithinAMinute(broken)
 		if left, err := meshtest.Children(w.t.Context(), w.client, kind, w.namespace); err != nil || len(left) != 1 {
-			w.t.Errorf("%d objects of Chaos Mesh are left, %v; want the one that it does not let go", len(left), err)
+			w.t.Errorf("%d objects of Chaos Mesh are left, %v; want the one that it does not release", len(left), err)
 		}
 	})
 }
 
-// madeBy are the objects that a fault made and that are still there.
+// madeBy returns the objects that a fault created and that still exist.
 func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
 	w.t.Helper()
 	var left []string
@@ -212,8 +212,8 @@ func (w *world) madeBy(f *v1alpha1.RedisFault) []string {
 	return left
 }
 
-// What cannot be reverted is reported: in the condition, in the record and as a warning, with the command that reverts it manually.
-func TestWhatCannotBeRevertedIsTold(t *testing.T) {
+// An abandoned revert is reported in the condition, in the record and as a warning, with the command to revert it manually.
+func TestAbandonedRevertIsReported(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
@@ -222,7 +222,7 @@ func TestWhatCannotBeRevertedIsTold(t *testing.T) {
 		startOperator(p, spy{})
 		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
 		p.create(hzFault(nil))
-		p.faultStands("break", time.Minute, v1alpha1.ReasonActive)
+		p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
 		redis.silence()
 		p.mustChange(change(p, p.fault("break"), func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		f := p.faultEnds("break", time.Minute)
@@ -236,7 +236,7 @@ func TestWhatCannotBeRevertedIsTold(t *testing.T) {
 			}
 		}
 		var warnings []string
-		p.until("a warning tells it", 20*time.Second, func() bool {
+		p.until("a warning reports it", 20*time.Second, func() bool {
 			warnings = p.warnings("break")
 			return strings.Contains(strings.Join(warnings, "\n"), target.ManualRevertCommand)
 		}, func() string { return fmt.Sprint(warnings) })

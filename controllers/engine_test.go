@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// startEngine lets the load pods run the real load, to a Redis in memory. How a deployment looks would be asked over TCP: the plan names it.
+// startEngine makes the load pods run the real load, against a Redis in memory. The plan names the topology, as detecting it needs TCP.
 func (w *world) startEngine() *memredis.Server {
 	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
 		p.Target.Topology = plan.TopologyStandalone
@@ -25,7 +25,7 @@ func (w *world) startEngine() *memredis.Server {
 	return memredis.Start(w.t, w.network, w.subnet+"2:6379", memredis.Options{})
 }
 
-// writes keeps the statuses that an operator wrote.
+// writes stores the statuses that an operator wrote.
 type writes struct {
 	mu   sync.Mutex
 	list []write
@@ -40,7 +40,7 @@ func (w *writes) add(one write) {
 	}
 }
 
-// moving are the instants of writes that changed neither a condition's status or reason nor anything that is set once.
+// moving returns the times of writes that changed figures only: no status or reason of a condition, and nothing that is set once.
 func (w *writes) moving() []time.Time {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -63,7 +63,7 @@ func (w *writes) moving() []time.Time {
 	return found
 }
 
-// From the creation of a load test to its verdict with the real load in both pods: every request is made, and counted once.
+// From the creation of a load test to its verdict with the real load in both pods: every request is sent, and counted once.
 func TestRunOfTheEngine(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {

@@ -15,22 +15,22 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-// checkImpact compares what the fault measured with the time for which really no server answered. How exact it is the tests in virtual time judge,
-// and ground truth: here an apiserver, an etcd and other tests take their share of the machine.
+// checkImpact compares the measured impact with the time during which no server answered. The tests in virtual time check the accuracy: here an
+// apiserver, an etcd and other tests use the machine as well.
 func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	t.Helper()
 	st := &f.Status
 	if st.Effect != v1alpha1.EffectConfirmed || st.InjectedAt == nil || st.Impact == nil {
 		t.Fatalf("%s: effect %s (%s), injected %v, impact %+v", where(st.Conditions), st.Effect, st.EffectEvidence, st.InjectedAt, st.Impact)
 	}
-	const slack = 10 * time.Second // a busy machine may stand still for as long
+	const slack = 10 * time.Second // a busy machine may stall for as long
 	i := st.Impact
 	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": i.Outage, "serverOutage": i.ServerOutage} {
 		if figure == nil || figure.Value.Duration() < down-150*time.Millisecond || figure.Value.Duration() > down+slack {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}
 	}
-	// Recovery must hold for 10 s, and every stall of the machine puts it off.
+	// The throughput must stay recovered for 10 s, and every stall of the machine delays that.
 	if i.Recovered && i.RecoveryTime.Value.Duration() < down-150*time.Millisecond || !i.Recovered && !stalledSince(st.InjectedAt.Time) {
 		t.Errorf("recovered %v after %+v, the server was down for %s", i.Recovered, i.RecoveryTime, down)
 	}
@@ -46,7 +46,7 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	t.Logf("down for %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", down, i.Outage, i.ServerOutage, i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
 }
 
-// ended aborts a load test whose fault is over, and waits for its end.
+// ended aborts a load test whose fault has finished, and waits for its end.
 func (p *place) ended(name string) *v1alpha1.RedisLoadTest {
 	p.t.Helper()
 	p.mustChange(change(p, namedTest(name), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
@@ -67,19 +67,19 @@ func TestPodKill(t *testing.T) {
 		f.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: length(4 * time.Second)}
 		f.Spec.Objectives = &v1alpha1.FaultObjectives{MaxOutage: length(time.Millisecond)}
 	}))
-	if got := standingOf(t, p.faultStands("kill", time.Minute, v1alpha1.ReasonWaitingForLoad)); got != status.InProgressStatus {
+	if got := kstatusOf(t, p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForLoad)); got != status.InProgressStatus {
 		t.Errorf("kstatus %s while the load is waited for", got)
 	}
-	p.faultStands("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
-	p.faultStands("kill", time.Minute, v1alpha1.ReasonObserving)
+	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonWaitingForSteady)
+	p.faultHasReason("kill", time.Minute, v1alpha1.ReasonObserving)
 	f := p.faultEnds("kill", 2*time.Minute)
 	checkImpact(t, f, redis.downTime())
-	ended, told := v1alpha1.ReasonSucceeded, []string{eventInjected, eventDeleted, eventCreated, eventReady, eventFirstError, eventFirstSuccess, eventRecovered}
+	ended, events := v1alpha1.ReasonSucceeded, []string{"Injected", "PodDeleted", "ReplacementCreated", "Ready", "FirstError", "FirstSuccess", "Recovered"}
 	conditions := []string{v1alpha1.ConditionTargetsSelected, v1alpha1.ConditionInjected, v1alpha1.ConditionReverted, v1alpha1.ConditionRecovered}
-	if !f.Status.Impact.Recovered { // the machine stood still again and again
-		ended, told, conditions = v1alpha1.ReasonNotRecovered, told[:len(told)-1], conditions[:len(conditions)-1]
+	if !f.Status.Impact.Recovered { // the machine stalled repeatedly
+		ended, events, conditions = v1alpha1.ReasonNotRecovered, events[:len(events)-1], conditions[:len(conditions)-1]
 	}
-	if got := standingOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != ended {
+	if got := kstatusOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != ended {
 		t.Errorf("kstatus %s, %s", got, where(f.Status.Conditions))
 	}
 	if deleted := redis.podsDeleted(); len(deleted) != 1 || deleted[0] != f.Status.Targets[0].UID {
@@ -89,7 +89,7 @@ func TestPodKill(t *testing.T) {
 	if target.Role != v1alpha1.RolePrimary || target.Attempts != 1 || target.IntendedAt == nil || target.IntendedAt.After(target.InjectedAt.Time) || target.RevertedAt == nil {
 		t.Errorf("record %+v", target)
 	}
-	for _, want := range told {
+	for _, want := range events {
 		if !slices.Contains(timelineOf(f), want) {
 			t.Errorf("the timeline lacks %s: %v", want, timelineOf(f))
 		}
@@ -103,7 +103,7 @@ func TestPodKill(t *testing.T) {
 	if in := test.Status.Faults; len(in) != 1 || in[0].Name != "kill" || in[0].Verdict != f.Status.Verdict || *in[0].Outage != f.Status.Impact.Outage.Value {
 		t.Errorf("faults %+v, the fault's impact %+v", in, f.Status.Impact)
 	}
-	// TestImpactOfAPodKill says why.
+	// See TestImpactOfAPodKill.
 	if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil || *o[0].Met {
 		t.Errorf("verdict %s, objectives %+v", f.Status.Verdict, o)
 	}
@@ -130,18 +130,18 @@ func TestProcessCrash(t *testing.T) {
 	if deleted := redis.podsDeleted(); len(deleted) != 0 {
 		t.Errorf("pods deleted: %v", deleted)
 	}
-	for _, want := range []string{eventInjected, eventRestarted, eventStarted} {
+	for _, want := range []string{"Injected", "ContainerRestarted", "ContainerStarted"} {
 		if !slices.Contains(timelineOf(f), want) {
 			t.Errorf("the timeline lacks %s: %v", want, timelineOf(f))
 		}
 	}
-	if slices.Contains(timelineOf(f), eventCreated) {
+	if slices.Contains(timelineOf(f), "ReplacementCreated") {
 		t.Errorf("the timeline speaks of another pod: %v", timelineOf(f))
 	}
 	p.ended("run")
 }
 
-// A fault without a load makes a probe of its own, and ends it.
+// A fault without a load creates its own load, and ends it.
 func TestFaultWithoutLoad(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)

@@ -21,8 +21,8 @@ func timelineOf(f *v1alpha1.RedisFault) []string {
 	return names
 }
 
-// checkExactImpact compares what the fault measured with the time for which no server answered: 200 requests/s and a probe of 100/s tell it to the
-// time between two of them.
+// checkExactImpact compares the measured impact with the time during which no server answered: 200 requests/s and a probe of 100/s measure it to
+// within the time between two of them.
 func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	t.Helper()
 	st := &f.Status
@@ -48,8 +48,8 @@ func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 	}
 }
 
-// Faults that cannot happen say why; nothing is broken.
-func TestFaultsThatCannotBe(t *testing.T) {
+// Impossible faults fail with a reason, and nothing is injected.
+func TestImpossibleFaultsFail(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
@@ -74,15 +74,15 @@ func TestFaultsThatCannotBe(t *testing.T) {
 			f.Spec.Target = &v1alpha1.RedisTarget{Addresses: []string{redis.address()}}
 		}))
 		p.create(newFault("held", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Suspend = true }))
-		held := p.faultStands("held", 30*time.Second, v1alpha1.ReasonSuspended)
-		if got := standingOf(t, held); got != status.CurrentStatus {
+		held := p.faultHasReason("held", 30*time.Second, v1alpha1.ReasonSuspended)
+		if got := kstatusOf(t, held); got != status.CurrentStatus {
 			t.Errorf("a held fault is %s to kstatus", got)
 		}
 		p.mustChange(change(p, &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: "held"}}, func(f *v1alpha1.RedisFault) { f.Spec.Abort = true }))
 		if f := p.faultEnds("held", 10*time.Second); reason(f.Status.Conditions) != v1alpha1.ReasonAborted {
 			t.Errorf("held, aborted: %s", where(f.Status.Conditions))
 		}
-		for name, want := range map[string]struct{ reason, says string }{
+		for name, want := range map[string]struct{ reason, message string }{
 			"no-load":    {v1alpha1.ReasonLoadTestNotFound, "gone"},
 			"no-pod":     {v1alpha1.ReasonNoTarget, "spec.target.podSelector"},
 			"no-replica": {v1alpha1.ReasonNoTarget, "redis-0 is Primary"},
@@ -92,10 +92,10 @@ func TestFaultsThatCannotBe(t *testing.T) {
 		} {
 			f := p.faultEnds(name, 60*time.Second)
 			c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
-			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != want.reason || !strings.Contains(c.Message, want.says) {
-				t.Errorf("%s: %+v, want %s with %q", name, c, want.reason, want.says)
+			if c == nil || c.Status != metav1.ConditionTrue || c.Reason != want.reason || !strings.Contains(c.Message, want.message) {
+				t.Errorf("%s: %+v, want %s with %q", name, c, want.reason, want.message)
 			}
-			if got := standingOf(t, f); got != status.FailedStatus {
+			if got := kstatusOf(t, f); got != status.FailedStatus {
 				t.Errorf("%s is %s to kstatus", name, got)
 			}
 			if len(f.Status.Targets) != 0 || f.Status.InjectedAt != nil || f.Status.CompletionTime == nil {
@@ -108,7 +108,7 @@ func TestFaultsThatCannotBe(t *testing.T) {
 	})
 }
 
-// Abort and deletion end a recorded fault, and the finalizer goes.
+// Abort and deletion end a recorded fault, and its finalizer is removed.
 func TestFaultAbortAndDelete(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -120,30 +120,30 @@ func TestFaultAbortAndDelete(t *testing.T) {
 		p.create(newFault("abort", "run", v1alpha1.FaultPodKill, nil))
 		p.create(newFault("delete", "run", v1alpha1.FaultProcessCrash, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger.After = length(6 * time.Second)
-			f.Finalizers = []string{"example.com/held"} // another's: the object stays after ours has gone
+			f.Finalizers = []string{"example.com/held"} // not ours: the object remains after ours was removed
 		}))
 		p.create(newFault("early", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
 		named := func(name string) *v1alpha1.RedisFault {
 			return &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Name: name}}
 		}
-		p.faultStands("early", 20*time.Second, v1alpha1.ReasonWaitingForTime)
+		p.faultHasReason("early", 20*time.Second, v1alpha1.ReasonWaitingForTime)
 		p.mustChange(p.client.Delete(t.Context(), p.fault("early")))
-		p.until("an unrecorded fault is gone", 5*time.Second, func() bool { return !p.read(named("early")) }, func() string { return "" })
+		p.until("an unrecorded fault is removed", 5*time.Second, func() bool { return !p.read(named("early")) }, func() string { return "" })
 
-		p.faultStands("abort", 20*time.Second, v1alpha1.ReasonObserving)
+		p.faultHasReason("abort", 20*time.Second, v1alpha1.ReasonObserving)
 		p.mustChange(change(p, named("abort"), func(f *v1alpha1.RedisFault) {
 			f.Spec.Abort = true
 			f.Spec.TTLSecondsAfterFinished = new(int32(1))
 		}))
 		p.until("an aborted fault is over, and deleted by its TTL", 10*time.Second, func() bool { return !p.read(named("abort")) }, func() string { return where(p.fault("abort").Status.Conditions) })
 
-		f := p.faultStands("delete", 20*time.Second, v1alpha1.ReasonObserving)
+		f := p.faultHasReason("delete", 20*time.Second, v1alpha1.ReasonObserving)
 		p.mustChange(p.client.Delete(t.Context(), f))
-		p.until("our finalizer is gone", 5*time.Second, func() bool {
+		p.until("our finalizer is removed", 5*time.Second, func() bool {
 			return slices.Equal(p.fault("delete").Finalizers, []string{"example.com/held"})
 		}, func() string { return strings.Join(p.fault("delete").Finalizers, " ") })
 		p.mustChange(change(p, named("delete"), func(f *v1alpha1.RedisFault) { f.Finalizers = nil }))
-		p.until("a deleted fault is gone", 5*time.Second, func() bool { return !p.read(named("delete")) }, func() string { return "" })
+		p.until("a deleted fault is removed", 5*time.Second, func() bool { return !p.read(named("delete")) }, func() string { return "" })
 		if deleted := redis.podsDeleted(); len(deleted) != 1 {
 			t.Errorf("pods deleted: %v, want one", deleted)
 		}

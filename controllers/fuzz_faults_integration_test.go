@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// member draws the settings of the spec's type; the types that can do without theirs are drawn without, too.
+// member draws the settings of the spec's type; optional ones are sometimes omitted.
 func (d draw) member(spec *v1alpha1.RedisFaultSpec) {
 	if d.yes() {
 		spec.Duration = d.length(time.Second, 24*time.Hour)
@@ -88,7 +88,7 @@ func (d draw) record(pod string) v1alpha1.FaultTarget {
 	}
 }
 
-// faultTypes are all that the API knows.
+// faultTypes are all types of the API.
 var faultTypes = []v1alpha1.FaultType{
 	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultFailover, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultIOThreads, v1alpha1.FaultConfig, v1alpha1.FaultReplicaScale,
 	v1alpha1.FaultResources, v1alpha1.FaultHang, v1alpha1.FaultClientPause, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultNodeLoss,

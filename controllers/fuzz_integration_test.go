@@ -216,7 +216,7 @@ func (d draw) testStatus(test *v1alpha1.RedisLoadTest) {
 	}
 }
 
-// silentServers answers nothing: no address of a random object may be touched.
+// silentServers does not answer: no address of a random object may be connected to.
 type silentServers struct{}
 
 func (silentServers) Do(context.Context, string, redis.Login, ...any) (any, error) {
@@ -238,13 +238,13 @@ func (silentServers) Queue(context.Context, string, string, redis.Login, [][]str
 func (silentServers) Queued(string) bool { return false }
 func (silentServers) HangUp(string)      {}
 
-// sensible says whether to try again is the right answer to an error: the API server's own, or one that names what is waited for.
+// sensible reports whether an error is to be retried: one of the API server, or a missing dependency.
 func sensible(err error) bool {
 	return err == nil || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// Whatever the API server accepts, spec or status, the operator takes without a panic and without an error for ever. What it accepts a real one says;
-// reconciled it is on one in memory.
+// The operator reconciles every spec and status that the API server accepts, without a panic and without a permanent error. A real API server
+// accepts the objects; they are reconciled on one in memory.
 func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -262,10 +262,11 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	}
 	clock := testingclock.NewFakePassiveClock(time.Now())
 	sessions := runs.NewRegistry()
-	sessions.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("nobody is there") }
+	sessions.Dial = func(context.Context, string, string) (net.Conn, error) { return nil, errors.New("connection refused") }
 	t.Cleanup(sessions.Close)
-	tests := &RedisLoadTestReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Image: "x"}
-	faults := &RedisFaultReconciler{Client: memory, Live: memory, Recorder: &events.FakeRecorder{}, Clock: clock, Runs: runs.NewRegistry(), Servers: silentServers{}}
+	record := func(string) events.EventRecorder { return &events.FakeRecorder{} }
+	tests, faults := reconcilers(Settings{Image: "x", Clock: clock, Runs: sessions, Servers: silentServers{}}, memory, memory, memory, record)
+	t.Cleanup(faults.Close)
 	for round := range 4 {
 		if round == 2 { // from here on with any status
 			for _, accepted := range objects {
@@ -292,8 +293,8 @@ func TestNoPanicOnAnyAcceptedObject(t *testing.T) {
 	}
 }
 
-// acceptedOf draws so many objects, and returns those that the API server accepts, as it keeps them: with defaults, and with the status that it
-// accepts of those that are drawn for them.
+// acceptedOf draws n objects, and returns those that the API server accepts, as it stores them: with defaults, and with a drawn status if it accepts
+// that.
 func (p *place) acceptedOf(d draw, n int) []client.Object {
 	p.t.Helper()
 	var drawn []client.Object
@@ -361,7 +362,7 @@ func copyStatus(from, to client.Object) {
 	}
 }
 
-// safely reconciles, and makes a panic an error.
+// safely reconciles, and converts a panic to an error.
 func safely(ctx context.Context, r reconcile.Reconciler, object client.Object) (err error) {
 	defer func() {
 		if what := recover(); what != nil {

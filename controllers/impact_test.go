@@ -5,15 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// A pod kill under load, from steady throughput to recovery: the server is away for exactly 400 ms.
+// A pod kill under load, from steady throughput to recovery: the server is down for exactly 400 ms.
 func TestImpactOfAPodKill(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -40,11 +40,11 @@ func TestImpactOfAPodKill(t *testing.T) {
 		if diff := cmp.Diff(want, test.Status.Faults); diff != "" {
 			w.t.Errorf("the load's reference to the fault:\n%s", diff)
 		}
-		// The load is judged outside of the fault, where no request failed.
+		// The verdict of the load excludes the fault, and no other request failed.
 		if o := test.Status.Objectives; test.Status.Verdict != v1alpha1.VerdictPass || len(o) != 1 || o[0].Actual != "0" {
 			w.t.Errorf("verdict of the load %s, objectives %+v", test.Status.Verdict, o)
 		}
-		// The baseline was shorter than 10 s, so nothing is judged by it, however long the outage.
+		// The baseline was shorter than 10 s, so the verdict is Inconclusive, however long the outage.
 		if o := f.Status.Objectives; f.Status.Verdict != v1alpha1.VerdictInconclusive || len(o) != 1 || o[0].Met == nil || *o[0].Met {
 			w.t.Errorf("verdict of the fault %s, objectives %+v", f.Status.Verdict, o)
 		}
@@ -75,7 +75,7 @@ func TestImpactOfAProcessCrash(t *testing.T) {
 	})
 }
 
-// A fault without a load makes a probe of its own, and ends it.
+// A fault without a load creates its own load, and ends it.
 func TestImpactWithoutALoad(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -94,8 +94,8 @@ func TestImpactWithoutALoad(t *testing.T) {
 	})
 }
 
-// A load that goes on until its faults have settled ends when the last one has, not at its duration and not at the end of its extension.
-func TestLoadGoesOnUntilItsFaultsSettle(t *testing.T) {
+// A load with untilFaultsSettle ends when its last fault has settled, not at the end of its duration or of the extension.
+func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		redis := w.startRedis("")
@@ -107,7 +107,7 @@ func TestLoadGoesOnUntilItsFaultsSettle(t *testing.T) {
 		w.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) {
 			f.Spec.Trigger = v1alpha1.FaultTrigger{After: length(18 * time.Second)}
 		}))
-		test := w.testStands("run", time.Minute, v1alpha1.ReasonWaitingForFaults)
+		test := w.testHasReason("run", time.Minute, v1alpha1.ReasonWaitingForFaults)
 		if got := test.Status.Progress; got != 100 {
 			w.t.Errorf("progress %d%% after the duration", got)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
-// startKubelet starts a stand-in whose pods run the real load, each on an address of its own.
+// startKubelet starts a stand-in whose pods run the real load, each on its own address.
 func startKubelet(p *place, hosts map[string]string) *sim.Kubelet {
 	next := 9
 	k := &sim.Kubelet{

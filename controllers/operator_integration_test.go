@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
-// wiring is what an operator process is made of.
+// wiring has the settings of an operator process.
 type wiring struct {
 	config        *rest.Config
 	namespace     string // the only one that it watches
@@ -27,7 +27,7 @@ type wiring struct {
 	tests, faults interceptor.Funcs // between the reconcilers and the API server
 }
 
-// manager is both reconcilers in a manager, as main wires them.
+// manager returns a manager with both reconcilers, as main sets it up.
 func (w *wiring) manager() (ctrl.Manager, error) {
 	options := ManagerOptions(w.namespace)
 	options.Metrics = metricsserver.Options{BindAddress: "0"}
@@ -43,12 +43,12 @@ func (w *wiring) manager() (ctrl.Manager, error) {
 		return func(c client.Client) client.Client { return interceptor.NewClient(c.(client.WithWatch), funcs) }
 	}
 	return manager, Setup(manager, Settings{
-		Image: "redquake:test", Home: w.home, Runs: w.sessions, Servers: w.servers,
+		Image: "redquake:test", OperatorNamespace: w.home, Runs: w.sessions, Servers: w.servers,
 		TestClient: between(w.tests), FaultClient: between(w.faults),
 	})
 }
 
-// startManager starts an operator process: both reconcilers in a manager, as main wires them, for one namespace.
+// startManager starts an operator for one namespace: a manager with both reconcilers, as main sets it up.
 func (p *place) startManager(s spy) *operator {
 	p.t.Helper()
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}

@@ -45,7 +45,7 @@ func keepRunning(p *place, s func(o func() *operator) spy) *atomic.Int32 {
 	}
 	start := func() {
 		starts.Add(1)
-		mu.Lock() // held until the process is known: its first write may come at once
+		mu.Lock() // held until current is set: the first write of the process may follow at once
 		defer mu.Unlock()
 		current = startOperator(p, s(get))
 	}

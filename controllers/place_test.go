@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/testing/sim"
 )
 
@@ -23,14 +24,14 @@ type place struct {
 	config    *rest.Config // of its kube-apiserver; nil in memory
 	client    client.WithWatch
 	subnet    string // 127.x.y.
-	stopMesh  func() // ends the stand-in of Chaos Mesh, where there is one
+	stopMesh  func() // stops the stand-in of Chaos Mesh, if there is one
 
-	lookEvery time.Duration       // of stand-ins and waits, where no watch shows a change
+	lookEvery time.Duration       // period of stand-ins and waits for changes that no watch reports
 	operate   func(spy) *operator // starts an operator
-	changed   chan struct{}       // receives after something changed that waits look at; nil before the first of them
+	changed   chan struct{}       // receives after a change that waits check; nil before the first wait
 }
 
-// home is the namespace of the operators that work here. Nobody makes it unless the test does.
+// home is the namespace of the place's operators. It does not exist unless a test creates it.
 func (p *place) home() string { return p.namespace + "-home" }
 
 // standIn is Place.StandIn.
@@ -51,7 +52,7 @@ func (p *place) create(object client.Object) {
 	}
 }
 
-// read fills object, by its name; false where there is none.
+// read reads an object by its name, and reports whether it exists.
 func (p *place) read(object client.Object) bool {
 	p.t.Helper()
 	object.SetNamespace(p.namespace)
@@ -80,7 +81,7 @@ func (p *place) mustChange(err error) {
 	}
 }
 
-// until waits for what must come, and fails the test with state's words if it does not.
+// until waits for a state, and fails the test with a description of the current one on timeout.
 func (p *place) until(what string, within time.Duration, came func() bool, state func() string) {
 	p.t.Helper()
 	if p.changed == nil {
@@ -99,7 +100,7 @@ func (p *place) until(what string, within time.Duration, came func() bool, state
 	}
 }
 
-// watch lets waits look again whenever something changes in the namespace.
+// watch triggers waits whenever something changes in the namespace.
 func (p *place) watch() {
 	p.changed = make(chan struct{}, 1)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -134,7 +135,7 @@ func (p *place) fault(name string) *v1alpha1.RedisFault {
 	return f
 }
 
-// where is the reason of Complete and its message.
+// where describes the condition Complete.
 func where(conditions []metav1.Condition) string {
 	for _, c := range conditions {
 		if c.Type == v1alpha1.ConditionComplete {
@@ -159,7 +160,7 @@ func (p *place) testEnds(name string, within time.Duration) *v1alpha1.RedisLoadT
 	var test *v1alpha1.RedisLoadTest
 	p.until("load test "+name+" is over", within, func() bool {
 		test = p.loadTest(name)
-		return isFinished(test.Status.Conditions)
+		return state.IsFinished(test.Status.Conditions)
 	}, func() string { return where(test.Status.Conditions) })
 	return test
 }
@@ -169,13 +170,13 @@ func (p *place) faultEnds(name string, within time.Duration) *v1alpha1.RedisFaul
 	var f *v1alpha1.RedisFault
 	p.until("fault "+name+" is over", within, func() bool {
 		f = p.fault(name)
-		return isFinished(f.Status.Conditions) && len(f.Finalizers) == 0
+		return state.IsFinished(f.Status.Conditions) && len(f.Finalizers) == 0
 	}, func() string { return where(f.Status.Conditions) })
 	return f
 }
 
-// stands waits until a load test's reason is one of these.
-func (p *place) testStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
+// testHasReason waits until the reason of a load test is one of these.
+func (p *place) testHasReason(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
 	p.t.Helper()
 	var test *v1alpha1.RedisLoadTest
 	p.until(fmt.Sprintf("load test %s is %v", name, reasons), within, func() bool {
@@ -190,7 +191,7 @@ func (p *place) testStands(name string, within time.Duration, reasons ...string)
 	return test
 }
 
-func (p *place) faultStands(name string, within time.Duration, want string) *v1alpha1.RedisFault {
+func (p *place) faultHasReason(name string, within time.Duration, want string) *v1alpha1.RedisFault {
 	p.t.Helper()
 	var f *v1alpha1.RedisFault
 	p.until(fmt.Sprintf("fault %s is %s", name, want), within, func() bool {

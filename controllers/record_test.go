@@ -18,8 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// standingOf is what kstatus makes of an object, as kubectl plugins and Flux see it.
-func standingOf(t *testing.T, object client.Object) status.Status {
+// kstatusOf computes the status of an object as Flux and kubectl plugins do.
+func kstatusOf(t *testing.T, object client.Object) status.Status {
 	t.Helper()
 	object.GetObjectKind().SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Any"))
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
@@ -61,7 +61,7 @@ func checkRecord(t *testing.T, p *place, test *v1alpha1.RedisLoadTest, due uint6
 	}
 }
 
-// podsIn counts the load pods that are in one of these phases at one instant; without any, all of them.
+// podsIn counts the load pods in one of these phases; without any, all load pods.
 func (p *place) podsIn(phases ...corev1.PodPhase) int {
 	p.t.Helper()
 	var pods corev1.PodList

@@ -57,7 +57,7 @@ func (s *redisServer) Kill()                   { _ = s.command.Process.Kill() }
 func (s *redisServer) Stop()                   { _ = s.command.Process.Signal(syscall.SIGSTOP) }
 func (s *redisServer) Exited() <-chan struct{} { return s.exited }
 
-// firstAnswer waits for the first reply to PING, or refusal for want of a password.
+// firstAnswer waits for the first reply to PING, which may be an authentication error.
 func firstAnswer(t *testing.T, address string) time.Time {
 	for end := time.Now().Add(10 * time.Second); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		c, err := net.DialTimeout("tcp", address, 100*time.Millisecond)

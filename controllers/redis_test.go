@@ -25,23 +25,23 @@ type redisProcess interface {
 type redisSet struct {
 	*place
 	ip      string
-	launch  func() redisProcess                // returns when the server answers; nil when it does not
-	setting func(name, password string) string // as CONFIG GET shows it; an error's text where the server does not say
+	launch  func() redisProcess                // returns when the server answers; nil if it does not
+	setting func(name, password string) string // as CONFIG GET returns it, or the text of the error
 	downFor time.Duration                      // from the kill to the new server's start
 
 	ended chan struct{} // receives after a server has ended
 
-	looking sync.Mutex // held while it is looked after
-	left    bool       // nobody looks after it any more: what ends stays down
+	looking sync.Mutex // held by sync
+	left    bool       // servers that end are not restarted any more
 
 	mu      sync.Mutex
 	server  redisProcess
-	exited  chan struct{} // closed when its end has been noted
+	exited  chan struct{} // closed when its end was recorded
 	restart int32
-	killing time.Time   // when the server was killed that has not ended yet
+	killing time.Time   // when the server was killed, until it has ended
 	killed  []time.Time // when each server was killed, or ended by itself
 	up      []time.Time // when each server answered first; one more than killed
-	deleted []string    // UIDs of the pods that went
+	deleted []string    // UIDs of the deleted pods
 }
 
 const redisName = "redis-0"
@@ -103,7 +103,7 @@ func (s *redisSet) kill() {
 	<-exited
 }
 
-// silence makes the server answer nothing any more.
+// silence stops the server from answering.
 func (s *redisSet) silence() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -121,10 +121,10 @@ func (s *redisSet) hasExited() bool {
 	}
 }
 
-// hz is a setting of the server.
+// hz returns a setting of the server.
 func (s *redisSet) hz(password string) string { return s.setting("hz", password) }
 
-// downTime is how long no server answered, the last time.
+// downTime returns the duration of the last outage.
 func (s *redisSet) downTime() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -135,7 +135,7 @@ func (s *redisSet) downTime() time.Duration {
 	return s.up[n].Sub(s.killed[n-1])
 }
 
-// firstKill is when a server was killed first.
+// firstKill returns when a server was first killed.
 func (s *redisSet) firstKill() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -158,7 +158,7 @@ func (s *redisSet) makePod(ctx context.Context) error {
 			NodeName: "node-1", TerminationGracePeriodSeconds: new(int64(5)),
 			Containers: []corev1.Container{{
 				Name: "redis", Image: "redis:7", Ports: []corev1.ContainerPort{{ContainerPort: 6379}},
-				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}}, // where the server's dir is
+				VolumeMounts: []corev1.VolumeMount{{Name: "data", MountPath: os.TempDir()}}, // the server's dir
 			}},
 			Volumes: []corev1.Volume{{Name: "data", VolumeSource: corev1.VolumeSource{EmptyDir: &corev1.EmptyDirVolumeSource{}}}},
 		},
@@ -187,7 +187,7 @@ func (s *redisSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 	return s.client.Status().Update(ctx, pod)
 }
 
-// leave lets what ends from here on stay down.
+// leave stops restarting servers.
 func (s *redisSet) leave() {
 	s.looking.Lock()
 	defer s.looking.Unlock()

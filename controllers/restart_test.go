@@ -9,8 +9,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// crashAt makes a process that dies at the n-th write of an operator, counted over all its lives: before the write reaches the API
-// server, or just after it.
+// crashAt ends a process at the n-th write, counted over all processes: before the write reaches the API server, or just after it.
 func crashAt(n int32, after bool, writes *atomic.Int32, self func() *operator) spy {
 	die := func() {
 		if writes.Add(1) == n {
@@ -35,11 +34,11 @@ func crashAt(n int32, after bool, writes *atomic.Int32, self func() *operator) s
 	}}
 }
 
-// counts leaves out the checkpoints, which come whenever they do.
+// counts excludes the checkpoints, whose times are not deterministic.
 func counts(w write) bool { return w.Verb != "update" }
 
-// The operator dies at every write of a load test's life, just before or just after it; another process goes on, and the result is the
-// same: one run, every request counted once.
+// The operator ends just before or after each of its writes for a load test. Another process continues, and the result is the same: one run, every
+// request counted once.
 func TestLoadTestSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	for n := int32(1); n <= 12; n++ {
@@ -69,7 +68,7 @@ func TestLoadTestSurvivesACrashAnywhere(t *testing.T) {
 	}
 }
 
-// A process that is away for longer than the start lies ahead: stored, but never sent.
+// The operator is down until after the start instant, which was stored but not sent.
 func TestRestartBetweenStoringAndSendingTheStart(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {

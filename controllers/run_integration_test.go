@@ -17,17 +17,17 @@ import (
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 )
 
-// withPatience lets a load test see errors only where there are any: a machine that stands still for a second is none.
-func withPatience(test *v1alpha1.RedisLoadTest) {
+// withTolerance sets timeouts that a stall of the machine for a second does not exceed.
+func withTolerance(test *v1alpha1.RedisLoadTest) {
 	test.Spec.Client.RequestTimeout = metav1.Duration{Duration: 10 * time.Second}
 }
 
-// starved says that the machine had no time for the load pods: the product says so, and judges nothing then.
+// starved reports whether the load pods got too little CPU time. Then the verdict is Inconclusive.
 func starved(st *v1alpha1.RedisLoadTestStatus) bool {
 	return st.Verdict == v1alpha1.VerdictInconclusive && st.Bottleneck != nil && string(st.Bottleneck.Component) == string(bottleneck.LoadGenerator)
 }
 
-// A run from creation to verdict: two pods, an open loop. How exact the figures are TestRunOfTheEngine judges.
+// A run from creation to verdict: two pods, an open loop. TestRunOfTheEngine checks the accuracy of the figures.
 func TestCompleteRun(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -36,23 +36,23 @@ func TestCompleteRun(t *testing.T) {
 	o := startOperator(p, spy{})
 	const rate, seconds = 400, 7
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
-		withPatience(test)
+		withTolerance(test)
 		test.Spec.Pods.Count = 2
 		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(rate)), WarmUp: length(time.Second), Duration: length(seconds * time.Second)}
 		test.Spec.Workload.Keyspace.Prefill = true
 		test.Spec.Objectives = &v1alpha1.Objectives{MinThroughput: new("1"), MaxErrorRate: new("1%"), MaxLatencyP99: length(time.Minute)}
 	}))
-	waiting := p.testStands("run", time.Minute, v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning)
-	if got := standingOf(t, waiting); got != status.InProgressStatus {
+	waiting := p.testHasReason("run", time.Minute, v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning)
+	if got := kstatusOf(t, waiting); got != status.InProgressStatus {
 		t.Errorf("kstatus %s before the start", got)
 	}
-	running := p.testStands("run", time.Minute, v1alpha1.ReasonRunning)
-	if got := standingOf(t, running); got != status.InProgressStatus {
+	running := p.testHasReason("run", time.Minute, v1alpha1.ReasonRunning)
+	if got := kstatusOf(t, running); got != status.InProgressStatus {
 		t.Errorf("kstatus %s during the run", got)
 	}
 	test := p.testEnds("run", 2*time.Minute)
 	st := &test.Status
-	if got := standingOf(t, test); got != status.CurrentStatus || reason(st.Conditions) != v1alpha1.ReasonSucceeded {
+	if got := kstatusOf(t, test); got != status.CurrentStatus || reason(st.Conditions) != v1alpha1.ReasonSucceeded {
 		t.Fatalf("kstatus %s, %s", got, where(st.Conditions))
 	}
 	sum := st.Summary

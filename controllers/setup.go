@@ -1,6 +1,9 @@
+// Package controllers sets up the reconcilers of the kinds of redquake.dev, for main and for tests. Each kind has a package of its own; they share
+// package state, and meet only in internal/runs.
 package controllers
 
 import (
+	"context"
 	"fmt"
 	"time"
 
@@ -9,30 +12,25 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/fault"
+	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/runs"
 )
 
-// NewScheme returns a scheme with every kind that the operator reads and writes.
-func NewScheme() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
-	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	utilruntime.Must(object.AddToScheme(scheme))
-	return scheme
-}
-
-// ManagerOptions returns what the reconcilers rely on in their manager: scheme, cache and client. No namespaces means all.
+// ManagerOptions returns the options that the reconcilers depend on: scheme, cache and client. Without namespaces, all are watched.
 func ManagerOptions(namespaces ...string) ctrl.Options {
 	var watched map[string]cache.Config
 	if len(namespaces) > 0 {
@@ -44,23 +42,32 @@ func ManagerOptions(namespaces ...string) ctrl.Options {
 	return ctrl.Options{
 		Scheme: NewScheme(),
 		Cache:  cache.Options{DefaultNamespaces: watched, DefaultTransform: cache.TransformStripManagedFields()},
-		// Read one at a time, when needed: a cache would want to list and watch every Secret of the cluster. Of Chaos Mesh's kinds, which may be
-		// absent, a cache would never be in sync.
+		// Not cached: a cache would list and watch every Secret of the cluster. A cache of Chaos Mesh's kinds would never synchronize if they are
+		// absent.
 		Client: client.Options{Cache: &client.CacheOptions{DisableFor: append([]client.Object{
 			&corev1.Secret{}, &corev1.ConfigMap{}, &corev1.Service{}, &discoveryv1.EndpointSlice{},
 		}, object.Objects()...)}},
 	}
 }
 
-// Settings are what the operator's reconcilers are made with.
-type Settings struct {
-	Image   string           // of the load pods, unless a load test names one
-	Home    string           // the operator's own namespace; "" = unknown
-	Clock   clock.Clock      // nil = the real one
-	Runs    *runs.Registry   // shared by both reconcilers; the caller closes them after the manager has stopped
-	Servers topology.Servers // how faults reach Redis; the caller closes them after the manager has stopped
+// NewScheme returns a scheme with every kind that the operator reads or writes.
+func NewScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
+	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	utilruntime.Must(object.AddToScheme(scheme))
+	return scheme
+}
 
-	// TestClient and FaultClient come between a reconciler and the API server; nil = nothing does.
+// Settings are the settings of the operator's reconcilers.
+type Settings struct {
+	Image             string             // of the load pods, unless spec.pods.image is set
+	OperatorNamespace string             // "" = unknown
+	Clock             clock.PassiveClock // nil = the real one
+	Runs              *runs.Registry     // shared by both reconcilers; the caller closes them after the manager has stopped
+	Servers           topology.Servers   // how faults reach Redis; the caller closes them after the manager has stopped
+
+	// TestClient and FaultClient wrap the client of a reconciler; nil = it is not wrapped.
 	TestClient, FaultClient func(client.Client) client.Client
 }
 
@@ -69,31 +76,41 @@ func Setup(mgr ctrl.Manager, s Settings) error {
 	if s.Clock == nil {
 		s.Clock = clock.RealClock{}
 	}
-	through := func(wrap func(client.Client) client.Client) client.Client {
+	wrapped := func(wrap func(client.Client) client.Client) client.Client {
 		if wrap == nil {
 			return mgr.GetClient()
 		}
 		return wrap(mgr.GetClient())
 	}
-	tests := &RedisLoadTestReconciler{
-		Client: through(s.TestClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisloadtest"),
-		Clock: s.Clock, Runs: s.Runs, Image: s.Image,
-	}
-	if err := tests.SetupWithManager(mgr); err != nil {
+	tests, faults := reconcilers(s, wrapped(s.TestClient), wrapped(s.FaultClient), mgr.GetAPIReader(), func(name string) events.EventRecorder { return mgr.GetEventRecorder(name) })
+	if err := tests.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisLoadTest: %w", err)
 	}
-	faults := &RedisFaultReconciler{
-		Client: through(s.FaultClient), Live: mgr.GetAPIReader(), Recorder: mgr.GetEventRecorder("redisfault"),
-		Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, Home: s.Home,
-	}
-	if err := faults.SetupWithManager(mgr); err != nil {
+	if err := faults.SetupWithManager(mgr, options()); err != nil {
 		return fmt.Errorf("set up the controller of RedisFault: %w", err)
+	}
+	end := manager.RunnableFunc(func(ctx context.Context) error {
+		<-ctx.Done()
+		faults.Close()
+		return nil
+	})
+	if err := mgr.Add(end); err != nil {
+		return fmt.Errorf("set up the end of the witnesses: %w", err)
 	}
 	return nil
 }
 
-// options of both controllers: several objects at once, as one may wait seconds for load pods to answer, and a back-off that is short, as
-// what errs here is mostly a conflict or a pod that is just starting.
+// reconcilers returns a reconciler for each kind.
+func reconcilers(s Settings, tests, faults client.Client, apiReader client.Reader, recorder func(name string) events.EventRecorder) (*loadtest.Reconciler, *fault.Reconciler) {
+	return &loadtest.Reconciler{
+			Client: tests, APIReader: apiReader, Recorder: recorder("redisloadtest"), Clock: s.Clock, Runs: s.Runs, Image: s.Image,
+		}, &fault.Reconciler{
+			Client: faults, APIReader: apiReader, Recorder: recorder("redisfault"), Clock: s.Clock, Runs: s.Runs, Servers: s.Servers, OperatorNamespace: s.OperatorNamespace,
+		}
+}
+
+// options returns the options of a controller: several workers, as a reconcile may wait for load pods for seconds, and a short back-off, as most
+// errors are conflicts or pods that are starting.
 func options() controller.Options {
 	return controller.Options{
 		MaxConcurrentReconciles: 8,

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 )
 
-// Chaos Mesh's kinds may be absent: a cache of an absent kind is never in sync, and whoever reads through it waits.
+// Chaos Mesh's kinds may be absent. A cache of an absent kind never synchronizes, and reads from it block.
 func TestManagerCachesNothingOfChaosMesh(t *testing.T) {
 	var past []string
 	for _, object := range ManagerOptions().Client.Cache.DisableFor {

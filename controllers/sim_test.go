@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
@@ -22,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/loadtest"
 	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/runs"
@@ -37,7 +39,7 @@ type world struct {
 	kubelet *sim.Kubelet
 }
 
-// inWorld runs a test in a world of its own, where everything is exact: only waiting takes time.
+// inWorld runs a test in its own world, with exact times: only waiting takes time.
 func inWorld(t *testing.T, test func(*world)) {
 	t.Helper()
 	slog.SetDefault(slog.New(slog.DiscardHandler))
@@ -73,14 +75,14 @@ func (w *world) startRedis(password string) *redisSet {
 	return s
 }
 
-// startReconcilers starts an operator process: both reconcilers, with what Setup and SetupWithManager give them.
+// startReconcilers starts an operator: both reconcilers, with the same watches and options as in Setup.
 func (w *world) startReconcilers(s spy) *operator {
 	w.t.Helper()
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	o.sessions.Dial = w.network.Dial
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests := &RedisLoadTestReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Runs: o.sessions, Image: "redquake:test"}
-	faults := &RedisFaultReconciler{Client: through, Live: w.client, Recorder: recorder{w.client}, Clock: clock.RealClock{}, Runs: o.sessions, Servers: w.redis, Home: w.home()}
+	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: clock.RealClock{}, Runs: o.sessions, Servers: w.redis},
+		through, through, w.client, func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}
 	}
@@ -88,22 +90,19 @@ func (w *world) startReconcilers(s spy) *operator {
 		sim.Controller{Reconciler: tests, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisLoadTestList{}, Map: itself},
 			{Kind: &batchv1.JobList{}, Map: ownedBy("RedisLoadTest")},
-			{Kind: &corev1.PodList{}, Map: loadTestOfPod},
-			{Kind: &v1alpha1.RedisFaultList{}, Map: loadTestOfFault},
+			{Kind: &corev1.PodList{}, Map: loadtest.RequestsForPod},
+			{Kind: &v1alpha1.RedisFaultList{}, Map: loadtest.RequestsForFault},
 		}},
 		sim.Controller{Reconciler: faults, Limiter: options().RateLimiter, Workers: options().MaxConcurrentReconciles, Watches: []sim.Source{
 			{Kind: &v1alpha1.RedisFaultList{}, Map: itself},
-			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.faultsOfLoadTest},
-			{Kind: &corev1.PodList{}, Map: faults.faultsOfPod},
-			{Kind: &corev1.NamespaceList{}, Map: faults.faultsOfNamespace},
+			{Kind: &v1alpha1.RedisLoadTestList{}, Map: faults.RequestsForLoadTest},
+			{Kind: &corev1.PodList{}, Map: faults.RequestsForPod},
+			{Kind: &corev1.NamespaceList{}, Map: faults.RequestsForNamespace},
 		}},
 	)
 	o.end = func() {
 		stop()
-		faults.witnesses.Range(func(uid, _ any) bool {
-			faults.unwatch(uid.(types.UID))
-			return true
-		})
+		faults.Close()
 		o.sessions.Close()
 	}
 	return o
@@ -120,7 +119,7 @@ func ownedBy(kind string) func(context.Context, client.Object) []reconcile.Reque
 	}
 }
 
-// recorder writes events to an API server, each by itself.
+// recorder writes each event to an API server.
 type recorder struct{ client client.Client }
 
 func (r recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, note string, args ...any) {

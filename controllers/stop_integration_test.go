@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// The annotation of a fault's namespace, and that of the operator's own, revert an active fault at once and let no other begin.
+// The annotation of a fault's namespace or of the operator's reverts an active fault at once and prevents others.
 func TestStop(t *testing.T) {
 	t.Parallel()
 	for _, whose := range []string{"the fault's namespace", "the operator's namespace"} {
@@ -34,8 +34,8 @@ func TestStop(t *testing.T) {
 			p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
 			p.create(hzFault(nil))
 			p.create(newFault("later", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(time.Hour) }))
-			p.faultStands("break", time.Minute, v1alpha1.ReasonActive)
-			p.faultStands("later", time.Minute, v1alpha1.ReasonWaitingForTime)
+			p.faultHasReason("break", time.Minute, v1alpha1.ReasonActive)
+			p.faultHasReason("later", time.Minute, v1alpha1.ReasonWaitingForTime)
 			if got := redis.hz(""); got != "50" {
 				t.Fatalf("hz is %s while the fault is active", got)
 			}
@@ -43,14 +43,14 @@ func TestStop(t *testing.T) {
 			p.until("the fault is reverted", time.Minute, func() bool { return redis.hz("") == "10" }, func() string { return redis.hz("") })
 			for _, name := range []string{"break", "later"} {
 				f := p.faultEnds(name, time.Minute)
-				if got := standingOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != v1alpha1.ReasonStopped {
+				if got := kstatusOf(t, f); got != status.CurrentStatus || reason(f.Status.Conditions) != v1alpha1.ReasonStopped {
 					t.Errorf("%s is %s to kstatus, %s", name, got, where(f.Status.Conditions))
 				}
 				if !strings.Contains(where(f.Status.Conditions), v1alpha1.AnnotationStop+" of namespace "+stopped) {
-					t.Errorf("%s does not say who stopped it: %s", name, where(f.Status.Conditions))
+					t.Errorf("%s does not name the namespace that stopped it: %s", name, where(f.Status.Conditions))
 				}
 			}
-			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), eventReverted) {
+			if f := p.fault("break"); f.Status.RevertedAt == nil || !slices.Contains(timelineOf(f), "Reverted") {
 				t.Errorf("reverted at %v, timeline %v", f.Status.RevertedAt, timelineOf(f))
 			}
 			p.create(newFault("new", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
@@ -59,12 +59,12 @@ func TestStop(t *testing.T) {
 			}
 			p.annotate(stopped, v1alpha1.AnnotationStop, "")
 			p.create(newFault("after", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
-			p.faultStands("after", time.Minute, v1alpha1.ReasonObserving)
+			p.faultHasReason("after", time.Minute, v1alpha1.ReasonObserving)
 		})
 	}
 }
 
-// A fault that would end every copy of the data is refused unless it is allowed in so many words.
+// A fault that would end every copy of the data is rejected unless the spec allows it explicitly.
 func TestBlastRadius(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
@@ -91,7 +91,7 @@ func TestBlastRadius(t *testing.T) {
 		all(f)
 		f.Spec.Allow = []v1alpha1.Allowance{v1alpha1.AllowAllCopies}
 	}))
-	if f := p.faultStands("allowed", time.Minute, v1alpha1.ReasonObserving); len(f.Status.Targets) != 2 {
+	if f := p.faultHasReason("allowed", time.Minute, v1alpha1.ReasonObserving); len(f.Status.Targets) != 2 {
 		t.Errorf("targets %+v", f.Status.Targets)
 	}
 	p.until("both servers end", time.Minute, func() bool { return fleet.serversStopped() == 2 }, func() string { return "" })

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// annotate sets an annotation of a namespace, or takes it away.
+// annotate sets or removes an annotation of a namespace.
 func (p *place) annotate(namespace, name, value string) {
 	p.t.Helper()
 	object := &corev1.Namespace{}
@@ -28,7 +28,7 @@ func (p *place) annotate(namespace, name, value string) {
 	p.mustChange(p.client.Patch(context.Background(), object, client.MergeFrom(before)))
 }
 
-// A namespace whose owner forbids faults gets none.
+// A protected namespace rejects faults.
 func TestProtectedNamespace(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {

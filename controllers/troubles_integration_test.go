@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// A load pod that cannot log in says why, and the test fails with its words.
-func TestLoadPodSaysWhy(t *testing.T) {
+// A load pod reports why it cannot log in, and the test fails with its message.
+func TestLoadPodReportsLoginError(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	redis := startRedis(p, "--requirepass", "s3cret")

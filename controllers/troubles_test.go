@@ -31,19 +31,19 @@ func namedTest(name string) *v1alpha1.RedisLoadTest {
 	return &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Name: name}}
 }
 
-func (p *place) failed(name string, within time.Duration, want string, says ...string) *v1alpha1.RedisLoadTest {
+func (p *place) failed(name string, within time.Duration, want string, texts ...string) *v1alpha1.RedisLoadTest {
 	p.t.Helper()
 	test := p.testEnds(name, within)
 	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed)
 	if c == nil || c.Status != metav1.ConditionTrue || c.Reason != want {
 		p.t.Fatalf("%s: %+v, want it to fail with %s", name, c, want)
 	}
-	for _, text := range says {
+	for _, text := range texts {
 		if !strings.Contains(c.Message, text) {
-			p.t.Errorf("%s: message %q does not say %q", name, c.Message, text)
+			p.t.Errorf("%s: message %q does not contain %q", name, c.Message, text)
 		}
 	}
-	if got := standingOf(p.t, test); got != status.FailedStatus {
+	if got := kstatusOf(p.t, test); got != status.FailedStatus {
 		p.t.Errorf("%s is %s to kstatus", name, got)
 	}
 	return test
@@ -64,8 +64,8 @@ func (p *place) loseOnePod(force bool) {
 	}
 }
 
-// A Service whose Secret and endpoints come late: GitOps applies in any order.
-func TestReferencesThatComeLate(t *testing.T) {
+// The Service, its endpoints and the Secret are created later: GitOps applies in any order.
+func TestLateReferences(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
@@ -76,19 +76,19 @@ func TestReferencesThatComeLate(t *testing.T) {
 		p.create(newLoadTest("run", "", func(test *v1alpha1.RedisLoadTest) {
 			test.Spec.Target = v1alpha1.RedisTarget{Service: &v1alpha1.ServiceReference{Name: "redis"}, Auth: withPassword()}
 		}))
-		late := p.testStands("run", 10*time.Second, v1alpha1.ReasonServiceNotFound)
+		late := p.testHasReason("run", 10*time.Second, v1alpha1.ReasonServiceNotFound)
 		if c := meta.FindStatusCondition(late.Status.Conditions, v1alpha1.ConditionAccepted); c == nil || c.Status != metav1.ConditionFalse {
 			t.Errorf("Accepted: %+v", c)
 		}
 		p.create(&corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: corev1.ServiceSpec{
 			Selector: map[string]string{"app": "redis"}, Ports: []corev1.ServicePort{{Port: 6379, TargetPort: intstr.FromInt32(6379)}},
 		}})
-		p.testStands("run", 10*time.Second, v1alpha1.ReasonNoEndpoints)
+		p.testHasReason("run", 10*time.Second, v1alpha1.ReasonNoEndpoints)
 		p.create(&discoveryv1.EndpointSlice{
 			ObjectMeta:  metav1.ObjectMeta{Name: "redis-1", Labels: map[string]string{discoveryv1.LabelServiceName: "redis"}},
 			AddressType: discoveryv1.AddressTypeIPv4, Endpoints: []discoveryv1.Endpoint{{Addresses: []string{"10.1.2.3"}}},
 		})
-		p.testStands("run", 10*time.Second, v1alpha1.ReasonSecretNotFound)
+		p.testHasReason("run", 10*time.Second, v1alpha1.ReasonSecretNotFound)
 		p.create(passwordSecret())
 		test := p.testEnds("run", 30*time.Second)
 		if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Summary.Errors != 0 {
@@ -100,8 +100,8 @@ func TestReferencesThatComeLate(t *testing.T) {
 	})
 }
 
-// What never comes fails the test, with the field that names it.
-func TestReferencesThatNeverCome(t *testing.T) {
+// A missing reference fails the test, with the field that names it.
+func TestMissingReferences(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
 		p, t := w.place, w.t
@@ -123,7 +123,7 @@ func TestReferencesThatNeverCome(t *testing.T) {
 	})
 }
 
-// The loss of one of two load pods during the run, by each policy and each kind of loss.
+// The loss of one of two load pods during the run, with each policy and each kind of loss.
 func TestLostPod(t *testing.T) {
 	t.Parallel()
 	for _, policy := range []v1alpha1.LostPodPolicy{v1alpha1.LostPodFail, v1alpha1.LostPodContinue} {
@@ -138,7 +138,7 @@ func TestLostPod(t *testing.T) {
 						test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, policy
 						test.Spec.Load.Duration = length(5 * time.Second)
 					}))
-					p.testStands("run", 20*time.Second, v1alpha1.ReasonRunning)
+					p.testHasReason("run", 20*time.Second, v1alpha1.ReasonRunning)
 					time.Sleep(time.Second)
 					lost := time.Since(p.loadTest("run").Status.StartTime.Time)
 					p.loseOnePod(force)
@@ -164,7 +164,7 @@ func TestLostPod(t *testing.T) {
 	}
 }
 
-// A pod that is lost while the start instant is being sent must not hold the others, nor an abort.
+// A pod that is lost while the start instant is being sent must not delay the others, or an abort.
 func TestPodLostAroundTheStart(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -203,7 +203,7 @@ func TestAbortAndTTL(t *testing.T) {
 		w.kubelet.Start()
 		o := startOperator(p, spy{})
 		p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(time.Hour) }))
-		p.testStands("run", 20*time.Second, v1alpha1.ReasonRunning)
+		p.testHasReason("run", 20*time.Second, v1alpha1.ReasonRunning)
 		time.Sleep(time.Second)
 		p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 		test := p.testEnds("run", 10*time.Second)
@@ -233,7 +233,7 @@ func TestAbortBeforeTheStart(t *testing.T) {
 		w.kubelet.Start()
 		startOperator(p, spy{})
 		p.create(newLoadTest("run", redis.address(), nil))
-		p.testStands("run", 10*time.Second, v1alpha1.ReasonPreparing)
+		p.testHasReason("run", 10*time.Second, v1alpha1.ReasonPreparing)
 		p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Abort = true }))
 		test := p.testEnds("run", 10*time.Second)
 		if reason(test.Status.Conditions) != v1alpha1.ReasonAborted || test.Status.StartTime != nil {
@@ -243,7 +243,7 @@ func TestAbortBeforeTheStart(t *testing.T) {
 	})
 }
 
-// Suspended, a test forgets its run as a Job does; taken back, it begins anew and is complete.
+// A suspended test discards its run, as a Job does; resumed, it starts again and completes.
 func TestSuspendAndResume(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -251,13 +251,13 @@ func TestSuspendAndResume(t *testing.T) {
 		redis := w.startEngine()
 		startOperator(p, spy{})
 		p.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(4 * time.Second) }))
-		p.testStands("run", 20*time.Second, v1alpha1.ReasonRunning)
+		p.testHasReason("run", 20*time.Second, v1alpha1.ReasonRunning)
 		suspend := func(on bool) {
 			p.mustChange(change(p, namedTest("run"), func(test *v1alpha1.RedisLoadTest) { test.Spec.Suspend = on }))
 		}
 		suspend(true)
-		test := p.testStands("run", 10*time.Second, v1alpha1.ReasonSuspended)
-		if got := standingOf(t, test); got != status.CurrentStatus {
+		test := p.testHasReason("run", 10*time.Second, v1alpha1.ReasonSuspended)
+		if got := kstatusOf(t, test); got != status.CurrentStatus {
 			t.Errorf("a suspended test is %s to kstatus", got)
 		}
 		if test.Status.StartTime != nil || test.Status.Summary != nil || test.Status.Progress != 0 {
@@ -272,7 +272,7 @@ func TestSuspendAndResume(t *testing.T) {
 	})
 }
 
-// A test can be deleted in any state, and everything goes with it.
+// A test can be deleted in any state, with everything that it created.
 func TestDeleteInAnyState(t *testing.T) {
 	t.Parallel()
 	for _, state := range []string{v1alpha1.ReasonPreparing, v1alpha1.ReasonStarting, v1alpha1.ReasonRunning, v1alpha1.ReasonSuspended} {
@@ -289,9 +289,9 @@ func TestDeleteInAnyState(t *testing.T) {
 				p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 					test.Spec.Load.Duration, test.Spec.Suspend = length(time.Minute), state == v1alpha1.ReasonSuspended
 				}))
-				test := p.testStands("run", 20*time.Second, state)
+				test := p.testHasReason("run", 20*time.Second, state)
 				p.mustChange(p.client.Delete(t.Context(), test))
-				p.until("all is gone", 10*time.Second, func() bool {
+				p.until("everything is deleted", 10*time.Second, func() bool {
 					var jobs batchv1.JobList
 					_ = p.client.List(t.Context(), &jobs, client.InNamespace(p.namespace))
 					return !p.read(namedTest("run")) && len(jobs.Items) == 0 && p.podsIn(corev1.PodRunning, corev1.PodPending) == 0 && o.sessions.Find(test.UID) == nil

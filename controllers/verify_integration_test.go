@@ -11,7 +11,7 @@ import (
 )
 
 // A run whose load pods read their ledgers back; the load is two pods'.
-func TestRunThatVerifies(t *testing.T) {
+func TestRunWithVerification(t *testing.T) {
 	t.Parallel()
 	p := newPlace(t)
 	redis := startRedis(p)
@@ -19,7 +19,7 @@ func TestRunThatVerifies(t *testing.T) {
 	startOperator(p, spy{})
 	p.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) {
 		verifies(test)
-		withPatience(test)
+		withTolerance(test)
 		test.Spec.Pods.Count = 2
 	}))
 	test := p.testEnds("run", 2*time.Minute)

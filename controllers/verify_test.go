@@ -14,7 +14,7 @@ func verifies(test *v1alpha1.RedisLoadTest) {
 	test.Spec.Objectives = &v1alpha1.Objectives{MaxLostWrites: new(int64(0))}
 }
 
-// checkNothingLost wants so many acknowledged ledger writes, and none lost.
+// checkNothingLost checks the number of acknowledged ledger writes, and that none is lost.
 func checkNothingLost(t *testing.T, test *v1alpha1.RedisLoadTest, acknowledged int64) {
 	t.Helper()
 	st := &test.Status
@@ -28,7 +28,7 @@ func checkNothingLost(t *testing.T, test *v1alpha1.RedisLoadTest, acknowledged i
 	}
 }
 
-// A server that keeps nothing on disk is killed: every write before it is lost, and the fault is told so, though it was over before the load.
+// A server without persistence is killed: every write before that is lost, and attributed to the fault, although it finished before the load.
 func TestKillLosesAcknowledgedWrites(t *testing.T) {
 	t.Parallel()
 	inWorld(t, func(w *world) {
@@ -61,7 +61,7 @@ func TestKillLosesAcknowledgedWrites(t *testing.T) {
 	})
 }
 
-// What the ledgers say is stored before the pods are let go, wherever the operator dies.
+// The results of the ledgers are stored before the pods are released, wherever the operator ends.
 func TestVerificationSurvivesACrashAnywhere(t *testing.T) {
 	t.Parallel()
 	for n := int32(6); n <= 13; n++ {

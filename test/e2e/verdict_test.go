@@ -37,7 +37,7 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 }
 
 // machineDoubts begin the sentences of doubts that are so where the machine stood still for a while.
-var machineDoubts = []string{"the load pods began ", "the load pods' clocks are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: "}
+var machineDoubts = []string{"the load pods started ", "the clocks of the load pods are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: "}
 
 func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
 	expected := slices.Clone(machineDoubts)

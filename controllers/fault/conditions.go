@@ -1,0 +1,124 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o outcome) {
+	reason, message := d.Reason, d.Message
+	if o.problem != nil {
+		reason, message = o.problem.Reason, o.problem.Message
+	}
+	if o.ended && !o.failed && reason == v1alpha1.ReasonSucceeded {
+		message = s.impactMessage()
+		switch i := s.fault.Status.Impact; {
+		case i == nil: // the record could never be read
+			reason = v1alpha1.ReasonInconclusive
+		case !i.Recovered:
+			reason = v1alpha1.ReasonNotRecovered
+		}
+	}
+	if d.Action == lifecycle.FaultObserve || d.Action == lifecycle.FaultHold {
+		message = s.impactMessage()
+	}
+	state.SetSummary(&s.fault.Status.Conditions, s.fault.Generation, state.Summary{
+		Complete: o.ended && !o.failed, Failed: o.ended && o.failed,
+		Suspended: !o.ended && s.seen.Suspend && !s.seen.Recorded, Reason: reason, Message: message,
+	})
+	s.setSelected(o, reason, message)
+	s.setInjected(reason)
+	s.setReverted(reason)
+	s.setRecovered(d, o, reason)
+}
+
+func (s *scope) setSelected(o outcome, reason, message string) {
+	var names []string
+	for _, t := range s.fault.Status.Targets {
+		names = append(names, t.Pod)
+	}
+	switch {
+	case len(names) > 0:
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))
+	case o.problem != nil:
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionFalse, reason, message)
+	case s.seen.Trouble == nil:
+		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionUnknown, reason, "not selected yet")
+	}
+}
+
+func (s *scope) setInjected(reason string) {
+	injected := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.InjectedAt != nil })
+	s.setCondition(v1alpha1.ConditionInjected, injected, reason, "effect: "+orNone(string(s.fault.Status.Effect)))
+}
+
+func (s *scope) setReverted(reason string) {
+	status := &s.fault.Status
+	reverted := s.allTargets(func(t v1alpha1.FaultTarget) bool { return t.RevertedAt != nil })
+	message := "a fault of type " + string(s.fault.Spec.Action.Type) + " leaves nothing to revert"
+	switch {
+	case s.seen.RevertFailed != "":
+		reason, message = v1alpha1.ReasonRevertFailed, state.Truncate(s.seen.RevertFailed, 32000)
+	case s.traits.Lasts > 0 && reverted == metav1.ConditionTrue && status.RevertedAt != nil && status.InjectedAt != nil:
+		message = fmt.Sprintf("reverted %s after the injection", format.Duration(status.RevertedAt.Sub(status.InjectedAt.Time)))
+	case s.traits.Lasts > 0:
+		message = "it lasts for " + format.Duration(s.traits.Lasts)
+	}
+	s.setCondition(v1alpha1.ConditionReverted, reverted, reason, message)
+}
+
+func (s *scope) setRecovered(d lifecycle.Decision[lifecycle.FaultAction], o outcome, reason string) {
+	status := &s.fault.Status
+	recovered := status.Impact != nil && status.Impact.Recovered
+	shown := state.ConditionStatus(recovered)
+	judged := o.ended || status.SettledTime != nil
+	if !recovered && (!judged || o.failed || d.Reason == v1alpha1.ReasonAborted) {
+		shown = metav1.ConditionUnknown
+	}
+	s.setCondition(v1alpha1.ConditionRecovered, shown, reason, recoveryMessage(status))
+}
+
+// allTargets returns whether every target fulfils a predicate, as the status of a condition.
+func (s *scope) allTargets(done func(t v1alpha1.FaultTarget) bool) metav1.ConditionStatus {
+	targets := s.fault.Status.Targets
+	return state.ConditionStatus(len(targets) > 0 && !slices.ContainsFunc(targets, func(t v1alpha1.FaultTarget) bool { return !done(t) }))
+}
+
+func (s *scope) setCondition(kind string, status metav1.ConditionStatus, reason, message string) {
+	state.SetCondition(&s.fault.Status.Conditions, s.fault.Generation, kind, status, reason, message)
+}
+
+// recoveryMessage describes the recovery.
+func recoveryMessage(status *v1alpha1.RedisFaultStatus) string {
+	if status.Impact == nil || !status.Impact.Recovered || status.RecoveredAt == nil {
+		return "the throughput has not been at 90% of the baseline for 10s"
+	}
+	return fmt.Sprintf("the throughput recovered after %s", format.Duration(status.Impact.RecoveryTime.Value.Duration()))
+}
+
+// impactMessage summarizes the impact on clients in one sentence.
+func (s *scope) impactMessage() string {
+	i, display := s.fault.Status.Impact, s.fault.Status.Display
+	if i == nil || display == nil {
+		return "no figures yet"
+	}
+	text := fmt.Sprintf("throughput fell by %s, no success for %s, %d errors, %d requests lost", orNone(display.Dip), orNone(display.Outage), i.Errors, i.LostRequests)
+	if i.LostWrites != nil {
+		text += fmt.Sprintf(", %d acknowledged writes lost", *i.LostWrites)
+	}
+	switch {
+	case i.Recovered:
+		return text + ", recovered after " + display.Recovery
+	case s.fault.Status.SettledTime == nil:
+		return text + ", not recovered yet"
+	}
+	return text + ", not recovered within " + format.Duration(s.fault.Spec.RecoveryDeadline.Duration)
+}

@@ -1,0 +1,111 @@
+// Package fault reconciles RedisFaults. Each reconcile reads everything first, lets package lifecycle decide, performs one step, and writes the
+// status once.
+package fault
+
+import (
+	"context"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults,verbs=get;list;watch;patch;delete
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/status,verbs=get;patch
+// +kubebuilder:rbac:groups=redquake.dev,resources=redisfaults/finalizers,verbs=update
+// The rules for cluster-scoped resources are in config/rbac/cluster_role.yaml.
+// +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups="",resources=pods/resize,verbs=patch
+// +kubebuilder:rbac:groups="",resources=persistentvolumeclaims,verbs=get
+// +kubebuilder:rbac:groups="",resources=events,verbs=list
+// +kubebuilder:rbac:groups=apps,resources=statefulsets,verbs=get;patch
+// +kubebuilder:rbac:groups=autoscaling,resources=horizontalpodautoscalers,verbs=list
+// +kubebuilder:rbac:groups=chaos-mesh.org,resources=podchaos;networkchaos;iochaos;stresschaos;timechaos,verbs=get;list;create;delete
+
+// Reconcile performs the next step of a fault.
+func (r *Reconciler) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
+	s, err := r.observe(ctx, request.NamespacedName)
+	if apierrors.IsNotFound(err) {
+		return ctrl.Result{}, nil
+	} else if err != nil {
+		return ctrl.Result{}, err
+	}
+	decision := lifecycle.NextForFault(s.seen, r.Clock.Now())
+	if decision.Action == lifecycle.FaultPause {
+		return state.Requeue(false, decision.Until, r.Clock.Now()), nil
+	}
+	outcome := r.perform(ctx, s, decision)
+	r.recordCall(s, decision, outcome)
+	if outcome.deleted {
+		return ctrl.Result{}, outcome.err
+	}
+	if err := r.report(ctx, s, decision, outcome); err != nil {
+		return state.ResultForPatchError(err)
+	}
+	return state.Requeue(outcome.again, decision.Until, r.Clock.Now()), outcome.err
+}
+
+// SetupWithManager registers the controller. A fault is reconciled when it changes, and when its load test, a pod of its namespace or the stop
+// annotation does.
+func (r *Reconciler) SetupWithManager(mgr ctrl.Manager, options controller.Options) error {
+	return ctrl.NewControllerManagedBy(mgr).
+		For(&v1alpha1.RedisFault{}).
+		Watches(&v1alpha1.RedisLoadTest{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForLoadTest)).
+		Watches(&corev1.Pod{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForPod)).
+		WatchesMetadata(&corev1.Namespace{}, handler.EnqueueRequestsFromMapFunc(r.RequestsForNamespace)).
+		Named("redisfault").
+		WithOptions(options).
+		Complete(r)
+}
+
+// RequestsForLoadTest maps a load test to the unfinished faults on it.
+func (r *Reconciler) RequestsForLoadTest(ctx context.Context, test client.Object) []reconcile.Request {
+	return r.requestsFor(ctx, test.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return loadTestName(f) == test.GetName() && !state.IsFinished(f.Status.Conditions)
+	})
+}
+
+// RequestsForPod maps a pod to the injected, unfinished faults of its namespace: it may be part of their recovery.
+func (r *Reconciler) RequestsForPod(ctx context.Context, pod client.Object) []reconcile.Request {
+	if pod.GetLabels()[v1alpha1.LabelLoadTest] != "" {
+		return nil
+	}
+	return r.requestsFor(ctx, pod.GetNamespace(), func(f *v1alpha1.RedisFault) bool {
+		return f.Status.InjectedAt != nil && !state.IsFinished(f.Status.Conditions)
+	})
+}
+
+// RequestsForNamespace maps a namespace with the stop annotation to the faults that it stops.
+func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.Object) []reconcile.Request {
+	if namespace.GetAnnotations()[v1alpha1.AnnotationStop] != "true" {
+		return nil
+	}
+	within := namespace.GetName()
+	if within == r.OperatorNamespace {
+		within = "" // all
+	}
+	return r.requestsFor(ctx, within, func(f *v1alpha1.RedisFault) bool { return !state.IsFinished(f.Status.Conditions) })
+}
+
+// requestsFor returns requests for the selected faults of a namespace; "" = of all namespaces.
+func (r *Reconciler) requestsFor(ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool) []reconcile.Request {
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
+		return nil // active faults are requeued twice a second anyway
+	}
+	var requests []reconcile.Request
+	for i := range all.Items {
+		if f := &all.Items[i]; selected(f) {
+			requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKeyFromObject(f)})
+		}
+	}
+	return requests
+}

@@ -1,0 +1,61 @@
+package fault
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// confirmBeforeRevert checks the effect for the last time. A missing effect is inconclusive: a process that ended may have begun the revert.
+func (s *scope) confirmBeforeRevert(ctx context.Context, now time.Time) {
+	status := &s.fault.Status
+	before := status.Effect
+	s.confirm(ctx, now)
+	if status.Effect == v1alpha1.EffectNotObserved && before != v1alpha1.EffectNotObserved {
+		status.Effect = v1alpha1.EffectInconclusive
+	}
+}
+
+// confirm checks the effect of the fault in Redis and in the cluster, on all targets at once. It is confirmed if it is on every target.
+func (s *scope) confirm(ctx context.Context, now time.Time) {
+	status := &s.fault.Status
+	ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+	defer cancel()
+	effects, evidence := make([]v1alpha1.Effect, len(status.Targets)), make([]string, len(status.Targets))
+	var checks errgroup.Group
+	checks.SetLimit(16)
+	for i := range status.Targets {
+		checks.Go(func() error {
+			effects[i], evidence[i] = s.injector.Effect(ctx, &status.Targets[i])
+			return nil
+		})
+	}
+	_ = checks.Wait() // no check returns an error
+	effect := v1alpha1.EffectConfirmed
+	switch {
+	case slices.Contains(effects, v1alpha1.EffectNotObserved):
+		effect = v1alpha1.EffectNotObserved
+	case slices.Contains(effects, v1alpha1.EffectInconclusive):
+		effect = v1alpha1.EffectInconclusive
+	}
+	text := state.Truncate(strings.Join(evidence, "; "), 1024)
+	// A confirmed effect can only be lost; a server that does not answer does not change that it was confirmed.
+	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
+		if effect == v1alpha1.EffectNotObserved {
+			appendEvent(status, now, eventEffectLost, status.Targets[0].Pod, text)
+		}
+		return
+	}
+	if status.Effect != effect {
+		log.FromContext(ctx).Info("Checked the effect", "faultType", s.fault.Spec.Action.Type, "effect", effect, "evidence", text)
+	}
+	status.Effect, status.EffectEvidence = effect, text
+}

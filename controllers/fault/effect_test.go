@@ -1,0 +1,55 @@
+package fault
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// sees is an injector with a given effect.
+type sees struct {
+	contract.Injector
+	effect v1alpha1.Effect
+}
+
+func (s sees) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	return s.effect, "seen: " + string(s.effect)
+}
+
+// A server that does not answer the last check does not change a confirmed effect.
+func TestConfirmedEffectStays(t *testing.T) {
+	const confirmed, inconclusive, missing = v1alpha1.EffectConfirmed, v1alpha1.EffectInconclusive, v1alpha1.EffectNotObserved
+	for _, tt := range []struct {
+		name  string
+		lasts time.Duration
+		looks []v1alpha1.Effect
+		want  v1alpha1.Effect
+		lost  bool
+	}{
+		{"no answer at the end", 0, []v1alpha1.Effect{confirmed, inconclusive}, confirmed, false},
+		{"a late answer", 0, []v1alpha1.Effect{inconclusive, confirmed}, confirmed, false},
+		{"not observed any more", 0, []v1alpha1.Effect{confirmed, missing}, missing, false},
+		{"no answer while it lasts", time.Minute, []v1alpha1.Effect{confirmed, inconclusive}, confirmed, false},
+		{"lost while it lasts", time.Minute, []v1alpha1.Effect{confirmed, missing}, confirmed, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s := &scope{fault: &v1alpha1.RedisFault{}, traits: contract.Traits{Lasts: tt.lasts}}
+			injected := metav1.NewMicroTime(time.Now())
+			s.fault.Status.InjectedAt = &injected
+			s.fault.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0"}}
+			for _, look := range tt.looks {
+				s.injector = sees{effect: look}
+				s.confirm(t.Context(), time.Now())
+			}
+			status := &s.fault.Status
+			if status.Effect != tt.want || status.EffectEvidence != "seen: "+string(tt.want) || (len(status.Timeline) > 0) != tt.lost {
+				t.Errorf("%s: %q, timeline %+v; want %s", status.Effect, status.EffectEvidence, status.Timeline, tt.want)
+			}
+		})
+	}
+}

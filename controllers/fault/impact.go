@@ -1,0 +1,161 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// sustainFor is how long the throughput must stay recovered.
+const sustainFor = 10 * time.Second // impact.Options' default
+
+// observeImpact measures the impact on clients so far, and reads the pods for the timeline.
+func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
+	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
+		return
+	}
+	deadline := s.fault.Spec.RecoveryDeadline.Duration
+	if deadline == 0 {
+		deadline = 2 * time.Minute
+	}
+	if stays := s.activeFor(r.Clock.Now()); stays > 0 { // the recovery from a lasting fault begins with its revert
+		deadline += stays
+	}
+	s.seen.SettleWithin = deadline + sustainFor
+	read := s.test != nil && s.run.Read(func(series *record.Series) {
+		start := s.test.Status.StartTime.Time
+		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
+		seen := effectCompletedAt(&s.fault.Status, s.traits)
+		if !seen.IsZero() {
+			f.SeenAt = seen.Sub(start)
+		}
+		options := impact.Options{MeasuredFrom: s.quietFrom}
+		measured := impact.Analyze(series, f, options)
+		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
+		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
+	})
+	if read {
+		s.addClockDoubts()
+	} else {
+		// After the end of the load, the record does not become available by waiting; before that, the session may resume.
+		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
+	}
+	if s.target == nil {
+		return
+	}
+	pods, err := target.Redis{Namespace: s.fault.Namespace, Live: r.Client, Spec: s.target}.AllPods(ctx)
+	if err != nil { // the Service was deleted, or access was revoked: the state of the pods is unknown
+		return
+	}
+	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.isAffected(&p) })
+	s.podsRead, s.podsAt = true, r.Clock.Now()
+}
+
+// activeFor returns the time from the injection to the actual or the expected revert; 0 for a fault without a lasting effect.
+func (s *scope) activeFor(now time.Time) time.Duration {
+	status := &s.fault.Status
+	switch {
+	case s.traits.Lasts == 0 && !s.traits.RollsPods:
+		return 0
+	case status.RevertedAt != nil:
+		return status.RevertedAt.Sub(status.InjectedAt.Time)
+	case s.seen.InjectedAll:
+		return max(s.seen.ActiveAt.Add(s.traits.Lasts).Sub(status.InjectedAt.Time), now.Sub(status.InjectedAt.Time))
+	}
+	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
+}
+
+// addClockDoubts adds a doubt if the operator's clock, which t0 was read from, was changed.
+func (s *scope) addClockDoubts() {
+	for _, d := range state.ClockDoubts(s.run.ClockShift()) {
+		s.measured.Doubt(d)
+	}
+}
+
+// isAffected reports whether a pod is a target, or was created after the injection.
+func (s *scope) isAffected(pod *corev1.Pod) bool {
+	if !pod.CreationTimestamp.Time.Before(s.fault.Status.InjectedAt.Time.Truncate(time.Second)) {
+		return true
+	}
+	return slices.ContainsFunc(s.fault.Status.Targets, func(t v1alpha1.FaultTarget) bool { return t.Pod == pod.Name })
+}
+
+// setImpact sets the figures so far in the status; final ones with the clients' part of the timeline.
+func (s *scope) setImpact(final bool) {
+	status := &s.fault.Status
+	if s.measured == nil {
+		if final && status.Impact != nil && !status.Impact.Recovered {
+			status.Impact.Doubts = append(status.Impact.Doubts, v1alpha1.Doubt{Reason: "RecordOutOfReach", Message: "the load's record could not be read to the end of the fault"})
+		}
+		return
+	}
+	if final && !s.measured.Recovered && s.seen.Load != lifecycle.LoadRunning && s.recordEnd < status.InjectedAt.Sub(s.test.Status.StartTime.Time)+s.seen.SettleWithin {
+		s.measured.Doubt(impact.Doubt{Reason: "LoadEnded",
+			Message: fmt.Sprintf("the load ended %s after its start, too early to see whether recovery holds", format.Duration(s.recordEnd))})
+	}
+	status.Impact = impactOf(s.measured)
+	if !final {
+		return
+	}
+	addClientEvents(status, &s.measured.Impact)
+	status.Impact.Phases = phasesOf(status, &s.measured.Impact)
+	if s.measured.Recovered {
+		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime))
+		status.RecoveredAt = &at
+	}
+}
+
+func impactOf(f *result.Fault) *v1alpha1.Impact {
+	i := &f.Impact
+	out := &v1alpha1.Impact{
+		BaselineTPS: v1alpha1.DecimalOf(i.BaselineRate), MinTPS: v1alpha1.DecimalOf(i.MinRate), TPSDip: v1alpha1.DecimalOf(i.Dip),
+		TimeToImpact: boundedIf(i.TimeToImpact >= 0, result.Exactly(i.TimeToImpact)), Outage: bounded(result.Exactly(i.Outage)), TotalOutage: v1alpha1.MicrosecondsOf(i.TotalOutage),
+		ServerOutage: boundedIf(i.ServerOutage >= 0, result.Exactly(i.ServerOutage)), ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
+		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: state.ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
+		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
+	}
+	if i.ShardOutage > 0 {
+		out.ShardOutage, out.Shard = bounded(result.Exactly(i.ShardOutage)), new(int32(i.ShardDown))
+	}
+	if took, recovered := f.Recovery(); recovered {
+		out.RecoveryTime, out.RecoveredThroughput = bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
+	}
+	for _, d := range i.Doubts {
+		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
+			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: state.Truncate(d.Message, 512)})
+		}
+	}
+	return out
+}
+
+func boundedIf(known bool, b result.Bounded) *v1alpha1.BoundedDuration {
+	if !known {
+		return nil
+	}
+	return bounded(b)
+}
+
+func bounded(b result.Bounded) *v1alpha1.BoundedDuration {
+	return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(b.Value), AtLeast: v1alpha1.MicrosecondsOf(b.AtLeast), AtMost: v1alpha1.MicrosecondsOf(b.AtMost)}
+}
+
+// p99 returns nil if nothing was measured.
+func p99(of impact.Latency) *v1alpha1.Microseconds {
+	if of.Count == 0 {
+		return nil
+	}
+	return new(v1alpha1.MicrosecondsOf(of.P99))
+}

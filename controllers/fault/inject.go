@@ -1,0 +1,111 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// inject injects the fault into every target that is not active yet. The instant just before the call is t0 of a target; the first one is that of
+// the fault.
+func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
+	status := &s.fault.Status
+	if old, err := state.IsStale(ctx, r.APIReader, "RedisFault", s.before); old || err != nil {
+		return outcome{again: true, err: client.IgnoreNotFound(err)}
+	}
+	all := true
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		if t.ActiveAt != nil {
+			continue
+		}
+		call := r.injectOne(ctx, s, t)
+		if call.progress.Stage == contract.StagePreparing { // a preparation may apply to the other targets, too: it must be complete before the first injection
+			all = false
+			break
+		}
+		if call.err != nil {
+			all = false
+			continue
+		}
+		s.markInjected(ctx, t, call)
+		if !call.progress.Complete() {
+			all = false
+			continue
+		}
+		now := metav1.NewMicroTime(r.Clock.Now())
+		t.ActiveAt = &now
+		if now.Sub(t.InjectedAt.Time) > target.AskTimeout {
+			appendEvent(status, now.Time, eventActive, t.Pod, "")
+		}
+	}
+	return outcome{again: all}
+}
+
+// injection is one call of Inject.
+type injection struct {
+	at       metav1.MicroTime // t0 of the target, if it was injected
+	took     time.Duration
+	progress contract.Progress
+	err      error
+}
+
+// injectOne calls Inject for one target and records the result.
+func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultTarget) injection {
+	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
+	begun, err := s.injector.Begun(ctx, t)
+	before := metav1.NewMicroTime(r.Clock.Now())
+	call := injection{at: before, err: err}
+	if begun && t.IntendedAt != nil {
+		call.at = *t.IntendedAt
+	}
+	if err == nil {
+		call.progress, call.err = s.injector.Inject(ctx, t)
+		call.took = r.Clock.Now().Sub(before.Time)
+		t.InjectionTook = new(v1alpha1.MicrosecondsOf(call.took))
+	}
+	if t.Progress == "" { // a step of an incomplete injection is not another attempt
+		t.Attempts++
+	}
+	t.LastError, t.Progress = "", ""
+	logger := s.logOf(ctx, t)
+	switch {
+	case call.err != nil:
+		// The call may have had its effect despite the error: then t0 is that of this attempt.
+		t.IntendedAt, t.LastError = &before, state.Truncate(call.err.Error(), 1024)
+		logger.V(1).Info("Retrying to inject", "attempts", t.Attempts, "cause", call.err.Error())
+	case call.progress.Stage == contract.StagePreparing: // the call that injects is still to come
+		t.IntendedAt, t.Progress = &before, state.Truncate(call.progress.Message, 512)
+		logger.V(1).Info("Preparing the injection", "progress", t.Progress)
+	case !call.progress.Complete():
+		t.Progress = state.Truncate(call.progress.Message, 512)
+		logger.V(1).Info("Injection is under way", "progress", t.Progress)
+	}
+	return call
+}
+
+// markInjected records the first injection of a target. The first of all targets is t0 of the fault.
+func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
+	if t.InjectedAt != nil {
+		return
+	}
+	status, at := &s.fault.Status, call.at
+	t.InjectedAt = &at
+	if status.InjectedAt == nil || at.Before(status.InjectedAt) {
+		status.InjectedAt = &at
+		if status.LoadStartTime != nil {
+			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(at.Sub(status.LoadStartTime.Time)))
+		}
+	}
+	s.logOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)
+	appendEvent(status, at.Time, eventInjected, t.Pod, fmt.Sprintf("%s; the call took %s", s.fault.Spec.Action.Type, format.Duration(call.took)))
+}

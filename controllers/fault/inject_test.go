@@ -1,0 +1,73 @@
+package fault
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/runs"
+	"github.com/redquake/redquake/internal/testing/builders"
+)
+
+// stepwise is an injection of several calls, each with its answer.
+type stepwise struct {
+	contract.Injector
+	answers []contract.Progress
+	kept    []string
+	refuse  error
+}
+
+func (*stepwise) Begun(context.Context, *v1alpha1.FaultTarget) (bool, error) { return false, nil }
+
+func (s *stepwise) Inject(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
+	answer := s.answers[0]
+	s.answers = s.answers[1:]
+	return answer, nil
+}
+
+func (s *stepwise) Keep(_ context.Context, t *v1alpha1.FaultTarget) error {
+	s.kept = append(s.kept, t.Pod)
+	return s.refuse
+}
+
+// t0 is the call that injects: a preparation may take long, and has no effect on clients.
+func TestInjectedAtIsTheTimeOfTheInjection(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := testingclock.NewFakePassiveClock(start)
+	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "hold"}}
+	live := fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithObjects(stored).Build()
+	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
+		t.Fatal(err)
+	}
+	r := &Reconciler{APIReader: live, Clock: clock, Runs: runs.NewRegistry()}
+	recorded := metav1.NewMicroTime(start)
+	s := &scope{fault: stored, before: stored.DeepCopy(), injector: &stepwise{answers: []contract.Progress{
+		contract.Preparing("the holder starts"), contract.Preparing("the node is cordoned"), contract.Underway("killed"), {},
+	}}}
+	stored.Status.StartTime = &recorded
+	stored.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", IntendedAt: &recorded}}
+	target := &stored.Status.Targets[0]
+	for i, want := range []struct {
+		progress         string
+		injected, active bool
+	}{{"the holder starts", false, false}, {"the node is cordoned", false, false}, {"killed", true, false}, {"", true, true}} {
+		clock.SetTime(start.Add(time.Duration(i) * time.Second))
+		r.inject(t.Context(), s)
+		if target.Progress != want.progress || (target.InjectedAt != nil) != want.injected || (target.ActiveAt != nil) != want.active {
+			t.Errorf("call %d: progress %q, injected %v, active %v", i+1, target.Progress, target.InjectedAt, target.ActiveAt)
+		}
+		if !want.injected && !target.IntendedAt.Time.Equal(clock.Now()) {
+			t.Errorf("call %d: the intent is of %s: an operator that died in the next call would find it", i+1, target.IntendedAt)
+		}
+	}
+	if at := stored.Status.InjectedAt; at == nil || !at.Time.Equal(start.Add(2*time.Second)) {
+		t.Errorf("t0 is %v, want the third call", at)
+	}
+}

@@ -1,0 +1,100 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// observeLoad reads the load test and its state.
+func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
+	test, without, err := r.findLoad(ctx, s)
+	if err != nil {
+		return err
+	}
+	if test == nil {
+		s.seen.Load = without
+		return nil
+	}
+	s.test, s.run = test, r.Runs.Find(test.UID)
+	complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete)
+	if complete != nil {
+		s.seen.LoadMessage = complete.Reason
+	}
+	switch {
+	case test.Spec.Load.Search != nil:
+		s.seen.Load = lifecycle.LoadPending
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
+			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)}
+	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
+		s.seen.Load = lifecycle.LoadFailed
+		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
+	case complete != nil && complete.Status == metav1.ConditionTrue:
+		s.seen.Load = lifecycle.LoadEnded
+	case test.Status.StartTime == nil || s.run == nil || !s.run.Begun():
+		s.seen.Load = lifecycle.LoadPending
+	default:
+		r.observeBegunLoad(s)
+	}
+	return nil
+}
+
+// findLoad reads the load test that measures the fault. If there is none, it returns nil and the state of the load.
+func (r *Reconciler) findLoad(ctx context.Context, s *scope) (*v1alpha1.RedisLoadTest, lifecycle.LoadState, error) {
+	test := &v1alpha1.RedisLoadTest{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: s.fault.Namespace, Name: s.seen.LoadName}, test)
+	if apierrors.IsNotFound(err) || (err == nil && test.DeletionTimestamp != nil) {
+		return nil, lifecycle.LoadMissing, nil
+	}
+	if err != nil {
+		return nil, "", fmt.Errorf("read RedisLoadTest %s: %w", s.seen.LoadName, err)
+	}
+	if s.seen.OwnLoad && !metav1.IsControlledBy(test, s.fault) {
+		return nil, lifecycle.LoadForeign, nil
+	}
+	if began := s.fault.Status.LoadStartTime; s.seen.Recorded && began != nil && !began.Equal(test.Status.StartTime) {
+		return nil, lifecycle.LoadMissing, nil // the run that measured the fault has ended: this is another one of the same name
+	}
+	return test, "", nil
+}
+
+// observeBegunLoad determines the state of a load that has begun.
+func (r *Reconciler) observeBegunLoad(s *scope) {
+	s.seen.LoadStart = s.test.Status.StartTime.Time
+	s.seen.WarmUntil = s.seen.LoadStart.Add(measuredFrom(s.test))
+	s.seen.Load = lifecycle.LoadRunning
+	if s.run.Finished() {
+		s.seen.Load = lifecycle.LoadEnded
+	} else if r.Clock.Now().Before(s.seen.WarmUntil) {
+		s.seen.Load = lifecycle.LoadPending
+	}
+}
+
+// loadTestName returns the name of the load test that measures a fault.
+func loadTestName(f *v1alpha1.RedisFault) string {
+	if f.Spec.LoadTestRef != nil {
+		return f.Spec.LoadTestRef.Name
+	}
+	return children.ProbeName(f.Name)
+}
+
+// measuredFrom returns the end of the ramp-up and warm-up of a test, from its start.
+func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
+	var d time.Duration
+	for _, part := range []*metav1.Duration{test.Spec.Load.RampUp, test.Spec.Load.WarmUp} {
+		if part != nil {
+			d += part.Duration
+		}
+	}
+	return d
+}

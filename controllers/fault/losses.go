@@ -1,0 +1,58 @@
+package fault
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// observeLosses attributes losses to the fault, once its load test has read the acknowledged writes back, which may be long after the recovery. All
+// are the faults of the namespace: a loss is attributed to the last one that was injected before the end of the loss.
+func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
+	if s.fault.Status.InjectedAt == nil || s.test == nil || s.test.Spec.Verify == nil || !s.test.Spec.Verify.AcknowledgedWrites {
+		return
+	}
+	v := s.test.Status.Verification
+	if v == nil {
+		s.seen.LossesPending = !state.IsFinished(s.test.Status.Conditions)
+		return
+	}
+	if v.LostWrites == nil { // the ledger could not be read: the losses are unknown
+		return
+	}
+	own, injected := -1, make([]time.Duration, len(all))
+	for i := range all {
+		status := &all[i].Status
+		injected[i] = -1
+		if status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
+			injected[i] = status.InjectedAt.Sub(s.test.Status.StartTime.Time)
+		}
+		if all[i].UID == s.fault.UID {
+			own = i
+		}
+	}
+	var losses []record.Loss
+	for _, l := range v.Losses {
+		losses = append(losses, record.Loss{First: int64(l.First.Duration()), Last: int64(l.Last.Duration()), Count: uint64(l.Count), Errors: uint64(l.Errors)})
+	}
+	s.losses = result.LossesOf(own, injected, losses)
+}
+
+// setLosses sets the losses in the status, if they are known.
+func (s *scope) setLosses() {
+	status := &s.fault.Status
+	if s.losses == nil || status.Impact == nil || status.InjectedAt == nil {
+		return
+	}
+	out := status.Impact
+	out.LostWrites = new(int64(s.losses.Count))
+	if s.losses.Count == 0 {
+		return
+	}
+	t0 := status.InjectedAt.Sub(status.LoadStartTime.Time)
+	out.FirstLost, out.LastLost = new(v1alpha1.MicrosecondsOf(s.losses.First-t0)), new(v1alpha1.MicrosecondsOf(s.losses.Last-t0))
+	out.SawErrors = new(s.losses.Errors > 0)
+}

@@ -1,0 +1,132 @@
+package fault
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// observe reads everything that the decision depends on.
+func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
+	f := &v1alpha1.RedisFault{}
+	if err := r.Client.Get(ctx, key, f); err != nil {
+		return nil, fmt.Errorf("read the fault: %w", err)
+	}
+	s := &scope{fault: f, before: f.DeepCopy()}
+	s.seen = lifecycle.Fault{
+		Deleting: f.DeletionTimestamp != nil, Finalizer: controllerutil.ContainsFinalizer(f, v1alpha1.FinalizerFault),
+		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
+		Finished: state.IsFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
+		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
+		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, LastCalled: r.lastCalled(&scope{fault: f}),
+	}
+	if f.Status.CompletionTime != nil {
+		s.seen.CompletedAt = f.Status.CompletionTime.Time
+	}
+	if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionTargetsSelected); c != nil && c.Status == metav1.ConditionFalse {
+		s.seen.Trouble = &problem.Problem{Reason: c.Reason, Message: c.Message}
+		s.seen.TroubleSince = c.LastTransitionTime.Time
+	}
+	if f.Status.SettledTime != nil {
+		s.seen.SettledAt = f.Status.SettledTime.Time
+	}
+	observeRecords(s)
+	if s.seen.Finished {
+		return s, nil
+	}
+	if err := r.observeStop(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeLoad(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeTarget(ctx, s); err != nil {
+		return nil, err
+	}
+	if err := r.observeQuiet(ctx, s); err != nil {
+		return nil, err
+	}
+	r.observeTrigger(s)
+	r.observeStaleRecord(ctx, s)
+	r.observeImpact(ctx, s)
+	return s, nil
+}
+
+// observeRecords evaluates the stored records of the targets.
+func observeRecords(s *scope) {
+	status := &s.fault.Status
+	s.seen.Recorded = status.StartTime != nil && len(status.Targets) > 0
+	if !s.seen.Recorded {
+		return
+	}
+	s.seen.RecordedAt = status.StartTime.Time
+	s.seen.InjectedAll, s.seen.RevertedAll = true, true
+	for i := range status.Targets {
+		t := &status.Targets[i]
+		s.seen.Progress = cmp.Or(s.seen.Progress, t.Progress)
+		observeInjection(&s.seen, t)
+		if t.RevertedAt == nil && !t.RevertAbandoned {
+			s.seen.RevertedAll = false
+			s.seen.Pending = append(s.seen.Pending, lifecycle.Pending{Pod: t.Pod, Attempts: int(t.RevertAttempts)})
+		}
+	}
+	s.seen.RevertFailed = abandonedReverts(status.Targets)
+	if status.InjectedAt != nil {
+		s.seen.InjectedAt = status.InjectedAt.Time
+	}
+	if since := status.RevertingSince; since != nil {
+		s.seen.Reverting, s.seen.RevertSince = true, since.Time
+		if deleted := s.fault.DeletionTimestamp; deleted != nil && deleted.After(since.Time) {
+			s.seen.RevertSince = deleted.Time
+		}
+	}
+}
+
+func observeInjection(seen *lifecycle.Fault, t *v1alpha1.FaultTarget) {
+	complete := t.InjectedAt != nil && t.ActiveAt != nil
+	seen.InjectedAny = seen.InjectedAny || t.InjectedAt != nil
+	seen.InjectedAll = seen.InjectedAll && complete
+	seen.Attempted = seen.Attempted || t.Attempts > 0 || t.InjectedAt != nil
+	if !complete && t.LastError != "" {
+		seen.InjectionErr = "pod " + t.Pod + ": " + t.LastError
+	}
+	if complete && t.ActiveAt.After(seen.ActiveAt) {
+		seen.ActiveAt = t.ActiveAt.Time
+	}
+}
+
+// abandonedReverts lists the targets whose revert was abandoned, and the commands to revert them manually.
+func abandonedReverts(targets []v1alpha1.FaultTarget) string {
+	var failures []string
+	for _, t := range targets {
+		if t.RevertAbandoned {
+			failures = append(failures, fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand))
+		}
+	}
+	return strings.Join(failures, "; ")
+}
+
+// observeStaleRecord queries the targets of an old record without any recorded attempt: a process may have ended between an injection and the write
+// of the status.
+func (r *Reconciler) observeStaleRecord(ctx context.Context, s *scope) {
+	s.seen.Collected = s.test != nil && s.run != nil
+	s.seen.Taken = r.Runs.Taken(s.run, s.fault.UID, r.Clock.Now())
+	if !s.seen.Recorded || s.seen.Attempted || s.seen.Reverting || r.Clock.Since(s.seen.RecordedAt) <= lifecycle.StaleRecord {
+		return
+	}
+	for i := range s.fault.Status.Targets {
+		begun, err := s.injector.Begun(ctx, &s.fault.Status.Targets[i])
+		s.seen.Begun = s.seen.Begun || begun || err != nil
+	}
+}

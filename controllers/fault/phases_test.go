@@ -1,0 +1,52 @@
+package fault
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// A recovery is divided at the first event of each kind, and each phase is attributed to the source of its last event.
+func TestPhasesOf(t *testing.T) {
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	status := &v1alpha1.RedisFaultStatus{InjectedAt: &metav1.MicroTime{Time: t0}}
+	for _, e := range []struct {
+		at    time.Duration
+		event string
+	}{
+		{0, eventInjected}, {5 * time.Millisecond, eventFirstError}, {40 * time.Millisecond, eventDeleted}, {2 * time.Second, contract.EventMultiAttach}, {15 * time.Second, eventReverted},
+		{20 * time.Second, contract.EventAttached}, {21 * time.Second, eventReady}, {21100 * time.Millisecond, contract.EventDatasetLoaded}, {22100 * time.Millisecond, impact.Serves},
+		{22200 * time.Millisecond, eventFirstSuccess}, {22300 * time.Millisecond, eventReady}, {23 * time.Second, eventRecovered}, {30 * time.Second, contract.EventReplicasResynced},
+	} {
+		appendEvent(status, t0.Add(e.at), e.event, e.event+fmt.Sprint(e.at), "")
+	}
+	if got := phasesOf(status, &impact.Impact{Recovered: false}); got != nil {
+		t.Errorf("without a recovery: %+v", got)
+	}
+	phases := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})
+	var lines []string
+	for _, p := range phases {
+		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Duration(), p.Source))
+	}
+	want := []string{
+		"FirstError 5ms Client", "PodDeleted 35ms Kubernetes", "MultiAttachError 1.96s Kubernetes", "Reverted 13s ", "VolumeAttached 5s Kubernetes", "Ready 1s Kubernetes",
+		"DatasetLoaded 100ms Redis", "Unexplained 1s ", "ServerServes 0s Client", "FirstSuccess 100ms Client", "Recovered 800ms Client",
+	}
+	if !slices.Equal(lines, want) {
+		t.Errorf("phases\n%q, want\n%q", lines, want)
+	}
+	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a lasting fault: an unexplained phase before the revert is attributed to it
+	if got := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})[7]; got.Name != eventActive || got.Source != "" {
+		t.Errorf("phase %+v while the fault was active", got)
+	}
+	if last := phases[len(phases)-1]; !last.At.Time.Equal(t0.Add(23 * time.Second)) {
+		t.Errorf("it ends at %s", last.At)
+	}
+}

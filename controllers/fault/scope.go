@@ -1,0 +1,73 @@
+package fault
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/runs"
+)
+
+// Reconciler injects faults, reverts them, and measures their impact.
+type Reconciler struct {
+	Client            client.Client
+	APIReader         client.Reader // not cached
+	Recorder          events.EventRecorder
+	Clock             clock.PassiveClock
+	Runs              *runs.Registry
+	Servers           topology.Servers
+	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
+
+	witnesses sync.Map // of injected faults, by UID: *witness
+	calls     sync.Map // time of the last call of an incomplete injection or revert, by UID: time.Time
+}
+
+// scope is everything that one reconcile has read about a fault. It is filled once, before the decision.
+type scope struct {
+	fault     *v1alpha1.RedisFault    // as read; its status is changed and then written
+	before    *v1alpha1.RedisFault    // as read, unchanged
+	test      *v1alpha1.RedisLoadTest // the load that measures it; nil when missing
+	run       *runs.Run               // of test; nil when this process does not collect it
+	target    *v1alpha1.RedisTarget   // the fault's own, else the recorded one, else the test's; nil when none is known
+	deps      contract.Deps           // what an injection acts on; its Spec is nil when no target is known
+	injector  contract.Injector       // fault.Unknown if this version does not support the type
+	traits    contract.Traits         // of injector
+	underWay  string                  // name of another fault on the same load that is recorded and not settled
+	quietFrom time.Duration           // earliest begin of a baseline, from the start of the load; 0 before the start
+	measured  *result.Fault           // nil before the injection, or if the record cannot be read
+	losses    *result.Losses          // nil while they are unknown
+	recordEnd time.Duration           // end of the record, from the load's start
+	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
+	podsRead  bool                    // whether pods was read; never in the reconcile that injects
+	podsAt    time.Time               // when pods was read
+	seen      lifecycle.Fault
+}
+
+// logOf returns the logger for actions on a target.
+func (s *scope) logOf(ctx context.Context, t *v1alpha1.FaultTarget) logr.Logger {
+	return log.FromContext(ctx).WithValues("faultType", s.fault.Spec.Action.Type, "target", t.Pod)
+}
+
+// outcome is the result of a step.
+type outcome struct {
+	again   bool             // requeue at once
+	deleted bool             // the object was deleted, or will be reconciled for its patch
+	problem *problem.Problem // shown in the conditions; the step is retried
+	settled bool             // the fault is reverted, and its recovery was evaluated
+	ended   bool             // the fault is finished: figures and conditions are final
+	failed  bool             // with ended: it failed
+	err     error            // retry with back-off
+}

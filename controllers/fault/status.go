@@ -1,0 +1,99 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// report writes the status once, with what was observed and decided, and then emits events.
+func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[lifecycle.FaultAction], o outcome) error {
+	if s.seen.Finished {
+		return nil
+	}
+	if s.seen.Deleting && (!s.seen.Recorded || !s.seen.Finalizer) {
+		return nil
+	}
+	status := &s.fault.Status
+	status.LoadTest = s.seen.LoadName
+	status.ObservedGeneration = s.fault.Generation
+	if s.podsRead {
+		addPodEvents(status, s.followedPods(), s.podsAt)
+	}
+	now := metav1.NewMicroTime(r.Clock.Now())
+	if status.InjectedAt != nil && status.SettledTime == nil {
+		s.setImpact(o.settled || o.ended)
+		if o.settled || o.ended {
+			s.judgeSettled()
+			status.SettledTime = &now
+		}
+	}
+	if o.ended {
+		s.setLosses()
+		status.CompletionTime = &now
+		if !o.failed {
+			s.judge(d.Reason)
+		}
+	}
+	status.Display = s.display()
+	s.setConditions(d, o)
+	if !r.statusDue(s) {
+		return nil
+	}
+	if err := r.Client.Status().Patch(ctx, s.fault.DeepCopy(), state.OptimisticPatch(s.before)); err != nil {
+		return fmt.Errorf("patch the status: %w", err)
+	}
+	r.emitEvents(s)
+	return nil
+}
+
+// statusDue reports whether the status is to be written: at once, except for figures that are not final, which are written every 2 s.
+func (r *Reconciler) statusDue(s *scope) bool {
+	if equality.Semantic.DeepEqual(s.before.Status, s.fault.Status) {
+		return false
+	}
+	steady := s.fault.Status.DeepCopy() // without the figures that change all the time
+	steady.Impact, steady.Display = s.before.Status.Impact, s.before.Status.Display
+	if steady.Effect == s.before.Status.Effect {
+		steady.EffectEvidence = s.before.Status.EffectEvidence
+	}
+	for i := range steady.Conditions {
+		if c := meta.FindStatusCondition(s.before.Status.Conditions, steady.Conditions[i].Type); c != nil && c.Status == steady.Conditions[i].Status && c.Reason == steady.Conditions[i].Reason {
+			steady.Conditions[i].Message = c.Message
+		}
+	}
+	if !equality.Semantic.DeepEqual(s.before.Status, *steady) {
+		return true
+	}
+	return r.Runs.Due(s.run, s.fault.UID, r.Clock.Now())
+}
+
+// emitEvents emits events for what was just stored: a change of the condition Complete, injections, abandoned reverts.
+func (r *Reconciler) emitEvents(s *scope) {
+	before, after := &s.before.Status, &s.fault.Status
+	if c := state.NewSummary(before.Conditions, after.Conditions); c != nil {
+		kind := corev1.EventTypeNormal
+		if meta.IsStatusConditionTrue(after.Conditions, v1alpha1.ConditionFailed) || c.Reason == v1alpha1.ReasonNotRecovered {
+			kind = corev1.EventTypeWarning
+		}
+		r.Recorder.Eventf(s.fault, nil, kind, c.Reason, "Reconcile", "%s", state.Truncate(c.Message, 1000))
+	}
+	for _, t := range after.Targets {
+		for _, old := range before.Targets {
+			if old.UID == t.UID && !old.RevertAbandoned && t.RevertAbandoned {
+				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeWarning, v1alpha1.ReasonRevertFailed, "Revert", "%s", state.Truncate(fmt.Sprintf("pod %s: %s; to revert manually: %s", t.Pod, t.LastError, t.ManualRevertCommand), 1000))
+			}
+			if old.UID == t.UID && old.InjectedAt == nil && t.InjectedAt != nil {
+				r.Recorder.Eventf(s.fault, nil, corev1.EventTypeNormal, "Injected", "Inject", "%s on pod %s (%s)", s.fault.Spec.Action.Type, t.Pod, t.Role)
+			}
+		}
+	}
+}

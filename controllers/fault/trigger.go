@@ -1,0 +1,82 @@
+package fault
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// observeQuiet determines where a baseline can begin: after the warm-up, and after every earlier fault on the same load has settled. The outage of
+// one fault would make the baseline of the next one unsteady.
+func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
+	if s.test == nil || s.test.Status.StartTime == nil {
+		return nil
+	}
+	s.quietFrom = measuredFrom(s.test)
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.fault.Namespace)); err != nil {
+		return fmt.Errorf("list the faults: %w", err)
+	}
+	s.observeLosses(all.Items)
+	injected := s.fault.Status.InjectedAt
+	for i := range all.Items {
+		other := &all.Items[i].Status
+		if all.Items[i].UID == s.fault.UID || other.LoadTest != s.test.Name || !other.LoadStartTime.Equal(s.test.Status.StartTime) {
+			continue
+		}
+		over := settledAt(other)
+		if other.StartTime != nil && over == nil && all.Items[i].DeletionTimestamp == nil {
+			s.underWay = all.Items[i].Name
+		}
+		if other.InjectedAt == nil || over == nil {
+			continue
+		}
+		if injected == nil || over.Before(injected) {
+			s.quietFrom = max(s.quietFrom, over.Sub(s.test.Status.StartTime.Time))
+		}
+	}
+	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steady throughput begins there, too
+	return nil
+}
+
+// settledAt returns when a fault was reverted and its recovery was evaluated, so that another baseline can begin; nil before that.
+func settledAt(status *v1alpha1.RedisFaultStatus) *metav1.MicroTime {
+	if status.SettledTime != nil {
+		return status.SettledTime
+	}
+	return status.CompletionTime
+}
+
+// observeTrigger evaluates spec.trigger.
+func (r *Reconciler) observeTrigger(s *scope) {
+	trigger := &s.fault.Spec.Trigger
+	s.seen.SteadyFor, s.seen.SteadyWithin = v1alpha1.DefaultSteadyFor, trigger.Timeout.Duration
+	if s.seen.SteadyWithin == 0 {
+		s.seen.SteadyWithin = 5 * time.Minute
+	}
+	if trigger.After != nil {
+		s.seen.After = &trigger.After.Duration
+		return
+	}
+	if trigger.SteadyFor != nil {
+		s.seen.SteadyFor = trigger.SteadyFor.Duration
+	}
+	if s.seen.Recorded || s.seen.Load != lifecycle.LoadRunning {
+		return
+	}
+	if s.underWay != "" {
+		s.seen.SteadyWhy = fmt.Sprintf("RedisFault %s is active on the same load", s.underWay)
+		return
+	}
+	s.run.Read(func(series *record.Series) {
+		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom)
+	})
+}

@@ -1,0 +1,78 @@
+package fault
+
+import (
+	"context"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
+)
+
+// startWitness polls the servers of the target from before the injection on. A failure to do so does not prevent the injection.
+func (r *Reconciler) startWitness(s *scope) {
+	if _, running := r.witnesses.Load(s.fault.UID); running || s.target == nil {
+		return
+	}
+	// It outlives this reconcile. It ends when the fault settles; the timeout is for objects that are deleted before that.
+	ctx, cancel := context.WithTimeout(context.Background(), s.traits.Lasts+s.fault.Spec.RecoveryDeadline.Duration+10*time.Minute)
+	w, err := fault.Watch(ctx, s.deps.Redis, r.Client)
+	if err != nil {
+		cancel()
+		return
+	}
+	r.witnesses.Store(s.fault.UID, &witness{Witness: w, cancel: cancel})
+	w.AwaitLook() // the state before the injection is needed; one poll takes milliseconds
+}
+
+// witness polls the servers of one fault until it is cancelled.
+type witness struct {
+	*fault.Witness
+	cancel context.CancelFunc
+}
+
+// recordSightings adds what the witness and the injector have observed to the timeline.
+func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
+	status := &s.fault.Status
+	if status.InjectedAt == nil {
+		return
+	}
+	var all []contract.Sighting
+	if w, running := r.witnesses.Load(s.fault.UID); running {
+		all = w.(*witness).Seen()
+	}
+	if follower, ok := s.injector.(contract.Follower); ok {
+		ctx, cancel := context.WithTimeout(ctx, target.AskTimeout)
+		defer cancel()
+		for i := range status.Targets {
+			all = append(all, follower.Follow(ctx, &status.Targets[i])...)
+		}
+	}
+	for _, seen := range all {
+		at := seen.At
+		if !seen.Coarse && at.Before(status.InjectedAt.Time) {
+			continue // observed during an earlier attempt: not an effect of the fault
+		}
+		if seen.Coarse {
+			at = eventTime(r.Clock.Now(), metav1.NewTime(at))
+		}
+		appendEvent(status, at, seen.Event, seen.Object, seen.Message)
+	}
+}
+
+// Close ends the witnesses of all faults.
+func (r *Reconciler) Close() {
+	r.witnesses.Range(func(uid, _ any) bool {
+		r.stopWitness(uid.(types.UID))
+		return true
+	})
+}
+
+func (r *Reconciler) stopWitness(uid types.UID) {
+	if w, running := r.witnesses.LoadAndDelete(uid); running {
+		w.(*witness).cancel()
+	}
+}

@@ -1,0 +1,226 @@
+package loadtest
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// trendWidth is the number of characters of the throughput graph.
+const trendWidth = 20
+
+// setFigures sets everything that is computed from the record.
+func (s *scope) setFigures(now time.Time, final bool) {
+	status := &s.test.Status
+	if s.plan == nil || s.seen.StartedAt.IsZero() {
+		return
+	}
+	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(), ServerCPULimit: s.serverCPULimit, Search: s.searchResult()}
+	if final && s.session.Finished {
+		in.Outcome = result.Finished
+	}
+	trend := ""
+	read := s.run.Read(func(series *record.Series) {
+		if final {
+			s.result = result.NewLoad(s.plan, series, in)
+		} else {
+			s.result = result.LoadSoFar(s.plan, series, in)
+		}
+		status.Progress = s.progress(series, now, final)
+		trend = impact.Trend(series, trendWidth)
+		s.holes = slices.DeleteFunc(slices.Clone(series.Notes), func(note string) bool { return !strings.Contains(note, collect.HoleMark) })
+	})
+	s.setFaults()
+	if !read {
+		return
+	}
+	status.Summary, status.Redis = summaryOf(s.result), redisOf(s.result.Redis)
+	status.Display = s.display(trend)
+	if final {
+		status.Anomalies = s.anomalies()
+	}
+	if b := s.result.Bottleneck; b != nil {
+		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Evidence: state.Truncate(b.Evidence, 512)}
+	}
+}
+
+// searchResult returns the result of the search so far; nil for a load without one.
+func (s *scope) searchResult() *result.Search {
+	if s.searching == nil {
+		return nil
+	}
+	return &result.Search{Rate: s.searching.next.Found, Done: s.searching.next.Done, Message: s.searching.message(), Tried: s.searching.trials}
+}
+
+// progress returns the completed part of the run, in percent.
+func (s *scope) progress(series *record.Series, now time.Time, final bool) int32 {
+	if final && s.session.Finished && !s.seen.Abort {
+		return 100
+	}
+	share := 0.0
+	if length := s.plan.Shape.Length() - s.seen.Extension; length > 0 {
+		share = float64(now.Sub(s.seen.StartedAt)) / float64(length)
+	}
+	if n := s.plan.Shape.Requests; n > 0 {
+		total := impact.Summarize(series, 0)
+		share = max(share, float64(total.Requests)/float64(n))
+	}
+	return int32(100 * min(max(share, 0), 1))
+}
+
+// display returns the main figures as text.
+func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
+	r := s.result
+	d := &v1alpha1.LoadTestDisplay{
+		Progress: fmt.Sprintf("%d%%", s.test.Status.Progress), TPS: format.Rate(r.Total.Throughput), Errors: format.Share(r.Total.ErrorRate), Trend: trend,
+	}
+	if r.Total.Latency != nil {
+		d.P99 = format.Duration(time.Duration(r.Total.Latency.P99))
+	}
+	var faults []string
+	for _, f := range s.test.Status.Faults {
+		faults = append(faults, strings.TrimSpace(f.Name+" "+string(f.Verdict)))
+	}
+	d.Faults = state.Truncate(strings.Join(faults, ", "), 256)
+	return d
+}
+
+func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
+	out := &v1alpha1.LoadSummary{
+		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
+		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: state.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput),
+		Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
+	}
+	if r.MaxLag > 0 {
+		out.MaxLag = new(micros(r.MaxLag))
+	}
+	for i := range r.Operations {
+		o := &r.Operations[i]
+		out.Operations = append(out.Operations, v1alpha1.OperationSummary{
+			Name: o.Name, Requests: int64(o.Requests), Errors: int64(o.Errors()), Throughput: v1alpha1.DecimalOf(o.Throughput), Latency: latencyOf(o.Latency),
+		})
+	}
+	return out
+}
+
+// maxShards is the number of shards that a status can list.
+const maxShards = 64
+
+func shardsOf(shards []result.Shard) []v1alpha1.ShardSummary {
+	var out []v1alpha1.ShardSummary
+	for i, s := range shards[:min(len(shards), maxShards)] {
+		one := v1alpha1.ShardSummary{Shard: int32(i), Throughput: v1alpha1.DecimalOf(s.Throughput), Errors: int64(s.Errors)}
+		if s.LongestGap > 0 {
+			one.LongestGap = new(micros(s.LongestGap))
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func workloadOf(figures []result.Figure) []v1alpha1.WorkloadFigure {
+	var out []v1alpha1.WorkloadFigure
+	for _, f := range figures {
+		w := v1alpha1.WorkloadFigure{Name: f.Name}
+		switch {
+		case f.Share != nil:
+			w.Unit, w.Value = v1alpha1.UnitShare, v1alpha1.DecimalOf(*f.Share)
+		case f.Seconds != nil:
+			w.Unit, w.Value = v1alpha1.UnitMicroseconds, v1alpha1.Decimal(strconv.FormatInt(int64(micros(*f.Seconds)), 10))
+		case f.Count != nil:
+			w.Unit, w.Value = v1alpha1.UnitCount, v1alpha1.Decimal(strconv.FormatUint(*f.Count, 10))
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func latencyOf(q *result.Quantiles) *v1alpha1.LatencySummary {
+	if q == nil {
+		return nil
+	}
+	return &v1alpha1.LatencySummary{P50: micros(q.P50), P90: micros(q.P90), P99: micros(q.P99), P999: micros(q.P999), Max: micros(q.Max)}
+}
+
+func redisOf(r *result.Redis) *v1alpha1.RedisFacts {
+	if r == nil {
+		return nil
+	}
+	out := &v1alpha1.RedisFacts{
+		MaxCPU: r.MaxCPU, MaxMemory: r.MaxMemory, EvictedKeys: r.EvictedKeys, RejectedConnections: r.RejectedConnections, Restarts: int32(r.Restarts),
+	}
+	if r.MaxMainThreadCPU > 0 {
+		out.MaxMainThreadCPU = &r.MaxMainThreadCPU
+	}
+	return out
+}
+
+// faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline.
+func (s *scope) faultWindows() []impact.Window {
+	var windows []impact.Window
+	for i := range s.faults {
+		f := &s.faults[i]
+		if f.Status.InjectedAt == nil {
+			continue
+		}
+		from := f.Status.InjectedAt.Sub(s.seen.StartedAt)
+		length := f.Spec.RecoveryDeadline.Duration
+		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
+			length = i.RecoveryTime.Value.Duration()
+		}
+		// The interval before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
+		windows = append(windows, impact.Window{From: from - s.plan.Interval, To: from + length + time.Second})
+	}
+	return windows
+}
+
+// maxAnomalies is the number of anomalies that a status can list.
+const maxAnomalies = 32
+
+func (s *scope) anomalies() []v1alpha1.Anomaly {
+	var out []v1alpha1.Anomaly
+	found := s.result.Anomalies
+	for _, a := range found[:min(len(found), maxAnomalies)] {
+		at := metav1.NewMicroTime(s.seen.StartedAt.Add(time.Duration(a.At)))
+		out = append(out, v1alpha1.Anomaly{At: &at, Length: micros(a.Length), Dip: v1alpha1.DecimalOf(a.Dip)})
+	}
+	return out
+}
+
+// maxFaults is the number of faults that a status can list.
+const maxFaults = 64
+
+// setFaults lists the faults that were injected during the load.
+func (s *scope) setFaults() {
+	slices.SortFunc(s.faults, func(a, b v1alpha1.RedisFault) int { return strings.Compare(a.Name, b.Name) })
+	var out []v1alpha1.FaultSummary
+	for i := range s.faults {
+		f := &s.faults[i]
+		if f.Status.InjectedAt == nil || len(out) == maxFaults {
+			continue
+		}
+		one := v1alpha1.FaultSummary{Name: f.Name, Type: f.Spec.Action.Type, Verdict: f.Status.Verdict}
+		if i := f.Status.Impact; i != nil && i.Outage != nil {
+			one.Outage = &i.Outage.Value
+		}
+		if i := f.Status.Impact; i != nil && i.RecoveryTime != nil {
+			one.RecoveryTime = &i.RecoveryTime.Value
+		}
+		out = append(out, one)
+	}
+	s.test.Status.Faults = out
+}
+
+func micros(s result.Seconds) v1alpha1.Microseconds { return v1alpha1.MicrosecondsOf(time.Duration(s)) }

@@ -1,0 +1,171 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// observe reads everything that the decision depends on. It returns nil if the test was deleted or is being deleted.
+func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope, error) {
+	test := &v1alpha1.RedisLoadTest{}
+	if err := r.Client.Get(ctx, key, test); apierrors.IsNotFound(err) {
+		return nil, r.pruneSessions(ctx)
+	} else if err != nil {
+		return nil, fmt.Errorf("read the load test: %w", err)
+	}
+	if test.DeletionTimestamp != nil {
+		return nil, r.pruneSessions(ctx)
+	}
+	s := &scope{test: test, before: test.DeepCopy(), lost: map[int]string{}}
+	s.seen = lifecycle.LoadTest{
+		Suspend: test.Spec.Suspend, Abort: test.Spec.Abort, TTL: state.TTL(test.Spec.TTLSecondsAfterFinished),
+		Finished:  state.IsFinished(test.Status.Conditions),
+		Suspended: meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionSuspended),
+	}
+	if test.Status.CompletionTime != nil {
+		s.seen.CompletedAt = test.Status.CompletionTime.Time
+	}
+	if s.seen.Finished || (s.seen.Suspend && s.seen.Suspended) {
+		return s, nil
+	}
+	return s, r.observeRun(ctx, s)
+}
+
+// observeRun reads everything about a test that is neither finished nor suspended.
+func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
+	spec := &s.test.Spec
+	s.seen.PendingSince = pendingSince(s.test, r.Clock.Now())
+	s.seen.StartWithin = spec.Pods.StartDeadline.Duration
+	s.seen.LostPolicy = spec.Pods.Lost
+	s.seen.PodsWanted = int(spec.Pods.Count)
+	if s.test.Status.StartTime != nil {
+		s.seen.StartedAt = s.test.Status.StartTime.Time
+	}
+	s.seen.ProblemSince = problemSince(s.test, r.Clock.Now())
+	if c := meta.FindStatusCondition(s.test.Status.Conditions, v1alpha1.ConditionComplete); c != nil {
+		s.seen.PodsExplain = c.Message // the reason why the last attempt to create the pods failed
+	}
+	if err := r.observePlan(ctx, s); err != nil || s.seen.Problem != nil || s.plan == nil {
+		return err
+	}
+	s.seen.RampUp, s.seen.WarmUp, s.seen.Length = s.plan.Shape.RampUp, s.plan.Shape.WarmUp, s.plan.Shape.Length()
+	if extension := s.test.Spec.Load.UntilFaultsSettle; extension != nil {
+		s.seen.Extension = extension.Duration
+	}
+	if err := r.observeChildren(ctx, s); err != nil {
+		return err
+	}
+	if err := r.observeSession(ctx, s); err != nil {
+		return err
+	}
+	s.observeSearch(r.Clock.Now())
+	if err := r.observeLimit(ctx, s); err != nil {
+		return err
+	}
+	return r.observeFaults(ctx, s)
+}
+
+// observeChildren reads the Job and its pods.
+func (r *Reconciler) observeChildren(ctx context.Context, s *scope) error {
+	namespace, name := s.test.Namespace, s.test.Name
+	job := &batchv1.Job{}
+	err := r.Client.Get(ctx, client.ObjectKey{Namespace: namespace, Name: children.LoadJobName(name)}, job)
+	if apierrors.IsNotFound(err) || (err == nil && (job.DeletionTimestamp != nil || !metav1.IsControlledBy(job, s.test))) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read Job %s: %w", children.LoadJobName(name), err)
+	}
+	s.job = job
+	// The spec may change until the load begins: then pods of another generation are replaced.
+	s.stale = s.seen.StartedAt.IsZero() && job.Annotations[v1alpha1.AnnotationGeneration] != strconv.FormatInt(s.test.Generation, 10)
+	s.seen.Children = !s.stale
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabels{v1alpha1.LabelLoadTest: name}); err != nil {
+		return fmt.Errorf("list the load pods: %w", err)
+	}
+	for _, pod := range pods.Items {
+		if metav1.IsControlledBy(&pod, job) {
+			s.pods = append(s.pods, pod)
+		}
+	}
+	return nil
+}
+
+// observeFaults lists the faults on this load, pending and injected ones.
+func (r *Reconciler) observeFaults(ctx context.Context, s *scope) error {
+	var all v1alpha1.RedisFaultList
+	if err := r.Client.List(ctx, &all, client.InNamespace(s.test.Namespace)); err != nil {
+		return fmt.Errorf("list the faults: %w", err)
+	}
+	for _, f := range all.Items {
+		if awaited(&f, s.test) {
+			s.seen.FaultsUnsettled = append(s.seen.FaultsUnsettled, f.Name)
+		}
+		if f.Status.LoadTest != s.test.Name || f.Status.StartTime == nil || !f.Status.LoadStartTime.Equal(s.test.Status.StartTime) {
+			continue
+		}
+		s.faults = append(s.faults, f)
+		if !state.IsFinished(f.Status.Conditions) {
+			s.seen.FaultsUnfinished = append(s.seen.FaultsUnfinished, f.Name)
+		}
+	}
+	return nil
+}
+
+// awaited reports whether a load with untilFaultsSettle waits for a fault. It does not wait for one that is suspended or being deleted.
+func awaited(f *v1alpha1.RedisFault, test *v1alpha1.RedisLoadTest) bool {
+	return f.Spec.LoadTestRef != nil && f.Spec.LoadTestRef.Name == test.Name && f.Status.SettledTime == nil && !state.IsFinished(f.Status.Conditions) &&
+		f.DeletionTimestamp == nil && (!f.Spec.Suspend || f.Status.StartTime != nil)
+}
+
+// pendingSince returns when the test became pending: at its creation, or at the end of a suspension.
+func pendingSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
+	c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionSuspended)
+	switch {
+	case c != nil && c.Status == metav1.ConditionTrue:
+		return now // the suspension ends with this reconcile
+	case c != nil && c.LastTransitionTime.After(test.CreationTimestamp.Time):
+		return c.LastTransitionTime.Time
+	}
+	return test.CreationTimestamp.Time
+}
+
+// problemSince returns when the condition Accepted became False, or now if it is not False.
+func problemSince(test *v1alpha1.RedisLoadTest, now time.Time) time.Time {
+	if c := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionAccepted); c != nil && c.Status == metav1.ConditionFalse {
+		return c.LastTransitionTime.Time
+	}
+	return now
+}
+
+// pruneSessions drops the sessions of tests that no longer exist.
+func (r *Reconciler) pruneSessions(ctx context.Context) error {
+	var tests v1alpha1.RedisLoadTestList
+	if err := r.Client.List(ctx, &tests); err != nil {
+		return fmt.Errorf("list the load tests: %w", err)
+	}
+	keep := map[types.UID]bool{}
+	for i := range tests.Items {
+		if tests.Items[i].DeletionTimestamp == nil {
+			keep[tests.Items[i].UID] = true
+		}
+	}
+	r.Runs.Retain(keep)
+	return nil
+}

@@ -1,0 +1,191 @@
+package loadtest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// observePods counts the load pods that are ready and those that are lost, and finds failed ones.
+func (r *Reconciler) observePods(s *scope) {
+	byIndex := map[int]*corev1.Pod{}
+	for i := range s.pods {
+		if index, ok := completionIndex(&s.pods[i]); ok {
+			byIndex[index] = &s.pods[i]
+		}
+	}
+	if s.seen.StartedAt.IsZero() {
+		s.observeFailedPods(byIndex)
+	} else {
+		r.observeLostPods(s, byIndex)
+	}
+	s.seen.PodsReady = s.session.Ready
+	s.seen.PodsLive = s.seen.PodsWanted - len(s.lost)
+}
+
+// observeFailedPods finds a pod that cannot start. The agent's reason takes precedence over the cluster's.
+func (s *scope) observeFailedPods(byIndex map[int]*corev1.Pod) {
+	for _, pod := range s.session.Pods {
+		if pod.State == agent.Failed && s.seen.AgentProblem == nil {
+			s.seen.AgentProblem = &problem.Problem{Reason: cmp.Or(pod.Reason, "AgentFailed"), Message: fmt.Sprintf("load pod %s: %s", pod.Name, pod.Message)}
+		}
+	}
+	for _, pod := range byIndex {
+		if pod.Status.Phase == corev1.PodFailed && s.seen.AgentProblem == nil {
+			s.seen.AgentProblem = &problem.Problem{Reason: "LoadPodFailed", Message: fmt.Sprintf("load pod %s: %s", pod.Name, terminationMessage(pod))}
+		}
+	}
+}
+
+// observeLostPods finds the pods that were lost since the start, and whether any pod received the start instant.
+func (r *Reconciler) observeLostPods(s *scope, byIndex map[int]*corev1.Pod) {
+	late := map[int]string{} // pods that did not receive the start instant in time
+	for _, pod := range s.session.Pods {
+		why := r.lostReason(byIndex[pod.Index], pod)
+		// A pod that has not answered this process yet may be running: only the answers of all pods prove that none has started.
+		s.seen.StartedAny = s.seen.StartedAny || !pod.StartAt.IsZero() || pod.Complete || pod.State == "" && why == ""
+		if pod.Problem == collect.NotStarted && why != "" {
+			late[pod.Index] = why
+		} else if why != "" {
+			s.lost[pod.Index] = why
+		}
+	}
+	if s.seen.StartedAny { // otherwise all pods get a new start instant
+		maps.Copy(s.lost, late)
+	}
+	for _, index := range slices.Sorted(maps.Keys(s.lost)) {
+		s.seen.PodsLost = append(s.seen.PodsLost, fmt.Sprintf("index %d: %s", index, s.lost[index]))
+	}
+}
+
+// lostReason returns why a load pod counts as lost, "" if it does not.
+func (r *Reconciler) lostReason(pod *corev1.Pod, status collect.PodStatus) string {
+	if finishedWithRecord(status) {
+		return ""
+	}
+	why := r.failureOf(pod, status)
+	if why == "" && status.Gone {
+		return "it was lost earlier in the run"
+	}
+	return why
+}
+
+// finishedWithRecord reports whether a pod has finished and its record is complete. A pod that was released before a restart of the operator
+// is not queried any more: its state is in the checkpoint.
+func finishedWithRecord(pod collect.PodStatus) bool {
+	return !pod.Gone && pod.Complete && (pod.State == agent.Finished || pod.State == "" && pod.Problem == "")
+}
+
+// failureOf returns why a running load pod counts as lost, "" if it does not.
+func (r *Reconciler) failureOf(pod *corev1.Pod, status collect.PodStatus) string {
+	switch {
+	case status.State == agent.Failed:
+		return fmt.Sprintf("%s failed: %s: %s", status.Name, status.Reason, status.Message)
+	case pod == nil:
+		return "the pod was deleted"
+	case pod.Status.Phase == corev1.PodFailed:
+		return pod.Name + " " + terminationMessage(pod)
+	case pod.Status.Phase == corev1.PodSucceeded:
+		return pod.Name + " ended before its record was pulled"
+	case pod.DeletionTimestamp != nil:
+		return pod.Name + " is being deleted"
+	case status.Problem != "":
+		return pod.Name + ": " + status.ProblemText
+	case !status.Reachable && r.Clock.Since(status.UnreachableSince) > lifecycle.PodSilence:
+		return fmt.Sprintf("%s has not answered for %s: %s", pod.Name, lifecycle.PodSilence, status.Err)
+	}
+	return ""
+}
+
+// terminationMessage describes how the container of a failed pod ended.
+func terminationMessage(pod *corev1.Pod) string {
+	for _, c := range pod.Status.ContainerStatuses {
+		if t := c.State.Terminated; t != nil {
+			return strings.TrimSpace(fmt.Sprintf("ended with %s, exit code %d %s", t.Reason, t.ExitCode, t.Message))
+		}
+	}
+	if pod.Status.Reason != "" {
+		return strings.TrimSpace(pod.Status.Reason + " " + pod.Status.Message)
+	}
+	return "failed"
+}
+
+// explainPods describes why the load is not ready, with the messages of the scheduler, the kubelet, the quota and the agents.
+func (r *Reconciler) explainPods(ctx context.Context, s *scope) string {
+	var why []string
+	explained := map[string]bool{} // pods with a message of the cluster: that their agents do not answer follows from it
+	for i := range s.pods {
+		if text := explainPod(&s.pods[i]); text != "" {
+			why, explained[s.pods[i].Name] = append(why, s.pods[i].Name+" "+text), true
+		}
+	}
+	for _, p := range s.session.Pods {
+		switch {
+		case p.State == agent.Preparing && p.Message != "":
+			why = append(why, p.Name+" "+p.Message)
+		case p.Address != "" && !p.Reachable && p.Err != "" && !explained[p.Name]:
+			why = append(why, fmt.Sprintf("%s does not answer the operator at %s: %s", p.Name, p.Address, p.Err))
+		}
+	}
+	if missing := s.seen.PodsWanted - len(s.pods); missing > 0 {
+		why = append(why, fmt.Sprintf("%d not created yet%s", missing, r.jobTrouble(ctx, s.job)))
+	}
+	if len(why) == 0 {
+		return "connecting"
+	}
+	slices.Sort(why)
+	why = slices.Compact(why)
+	if len(why) > 3 {
+		why = append(why[:3], fmt.Sprintf("and %d more", len(why)-3))
+	}
+	return strings.Join(why, "; ")
+}
+
+func explainPod(pod *corev1.Pod) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type == corev1.PodScheduled && c.Status == corev1.ConditionFalse {
+			return "is not scheduled: " + c.Message
+		}
+	}
+	for _, c := range pod.Status.ContainerStatuses {
+		if w := c.State.Waiting; w != nil && w.Reason != "ContainerCreating" && w.Reason != "PodInitializing" {
+			return strings.TrimSpace("waits: " + w.Reason + " " + w.Message)
+		}
+	}
+	if pod.Status.PodIP == "" {
+		return "is starting"
+	}
+	return ""
+}
+
+// jobTrouble returns the latest warning of the Job controller, such as an exceeded quota, which is reported by events only.
+func (r *Reconciler) jobTrouble(ctx context.Context, job *batchv1.Job) string {
+	if job == nil {
+		return ""
+	}
+	var list corev1.EventList
+	err := r.APIReader.List(ctx, &list, client.InNamespace(job.Namespace), client.MatchingFields{"involvedObject.uid": string(job.UID), "type": corev1.EventTypeWarning})
+	if err != nil || len(list.Items) == 0 {
+		return ""
+	}
+	newest := slices.MaxFunc(list.Items, func(a, b corev1.Event) int { return a.LastTimestamp.Compare(b.LastTimestamp.Time) })
+	return ": " + newest.Message
+}
+
+func completionIndex(pod *corev1.Pod) (int, bool) {
+	index, err := strconv.Atoi(pod.Annotations[batchv1.JobCompletionIndexAnnotation])
+	return index, err == nil
+}

@@ -1,0 +1,89 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/lifecycle"
+)
+
+// prepare creates the missing children: the credentials, the plan, the Job. It fails while an old Job is being deleted.
+func (r *Reconciler) prepare(ctx context.Context, s *scope) outcome {
+	if s.stale {
+		return outcome{again: true, err: r.discard(ctx, s)}
+	}
+	credentials, err := agent.NewCredentials()
+	if err != nil {
+		return outcome{err: fmt.Errorf("make credentials for the load pods: %w", err)}
+	}
+	plan, err := children.PlanConfigMap(s.test, s.plan)
+	if err != nil {
+		return outcome{err: fmt.Errorf("encode the plan: %w", err)}
+	}
+	for _, child := range []client.Object{children.AgentSecret(s.test, credentials), plan, children.LoadJob(s.test, r.Image)} {
+		if err := r.createOwned(ctx, s.test, child); err != nil {
+			return outcome{err: err}
+		}
+	}
+	log.FromContext(ctx).Info("Prepared", "loadPods", s.plan.Pods, "job", children.LoadJobName(s.test.Name))
+	return outcome{}
+}
+
+// createOwned creates a child if it does not exist. It fails if an object of the same name has another owner, such as a deleted test of the same
+// name.
+func (r *Reconciler) createOwned(ctx context.Context, owner, child client.Object) error {
+	found := child.DeepCopyObject().(client.Object)
+	err := r.APIReader.Get(ctx, client.ObjectKeyFromObject(child), found)
+	if apierrors.IsNotFound(err) {
+		if err := r.Client.Create(ctx, child); err != nil {
+			return fmt.Errorf("create %s: %w", describe(child), err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read %s: %w", describe(child), err)
+	}
+	if !metav1.IsControlledBy(found, owner) || found.GetDeletionTimestamp() != nil {
+		return fmt.Errorf("create %s: an object of that name belongs to another owner or is being deleted", describe(child))
+	}
+	return nil
+}
+
+// start stores the start instant and then sends it. It is far enough in the future to reach all pods.
+func (r *Reconciler) start(ctx context.Context, s *scope) outcome {
+	at := r.Clock.Now().Add(lifecycle.StartLead)
+	// The status has microseconds; the instant that is sent must be equal.
+	at = at.Add(-time.Duration(at.Nanosecond() % 1000))
+	s.test.Status.StartTime, s.test.Status.Search = &metav1.MicroTime{Time: at}, nil
+	s.seen.StartedAt = at
+	s.setTarget()
+	if err := r.storeStatus(ctx, s); err != nil {
+		return outcome{err: err}
+	}
+	log.FromContext(ctx).Info("Starting", "at", at, "loadPods", s.plan.Pods)
+	if s.run.Begun() { // the session has an instant that passed before it was sent: open another with the new one
+		r.Runs.Drop(s.test.UID)
+		s.run = nil
+		return outcome{again: true}
+	}
+	return r.resend(ctx, s)
+}
+
+// resend sends the stored start instant.
+func (r *Reconciler) resend(ctx context.Context, s *scope) outcome {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	if err := s.run.Session.Start(ctx, s.seen.StartedAt); err != nil {
+		return outcome{err: fmt.Errorf("send the start instant to the load pods: %w", err)}
+	}
+	s.run.Begin()
+	return outcome{again: true}
+}

@@ -1,0 +1,75 @@
+package loadtest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/verdict"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// judge sets the verdict.
+func (s *scope) judge(reason string) {
+	status := &s.test.Status
+	missed := ""
+	if f := status.Search; f != nil && f.Done && f.Rate == 0 {
+		missed = f.Message
+	}
+	r := s.result
+	if r == nil {
+		r = &result.Load{}
+	}
+	r.Doubts = s.doubts(reason)
+	if v := status.Verification; v != nil {
+		r.Verification = verificationOf(v)
+	}
+	judgement := verdict.Load(s.test.Spec.Objectives, r, missed)
+	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
+	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
+}
+
+// doubts returns reasons not to trust the run as a whole.
+func (s *scope) doubts(reason string) []impact.Doubt {
+	var doubts []impact.Doubt
+	add := func(reason, format string, args ...any) {
+		doubts = append(doubts, impact.Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
+	}
+	if reason == v1alpha1.ReasonAborted {
+		add(v1alpha1.ReasonAborted, "the load was aborted")
+	}
+	if len(s.lost) > 0 {
+		add(v1alpha1.ReasonPodsLost, "%d of %d load pods were lost: %s", len(s.lost), s.seen.PodsWanted, strings.Join(s.seen.PodsLost, "; "))
+	}
+	// All pods record on one grid: a late start matters only after the measurement has begun.
+	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
+		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
+	}
+	if s.session.SkewUncertainty > state.MaxSkew {
+		add("ClockUncertainty", "the clocks of the load pods are known to within %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(state.MaxSkew))
+	}
+	doubts = append(doubts, state.ClockDoubts(s.session.ClockShift)...)
+	if s.result != nil && s.result.Bottleneck != nil && s.result.Bottleneck.Component == string(bottleneck.LoadGenerator) {
+		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.result.Bottleneck.Evidence)
+	}
+	if f := s.searching; f != nil && !f.next.Done {
+		add("SearchUnfinished", "the search did not complete: %s", f.message())
+	}
+	for _, hole := range s.holes {
+		add("IntervalsMissing", "%s", hole)
+	}
+	return doubts
+}
+
+// measuredFrom returns the end of ramp-up and warm-up; 0 without a plan.
+func (s *scope) measuredFrom() time.Duration {
+	if s.plan == nil {
+		return 0
+	}
+	return s.plan.Shape.MeasuredFrom()
+}

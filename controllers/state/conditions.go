@@ -1,0 +1,70 @@
+package state
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/verdict"
+)
+
+// Summary is the overall state of an object, which its conditions show.
+type Summary struct {
+	Complete, Failed, Suspended bool
+	Reason, Message             string
+}
+
+// SetSummary sets the conditions that both kinds have. Complete, Failed and Suspended are those of a Job; without Reconciling and Stalled, kstatus
+// would report a running or failed object as current.
+func SetSummary(conditions *[]metav1.Condition, generation int64, s Summary) {
+	set := func(kind string, status bool) {
+		message := ""
+		if status {
+			message = s.Message
+		}
+		SetCondition(conditions, generation, kind, ConditionStatus(status), s.Reason, message)
+	}
+	SetCondition(conditions, generation, v1alpha1.ConditionComplete, ConditionStatus(s.Complete), s.Reason, s.Message)
+	set(v1alpha1.ConditionFailed, s.Failed)
+	set(v1alpha1.ConditionSuspended, s.Suspended)
+	set(v1alpha1.ConditionReconciling, !s.Complete && !s.Failed && !s.Suspended)
+	set(v1alpha1.ConditionStalled, s.Failed)
+}
+
+// SetObjectivesMet sets the verdict as a condition.
+func SetObjectivesMet(conditions *[]metav1.Condition, generation int64, j verdict.Judgement) {
+	status := metav1.ConditionUnknown
+	if j.Verdict != v1alpha1.VerdictInconclusive {
+		status = ConditionStatus(j.Verdict == v1alpha1.VerdictPass)
+	}
+	SetCondition(conditions, generation, v1alpha1.ConditionObjectivesMet, status, j.Reason, j.Message)
+}
+
+// SetCondition sets one condition. Its transition time changes only with its status.
+func SetCondition(conditions *[]metav1.Condition, generation int64, kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: Truncate(message, 4096), ObservedGeneration: generation,
+	})
+}
+
+// ConditionStatus returns True or False.
+func ConditionStatus(b bool) metav1.ConditionStatus {
+	if b {
+		return metav1.ConditionTrue
+	}
+	return metav1.ConditionFalse
+}
+
+// IsFinished reports whether an object is complete or has failed.
+func IsFinished(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionComplete) || meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionFailed)
+}
+
+// NewSummary returns the condition Complete if its status or its reason has changed: then an event is due. Otherwise it returns nil.
+func NewSummary(before, after []metav1.Condition) *metav1.Condition {
+	c, old := meta.FindStatusCondition(after, v1alpha1.ConditionComplete), meta.FindStatusCondition(before, v1alpha1.ConditionComplete)
+	if c == nil || (old != nil && old.Reason == c.Reason && old.Status == c.Status) {
+		return nil
+	}
+	return c
+}
