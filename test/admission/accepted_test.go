@@ -52,7 +52,7 @@ func TestAccepted(t *testing.T) {
 		"RedisFault": {
 			{"settings of its type", `{action: {podKill: {gracePeriodSeconds: 0}}}`},
 			{"crash", `{action: {type: ProcessCrash, processCrash: {method: Segfault}}}`},
-			{"target of its own", `{loadTestRef: null, target: {service: {name: redis}}}`},
+			{"separate target", `{loadTestRef: null, target: {service: {name: redis}}}`},
 			{"all objectives", `{objectives: {maxTPSDip: "100%", maxOutage: 1us, maxRecoveryTime: 1.5s, maxLostWrites: 0, maxErrors: 0}}`},
 			{"both", `{target: {podSelector: {matchLabels: {app: redis}}}}`},
 			{"killed until it is over", `{duration: 1h}`},
@@ -82,7 +82,7 @@ func TestAccepted(t *testing.T) {
 	}
 }
 
-// What a user leaves out is written into the object by the API server, so that `kubectl get -o yaml` says what was run.
+// The API server writes defaults into the object, so that `kubectl get -o yaml` shows what was run.
 func TestDefaults(t *testing.T) {
 	tests := []struct{ name, kind, change, want string }{
 		{"smallest load test", "RedisLoadTest", `{}`, `
@@ -144,7 +144,7 @@ suspend: false
 			}
 			generation, found, err := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
 			if err != nil || !found || generation != -1 {
-				t.Errorf("status.observedGeneration is %d, %t, %v; want -1: nobody has looked at it yet", generation, found, err)
+				t.Errorf("status.observedGeneration is %d, %t, %v; want -1: it was not reconciled yet", generation, found, err)
 			}
 		})
 	}

@@ -1,4 +1,4 @@
-// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides of the wire.
+// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides of the protocol.
 package agenttest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Interval returns what pod records for the interval index with so many operations: the same figures for the same arguments, other ones for
-// others, with every field in use.
+// Interval returns what pod records for the interval index with the given number of operations: deterministic, different for
+// different arguments, with every field set.
 func Interval(pod int, index int64, ops int, step time.Duration) record.Interval {
 	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
 	begin := index * int64(step)
@@ -55,7 +55,7 @@ type Runner struct {
 
 	Preparing  time.Duration // how long Prepare takes
 	PrepareErr error
-	FailAfter  int64 // with RunErr or Panic: after so many intervals
+	FailAfter  int64 // with RunErr or Panic: after this many intervals
 	RunErr     error
 	Panic      any
 	Late       time.Duration // how long after the start instant the load begins
@@ -68,7 +68,7 @@ type Runner struct {
 	started time.Time
 }
 
-// Prepare says "prefilled 50 %", waits, and returns PrepareErr.
+// Prepare reports "prefilled 50 %", waits, and returns PrepareErr.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	progress("prefilled 50 %")
 	if err := waitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
@@ -101,7 +101,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	return nil
 }
 
-// Verify waits, says "reading", and returns Ledger and VerifyErr.
+// Verify waits, reports "reading", and returns Ledger and VerifyErr.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
 	if err := waitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
