@@ -18,15 +18,8 @@ func TestFaultLifecycle(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, "faultlife")
 	n.applyRedis(nil)
-	t.Run("group", func(t *testing.T) {
-		for name, scenario := range map[string]func(*namespace){
-			"no-load-test": faultWithoutLoadTest, "on-one-test": faultsOnOneTest,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				scenario(n.in(t))
-			})
-		}
+	n.inParallel(map[string]func(*namespace){
+		"no-load-test": faultWithoutLoadTest, "on-one-test": faultsOnOneTest,
 	})
 }
 

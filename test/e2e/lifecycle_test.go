@@ -22,16 +22,9 @@ func TestLoadTestLifecycle(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, "lifecycle")
 	n.applyRedis(nil)
-	t.Run("group", func(t *testing.T) {
-		for name, scenario := range map[string]func(*namespace){
-			"suspend": suspendAndResume, "abort": abortMidRun, "abort-before-start": abortBeforeStart, "ttl": expire,
-			"delete-preparing": deletePreparing, "delete-running": deleteRunning, "delete-finished": deleteFinished,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				scenario(n.in(t))
-			})
-		}
+	n.inParallel(map[string]func(*namespace){
+		"suspend": suspendAndResume, "abort": abortMidRun, "abort-before-start": abortBeforeStart, "ttl": expire,
+		"delete-preparing": deletePreparing, "delete-running": deleteRunning, "delete-finished": deleteFinished,
 	})
 }
 

@@ -203,3 +203,15 @@ func show(text *strings.Builder, title string, object any) {
 	}
 	fmt.Fprintf(text, "%s: %s\n", title, out)
 }
+
+// inParallel runs scenarios at the same time, each as a test of its name, and returns when all have ended.
+func (n *namespace) inParallel(scenarios map[string]func(*namespace)) {
+	n.Run("group", func(t *testing.T) {
+		for name, scenario := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				scenario(n.in(t))
+			})
+		}
+	})
+}

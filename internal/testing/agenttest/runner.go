@@ -71,7 +71,7 @@ type Runner struct {
 // Prepare reports "prefilled 50 %", waits, and returns PrepareErr.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	progress("prefilled 50 %")
-	if err := waitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
+	if err := WaitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
 		return err
 	}
 	return r.PrepareErr
@@ -79,7 +79,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 
 // Run delivers the intervals.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
-	if err := waitUntil(ctx, start.Add(r.Late)); err != nil {
+	if err := WaitUntil(ctx, start.Add(r.Late)); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -92,7 +92,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 		if i == r.FailAfter && r.RunErr != nil {
 			return r.RunErr
 		}
-		if err := waitUntil(ctx, start.Add(time.Duration(i+1)*r.Step)); err != nil {
+		if err := WaitUntil(ctx, start.Add(time.Duration(i+1)*r.Step)); err != nil {
 			return err
 		}
 		iv := Interval(r.Pod, i, r.Ops, r.Step)
@@ -104,7 +104,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 // Verify waits, reports "reading", and returns Ledger and VerifyErr.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
-	if err := waitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
+	if err := WaitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
 		return nil, err
 	}
 	return r.Ledger, r.VerifyErr
@@ -122,7 +122,8 @@ func (r *Runner) Server() *record.Server {
 	return &record.Server{Name: "redis", Version: "7.0.15", Role: "master"}
 }
 
-func waitUntil(ctx context.Context, at time.Time) error {
+// WaitUntil waits until an instant, or returns the error of ctx if that ends before.
+func WaitUntil(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {

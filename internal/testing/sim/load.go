@@ -9,6 +9,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
 // Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each succeeds after the plan's added latency if Redis
@@ -92,7 +93,7 @@ func (l *Load) stepAt(at time.Duration) step {
 
 // Run implements agent.Runner.
 func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
-	if err := wait(ctx, start); err != nil {
+	if err := agenttest.WaitUntil(ctx, start); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -106,7 +107,7 @@ func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Inter
 			return nil
 		}
 		to := from + l.Plan.Interval
-		if err := wait(ctx, start.Add(to)); err != nil {
+		if err := agenttest.WaitUntil(ctx, start.Add(to)); err != nil {
 			return err
 		}
 		interval := l.interval(index)
@@ -136,7 +137,7 @@ func (l *Load) Server() *record.Server {
 // Verify reports the acknowledged ledger writes of ended server processes as lost: they have no persistence.
 func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
-	if err := wait(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
+	if err := agenttest.WaitUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
 		return nil, err
 	}
 	result := &record.Ledger{Acked: uint64(len(l.acked))}
@@ -156,17 +157,6 @@ func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledge
 		result.Errors = l.failed
 	}
 	return result, nil
-}
-
-func wait(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }
 
 func (l *Load) interval(index int64) record.Interval {
