@@ -11,7 +11,7 @@ say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 hack/demo.sh config/samples/volumeattachdelay.yaml
 
-say "What the cluster itself said of the replacement"
+say "The cluster's events of the replacement"
 k get events --field-selector "involvedObject.uid=$(k get pod redis-0 -o 'jsonpath={.metadata.uid}')" \
   -o 'custom-columns=REASON:.reason,SOURCE:.source.component,MESSAGE:.message' | grep -e REASON -e Scheduled -e Attach
 
@@ -28,11 +28,11 @@ recovery=$(seconds .status.impact.recoveryTime.value)
 outage=$(seconds .status.impact.outage.value)
 late=$(awk -v recovery="$recovery" -v delay="${delay%s}" 'BEGIN {printf "%.1f", recovery - delay}')
 
-say "How late it healed"
+say "Recovery"
 echo "requested delay $delay, outage $outage s, recovered after $recovery s: $late s for release, detach, attach and start"
 case $late in -*) echo "the demo failed: Redis recovered before the volume was released" >&2; exit 1 ;; esac
 
-say "What is left of the fault: nothing"
+say "Nothing of the fault is left"
 holders=$(k get pods -l redquake.dev/fault=volume-left-behind --no-headers 2>/dev/null | wc -l)
 closed=$("$kubectl" get nodes -o 'jsonpath={range .items[?(@.spec.unschedulable==true)]}{.metadata.name}{" "}{end}')
 echo "holder pods: $holders; cordoned nodes: ${closed:-none}"
