@@ -1,4 +1,4 @@
-# `make help` lists what there is. Every tool is installed once, at the version named here, into bin/tools.
+# `make help` lists the targets. Each tool is installed once into bin/tools, at the version set here.
 SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -9,7 +9,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 IMG ?= ghcr.io/redquake/redquake:dev
 IMAGE_TAR ?= build/image/redquake.tar
 
-# The cluster that tests, demo and deploy use: lab (made by hack/lab on this machine), existing (the current kubeconfig) or kind.
+# The cluster for tests, demo and deploy: lab (created by hack/lab on this machine), existing (the current kubeconfig) or kind.
 CLUSTER ?= lab
 export CLUSTER
 LAB := $(CURDIR)/hack/lab/lab
@@ -28,63 +28,63 @@ CRD_REF_DOCS := $(TOOLS)/crd-ref-docs-$(CRD_REF_DOCS_VERSION)/crd-ref-docs
 LDFLAGS := -s -w -X github.com/redquake/redquake/internal/version.Version=$(VERSION)
 GO_BUILD := CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)'
 GO_FILES = $(shell git ls-files --cached --others --exclude-standard -- '*.go')
-# One build configuration for tests and image, so that both share the build cache; lint runs vet.
+# Tests and image have the same build configuration, so that they share the build cache; lint runs vet.
 GO_TEST := CGO_ENABLED=0 go test -trimpath -vet=off
-# What starts goroutines that share state, without Kubernetes linked in: its unit tests run with the race detector. `make race` runs it everywhere.
+# Packages with goroutines that share state, which do not link Kubernetes: their unit tests run with the race detector. `make race` runs it everywhere.
 RACE_PACKAGES := ./internal/agent/... ./internal/collect/... ./internal/engine/... ./internal/redis/...
-# The tests with the build tag integration, and the packages that hold them: unit tests are not run once more.
+# The files with the build tag integration and their packages: `make integration` runs only the tests in them, not the unit tests again.
 INTEGRATION_FILES = $(shell grep -rlE '^//go:build integration$$' --include='*_test.go' api cmd controllers internal test)
 INTEGRATION_PACKAGES = $(or $(sort $(patsubst %/,./%,$(dir $(INTEGRATION_FILES)))),$(error no package has an integration test))
-# One measurement on real servers, shown as it runs.
+# Runs one measurement on real servers, with its output as it runs.
 MEASURE := $(GO_TEST) -tags integration -count=1 -v
 SUMMARY := go run -trimpath ./hack/tools/testsummary
-# The folder with kube-apiserver and etcd, built if it is missing.
+# The folder with kube-apiserver and etcd, which are built if missing.
 ASSETS = $${KUBEBUILDER_ASSETS:-$$($(LAB) build >&2 && $(LAB) assets)}
 
 .PHONY: help
 help: ## Show this list
-	@awk -F':.*## ' '/^## /{printf "\n%s\n", substr($$0, 4)} /^[a-z0-9-]+:.*## /{printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^## /{printf "\n%s\n", substr($$0, 4)} /^[a-z0-9-]+:.*## /{printf "  %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 ## Try it
 
 .PHONY: demo
-demo: ## Load a Redis, kill it, show what the clients lived through (boots the lab if it is down)
+demo: ## Load a Redis, kill its primary, show what clients experienced; boots the lab if it is down (2 minutes)
 	hack/demo.sh
 
 .PHONY: demo-multi-attach
-demo-multi-attach: ## Kill a Redis whose volume stays on the old node for 20 s, show how late it heals
+demo-multi-attach: ## The same with a volume that stays on the old node for 20 s, and the cluster's Multi-Attach error
 	hack/demo-multi-attach.sh
 
 .PHONY: accuracy
-accuracy: ## Measure outages of known length and compare: build/accuracy.json
+accuracy: ## Compare measured outages with outages of known length: build/accuracy.json (3 minutes)
 	mkdir -p build
 	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/analysis/impact ./internal/engine
 
 .PHONY: provoke
-provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the records that internal/analysis/bottleneck's tests judge by (2 minutes)
+provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the input of internal/analysis/bottleneck's tests (2 minutes)
 	rm -rf build/provoke && mkdir -p build/provoke
 	REDQUAKE_PROVOKE_OUT=$(CURDIR)/build/provoke $(MEASURE) -timeout 10m -run '^TestProvoke$$' ./internal/analysis/bottleneck
 
 .PHONY: failovers
-failovers: ## Measure what failovers lose, and for how long clients wait: docs/measured-failovers.md (6 minutes)
+failovers: ## Measure the lost writes and outages of real failovers: docs/measured-failovers.md (6 minutes)
 	REDQUAKE_FAILOVERS_OUT=$(CURDIR)/docs/measured-failovers.md $(MEASURE) -timeout 30m -run '^TestMeasureFailovers$$' ./test/failovers
 
-# The server, the generators and the agents share this machine's cores: let nothing else run meanwhile.
+# Server, load generators and agents share this machine's cores: run nothing else meanwhile.
 .PHONY: bench
-bench: build ## Load generators side by side, CPU per request: build/bench.json, docs/benchmarks.md (20 minutes)
+bench: build ## Compare load generators by CPU per request: build/bench.json, docs/benchmarks.md (20 minutes)
 	go run ./hack/bench run $(BENCH_FLAGS)
 
 .PHONY: bench-collect
-bench-collect: ## Collect from 1,000 simulated load pods: build/bench-collect.json, docs/benchmarks.md
+bench-collect: ## Measure the collection from 1,000 simulated load pods: build/bench-collect.json, docs/benchmarks.md
 	go run ./hack/bench collect $(BENCH_FLAGS)
 
 .PHONY: bench-search
-bench-search: ## Search the rate that a slowed Redis can serve, a few times: build/bench-search.json (3 minutes)
+bench-search: ## Measure how exactly searches find the rate that a slowed Redis can serve: build/bench-search.json (3 minutes)
 	mkdir -p build
 	REDQUAKE_SEARCH_OUT=$(CURDIR)/build/bench-search.json $(MEASURE) -timeout 30m -run '^TestMeasureSearch$$' ./cmd/redquake
 
 .PHONY: bench-inject
-bench-inject: lab-up load-image build/install.yaml ## From kubectl apply of a fault to its effect, on the lab: build/bench-inject.json, docs/benchmarks.md
+bench-inject: lab-up load-image build/install.yaml ## Measure the time from kubectl apply of a fault to its effect, on the lab: build/bench-inject.json, docs/benchmarks.md (at most 20 minutes)
 	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml REDQUAKE_INJECTION_OUT=$(CURDIR)/build/bench-inject.json \
 	  go test -tags e2e -count=1 -v -timeout 20m -run '^TestInjectionTimes$$' -exec "$(LAB) exec --" ./test/e2e/...
 	go run ./hack/bench docs
@@ -92,11 +92,11 @@ bench-inject: lab-up load-image build/install.yaml ## From kubectl apply of a fa
 ## Test
 
 .PHONY: test
-test: ## All tests: unit, integration, e2e; the lab is left as it was found
+test: ## Run all tests: unit, integration, e2e; takes the lab down if it booted it (at most 20 minutes)
 	hack/test-all.sh
 
 .PHONY: unit
-unit: ## Tests without other processes; the race detector where goroutines share state
+unit: ## Run the tests without other processes; with the race detector where goroutines share state
 	$(SUMMARY) unit bash -c 'code=0; \
 	  $(GO_TEST) -json $$(go list ./... | grep -vxF "$$(go list $(RACE_PACKAGES))") || code=1; \
 	  go test -json -race -trimpath -vet=off $(RACE_PACKAGES) || code=1; \
@@ -105,14 +105,14 @@ unit: ## Tests without other processes; the race detector where goroutines share
 	  exit $$code'
 
 .PHONY: integration
-integration: ## Tests against real redis-servers and a real kube-apiserver
+integration: ## Run the tests against real redis-servers and a real kube-apiserver
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) integration \
 	  env $(GO_TEST) -json -tags integration -count=1 -p 2 -parallel 8 -timeout 20m -run "^($$names)$$" $(INTEGRATION_PACKAGES)
 
 .PHONY: race
-race: ## Unit and integration tests with the race detector everywhere (an hour and more)
+race: ## Run unit and integration tests with the race detector everywhere (more than an hour)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) race \
 	  go test -json -race -trimpath -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...
@@ -123,7 +123,7 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverSurvivesTheOperator)$$' ./controllers ./internal/fault/failover
 
-# What has a target of its own: the smoke test, which is made of the same scenarios, and what takes long or wants the machine for itself.
+# Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine.
 E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh)$$
 
 .PHONY: build/chaos-controller-manager
@@ -132,7 +132,7 @@ build/chaos-controller-manager:
 	cd hack/chaosmesh && CGO_ENABLED=0 go build -o $(CURDIR)/$@ github.com/chaos-mesh/chaos-mesh/cmd/chaos-controller-manager
 
 .PHONY: chaosmesh
-chaosmesh: build/chaos-controller-manager ## Chaos Mesh's own controller against our engine ChaosMesh (its build takes minutes)
+chaosmesh: build/chaos-controller-manager ## Test engine ChaosMesh with Chaos Mesh's controller (its build takes minutes)
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
 	  $(GO_TEST) -tags integration,chaosmesh -count=1 -timeout 15m -run '^TestRealChaosMesh$$' -v ./internal/fault/chaosmesh
 
@@ -140,38 +140,38 @@ E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.y
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
 
 .PHONY: e2e
-e2e: lab-up load-image build/install.yaml ## A smoke test on real kubelets, in the lab (boots it if it is down; 5 minutes)
+e2e: lab-up load-image build/install.yaml ## Run a smoke test on real kubelets in the lab; boots it if it is down (5 minutes)
 	$(E2E_TEST) -timeout 25m -parallel 3 -run '^TestSmoke$$' ./test/e2e
 
 .PHONY: e2e-full
-e2e-full: lab-up load-image build/install.yaml ## All scenarios on real kubelets, with figures beside documented ones: build/e2e-figures.json (25 minutes)
+e2e-full: lab-up load-image build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
 .PHONY: e2e-failovers
-e2e-failovers: lab-up load-image build/install.yaml ## Seven failovers that people have measured by hand, each with Sentinel and with Cluster (8 minutes)
+e2e-failovers: lab-up load-image build/install.yaml ## Run seven failovers from public write-ups, each with Sentinel and with Cluster (8 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 40m -parallel 4 -run '^TestFailovers$$' ./test/e2e
 
 .PHONY: e2e-chaosmesh
-e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Chaos Mesh's own controller kills a loaded Redis in the lab
+e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Kill a loaded Redis by Chaos Mesh's controller in the lab (its build takes minutes)
 	REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.yaml REDQUAKE_CHAOS_CONTROLLER=$(CURDIR)/build/chaos-controller-manager \
 	  go test -tags e2e -count=1 -v -timeout 20m -run '^TestChaosMesh$$' -exec "$(LAB) exec --" ./test/e2e/...
 
 ## Check
 
 .PHONY: verify
-verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything aside and fail if the tree differs
+verify: $(CONTROLLER_GEN) $(KUSTOMIZE) $(CRD_REF_DOCS) ## Regenerate everything in a temporary folder and fail if the tree differs
 	CONTROLLER_GEN=$(CONTROLLER_GEN) KUSTOMIZE=$(KUSTOMIZE) CRD_REF_DOCS=$(CRD_REF_DOCS) hack/tools/verify.sh
 
 .PHONY: lint
-lint: $(GOLANGCI_LINT) ## Run golangci-lint; the layering of the packages is part of it
+lint: $(GOLANGCI_LINT) ## Run golangci-lint, the rules for imports included
 	$(GOLANGCI_LINT) run ./...
 
 .PHONY: lint-fix
-lint-fix: $(GOLANGCI_LINT) ## Run golangci-lint and let it repair what it can
+lint-fix: $(GOLANGCI_LINT) ## Run golangci-lint and apply its fixes
 	$(GOLANGCI_LINT) run --fix ./...
 
 .PHONY: vet
-vet: ## Run go vet over all build tags
+vet: ## Run go vet with all build tags
 	go vet -tags integration,e2e,chaosmesh ./...
 	cd hack/lab && go vet ./...
 
@@ -179,24 +179,24 @@ vet: ## Run go vet over all build tags
 fmt: ## Run gofmt over all Go files
 	gofmt -s -w $(GO_FILES)
 
-## Make
+## Generate and build
 
 .PHONY: generate
-generate: $(CONTROLLER_GEN) ## Write the deep-copy functions of the API
+generate: $(CONTROLLER_GEN) ## Generate the deep-copy functions of the API
 	$(CONTROLLER_GEN) object:headerFile=hack/boilerplate.go.txt paths=./api/...
 
 .PHONY: manifests
-manifests: $(CONTROLLER_GEN) ## Write the CRDs and the manager's role from the markers in the code
+manifests: $(CONTROLLER_GEN) ## Generate the CRDs and the manager's role from markers in the code
 	$(CONTROLLER_GEN) crd paths=./api/... output:crd:artifacts:config=config/crd/bases
 	$(CONTROLLER_GEN) rbac:roleName=manager-role paths=./controllers/... output:rbac:artifacts:config=config/rbac
 
 .PHONY: docs
-docs: $(CRD_REF_DOCS) ## Write docs/api.md, the reference of every field
+docs: $(CRD_REF_DOCS) ## Generate docs/api.md, the reference of every field
 	mkdir -p docs
 	$(CRD_REF_DOCS) --log-level=WARN --source-path=api --config=hack/tools/crd-ref-docs.yaml --renderer=markdown --output-path=docs/api.md
 
 .PHONY: build
-build: ## Build bin/manager and bin/redquake, static
+build: ## Build bin/manager and bin/redquake, statically linked
 	$(GO_BUILD) -o bin/manager .
 	$(GO_BUILD) -o bin/redquake ./cmd/redquake
 
@@ -209,24 +209,24 @@ image: build ## Build the image as an archive, without Docker: build/image/redqu
 docker-build: ## Build the same image with Docker
 	docker build --build-arg VERSION=$(VERSION) -t $(IMG) .
 
-# A copy of config/ is edited, so that IMG changes nothing under version control.
+# Edits a copy of config/, so that IMG changes no file under version control.
 .PHONY: build/install.yaml
 build/install.yaml: $(KUSTOMIZE) ## Write all manifests into one file, with the image IMG
 	rm -rf build/kustomize
 	mkdir -p build
 	cp -r config build/kustomize
-	rm build/kustomize/crd/crd.go # a package of the module, once
+	rm build/kustomize/crd/crd.go # or the module would contain its package twice
 	cd build/kustomize/manager && $(KUSTOMIZE) edit set image ghcr.io/redquake/redquake=$(IMG)
 	$(KUSTOMIZE) build build/kustomize/default > $@
 
 .PHONY: clean
-clean: ## Remove what was built; bin/tools and the lab's own binaries stay
+clean: ## Remove build/ and the programs; bin/tools and the lab's binaries stay
 	rm -rf build bin/manager bin/redquake
 
 ## Run on a cluster
 
 .PHONY: lab-up
-lab-up: ## Boot the two-node lab on this machine (the first time it is compiled: minutes)
+lab-up: ## Boot the two-node lab on this machine (the first time about 10 minutes, to compile it)
 	$(LAB) up
 
 .PHONY: lab-status
@@ -234,11 +234,11 @@ lab-status: ## Show whether the lab is up
 	$(LAB) status
 
 .PHONY: lab-down
-lab-down: ## Stop the lab and remove all of it
+lab-down: ## Stop the lab and remove its processes, namespaces, mounts and state
 	$(LAB) down
 
 .PHONY: load-image
-load-image: image ## Put the image onto the nodes of the lab
+load-image: image ## Build the image and load it onto the nodes of the lab
 	$(LAB) load $(IMAGE_TAR)
 
 .PHONY: install
@@ -248,18 +248,18 @@ install: $(KUSTOMIZE) ## Install the CRDs only
 .PHONY: deploy
 deploy: build/install.yaml ## Install the CRDs and the operator, with the image IMG
 	$(KUBECTL) apply --server-side --force-conflicts -f build/install.yaml
-	# The tag stays the same when the image changes: its digest in the pod template makes the operator roll then, and only then.
+	# The tag stays the same when the image changes: the digest in the pod template rolls the operator if and only if it did.
 	[ ! -f $(IMAGE_TAR) ] || $(KUBECTL) -n redquake-system patch deployment redquake-controller-manager --type merge \
 	  -p "{\"spec\":{\"template\":{\"metadata\":{\"annotations\":{\"redquake.dev/image-digest\":\"$$(sha256sum < $(IMAGE_TAR) | cut -c1-64)\"}}}}}"
 	$(KUBECTL) -n redquake-system rollout status deployment/redquake-controller-manager --timeout=120s
 
-# The objects go first, while the operator lives: it undoes its faults before their finalizers let them go.
+# The objects are deleted first, while the operator runs: it reverts the faults before it removes their finalizers.
 .PHONY: undeploy
 undeploy: build/install.yaml ## Delete all load tests and faults, then the operator and the CRDs
 	for crd in redisfaults redisloadtests; do \
 	  $(KUBECTL) get crd $$crd.redquake.dev >/dev/null 2>&1 || continue; \
 	  $(KUBECTL) delete $$crd.redquake.dev --all --all-namespaces --ignore-not-found --timeout=120s || \
-	    { echo "the $$crd could not be deleted; the operator stays, so that it can undo its faults" >&2; exit 1; }; \
+	    { echo "failed to delete all $$crd; the operator stays, so that it can revert its faults" >&2; exit 1; }; \
 	done
 	$(KUBECTL) delete --ignore-not-found -f build/install.yaml
 

@@ -119,7 +119,7 @@ func TestNamedFields(t *testing.T) {
 					continue
 				}
 				if named[1] == "" && (named[3] == "" || !members[named[2]]) {
-					continue // a word, or a path in something else
+					continue // a word, or a path of another object
 				}
 				checked++
 				field := strings.TrimPrefix(strings.ReplaceAll(m[1], "[]", ""), named[1])
@@ -145,7 +145,7 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// fields are the paths of the leaves below t, as people write them: load.stages[].rate.
+// fields are the paths of the leaves below t, in the notation of the docs: load.stages[].rate.
 func fields(at string, t reflect.Type) []string {
 	list := ""
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {

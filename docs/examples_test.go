@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// run goes with a document as far as it can without a cluster. kind is "" for objects of others.
+// run processes a document as far as possible without a cluster. kind is "" for objects of other APIs.
 func run(document []byte) (kind string, err error) {
 	var head struct {
 		APIVersion string `json:"apiVersion"`

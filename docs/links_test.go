@@ -17,7 +17,7 @@ var (
 	target     = regexp.MustCompile(`(?m)^([A-Za-z0-9_./-]+):`)
 )
 
-// Every relative link leads to a file, and to a heading in it where it names one.
+// Every relative link points to an existing file and, if it has an anchor, to a heading in it.
 func TestLinks(t *testing.T) {
 	all := pages(t)
 	anchors := map[string][]string{}
@@ -85,7 +85,7 @@ func TestSlug(t *testing.T) {
 	}
 }
 
-// Every target that a page tells people to make is in the Makefile.
+// Every make target that a page mentions is in the Makefile.
 func TestMakeTargets(t *testing.T) {
 	var known []string
 	for _, m := range target.FindAllStringSubmatch(read(t, "Makefile"), -1) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills a Redis whose volume stays attached to the old node, so that its replacement meets a genuine Multi-Attach error, and shows how late it
-# heals and that nothing of the fault stays. `make demo-multi-attach` runs it. It needs two nodes.
+# Kills a Redis and keeps its volume attached to the old node, so that its replacement gets a real Multi-Attach error; shows when it recovers, and
+# that the fault is fully reverted. `make demo-multi-attach` runs it. It needs two nodes.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,12 +11,12 @@ say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 
 hack/demo.sh config/samples/volumeattachdelay.yaml
 
-say "What the cluster itself said of the replacement"
+say "The cluster's events of the replacement"
 k get events --field-selector "involvedObject.uid=$(k get pod redis-0 -o 'jsonpath={.metadata.uid}')" \
   -o 'custom-columns=REASON:.reason,SOURCE:.source.component,MESSAGE:.message' | grep -e REASON -e Scheduled -e Attach
 
 of() { k get redisfault volume-left-behind -o "jsonpath={$1}"; }
-# seconds FIELD: a length of time in microseconds, as the status has it, in seconds
+# seconds FIELD: a figure of the status, in seconds; the status has microseconds
 seconds() {
   local figure
   figure=$(of "$1")
@@ -28,13 +28,13 @@ recovery=$(seconds .status.impact.recoveryTime.value)
 outage=$(seconds .status.impact.outage.value)
 late=$(awk -v recovery="$recovery" -v delay="${delay%s}" 'BEGIN {printf "%.1f", recovery - delay}')
 
-say "How late it healed"
-echo "asked delay $delay, outage $outage s, recovered after $recovery s: $late s for release, detach, attach and start"
-case $late in -*) echo "the demo failed: it healed before the volume was released" >&2; exit 1 ;; esac
+say "Recovery"
+echo "requested delay $delay, outage $outage s, recovered after $recovery s: $late s for release, detach, attach and start"
+case $late in -*) echo "the demo failed: Redis recovered before the volume was released" >&2; exit 1 ;; esac
 
-say "What is left of the fault: nothing"
+say "Nothing of the fault is left"
 holders=$(k get pods -l redquake.dev/fault=volume-left-behind --no-headers 2>/dev/null | wc -l)
 closed=$("$kubectl" get nodes -o 'jsonpath={range .items[?(@.spec.unschedulable==true)]}{.metadata.name}{" "}{end}')
-echo "holder pods: $holders; nodes that take no pods: ${closed:-none}"
+echo "holder pods: $holders; cordoned nodes: ${closed:-none}"
 k get pods -o wide
-[ "$holders" = 0 ] && [ -z "$closed" ] || { echo "the demo failed: the fault left something behind" >&2; exit 1; }
+[ "$holders" = 0 ] && [ -z "$closed" ] || { echo "the demo failed: the fault is not fully reverted" >&2; exit 1; }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Loads a real Redis, breaks it under the load, and shows what its clients experienced. `make demo` runs it.
 # The fault is that of config/samples/podkill.yaml, or of the file named as the argument.
-# It boots the lab if there is none (CLUSTER=existing takes the current kubeconfig's cluster) and leaves everything up to look at.
+# It boots the lab if it is down (CLUSTER=existing uses the current kubeconfig's cluster) and leaves everything running for inspection.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +14,7 @@ k() { "$kubectl" -n "$namespace" "$@"; }
 say() { printf '\n\033[1m== %s\033[0m\n' "$*"; }
 field() { k get "$1" "$2" -o "jsonpath=$3" 2>/dev/null || true; }
 
-# reason KIND NAME: where an object stands; done KIND NAME: whether it has ended
+# reason KIND NAME: the reason of the condition Complete; done KIND NAME: whether the object has ended
 reason() { field "$1" "$2" '{.status.conditions[?(@.type=="Complete")].reason}'; }
 ended() { case "$(field "$1" "$2" '{.status.conditions[?(@.type=="Complete")].status},{.status.conditions[?(@.type=="Failed")].status}')" in *True*) return 0 ;; *) return 1 ;; esac; }
 
@@ -22,7 +22,7 @@ say "Cluster and operator"
 [ "${CLUSTER:-lab}" != lab ] || hack/packages.sh
 make lab-up
 if [ "${CLUSTER:-lab}" = existing ]; then
-  echo "taking ${IMG:-ghcr.io/redquake/redquake:dev} from a registry: push it there first (make docker-build IMG=..., docker push), or set IMG"
+  echo "the cluster pulls ${IMG:-ghcr.io/redquake/redquake:dev} from a registry: push it first (make docker-build IMG=..., docker push), or set IMG"
 else
   make load-image
 fi

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs the Debian packages that the lab and the tests need, where they are missing, and starts none of their services.
-# It needs root and apt; elsewhere it says what to install.
+# It needs root and apt; without them it lists the packages to install.
 set -euo pipefail
 
 packages=(
   ca-certificates git curl make procps util-linux openssl # the scripts
   gcc libc6-dev                                           # the race detector
-  redis-server redis-sentinel redis-tools                 # what is tested against
+  redis-server redis-sentinel redis-tools                 # the servers under test
   postgresql                                              # the database behind cacheAside
   runc containernetworking-plugins iptables conntrack     # the lab's nodes
   iproute2 busybox-static e2fsprogs
@@ -19,12 +19,12 @@ done
 ((${#missing[@]})) || exit 0
 
 if ! command -v apt-get >/dev/null || [ "$(id -u)" != 0 ]; then
-  echo "these packages (by their Debian names) are needed and could not be installed, for want of root or apt-get: ${missing[*]}" >&2
+  echo "missing packages (by their Debian names), which need root and apt-get to install: ${missing[*]}" >&2
   exit 1
 fi
 echo "installing ${missing[*]}"
 export DEBIAN_FRONTEND=noninteractive
-policy=/usr/sbin/policy-rc.d # how Debian is told to start no service
+policy=/usr/sbin/policy-rc.d # keeps Debian from starting services
 if [ ! -e "$policy" ]; then
   trap 'rm -f "$policy"' EXIT
   printf '#!/bin/sh\nexit 101\n' >"$policy"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# All tests in the order of their cost; stops at the first tier that fails. A lab that this run booted is taken down again, also after a failure.
+# Runs all tests, the cheapest tier first, and stops at the first tier that fails. A lab that this run booted is taken down, also after a failure.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# tier NAME: runs a make target, and notes how long it took.
+# tier NAME: runs a make target and records its duration.
 times=
 tier() {
   local began=$SECONDS
@@ -14,7 +14,7 @@ tier() {
 hack/packages.sh
 began=$SECONDS
 hack/lab/lab build
-times+=$(printf '%-12s %6d s (nothing to do where the lab is compiled)' 'lab build' $((SECONDS - began)))$'\n'
+times+=$(printf '%-12s %6d s (0 s if the lab is already compiled)' 'lab build' $((SECONDS - began)))$'\n'
 tier unit
 tier integration
 if ! hack/lab/lab status >/dev/null 2>&1; then

@@ -25,16 +25,16 @@ const variants = 64
 
 var collectOps = []string{"set", "get"}
 
-// order is what the collecting process tells the agents' one on its standard input. The agents live until that is closed.
+// order is what the collecting process writes to the standard input of the agents' process. The agents run until it is closed.
 type order struct {
 	Run         string
 	Agents      int
 	Step        time.Duration
-	PerInterval int // requests that an agent's interval tells of
+	PerInterval int // requests in an agent's interval
 	Credentials agent.Credentials
 }
 
-// runAgents serves simulated agents: the real agent with its HTTPS side, with a load that is made up.
+// runAgents serves simulated agents: the real agent with its HTTPS server, and a simulated load.
 func runAgents(ctx context.Context, args []string) error {
 	if err := flag.NewFlagSet(agentsCommand, flag.ContinueOnError).Parse(args); err != nil {
 		return err
@@ -76,7 +76,7 @@ func runAgents(ctx context.Context, args []string) error {
 	return err
 }
 
-// madeUp are the intervals that agents deliver: one SET to nine GETs, latencies around 300 us with a long tail, a probe of 100/s.
+// madeUp returns the intervals that agents deliver: one SET to nine GETs, latencies around 300 us with a long tail, a probe of 100/s.
 func madeUp(requests int, step time.Duration) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fill := func(op *record.Op, n int) {
@@ -103,7 +103,7 @@ func madeUp(requests int, step time.Duration) []record.Interval {
 // variant is which of the made-up intervals a pod delivers at an index.
 func variant(pod int, index int64) int { return int((int64(pod)*7 + index) % variants) }
 
-// simulated delivers made-up intervals when they are over, until it is told to end.
+// simulated delivers simulated intervals when they are over, until it is stopped.
 type simulated struct {
 	pod  int
 	step time.Duration
@@ -113,7 +113,7 @@ type simulated struct {
 // Prepare has nothing to do.
 func (*simulated) Prepare(context.Context, func(string)) error { return nil }
 
-// Server is not known.
+// Server is unknown.
 func (*simulated) Server() *record.Server { return nil }
 
 // Run delivers.

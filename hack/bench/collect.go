@@ -21,12 +21,12 @@ import (
 
 const collectFile = "build/bench-collect.json"
 
-// collected is what collecting cost.
+// collected is the cost of collecting.
 type collected struct {
 	Machine           machine `json:"machine"`
 	Agents            int     `json:"agents"`
 	IntervalSeconds   float64 `json:"intervalSeconds"`
-	RequestsPerSecond float64 `json:"requestsPerSecond"`  // that the merged intervals tell of
+	RequestsPerSecond float64 `json:"requestsPerSecond"`  // in the merged intervals
 	MeasuredSeconds   float64 `json:"measuredSeconds"`    // after the start and the first warm-up
 	Intervals         int64   `json:"intervals"`          // merged meanwhile
 	Cores             float64 `json:"cores"`              // CPU time of the collecting process / measuredSeconds
@@ -71,7 +71,7 @@ func (o *collectOptions) parse(args []string) error {
 	flags := flag.NewFlagSet("bench collect", flag.ContinueOnError)
 	flags.IntVar(&o.agents, "agents", 1000, "simulated load pods")
 	flags.DurationVar(&o.step, "interval", 100*time.Millisecond, "step of their recording")
-	flags.IntVar(&o.perInterval, "requests", 100, "requests that an agent's interval tells of, on average")
+	flags.IntVar(&o.perInterval, "requests", 100, "requests in an agent's interval, on average")
 	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
 	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
@@ -146,7 +146,7 @@ func startProfile(file string) (stop func(), err error) {
 	}, nil
 }
 
-// measureCollecting measures for options.length; wrong is what does not fit in the merged record.
+// measureCollecting measures for options.length; wrong describes what is inconsistent in the merged record.
 func measureCollecting(ctx context.Context, session *collect.Session, store *memoryStore, start time.Time, options collectOptions) (result collected, wrong, err error) {
 	result = collected{Machine: describeMachine(), Agents: options.agents, IntervalSeconds: options.step.Seconds()}
 	cpu, merged, began := cpuTime(), mergedIntervals(session), time.Now()
@@ -169,7 +169,7 @@ func measureCollecting(ctx context.Context, session *collect.Session, store *mem
 	return result, wrong, nil
 }
 
-// startAgents starts the agents' process and returns where they are, and what ends it.
+// startAgents starts the agents' process and returns the agents' addresses and a function that ends it.
 func startAgents(ctx context.Context, o order) ([]collect.Pod, func(), error) {
 	own, err := os.Executable()
 	if err != nil {
@@ -190,7 +190,7 @@ func startAgents(ctx context.Context, o order) ([]collect.Pod, func(), error) {
 	}
 	stop := func() {
 		input.Close()
-		killer := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }) // gone already: as wanted
+		killer := time.AfterFunc(5*time.Second, func() { _ = cmd.Process.Kill() }) // an error means that it has already ended
 		_ = cmd.Wait()                                                             // however it ended
 		killer.Stop()
 	}
@@ -224,7 +224,7 @@ func startAll(ctx context.Context, session *collect.Session, agents int) (time.T
 	return at, session.Start(ctx, at)
 }
 
-// watch looks at the session once a second, as the controller does, for so long.
+// watch reads the session once a second, as the controller does, for the given time.
 func watch(ctx context.Context, session *collect.Session, length time.Duration) error {
 	for end := time.Now().Add(length); ; {
 		left := time.Until(end)
@@ -264,7 +264,7 @@ func mergedIntervals(session *collect.Session) int64 {
 	return n
 }
 
-// exact compares the merged record with what the agents delivered, and returns the requests per second that it tells of.
+// exact compares the merged record with what the agents delivered, and returns its requests per second.
 func exact(series *record.Series, perInterval int) (float64, error) {
 	made := madeUp(perInterval, series.PodStep)
 	var want, got, cells uint64
@@ -282,7 +282,7 @@ func exact(series *record.Series, perInterval int) (float64, error) {
 		}
 	}
 	if got != want || cells != want {
-		return 0, fmt.Errorf("the merged record tells of %d requests and %d latencies; the agents delivered %d", got, cells, want)
+		return 0, fmt.Errorf("the merged record has %d requests and %d latencies; the agents delivered %d", got, cells, want)
 	}
 	return float64(got) / (float64(series.Len()) * series.Step.Seconds()), nil
 }

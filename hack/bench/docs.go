@@ -33,8 +33,8 @@ type accuracy struct {
 	Error    float64 `json:"errorSeconds"`
 }
 
-// writeDocs replaces, in docs/benchmarks.md, what stands between <!-- NAME:begin --> and <!-- NAME:end -->, for each result that is there.
-// What was not measured keeps its former text.
+// writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in docs/benchmarks.md for each result that exists.
+// The text of other sections stays.
 func writeDocs() error {
 	text, err := os.ReadFile(docsFile)
 	if err != nil {
@@ -50,7 +50,7 @@ func writeDocs() error {
 			return err
 		}
 		if content == "" {
-			fmt.Printf("%s: the section %s stays as it is, there is no new result\n", docsFile, section.name)
+			fmt.Printf("%s: section %s unchanged: no new result\n", docsFile, section.name)
 			continue
 		}
 		if page, err = replaceSection(page, section.name, content); err != nil {
@@ -89,14 +89,14 @@ func benchSection() (string, error) {
 		fmt.Fprintf(&b, "- Left out: %s\n", reason)
 	}
 	for _, name := range caseNames(results) {
-		some := ofCase(results, name)
-		fmt.Fprintf(&b, "\n**%s**: %d rounds of %d requests each\n\n%s", name, some[0].Rounds, some[0].Requests, benchTable(some))
+		ofName := ofCase(results, name)
+		fmt.Fprintf(&b, "\n**%s**: %d rounds of %d requests each\n\n%s", name, ofName[0].Rounds, ofName[0].Requests, benchTable(ofName))
 	}
 	b.WriteString("\nRatios of the medians, the first divided by the second:\n\n" + ratioTable(results))
 	return b.String(), nil
 }
 
-// describe is a line for people.
+// describe returns one line of text.
 func (m *machine) describe() string {
 	return fmt.Sprintf("Measured on %s: %s, %d cores, %s; %s, Linux %s; redis-server %s, %s; load average before: %s.\n\n",
 		m.Date, m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Redis, m.Go, m.Load)
@@ -141,7 +141,7 @@ func orDash(micros float64) string {
 	return fmt.Sprintf("%.0f", micros)
 }
 
-// ratioTable compares what the targets speak of. A comparison whose sides were not both measured is left out.
+// ratioTable holds the ratios for which there are targets. A ratio of which one side was not measured is omitted.
 func ratioTable(results []result) string {
 	var b strings.Builder
 	b.WriteString("| case | figure | ratio |\n| --- | --- | ---: |\n")

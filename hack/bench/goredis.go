@@ -20,7 +20,7 @@ import (
 
 const goRedisCommand = "go-redis"
 
-// goRedis is what most Go services load Redis with: go-redis, one goroutine per connection, a histogram per goroutine.
+// goRedis loads Redis as most Go services do: go-redis, one goroutine per connection, a histogram per goroutine.
 func goRedis(own string) tool {
 	return tool{
 		name: "go-redis", keys: "rq:%d", version: moduleVersion("github.com/redis/go-redis/v9"),

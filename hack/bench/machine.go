@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// machine is where something was measured.
+// machine describes the machine of a measurement.
 type machine struct {
 	Date    string   `json:"date"` // UTC
 	CPU     string   `json:"cpu"`
@@ -22,7 +22,7 @@ type machine struct {
 	System  string   `json:"system"`
 	Go      string   `json:"go"`
 	Redis   string   `json:"redis"`
-	Load    string   `json:"loadAverage"` // when the measuring began: 1, 5, 15 minutes
+	Load    string   `json:"loadAverage"` // at the start of the measurement: 1, 5, 15 minutes
 	Tools   []string `json:"tools,omitempty"`
 	LeftOut []string `json:"leftOut,omitempty"`
 }
@@ -83,7 +83,7 @@ func writeJSON(path string, v any) error {
 	return os.WriteFile(path, append(text, '\n'), 0o644)
 }
 
-// readJSON says false where there is no such file.
+// readJSON returns false if the file does not exist.
 func readJSON(path string, v any) (bool, error) {
 	text, err := os.ReadFile(path)
 	if os.IsNotExist(err) {

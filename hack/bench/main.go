@@ -1,10 +1,10 @@
-// Command bench measures what Redquake costs: its load generator beside other tools, and the operator's collecting of many load pods.
+// Command bench measures what Redquake costs: its load generator compared with other tools, and the operator's collection from many load pods.
 //
 //	go run ./hack/bench [run]      load generators side by side, against one redis-server -> build/bench.json
 //	go run ./hack/bench collect    the operator's side of many load pods -> build/bench-collect.json
 //	go run ./hack/bench docs       write the results in build/ into docs/benchmarks.md
 //
-// Each but docs also does what docs does. It is run from the repository's root, by `make bench` and `make bench-collect`.
+// run and collect also write the docs. The command is run from the repository's root, by `make bench` and `make bench-collect`.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 )
 
 func main() {
-	// SIGTERM, too: the servers and agents that were started must not stay behind.
+	// SIGTERM, too: the servers and agents that were started must be stopped.
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := command(ctx, os.Args[1:])
 	stop()
@@ -38,7 +38,7 @@ func command(ctx context.Context, args []string) error {
 		return runCollect(ctx, args)
 	case "docs":
 		return writeDocs()
-	case goRedisCommand: // a process of its own, so that its CPU can be told from this one's
+	case goRedisCommand: // a separate process, so that its CPU time can be distinguished from this one's
 		return runGoRedis(ctx, args)
 	case agentsCommand: // likewise
 		return runAgents(ctx, args)

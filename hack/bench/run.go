@@ -27,14 +27,14 @@ type result struct {
 	Tool              string  `json:"tool"`
 	CPUMicros         float64 `json:"cpuMicrosPerRequest"` // user and system time of the whole process, its start included
 	RequestsPerSecond float64 `json:"requestsPerSecond"`
-	P50Micros         float64 `json:"p50Micros"` // 0 = the tool does not say
+	P50Micros         float64 `json:"p50Micros"` // 0 = not reported by the tool
 	P99Micros         float64 `json:"p99Micros"`
 
 	Rounds       int     `json:"rounds"`
 	Requests     int     `json:"requests"` // per round
 	CPUMicrosMin float64 `json:"cpuMicrosMin"`
 	CPUMicrosMax float64 `json:"cpuMicrosMax"`
-	Threads      int     `json:"threads"` // the most that were seen at once
+	Threads      int     `json:"threads"` // the most that were observed at once
 }
 
 // run is one tool's run.
@@ -104,7 +104,7 @@ func wanted(name, only string) bool {
 	return only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(name, part) })
 }
 
-// measure runs one case: every tool in turn, round by round, so that what the machine does meanwhile hits all alike.
+// measure runs one case: every tool in turn, round by round, so that other work of the machine affects all of them equally.
 func measure(ctx context.Context, server *server, l work, list []tool, rounds int) ([]result, error) {
 	name := caseName(l)
 	fmt.Printf("\n%s, %d requests, %d rounds\n", name, l.requests, rounds)
@@ -156,7 +156,7 @@ func caseName(l work) string {
 	return command + ", pipeline " + strconv.Itoa(l.pipeline)
 }
 
-// once runs one tool in a process of its own on freshly set keys, and takes the process's CPU time from the kernel.
+// once runs one tool as a process on newly set keys, and reads the process's CPU time from the kernel.
 func once(ctx context.Context, server *server, l work, t *tool) (run, error) {
 	if err := server.fill(t.keys, t.firstKey, keys, valueBytes); err != nil {
 		return run{}, err
@@ -190,14 +190,14 @@ func once(ctx context.Context, server *server, l work, t *tool) (run, error) {
 	case r.requests != l.requests:
 		return run{}, fmt.Errorf("%d requests were made, not %d", r.requests, l.requests)
 	case l.get && misses > missesBefore:
-		return run{}, fmt.Errorf("%d GETs asked for keys that are not there", misses-missesBefore)
+		return run{}, fmt.Errorf("%d GETs of missing keys", misses-missesBefore)
 	}
 	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	r.cpuMicros = float64(cpu) / float64(time.Microsecond) / float64(r.requests)
 	return r, nil
 }
 
-// countThreads returns the most threads that a process was seen to have until stop is closed. Looking costs the process nothing.
+// countThreads returns the most threads that a process was observed to have until stop is closed, at no cost for the process.
 func countThreads(pid int, stop <-chan struct{}) int {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()

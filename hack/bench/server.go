@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// server is a redis-server of our own on loopback: no persistence, one thread, its default configuration otherwise.
+// server is a redis-server on loopback: no persistence, one thread, its default configuration otherwise.
 type server struct {
 	cmd     *exec.Cmd
 	port    int
@@ -55,13 +55,13 @@ func startServer(ctx context.Context) (*server, error) {
 // stop ends the server and removes its folder.
 func (s *server) stop() {
 	if s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill() // gone already: as wanted
+		_ = s.cmd.Process.Kill() // an error means that it has already ended
 		_ = s.cmd.Wait()         // killed
 	}
 	_ = os.RemoveAll(s.folder) // a temporary folder that stays is no reason to fail
 }
 
-// do sends one command over a connection of its own.
+// do sends one command over a new connection.
 func (s *server) do(words ...string) (resp.Value, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
@@ -88,12 +88,12 @@ func (s *server) fill(format string, first, keys, valueBytes int) error {
 	}
 	v, err := s.do("DBSIZE")
 	if err == nil && v.Text != strconv.Itoa(keys) {
-		err = fmt.Errorf("%s keys are there, not %d", v.Text, keys)
+		err = fmt.Errorf("%s keys exist, not %d", v.Text, keys)
 	}
 	return err
 }
 
-// misses is how many reads asked for a key that was not there, since the server's start.
+// misses is the number of reads of missing keys since the server's start.
 func (s *server) misses() (int64, error) {
 	v, err := s.do("INFO", "stats")
 	if err != nil {
@@ -104,5 +104,5 @@ func (s *server) misses() (int64, error) {
 			return strconv.ParseInt(value, 10, 64)
 		}
 	}
-	return 0, errors.New("INFO says nothing of keyspace_misses")
+	return 0, errors.New("INFO has no keyspace_misses")
 }

@@ -14,14 +14,14 @@ import (
 	"strings"
 )
 
-// What every tool is asked for.
+// The same for every tool.
 const (
 	connections = 50
 	valueBytes  = 32
-	keys        = 100_000 // drawn uniformly at random, all of them there beforehand
+	keys        = 100_000 // drawn uniformly at random; all of them exist beforehand
 )
 
-// work is what a tool is to do.
+// work is the task of a tool in one run.
 type work struct {
 	get      bool // else SET
 	pipeline int
@@ -31,11 +31,11 @@ type work struct {
 	folder   string // for the tool's own files
 }
 
-// figures are what a tool says of itself.
+// figures are what a tool reports.
 type figures struct {
 	requests  int     // that were answered
 	perSecond float64 // requests
-	p50, p99  float64 // microseconds; at a pipeline above 1 of what the tool takes for a request, see docs/benchmarks.md
+	p50, p99  float64 // microseconds; with pipelining tools define a request differently, see docs/benchmarks.md
 }
 
 // tool is one load generator, as a program.
@@ -43,7 +43,7 @@ type tool struct {
 	name     string
 	keys     string // format of its key names
 	firstKey int    // number of the first one
-	missing  string // why it cannot be run; "" = it can
+	missing  string // why it cannot be run; "" if it can
 	args     func(l work) []string
 	read     func(l work, stdout []byte) (figures, error)
 	version  string
@@ -60,7 +60,7 @@ func tools(ctx context.Context, redquake, own, ledgerArgs, offArgs string) []too
 	return list
 }
 
-// redisBenchmark has one thread unless told otherwise.
+// redisBenchmark has one thread by default.
 func redisBenchmark() tool {
 	return tool{
 		name: "redis-benchmark", keys: "key:%012d", missing: onPath("redis-benchmark"), version: firstLine("redis-benchmark", "--version"),
@@ -141,10 +141,10 @@ func readMemtier(l work, _ []byte) (figures, error) {
 	return figures{requests: t.Count, perSecond: t.PerSecond, p50: p50 * 1000, p99: p99 * 1000}, nil
 }
 
-// redquakeLoad is `redquake load` with more arguments, or missing if the program does not know them.
+// redquakeLoad is `redquake load` with more arguments, or missing if the program does not support them.
 func redquakeLoad(ctx context.Context, program, name string, more []string) tool {
 	t := tool{name: name, keys: "rq:%d", read: readRedquake, version: firstLine(program, "version")}
-	if t.missing = knows(ctx, program, more); t.missing != "" {
+	if t.missing = unsupported(ctx, program, more); t.missing != "" {
 		return t
 	}
 	t.args = func(l work) []string {
@@ -159,14 +159,14 @@ func redquakeLoad(ctx context.Context, program, name string, more []string) tool
 	return t
 }
 
-// knows says why program does not take the flags of `load`: --help comes last, so that the flags before it are read and nothing is run.
-func knows(ctx context.Context, program string, flags []string) string {
+// unsupported returns why program does not accept the flags of `load`. --help comes last, so that the flags before it are parsed and nothing is run.
+func unsupported(ctx context.Context, program string, flags []string) string {
 	if len(flags) == 0 {
 		return ""
 	}
 	args := slices.Concat([]string{"load"}, flags, []string{"--help"})
 	if err := exec.CommandContext(ctx, program, args...).Run(); err != nil {
-		return fmt.Sprintf("this redquake load does not take %s", strings.Join(flags, " "))
+		return fmt.Sprintf("this redquake load does not support %s", strings.Join(flags, " "))
 	}
 	return ""
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Regenerates what is generated into a folder of its own and compares; the tree itself is not touched.
-# Every difference is shown with the command that repairs it. `make verify` sets the tools' paths.
+# Regenerates all generated files in a temporary folder and compares; the tree is not changed.
+# Every difference is shown with the command that fixes it. `make verify` sets the tools' paths.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -8,10 +8,10 @@ fresh=$(mktemp -d)
 trap 'rm -rf "$fresh"' EXIT
 failed=0
 
-# same COMMAND COMMITTED FRESH: reports a difference, and the command that repairs it.
+# same COMMAND COMMITTED FRESH: reports a difference, and the command that fixes it.
 same() {
   if ! diff -u "$2" "$3"; then
-    printf '\n%s is not what the sources say. Repair: %s\n\n' "$2" "$1" >&2
+    printf '\n%s is not up to date. Fix: %s\n\n' "$2" "$1" >&2
     failed=1
   fi
 }
@@ -37,12 +37,12 @@ done
 
 unformatted=$(git ls-files --cached --others --exclude-standard -- '*.go' | xargs gofmt -s -l)
 if [ -n "$unformatted" ]; then
-  printf 'gofmt would change these files. Repair: make fmt\n%s\n\n' "$unformatted" >&2
+  printf 'gofmt would change these files. Fix: make fmt\n%s\n\n' "$unformatted" >&2
   failed=1
 fi
 
 if ! go mod tidy -diff; then
-  printf '\ngo.mod is not tidy. Repair: go mod tidy\n\n' >&2
+  printf '\ngo.mod is not tidy. Fix: go mod tidy\n\n' >&2
   failed=1
 fi
 

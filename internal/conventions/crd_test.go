@@ -1,4 +1,4 @@
-// Package conventions holds the API to its conventions: it walks the CRDs that are installed and the markers in the Go types.
+// Package conventions checks the API against its conventions: the CRDs that are installed and the markers in the Go types.
 // The rules are those of the Kubernetes API conventions and of kube-api-linter; breaking one is a breaking change later.
 package conventions
 
@@ -19,7 +19,7 @@ import (
 
 const crdFolder = "../../config/crd/bases"
 
-// exceptions are places that Kubernetes' own types bring along, with the rules they break and why that is borne.
+// exceptions are paths of Kubernetes' own types, with the rules that they break and why that is acceptable.
 var exceptions = []struct {
 	path   string // everything at and below it
 	rules  []string
@@ -55,7 +55,7 @@ func TestSchemas(t *testing.T) {
 	for i, e := range exceptions {
 		for _, rule := range e.rules {
 			if !used[use{i, rule}] {
-				t.Errorf("nothing needs the exception %s: %s", e.path, rule)
+				t.Errorf("exception %s is unused: %s", e.path, rule)
 			}
 		}
 	}
@@ -75,7 +75,7 @@ func exempt(f finding) int {
 	return -1
 }
 
-// What `kubectl get` shows: the product's promise.
+// The output of `kubectl get`, which users rely on.
 var shapes = []shape{
 	{"RedisLoadTest", "rlt", []column{
 		{"Status", 0}, {"Progress", 0}, {"TPS", 0}, {"P99", 0}, {"Errors", 0}, {"Trend", 0}, {"Verdict", 0}, {"Age", 0},
@@ -90,12 +90,12 @@ var shapes = []shape{
 func TestShapes(t *testing.T) {
 	crds := installed(t)
 	if len(crds) != len(shapes) {
-		t.Errorf("%d CRDs, want %d: each kind promises a shape", len(crds), len(shapes))
+		t.Errorf("%d CRDs, want %d: each kind needs an entry in shapes", len(crds), len(shapes))
 	}
 	for _, want := range shapes {
 		crd, ok := crds[want.kind]
 		if !ok {
-			t.Errorf("there is no CRD of %s", want.kind)
+			t.Errorf("no CRD of %s", want.kind)
 			continue
 		}
 		for _, f := range shapeFindings(crd, want) {
@@ -104,7 +104,7 @@ func TestShapes(t *testing.T) {
 	}
 }
 
-// A generated CRD is sorted, so that conditions come first shows in the Go type only.
+// A generated CRD is sorted, so only the Go type shows that conditions come first.
 func TestConditionsComeFirst(t *testing.T) {
 	for _, status := range []any{v1alpha1.RedisLoadTestStatus{}, v1alpha1.RedisFaultStatus{}} {
 		typ := reflect.TypeOf(status)

@@ -22,7 +22,7 @@ func TestEnumsAreDescribed(t *testing.T) {
 		}
 	}
 	if values < 150 {
-		t.Errorf("only %d values seen: the walk misses the schemas", values)
+		t.Errorf("only %d values found: the walk misses the schemas", values)
 	}
 }
 
@@ -57,7 +57,7 @@ func checkEnums(t *testing.T, path string, s apiext.JSONSchemaProps, outer strin
 	return values
 }
 
-// Every value of an enumeration has a comment of its own, which is what docs/api.md shows.
+// Every value of an enumeration has a comment, which docs/api.md shows.
 func TestConstantsAreDescribed(t *testing.T) {
 	seen := 0
 	for _, pattern := range []string{"fault_*.go", "chaosmesh_types.go"} {
@@ -87,6 +87,6 @@ func TestConstantsAreDescribed(t *testing.T) {
 		}
 	}
 	if seen < 60 {
-		t.Errorf("only %d constants seen", seen)
+		t.Errorf("only %d constants found", seen)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 const apiFolder = "../../api/v1alpha1"
 
-// Every field says whether it must be there, in a marker and not by the accident of a JSON tag.
+// Every field has a marker that states whether it is required, instead of relying on its JSON tag.
 func TestEveryFieldIsOptionalOrRequired(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(apiFolder, "*.go"))
 	if err != nil {
@@ -37,7 +37,7 @@ func TestEveryFieldIsOptionalOrRequired(t *testing.T) {
 		}
 	}
 	if fields < 100 {
-		t.Errorf("only %d fields seen: the walk misses the types", fields)
+		t.Errorf("only %d fields found: the walk misses the types", fields)
 	}
 }
 
@@ -54,7 +54,7 @@ func markerFindings(t *testing.T, name, source string) (fields int, problems []s
 			return true
 		}
 		body, ok := typ.Type.(*ast.StructType)
-		if !ok || strings.HasSuffix(typ.Name.Name, "List") { // lists have the shape that the API machinery gives them
+		if !ok || strings.HasSuffix(typ.Name.Name, "List") { // lists have the shape that the API machinery requires
 			return true
 		}
 		for _, field := range body.Fields.List {

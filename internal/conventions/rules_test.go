@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each rule finds what breaks it, and nothing in a schema that keeps them all.
+// Each rule finds its violation, and nothing in a valid schema.
 func TestRules(t *testing.T) {
 	tests := []struct {
 		name, schema string
@@ -76,7 +76,7 @@ spec:
 		{"subresource", "subresources: {status: {}}", "", "no status subresource"},
 		{"column", "{name: Status}, ", "", "has the columns"},
 		{"priority", "priority: 1", "priority: 0", "has the columns"},
-		{"status default", "default: {observedGeneration: -1}", "", "has not the default"},
+		{"status default", "default: {observedGeneration: -1}", "", "lacks the default"},
 		{"required", "required: [spec], ", "", "requires"},
 		{"webhook", "scope:", "conversion: {strategy: Webhook}\n  scope:", "conversion webhook"},
 	}

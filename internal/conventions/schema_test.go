@@ -8,7 +8,7 @@ import (
 	apiext "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// finding is one breach of a rule at one place of a schema.
+// finding is one violation of a rule at one path of a schema.
 type finding struct{ path, rule string }
 
 func (f finding) String() string { return f.path + ": " + f.rule }
@@ -23,13 +23,13 @@ const (
 	ruleIntegerBounded = "an integer of the spec without minimum and maximum"
 	ruleMapValues      = "a map to something other than strings"
 	ruleMapBounded     = "a map without maxProperties"
-	ruleNoPhase        = "a phase: conditions say where an object stands"
+	ruleNoPhase        = "a phase: use conditions for the state of an object"
 	ruleDescribed      = "no description"
 	ruleDescribedName  = "the description does not start with the field's JSON name"
 	ruleFreeForm       = "an object without properties, or with unknown fields preserved"
 )
 
-// findings walks a schema and names every breach. path is that of the schema itself: "" at the root, "spec.load.stages[]" below.
+// findings walks a schema and returns every violation. path is that of the schema itself: "" at the root, "spec.load.stages[]" below.
 func findings(path string, s apiext.JSONSchemaProps) []finding {
 	var out []finding
 	add := func(rule string) { out = append(out, finding{path, rule}) }
@@ -96,7 +96,7 @@ func findings(path string, s apiext.JSONSchemaProps) []finding {
 
 func inSpec(path string) bool { return path == "spec" || strings.HasPrefix(path, "spec.") }
 
-// fromKubernetes says whether a field is one that every object has.
+// fromKubernetes reports whether a field is one that every object has.
 func fromKubernetes(path string) bool {
 	return path == "apiVersion" || path == "kind" || path == "metadata"
 }
@@ -126,13 +126,13 @@ type column struct {
 	priority int32
 }
 
-// shape is what a kind promises beside its schema.
+// shape is the public interface of a kind in addition to its schema.
 type shape struct {
 	kind, shortName string
 	columns         []column
 }
 
-// shapeFindings compares a CRD with what its kind promises.
+// shapeFindings compares a CRD with the shape of its kind.
 func shapeFindings(crd *apiext.CustomResourceDefinition, want shape) []string {
 	var out []string
 	bad := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -141,7 +141,7 @@ func shapeFindings(crd *apiext.CustomResourceDefinition, want shape) []string {
 		bad("short names %v, want [%s]", got, want.shortName)
 	}
 	if got := crd.Spec.Names.Categories; !slices.Equal(got, []string{"redquake"}) {
-		bad("categories %v, want [redquake]: a category of our own, not all", got)
+		bad("categories %v, want [redquake]: a separate category, not all", got)
 	}
 	if crd.Spec.Scope != apiext.NamespaceScoped {
 		bad("scope %s, want Namespaced", crd.Spec.Scope)
@@ -166,7 +166,7 @@ func shapeFindings(crd *apiext.CustomResourceDefinition, want shape) []string {
 		}
 		status, ok := v.Schema.OpenAPIV3Schema.Properties["status"]
 		if !ok || status.Default == nil || string(status.Default.Raw) != `{"observedGeneration":-1}` {
-			bad("%s: status has not the default {\"observedGeneration\":-1}: tools would read a fresh object as current", v.Name)
+			bad("%s: status lacks the default {\"observedGeneration\":-1}: tools would consider a new object current", v.Name)
 		}
 		if !slices.Equal(v.Schema.OpenAPIV3Schema.Required, []string{"spec"}) {
 			bad("%s requires %v, want [spec]", v.Name, v.Schema.OpenAPIV3Schema.Required)

@@ -30,7 +30,7 @@ func empty(kind string) manifest.Object {
 	return &v1alpha1.RedisLoadTest{}
 }
 
-// expectFileRefused holds a refusal of a file to the API server's: it names the same field and says the same, but not for which object of the cluster.
+// expectFileRefused checks that a file is refused as by the API server: with the same field and reason, but without an object of the cluster.
 func expectFileRefused(t *testing.T, o *unstructured.Unstructured, field, why string) {
 	t.Helper()
 	_, err := fromFile(t, o)
@@ -38,11 +38,11 @@ func expectFileRefused(t *testing.T, o *unstructured.Unstructured, field, why st
 		err = errors.New("nothing")
 	}
 	if !strings.Contains(err.Error(), strings.TrimPrefix(field, "<nil>")) || !strings.Contains(err.Error(), why) {
-		t.Errorf("from a file it is refused with\n%v\nwhich does not name %q and say %q", err, field, why)
+		t.Errorf("from a file it is refused with\n%v\nwhich does not contain %q and %q", err, field, why)
 	}
 }
 
-// expectSameDefaults holds what is read from a file to what the API server stored.
+// expectSameDefaults compares an object read from a file with what the API server stored.
 func expectSameDefaults(t *testing.T, sent, stored *unstructured.Unstructured) {
 	t.Helper()
 	read, err := fromFile(t, sent)

@@ -71,7 +71,7 @@ var actionChanges = map[string]frozenCase{
 // frozenCase is an object as it was made, and a change of one field that would be fine before its start.
 type frozenCase struct{ made, change string }
 
-// What stays open: the switches, and what concerns the object after its run.
+// Fields that can change: the switches, and what concerns the object after its run.
 var open = map[string][]string{
 	"RedisLoadTest": {"abort", "suspend", "ttlSecondsAfterFinished"},
 	"RedisFault":    {"abort", "suspend", "ttlSecondsAfterFinished"},
@@ -120,7 +120,7 @@ func (c frozenCase) check(t *testing.T, kind string) {
 	expectRefusal(t, patchSpec(t, o, c.change), kind, frozen)
 }
 
-// Taking away what was there is a change as well.
+// Removing a field is a change, too.
 func TestRemovalIsFrozen(t *testing.T) {
 	tests := []struct{ name, kind, made, change string }{
 		{"objectives", "RedisLoadTest", `{objectives: {maxErrorRate: "1%"}}`, `{objectives: null}`},

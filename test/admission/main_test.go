@@ -1,6 +1,6 @@
 //go:build integration
 
-// Package admission_test asks a real kube-apiserver what it takes and what it refuses: the CRDs' schemas, defaults and CEL rules, the
+// Package admission_test tests what a real kube-apiserver accepts and refuses: the CRDs' schemas, defaults and CEL rules, the
 // samples, and what tools conclude from a status.
 package admission_test
 
@@ -61,7 +61,7 @@ func run(m *testing.M) int {
 	return m.Run()
 }
 
-// The smallest specs that are accepted. Cases say what they change as a merge patch; null removes.
+// The smallest specs that are accepted. Cases are merge patches to them; null removes.
 var smallest = map[string]string{
 	"RedisLoadTest": `
 target: {service: {name: redis}}
@@ -116,7 +116,7 @@ func merge(into, patch map[string]any) map[string]any {
 	return into
 }
 
-// created makes an object that must be accepted and that goes with the test.
+// created creates an object that must be accepted, and deletes it with the test.
 func created(t *testing.T, o *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	if err := strict.Create(t.Context(), o); err != nil {

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Each refusal names the field and says why.
+// Each refusal names the field and the reason.
 type refusal struct {
 	name   string
 	change string // to the smallest spec
@@ -78,7 +78,7 @@ var refusedLoadTests = []refusal{
 	{"users 0", `{load: {users: 0}}`, "spec.load.users", "greater than or equal to 1"},
 	{"rate 0", `{load: {users: null, rate: 0}}`, "spec.load.rate", "greater than or equal to 1"},
 	{"search without a limit", `{load: {users: null, search: {}}}`, "spec", "load.search needs one of objectives.maxLatencyP50"},
-	{"search of what no rate decides", `{load: {users: null, search: {}}, objectives: {minThroughput: "5"}}`, "spec", "load.search needs one of objectives.maxLatencyP50"},
+	{"search without a suitable objective", `{load: {users: null, search: {}}, objectives: {minThroughput: "5"}}`, "spec", "load.search needs one of objectives.maxLatencyP50"},
 	{"search and lost pods", `{load: {users: null, search: {}}, objectives: {maxErrorRate: "1%"}, pods: {lost: Continue}}`, "spec", "load.search needs pods.lost: Fail"},
 	{"objectives of nothing", `{objectives: {over: Everything}}`, "spec.objectives", "set at least one of minThroughput"},
 	{"what faults do is theirs to judge", `{objectives: {maxOutage: 1s}}`, "spec.objectives.maxOutage", "unknown field"},
@@ -95,7 +95,7 @@ var refusedLoadTests = []refusal{
 	{"search that settles for an hour", `{load: {users: null, search: {settle: 1h}}, objectives: {maxErrorRate: "1%"}}`, "spec.load.search.settle", "must be between 0s and 10m"},
 	{"requests 0", `{load: {requests: 0}}`, "spec.load.requests", "greater than or equal to 1"},
 	{"thinkTime with rate", `{load: {rate: 1, thinkTime: 1s}}`, "spec.load", "thinkTime belongs to users"},
-	{"lost writes limited and not looked for", `{objectives: {maxLostWrites: 0}}`, "spec", "objectives.maxLostWrites needs verify.acknowledgedWrites"},
+	{"lost writes limited without verify", `{objectives: {maxLostWrites: 0}}`, "spec", "objectives.maxLostWrites needs verify.acknowledgedWrites"},
 	{"stale reads without a ledger", `{verify: {staleReads: true}}`, "spec.verify", "go with acknowledgedWrites"},
 	{"a share of nothing", `{verify: {acknowledgedWrites: true, share: 0.0%}}`, "spec.verify.share", "must be above 0%"},
 	{"a share without a sign", `{verify: {acknowledgedWrites: true, share: "1"}}`, "spec.verify.share", "should match"},
@@ -142,9 +142,9 @@ var refusedFaults = []refusal{
 	{"two members", `{action: {podKill: {}, processCrash: {}}}`, "spec.action", "processCrash belongs to type ProcessCrash"},
 	{"member of another type", `{action: {processCrash: {method: Shutdown}}}`, "spec.action", "set the member that type names, or none"},
 	{"no action", `{action: null}`, "spec.action", "Required value"},
-	{"no member where it is needed", `{action: {type: Config}}`, "spec.action", "config is required with type Config"},
+	{"no member where it is required", `{action: {type: Config}}`, "spec.action", "config is required with type Config"},
 	{"a needed member with another type", `{action: {nodeLoss: {node: a}}}`, "spec.action", "nodeLoss is required with type NodeLoss, and forbidden otherwise"},
-	{"Chaos Mesh for what it cannot do", `{engine: ChaosMesh, action: {type: Hang}}`, "spec", "engine ChaosMesh injects PodKill"},
+	{"Chaos Mesh with a type that it does not support", `{engine: ChaosMesh, action: {type: Hang}}`, "spec", "engine ChaosMesh injects PodKill"},
 	{"what only Chaos Mesh can do", `{action: {type: CPUStress}}`, "spec", "all but PodKill need it"},
 	{"a crash that lasts", `{duration: 5s, action: {type: ProcessCrash}}`, "spec.duration", "does not last"},
 	{"a failover that lasts", `{duration: 5s, action: {type: Failover}}`, "spec.duration", "does not last"},
@@ -211,6 +211,6 @@ func expectRefusal(t *testing.T, err error, field, why string) {
 	case !apierrors.IsInvalid(err) && !apierrors.IsBadRequest(err):
 		t.Errorf("refused for another reason: %v", err)
 	case !strings.Contains(err.Error(), field) || !strings.Contains(err.Error(), why):
-		t.Errorf("refused with\n%v\nwhich does not name %q and say %q", err, field, why)
+		t.Errorf("refused with\n%v\nwhich does not contain %q and %q", err, field, why)
 	}
 }

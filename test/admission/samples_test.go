@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Everything that is shipped is accepted as it stands, without an unknown field. The CRDs are installed by then.
+// All shipped manifests are accepted unchanged, without unknown fields. The CRDs are installed by then.
 func TestManifestsAreAccepted(t *testing.T) {
 	makeNamespace(t, "system", nil)
 	for folder, objects := range map[string]int{"samples": 16, "rbac": 14, "manager": 3, "network-policy": 1} {
@@ -40,7 +40,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 						t.Errorf("%s: %s %s: %v", file, o.GetKind(), o.GetName(), err)
 					}
 					if _, ok := o.Object["status"]; ok {
-						t.Errorf("%s: %s %s has a status: that is the cluster's to write", file, o.GetKind(), o.GetName())
+						t.Errorf("%s: %s %s has a status, which only the cluster writes", file, o.GetKind(), o.GetName())
 					}
 				}
 			}
@@ -51,7 +51,7 @@ func TestManifestsAreAccepted(t *testing.T) {
 	}
 }
 
-// The manager and the samples' Redis run where the restricted Pod Security Standard is enforced.
+// The manager and the samples' Redis run with the restricted Pod Security Standard enforced.
 func TestPodsAreRestricted(t *testing.T) {
 	makeNamespace(t, "restricted", map[string]string{"pod-security.kubernetes.io/enforce": "restricted"})
 	privileged := &corev1.Pod{
@@ -86,7 +86,7 @@ func TestPodsAreRestricted(t *testing.T) {
 		}
 	}
 	if checked < 2 {
-		t.Errorf("%d workloads seen, want the manager and a Redis", checked)
+		t.Errorf("%d workloads found, want the manager and a Redis", checked)
 	}
 }
 

@@ -49,7 +49,7 @@ func TestStatusContract(t *testing.T) {
 		{"complete", 1, conditions{v1alpha1.ConditionComplete: yes}, status.CurrentStatus},
 		{"failed", 1, conditions{v1alpha1.ConditionFailed: yes, v1alpha1.ConditionStalled: yes}, status.FailedStatus},
 		{"suspended", 1, conditions{v1alpha1.ConditionSuspended: yes}, status.CurrentStatus},
-		// Why Reconciling and Stalled are there: without them a run and a failure look finished and well.
+		// Why Reconciling and Stalled exist: without them kstatus reports running and failed objects as Current.
 		{"running without reconciling", 1, conditions{}, status.CurrentStatus},
 		{"failed without stalled", 1, conditions{v1alpha1.ConditionFailed: yes}, status.CurrentStatus},
 	}
@@ -61,7 +61,7 @@ func TestStatusContract(t *testing.T) {
 					writeConditions(t, o, test.observed, test.has.list())
 				}
 				if got := computed(t, o); got != test.want {
-					t.Errorf("kstatus says %s, want %s", got, test.want)
+					t.Errorf("kstatus is %s, want %s", got, test.want)
 				}
 			})
 		}
@@ -72,7 +72,7 @@ func TestStatusContract(t *testing.T) {
 				t.Fatal(err)
 			}
 			if got := computed(t, o); got != status.InProgressStatus {
-				t.Errorf("kstatus says %s, want InProgress: the operator has not seen the change", got)
+				t.Errorf("kstatus is %s, want InProgress: the operator has not observed the change", got)
 			}
 		})
 	}
@@ -139,7 +139,7 @@ conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, 
 			}
 			got, width := row(t, test.resource, o.GetName())
 			if width > 120 {
-				t.Errorf("kubectl get prints lines of %d characters, at most 120 are wanted", width)
+				t.Errorf("kubectl get prints lines of %d characters, want at most 120", width)
 			}
 			if age := got["Age"]; age == "" || age == "<nil>" {
 				t.Errorf("Age is %q", age)
@@ -155,7 +155,7 @@ conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, 
 // columnGap is how many spaces kubectl writes between columns.
 const columnGap = 3
 
-// row asks for an object as kubectl does: as a line of a table. width is how many characters kubectl get prints of it without -o wide.
+// row gets an object as kubectl does: as a row of a table. width is the length of its line in kubectl get without -o wide.
 func row(t *testing.T, resource, name string) (cells map[string]string, width int) {
 	t.Helper()
 	clients, err := kubernetes.NewForConfig(server)

@@ -40,7 +40,7 @@ func addressing(t *testing.T) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			n := n.in(t)
-			test := n.loadTestStands(c.name, 2*patience, v1alpha1.ReasonSucceeded)
+			test := n.waitLoadTest(c.name, 2*patience, v1alpha1.ReasonSucceeded)
 			if got := test.Status.Target; got == nil || len(got.Addresses) != 1 || got.Addresses[0] != c.want || got.Server == "" || got.Version == "" {
 				t.Errorf("target %+v, want %s and what answered there", got, c.want)
 			}

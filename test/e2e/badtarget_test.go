@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// badTarget is what a load test cannot load, and what it says of that.
+// badTarget is a target that a load test cannot load, and the expected message.
 type badTarget struct {
 	name   string
 	target v1alpha1.RedisTarget
@@ -28,7 +28,7 @@ func TestBadTargets(t *testing.T) {
 	badTargets(t)
 }
 
-// badTargets points load tests, all or those named, at what they cannot load. Each must fail within its budget and say where to look.
+// badTargets runs load tests, all or those named, on such targets. Each must fail within its budget with a message that names the cause.
 func badTargets(t *testing.T, only ...string) {
 	n := newNamespace(t, "badtarget")
 	n.applyRedis(withPassword)
@@ -75,7 +75,7 @@ func badTargets(t *testing.T, only ...string) {
 	}
 	t.Run(good.Name, func(t *testing.T) {
 		n := n.in(t)
-		if test := n.loadTestStands(good.Name, 2*patience, v1alpha1.ReasonSucceeded); test.Status.Summary.Requests != 400 {
+		if test := n.waitLoadTest(good.Name, 2*patience, v1alpha1.ReasonSucceeded); test.Status.Summary.Requests != 400 {
 			t.Errorf("%d requests, want 400", test.Status.Summary.Requests)
 		}
 	})
@@ -83,7 +83,7 @@ func badTargets(t *testing.T, only ...string) {
 
 const password = "e2e-right"
 
-// withPassword makes the Redis of the samples ask for a password.
+// withPassword makes the Redis of the samples require a password.
 func withPassword(object *unstructured.Unstructured) {
 	if object.GetKind() != "StatefulSet" {
 		return

@@ -19,23 +19,23 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// TestChaosMesh lets the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break network, disk, CPU and clock,
-// are not in the lab: a fault that needs one says so and breaks nothing. The operator has been running since before Chaos Mesh came, and goes on
-// when it is gone. `make e2e-chaosmesh` runs it.
+// TestChaosMesh makes the real chaos-controller-manager kill the pod of a loaded Redis. Its agents, which would break network, disk, CPU and clock,
+// are not in the lab: a fault that needs one reports that and breaks nothing. The operator starts before Chaos Mesh is installed, and continues
+// after it was removed. `make e2e-chaosmesh` runs it.
 func TestChaosMesh(t *testing.T) {
 	n := newNamespace(t, "chaosmesh")
 	n.applyRedis(nil)
 	n.create(n.steadyLoad("base", standaloneTarget(), 15*time.Minute))
-	n.loadTestStands("base", 2*time.Minute, v1alpha1.ReasonRunning)
-	stood := n.standsNow("redis")
+	n.waitLoadTest("base", 2*time.Minute, v1alpha1.ReasonRunning)
+	initial := n.currentState("redis")
 
 	n.create(faultOn("base", "too-early", v1alpha1.FaultNetworkDelay, delays))
-	early := n.faultStands("too-early", 2*time.Minute, v1alpha1.ReasonEngineUnavailable)
-	if _, message, _, failed := standing(early.Status.Conditions); len(early.Status.Targets) > 0 || early.Status.InjectedAt != nil {
+	early := n.waitFault("too-early", 2*time.Minute, v1alpha1.ReasonEngineUnavailable)
+	if _, message, _, failed := completeReason(early.Status.Conditions); len(early.Status.Targets) > 0 || early.Status.InjectedAt != nil {
 		t.Errorf("without Chaos Mesh: failed %v: %s; %+v", failed, message, early.Status.Targets)
 	}
 	n.delete(early)
-	n.faultGoes(early.Name)
+	n.waitFaultDeleted(early.Name)
 
 	config, err := ctrl.GetConfig()
 	if err != nil {
@@ -69,26 +69,26 @@ func TestChaosMesh(t *testing.T) {
 	}
 
 	n.create(faultOn("base", "slow-network", v1alpha1.FaultNetworkDelay, delays))
-	// Without its agent Chaos Mesh does not even know that it broke nothing, and keeps the object. The fault tells, and how to go on by hand.
-	slow := n.faultStands("slow-network", 3*time.Minute, v1alpha1.ReasonRevertFailed)
-	_, message, _, _ := standing(slow.Status.Conditions)
+	// Without its agent Chaos Mesh does not detect that it broke nothing, and keeps the object. The fault reports that, with the manual command.
+	slow := n.waitFault("slow-network", 3*time.Minute, v1alpha1.ReasonRevertFailed)
+	_, message, _, _ := completeReason(slow.Status.Conditions)
 	t.Logf("without an agent: %s", message)
 	if !strings.Contains(message, "cannot find daemonIP") || slow.Status.Effect == v1alpha1.EffectConfirmed {
 		t.Errorf("without an agent: effect %s: %s", slow.Status.Effect, message)
 	}
-	n.letGoByHand(slow)
-	n.eventually(30*time.Second, "what was let go manually is gone", func() (bool, string) {
+	n.revertManually(slow)
+	n.eventually(30*time.Second, "the manually released object is deleted", func() (bool, string) {
 		left := n.chaos()
 		return len(left) == 0, fmt.Sprint(left)
 	})
-	n.standsAsBefore("redis", stood)
+	n.waitForState("redis", initial)
 
 	stop()
-	n.create(faultOn("base", "nobody-home", v1alpha1.FaultNetworkDelay, delays))
-	n.faultStands("nobody-home", time.Minute, v1alpha1.ReasonInjecting)
-	n.delete(n.fault("nobody-home"))
-	n.faultGoes("nobody-home")
-	n.standsAsBefore("redis", stood)
+	n.create(faultOn("base", "no-controller", v1alpha1.FaultNetworkDelay, delays))
+	n.waitFault("no-controller", time.Minute, v1alpha1.ReasonInjecting)
+	n.delete(n.fault("no-controller"))
+	n.waitFaultDeleted("no-controller")
+	n.waitForState("redis", initial)
 }
 
 func delays(s *v1alpha1.RedisFaultSpec) {
@@ -96,8 +96,8 @@ func delays(s *v1alpha1.RedisFaultSpec) {
 	s.Duration = span(5 * time.Second)
 }
 
-// letGoByHand does what the record of the fault's target says, but for the last command, which deletes the pod.
-func (n *namespace) letGoByHand(fault *v1alpha1.RedisFault) {
+// revertManually runs the commands in the record of the fault's target, except for the last one, which deletes the pod.
+func (n *namespace) revertManually(fault *v1alpha1.RedisFault) {
 	n.Helper()
 	manualRevertCommand := fault.Status.Targets[0].ManualRevertCommand
 	command, _, _ := strings.Cut(manualRevertCommand, ";")

@@ -24,8 +24,8 @@ func (n *namespace) followColumns(test, fault string) columns {
 	n.Helper()
 	c := columns{running: map[string]string{}}
 	n.eventually(2*patience, "the run and the fault end", func() (bool, string) {
-		_, _, ended, failed := standing(n.loadTest(test).Status.Conditions) // before the row: the last one shows the end
-		_, _, faultEnded, faultFailed := standing(n.fault(fault).Status.Conditions)
+		_, _, ended, failed := completeReason(n.loadTest(test).Status.Conditions) // before the row: the last one shows the end
+		_, _, faultEnded, faultFailed := completeReason(n.fault(fault).Status.Conditions)
 		row := n.row("redisloadtests")
 		if last := len(c.statuses) - 1; last < 0 || c.statuses[last] != row["Status"] {
 			c.statuses = append(c.statuses, row["Status"])

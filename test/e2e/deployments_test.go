@@ -18,10 +18,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// deployTime is how long a deployment of the samples may take until it serves: 15 s on a machine that has nothing else to do.
+// deployTime is how long a deployment of the samples may take until it serves: 15 s on an idle machine.
 const deployTime = 5 * time.Minute
 
-// applySample makes the objects of a file of config/samples. edit, where given, changes each before.
+// applySample creates the objects of a file of config/samples. edit, where given, changes each before.
 func (n *namespace) applySample(file string, edit func(*unstructured.Unstructured)) {
 	n.Helper()
 	objects, err := readObjects(filepath.Join(samples, file))
@@ -36,7 +36,7 @@ func (n *namespace) applySample(file string, edit func(*unstructured.Unstructure
 	}
 }
 
-// applySentinels makes the Redis under sentinels of the samples with so many servers, and waits until a failover would find a replica.
+// applySentinels makes the Redis under sentinels of the samples with the given number of servers, and waits until a failover can promote a replica.
 func (n *namespace) applySentinels(servers int) {
 	n.Helper()
 	n.applySample("redis-sentinel.yaml", func(object *unstructured.Unstructured) {
@@ -49,7 +49,7 @@ func (n *namespace) applySentinels(servers int) {
 	n.sentinelsAgree()
 }
 
-// applyReplication makes the same primary and its two replicas, which nobody watches, and waits until they are in sync.
+// applyReplication creates the same primary and its two replicas without sentinels, and waits until they are in sync.
 func (n *namespace) applyReplication() {
 	n.Helper()
 	n.applySample("redis-sentinel.yaml", func(object *unstructured.Unstructured) {
@@ -78,7 +78,7 @@ func (n *namespace) replicasInSync() {
 	})
 }
 
-// applyCluster makes the Redis Cluster of the samples with so many replicas for each of its three primaries, and waits until it serves.
+// applyCluster makes the Redis Cluster of the samples with the given number of replicas for each of its three primaries, and waits until it serves.
 func (n *namespace) applyCluster(replicas int) {
 	n.Helper()
 	nodes := 3 * (1 + replicas)
@@ -108,7 +108,7 @@ func (n *namespace) applyCluster(replicas int) {
 	n.clusterAgrees()
 }
 
-// rolledOut waits until all pods of a StatefulSet are as its template says, and ready.
+// rolledOut waits until all pods of a StatefulSet match its template and are ready.
 func (n *namespace) rolledOut(name string) {
 	n.Helper()
 	n.watched(deployTime, "StatefulSet "+name+" is ready", &appsv1.StatefulSetList{}, name, func() (bool, string) {
@@ -130,7 +130,7 @@ func (n *namespace) servers(app string) []corev1.Pod {
 	return pods.Items
 }
 
-// at is a client of the server in a pod. Every command has an answer within 2 s or an error. The caller closes it.
+// at is a client of the server in a pod. Every command gets a reply or an error within 2 s. The caller closes it.
 func at(pod *corev1.Pod) *redis.Client {
 	return redis.NewClient(&redis.Options{Addr: net.JoinHostPort(pod.Status.PodIP, "6379"), DialTimeout: 2 * time.Second, ReadTimeout: 2 * time.Second, MaxRetries: -1})
 }
@@ -156,8 +156,8 @@ func (n *namespace) sentinelsAgree() {
 	})
 }
 
-// fitBySentinel is the pod that a sentinel takes for the primary. An error says why it would not fail over to every other one. Servers that are no
-// more it remembers as down for ever.
+// fitBySentinel is the pod that a sentinel names as the primary. An error states why it would not fail over to any of the others. A sentinel keeps
+// servers that no longer exist as down.
 func fitBySentinel(ctx context.Context, sentinel *corev1.Pod, pods []corev1.Pod) (primary string, err error) {
 	c := redis.NewSentinelClient(&redis.Options{Addr: net.JoinHostPort(sentinel.Status.PodIP, "26379"), MaxRetries: -1})
 	defer func() { _ = c.Close() }()
@@ -186,7 +186,7 @@ func fitBySentinel(ctx context.Context, sentinel *corev1.Pod, pods []corev1.Pod)
 	return primary, nil
 }
 
-// followed says whether one of the pods is the primary that all others follow, in sync.
+// followed reports whether one of the pods is the primary that all others follow, in sync.
 func (n *namespace) followed(pods []corev1.Pod, primary string) (bool, string) {
 	for i := range pods {
 		if pods[i].Name != primary {
@@ -200,7 +200,7 @@ func (n *namespace) followed(pods []corev1.Pod, primary string) (bool, string) {
 	return false, "there is no pod " + primary
 }
 
-// clusterAgrees waits until every node of the cluster says that all is well, sees the same primaries, and every replica is in sync.
+// clusterAgrees waits until every node of the cluster reports a healthy state and the same primaries, and every replica is in sync.
 func (n *namespace) clusterAgrees() {
 	n.Helper()
 	n.eventually(deployTime, "the cluster's nodes agree", func() (bool, string) {
@@ -215,14 +215,14 @@ func (n *namespace) clusterAgrees() {
 				layout = own
 			}
 			if own != layout {
-				return false, fmt.Sprintf("%s sees %s, another %s", pods[i].Name, own, layout)
+				return false, fmt.Sprintf("%s has %s, another node %s", pods[i].Name, own, layout)
 			}
 		}
 		return true, ""
 	})
 }
 
-// clusterLayout is who serves which slots, as a node of a cluster sees it. An error says what is not well.
+// clusterLayout is the owners of the slots according to a node of a cluster. An error states what is not healthy.
 func clusterLayout(ctx context.Context, pod *corev1.Pod, nodes int) (string, error) {
 	c := at(pod)
 	defer func() { _ = c.Close() }()

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// writeUp is one of the faults that people have described by hand, as average throughput every 10 s: a load, and what is done to its Redis.
+// writeUp is one of the failovers described in public write-ups, as average throughput every 10 s: a load, and a fault.
 type writeUp struct {
 	name  string // in figures.yaml after the topology's: sentinelSet, clusterSet
 	edit  func(*v1alpha1.RedisLoadTestSpec)
@@ -50,7 +50,7 @@ func TestFailovers(t *testing.T) {
 			n := newNamespace(t, "failovers-"+d.name)
 			d.deploy(n)
 			for _, w := range d.cases {
-				if !t.Run(w.name, func(t *testing.T) { n.in(t).lives(d.app, d.name+w.name, d.target, w); d.agree(n.in(t)) }) {
+				if !t.Run(w.name, func(t *testing.T) { n.in(t).runWriteUp(d.app, d.name+w.name, d.target, w); d.agree(n.in(t)) }) {
 					return // what one left behind would only make the next fail, too
 				}
 			}
@@ -58,8 +58,8 @@ func TestFailovers(t *testing.T) {
 	}
 }
 
-// lives runs one write-up: a load of its own, the fault under it, the load to its end, so that what was acknowledged is read back.
-func (n *namespace) lives(app, scenario string, target v1alpha1.RedisTarget, w writeUp) {
+// runWriteUp runs one write-up: a load, the fault under it, and the load to its end, so that acknowledged writes are read back.
+func (n *namespace) runWriteUp(app, scenario string, target v1alpha1.RedisTarget, w writeUp) {
 	n.Helper()
 	name := kebab(scenario)
 	test := n.steadyLoad(name, target, 40*time.Second)
@@ -70,13 +70,13 @@ func (n *namespace) lives(app, scenario string, target v1alpha1.RedisTarget, w w
 		test.Spec.Load.Duration = span(75 * time.Second) // a pod and a full sync, and what a revert needs
 	}
 	n.create(test)
-	n.loadTestStands(name, patience, v1alpha1.ReasonRunning)
+	n.waitLoadTest(name, patience, v1alpha1.ReasonRunning)
 	fault := faultOn(name, name, w.kind, w.fault)
 	fault.Spec.Trigger.After = span(7 * time.Second)
 	if broken := n.breaks(scenario, app, fault, nil); !broken.Status.Impact.Recovered {
 		n.Errorf("%s: clients did not recover: %+v", fault.Name, broken.Status.Impact)
 	}
-	done := n.loadTestStands(name, 2*patience, v1alpha1.ReasonSucceeded)
+	done := n.waitLoadTest(name, 2*patience, v1alpha1.ReasonSucceeded)
 	n.sumsAgree(done, n.record(done))
 	var i *v1alpha1.Impact
 	n.eventually(patience, "the fault's status has its lost writes", func() (bool, string) {
@@ -84,7 +84,7 @@ func (n *namespace) lives(app, scenario string, target v1alpha1.RedisTarget, w w
 		return i != nil && i.LostWrites != nil, "not yet"
 	})
 	n.impactFigures(scenario, i, nil)
-	// The replica of a cluster takes over at the offset that the primary stopped at, and a scaling promotes nobody. SENTINEL FAILOVER does not wait for its replica.
+	// The replica of a cluster takes over at the offset that the primary stopped at, and a scaling promotes no replica. SENTINEL FAILOVER does not wait for its replica.
 	if *i.LostWrites > 0 && (test.Spec.Target.Topology == v1alpha1.TopologyCluster || w.kind == v1alpha1.FaultReplicaScale) {
 		n.Errorf("%s: %d acknowledged writes are lost, want none", name, *i.LostWrites)
 	}
@@ -100,7 +100,7 @@ func setsAndGets(s *v1alpha1.RedisLoadTestSpec) {
 	}
 }
 
-// shortConnections dials every connection anew after 2 s, where those of SetGet live as long as they can: the maximum age of a minute and more that services have, for a load of half a minute.
+// shortConnections dials every connection anew after 2 s, where those of SetGet are kept: it corresponds to the maximum age of a minute or more in services, for a load of half a minute.
 func shortConnections(s *v1alpha1.RedisLoadTestSpec) {
 	setsAndGets(s)
 	s.Client.ConnectionMaxAge = span(2 * time.Second)

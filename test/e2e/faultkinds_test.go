@@ -55,14 +55,14 @@ func TestFaultKinds(t *testing.T) {
 }
 
 // faultKinds injects native kinds, all of a deployment or those named, one after the other under one load. Each must be confirmed by Redis and
-// leave everything as it was. A kind can run alone: it waits for what the one before it left behind.
+// leave everything as it was. A kind can run alone: it waits until the effects of the previous one are over.
 func faultKinds(t *testing.T, name string, only ...string) {
 	all := deployments()
 	d := all[slices.IndexFunc(all, func(d deployment) bool { return d.name == name })]
 	n := newNamespace(t, d.name)
 	d.deploy(n)
 	n.create(n.steadyLoad("base", d.target, 25*time.Minute))
-	n.loadTestStands("base", patience, v1alpha1.ReasonRunning)
+	n.waitLoadTest("base", patience, v1alpha1.ReasonRunning)
 	for _, k := range d.kinds {
 		if len(only) > 0 && !slices.Contains(only, k.scenario) {
 			continue
@@ -156,7 +156,7 @@ func (n *namespace) flows(app string) {
 				since = time.Time{}
 				return false, pod.Name + ": " + err.Error()
 			}
-			if stats["Replication"]["role"] == "master" { // the others repeat what it does
+			if stats["Replication"]["role"] == "master" { // the replicas repeat its commands
 				now, _ := strconv.Atoi(stats["Stats"]["instantaneous_ops_per_sec"])
 				rate += now
 			}

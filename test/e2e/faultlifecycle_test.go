@@ -18,28 +18,21 @@ func TestFaultLifecycle(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, "faultlife")
 	n.applyRedis(nil)
-	t.Run("group", func(t *testing.T) {
-		for name, scenario := range map[string]func(*namespace){
-			"no-load-test": faultWithoutLoadTest, "on-one-test": faultsOnOneTest,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				scenario(n.in(t))
-			})
-		}
+	n.inParallel(map[string]func(*namespace){
+		"no-load-test": faultWithoutLoadTest, "on-one-test": faultsOnOneTest,
 	})
 }
 
-// faultWithoutLoadTest names a load test that never comes.
+// faultWithoutLoadTest names a load test that is never created.
 func faultWithoutLoadTest(n *namespace) {
 	n.create(n.sampleKill("orphan", "never-made"))
 	var fault *v1alpha1.RedisFault
 	n.eventually(patience, "the fault fails", func() (bool, string) {
 		fault = n.fault("orphan")
-		reason, message, _, failed := standing(fault.Status.Conditions)
+		reason, message, _, failed := completeReason(fault.Status.Conditions)
 		return failed, reason + ": " + message
 	})
-	reason, message, _, _ := standing(fault.Status.Conditions)
+	reason, message, _, _ := completeReason(fault.Status.Conditions)
 	took := fault.Status.CompletionTime.Sub(fault.CreationTimestamp.Time)
 	if reason != v1alpha1.ReasonLoadTestNotFound || !strings.Contains(message, "spec.loadTestRef.name") || !strings.Contains(message, "never-made") {
 		n.Errorf("failed as %s: %s", reason, message)
@@ -49,10 +42,10 @@ func faultWithoutLoadTest(n *namespace) {
 	}
 	n.Logf("after %s: %s: %s", took.Round(time.Second), reason, message)
 	n.delete(fault)
-	n.faultGoes(fault.Name)
+	n.waitFaultDeleted(fault.Name)
 }
 
-// faultsOnOneTest aborts one fault before it strikes, and deletes another while recovery is watched. The load goes on to its end.
+// faultsOnOneTest aborts one fault before it is injected, and deletes another while recovery is observed. The load continues to its end.
 func faultsOnOneTest(n *namespace) {
 	test := n.smallLoad("base", 40*time.Second)
 	n.create(test)
@@ -61,12 +54,12 @@ func faultsOnOneTest(n *namespace) {
 	early := n.sampleKill("early", test.Name)
 	early.Spec.Trigger = v1alpha1.FaultTrigger{After: span(30 * time.Minute)}
 	n.create(early)
-	n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
-	waiting := n.faultStands(early.Name, patience, v1alpha1.ReasonWaitingForTime)
+	n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRunning)
+	waiting := n.waitFault(early.Name, patience, v1alpha1.ReasonWaitingForTime)
 	n.patch(waiting, `{"spec":{"abort":true}}`)
 	n.eventually(patience, "the aborted fault is complete", func() (bool, string) {
 		fault := n.fault(early.Name)
-		reason, message, complete, _ := standing(fault.Status.Conditions)
+		reason, message, complete, _ := completeReason(fault.Status.Conditions)
 		if fault.Status.InjectedAt != nil || len(fault.Status.Targets) > 0 {
 			n.Fatalf("a fault that was aborted before its time was injected: %+v", fault.Status)
 		}
@@ -79,11 +72,11 @@ func faultsOnOneTest(n *namespace) {
 	watched := n.sampleKill("watched", test.Name)
 	watched.Spec.Trigger = v1alpha1.FaultTrigger{After: span(time.Second)}
 	n.create(watched)
-	observing := n.faultStands(watched.Name, patience, v1alpha1.ReasonObserving)
+	observing := n.waitFault(watched.Name, patience, v1alpha1.ReasonObserving)
 	n.delete(observing)
-	n.faultGoes(watched.Name)
+	n.waitFaultDeleted(watched.Name)
 
-	done := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSucceeded)
+	done := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonSucceeded)
 	if n.redisPod().UID == before.UID {
 		n.Error("the pod of Redis was not replaced")
 	}
@@ -96,10 +89,10 @@ func faultsOnOneTest(n *namespace) {
 	}
 }
 
-// faultGoes waits for a deleted fault to go: its finalizer must not hold it.
-func (n *namespace) faultGoes(name string) {
+// waitFaultDeleted waits until a deleted fault no longer exists: its finalizer must be removed.
+func (n *namespace) waitFaultDeleted(name string) {
 	n.Helper()
-	n.eventually(patience, "fault "+name+" is gone", func() (bool, string) {
+	n.eventually(patience, "fault "+name+" is deleted", func() (bool, string) {
 		return !n.get(name, &v1alpha1.RedisFault{}), "still there"
 	})
 }

@@ -69,7 +69,7 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 		"baselineTPS": string(i.BaselineTPS), "tpsDip": shareText(i.TPSDip), "outage": durationText(i.Outage),
 		"errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
 	}
-	// These are absent where there is nothing to measure: no error, no shards, no recovery.
+	// These are absent if there is nothing to measure: no error, no shards, no recovery.
 	for name, value := range map[string]string{
 		"timeToImpact": durationText(i.TimeToImpact), "serverOutage": durationText(i.ServerOutage), "shardOutage": durationText(i.ShardOutage),
 		"errorWindow": format.Duration(i.ErrorWindow.Duration()), "recoveredThroughput": shareText(i.RecoveredThroughput),
@@ -170,7 +170,7 @@ func number(text string) (float64, error) {
 	return d.Seconds(), err
 }
 
-// shareText and durationText write figures of a status for people; "" where there is none.
+// shareText and durationText write figures of a status as text; "" if there is none.
 func shareText(d v1alpha1.Decimal) string {
 	x, err := strconv.ParseFloat(string(d), 64)
 	if err != nil {
@@ -189,7 +189,7 @@ func durationText(d *v1alpha1.BoundedDuration) string {
 // withUnit is text that a program would have to parse to get a figure.
 var withUnit = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?(ns|us|ms|s|m|h|%|Ki|Mi|Gi|/s)+$`)
 
-// figuresAreNumbers checks that no figure in the status of an object is text with a unit, but those for people in status.display.
+// figuresAreNumbers checks that no figure in the status of an object is text with a unit, except for status.display.
 func (n *namespace) figuresAreNumbers(objects ...client.Object) {
 	n.Helper()
 	for _, object := range objects {

@@ -18,11 +18,11 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	orderly.Spec.Action.PodKill.GracePeriodSeconds = nil
 	n.create(test)
 	n.create(orderly)
-	first := n.faultStands(orderly.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	first := n.waitFault(orderly.Name, 2*patience, v1alpha1.ReasonSucceeded)
 	immediate := n.sampleKill("b-immediate", test.Name)
 	immediate.Spec.Trigger.SteadyFor = span(10 * time.Second)
 	n.create(immediate)
-	second := n.faultStands(immediate.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	second := n.waitFault(immediate.Name, 2*patience, v1alpha1.ReasonSucceeded)
 	done := n.endLoad(test.Name)
 
 	n.checkTimeline(first, "Injected", "PodTerminating", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "FirstSuccess", "Recovered")
@@ -30,7 +30,7 @@ func TestGracefulAndImmediateKill(t *testing.T) {
 	if terminating, deleted := offset(first, "PodTerminating"), offset(first, "PodDeleted"); terminating > deleted {
 		t.Errorf("orderly: PodTerminating at %s, PodDeleted at %s", terminating, deleted)
 	}
-	// Without grace the object is gone with the call; an orderly end first ends the container.
+	// Without grace the call deletes the object; an orderly end first ends the container.
 	n.figure(second.Name, "podDeleted", offset(second, "PodDeleted").String())
 	if at := offset(second, "PodTerminating"); at < 24*time.Hour {
 		t.Errorf("immediate: PodTerminating at %s", at)

@@ -43,7 +43,7 @@ type injection struct {
 }
 
 // TestInjectionTimes applies faults to a load that has been running for a while, and takes the time until Redis or the cluster shows them.
-// `make bench-inject` runs it, by itself; the figures go into the file that REDQUAKE_INJECTION_OUT names.
+// `make bench-inject` runs it alone; the figures are written to the file REDQUAKE_INJECTION_OUT.
 func TestInjectionTimes(t *testing.T) {
 	out := os.Getenv("REDQUAKE_INJECTION_OUT")
 	if out == "" {
@@ -55,8 +55,8 @@ func TestInjectionTimes(t *testing.T) {
 	for name, target := range map[string]v1alpha1.RedisTarget{"standalone": standaloneTarget(), "sentinel": sentinelTarget()} {
 		n.create(n.steadyLoad(name, target, time.Hour))
 	}
-	n.loadTestStands("standalone", 2*time.Minute, v1alpha1.ReasonRunning)
-	n.loadTestStands("sentinel", 2*time.Minute, v1alpha1.ReasonRunning)
+	n.waitLoadTest("standalone", 2*time.Minute, v1alpha1.ReasonRunning)
+	n.waitLoadTest("sentinel", 2*time.Minute, v1alpha1.ReasonRunning)
 
 	var rows []injection
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestInjectionTimes(t *testing.T) {
 			t.Logf("%s %d: %s from the request, %s from the start of kubectl, which took %s", c.name, round, requested, total, kubectl)
 			effects, kubectls, totals = append(effects, requested), append(kubectls, kubectl), append(totals, total)
 			n.delete(fault)
-			n.faultGoes(fault.Name)
+			n.waitFaultDeleted(fault.Name)
 			c.settled()
 			time.Sleep(claimed)
 		}
@@ -108,7 +108,7 @@ func TestInjectionTimes(t *testing.T) {
 }
 
 // injectionTakes applies a fault with kubectl and returns what the effect took, from the request that made the object and from kubectl's start, and
-// what kubectl took. The API server stamps objects with whole seconds only: a watch that is there already tells the instant.
+// what kubectl took. The API server stamps objects with whole seconds only: a watch that exists already has the exact instant.
 func (n *namespace) injectionTakes(fault *v1alpha1.RedisFault, effect func(context.Context) (<-chan time.Time, error)) (requested, kubectl, total time.Duration) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), 30*time.Second)
@@ -140,10 +140,10 @@ func (n *namespace) injectionTakes(fault *v1alpha1.RedisFault, effect func(conte
 	cmd.Stdin = bytes.NewReader(object)
 	began := time.Now()
 	ended := make(chan error, 1)
-	var said []byte
+	var output []byte
 	go func() {
 		var err error
-		said, err = cmd.CombinedOutput()
+		output, err = cmd.CombinedOutput()
 		kubectl = time.Since(began)
 		ended <- err
 	}()
@@ -154,7 +154,7 @@ func (n *namespace) injectionTakes(fault *v1alpha1.RedisFault, effect func(conte
 	case <-ctx.Done():
 	}
 	if err := <-ended; err != nil {
-		n.Fatalf("kubectl apply: %v: %s", err, said)
+		n.Fatalf("kubectl apply: %v: %s", err, output)
 	}
 	if at.IsZero() || appeared.IsZero() {
 		n.Fatalf("%s showed no effect within 30s: %+v", fault.Name, n.fault(fault.Name).Status)
@@ -172,7 +172,7 @@ func firstSeen(objects watch.Interface, name string) time.Time {
 	return time.Time{}
 }
 
-// whenPodEnds tells when the pod of Redis is gone, or is told to end.
+// whenPodEnds returns when the pod of Redis is deleted or terminating.
 func (n *namespace) whenPodEnds(ctx context.Context) (<-chan time.Time, error) {
 	before := n.redisPod()
 	pods, err := cluster.Watch(ctx, &corev1.PodList{}, client.InNamespace(n.name), client.MatchingLabels{"app": "redis"})
@@ -193,10 +193,10 @@ func (n *namespace) whenPodEnds(ctx context.Context) (<-chan time.Time, error) {
 	return at, nil
 }
 
-// pingPeriod is how often a server is asked: half of it is how late an effect is noticed.
+// pingPeriod is the period of PINGs: an effect is noticed late by half of it on average.
 const pingPeriod = 5 * time.Millisecond
 
-// whenSilent tells when the Redis of one server stopped to answer: when the first PING was sent that had no answer within 300 ms.
+// whenSilent returns when a Redis stopped responding: when the first PING was sent that had no reply within 300 ms.
 func (n *namespace) whenSilent(ctx context.Context) (<-chan time.Time, error) {
 	conn, err := net.Dial("tcp", net.JoinHostPort(n.redisPod().Status.PodIP, "6379"))
 	if err != nil {
@@ -222,7 +222,7 @@ func (n *namespace) whenSilent(ctx context.Context) (<-chan time.Time, error) {
 	return at, nil
 }
 
-// whenPromoted tells when a replica first says that it is a primary.
+// whenPromoted returns when a replica first reports that it is a primary.
 func (n *namespace) whenPromoted(ctx context.Context) (<-chan time.Time, error) {
 	promoted := make(chan time.Time, 2)
 	for _, pod := range n.servers("redis-ha") {

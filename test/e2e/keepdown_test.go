@@ -14,7 +14,7 @@ import (
 func TestKeepDown(t *testing.T) {
 	n := newNamespace(t, "keepdown")
 	n.applySentinels(3)
-	stood := n.standsNow("redis-ha")
+	initial := n.currentState("redis-ha")
 	test := &v1alpha1.RedisLoadTest{}
 	n.sample("loadtest-sentinel.yaml", test)
 	test.Spec.Load.Users, test.Spec.Load.Rate, test.Spec.Load.Duration = nil, new(int32(200)), span(15*time.Minute)
@@ -25,17 +25,17 @@ func TestKeepDown(t *testing.T) {
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{After: span(5 * time.Second)}
 	fault.Spec.Duration = span(40 * time.Second) // a busy machine may need more than the sample's
 	n.create(fault)
-	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 
 	n.checkTimeline(done, "Injected", "PodDeleted", "Promoted", "FailedOver", "Reverted", "ReplacementCreated", "FirstError", "FirstSuccess", "Recovered")
 	// Clients recover by the failover: the fault may be over before the old primary's container starts.
 	kept := fault.Spec.Duration.Duration
 	if promoted, back := offset(done, "Promoted"), offset(done, "ContainerStarted"); promoted > kept || back < kept {
-		t.Errorf("promoted at %s, the old primary back at %s; want the one before and the other after %s", promoted, back, kept)
+		t.Errorf("promoted at %s, the old primary back at %s; want the former before and the latter after %s", promoted, back, kept)
 	}
 	if done.Status.Effect != v1alpha1.EffectConfirmed || offset(done, "EffectLost") < 24*time.Hour || offset(done, "NoFailover") < 24*time.Hour {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
 	n.impactFigures("keepDown", done.Status.Impact, map[string]string{"outage": "3s"}) // the sentinels wait for 5 s after the last reply
-	n.standsAsBefore("redis-ha", stood)
+	n.waitForState("redis-ha", initial)
 }

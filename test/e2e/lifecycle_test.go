@@ -22,16 +22,9 @@ func TestLoadTestLifecycle(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, "lifecycle")
 	n.applyRedis(nil)
-	t.Run("group", func(t *testing.T) {
-		for name, scenario := range map[string]func(*namespace){
-			"suspend": suspendAndResume, "abort": abortMidRun, "abort-before-start": abortBeforeStart, "ttl": expire,
-			"delete-preparing": deletePreparing, "delete-running": deleteRunning, "delete-finished": deleteFinished,
-		} {
-			t.Run(name, func(t *testing.T) {
-				t.Parallel()
-				scenario(n.in(t))
-			})
-		}
+	n.inParallel(map[string]func(*namespace){
+		"suspend": suspendAndResume, "abort": abortMidRun, "abort-before-start": abortBeforeStart, "ttl": expire,
+		"delete-preparing": deletePreparing, "delete-running": deleteRunning, "delete-finished": deleteFinished,
 	})
 }
 
@@ -39,7 +32,7 @@ func suspendAndResume(n *namespace) {
 	test := n.smallLoad("held", 8*time.Second)
 	test.Spec.Suspend = true
 	n.create(test)
-	held := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSuspended)
+	held := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonSuspended)
 	if !meta.IsStatusConditionTrue(held.Status.Conditions, v1alpha1.ConditionSuspended) {
 		n.Error("the condition Suspended is not True")
 	}
@@ -49,20 +42,20 @@ func suspendAndResume(n *namespace) {
 	}
 
 	n.patch(held, `{"spec":{"suspend":false}}`)
-	running := n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
+	running := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRunning)
 	n.requestsReach(test.Name, 1)
 	n.patch(running, `{"spec":{"suspend":true}}`)
-	again := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSuspended)
+	again := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonSuspended)
 	if again.Status.StartTime != nil || again.Status.Summary != nil {
-		n.Errorf("a suspended test remembers its run: startTime %v, summary %v", again.Status.StartTime, again.Status.Summary)
+		n.Errorf("a suspended test kept its run: startTime %v, summary %v", again.Status.StartTime, again.Status.Summary)
 	}
-	n.eventually(patience, "a suspended test's pods are gone", func() (bool, string) {
-		return len(n.loadPods(test.Name)) == 0, "still there"
+	n.eventually(patience, "a suspended test's pods are deleted", func() (bool, string) {
+		return len(n.loadPods(test.Name)) == 0, "not yet"
 	})
 
 	n.patch(again, `{"spec":{"suspend":false}}`)
-	n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
-	done := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSucceeded)
+	n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRunning)
+	done := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonSucceeded)
 	if meta.IsStatusConditionTrue(done.Status.Conditions, v1alpha1.ConditionSuspended) {
 		n.Error("the condition Suspended is still True")
 	}
@@ -74,16 +67,16 @@ func suspendAndResume(n *namespace) {
 func abortMidRun(n *namespace) {
 	test := n.smallLoad("aborted", time.Minute)
 	n.create(test)
-	running := n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
+	running := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRunning)
 	n.requestsReach(test.Name, 600)
 	n.patch(running, `{"spec":{"abort":true}}`)
 	var done *v1alpha1.RedisLoadTest
 	n.eventually(patience, "the test is complete", func() (bool, string) {
 		done = n.loadTest(test.Name)
-		reason, message, complete, _ := standing(done.Status.Conditions)
+		reason, message, complete, _ := completeReason(done.Status.Conditions)
 		return complete, reason + ": " + message
 	})
-	if reason, message, _, _ := standing(done.Status.Conditions); reason != v1alpha1.ReasonAborted {
+	if reason, message, _, _ := completeReason(done.Status.Conditions); reason != v1alpha1.ReasonAborted {
 		n.Errorf("complete as %s: %s; want Aborted", reason, message)
 	}
 	if s := done.Status.Summary; s == nil || s.Requests < 600 || s.Requests >= 200*60 { // at 200 requests/s
@@ -96,7 +89,7 @@ func abortMidRun(n *namespace) {
 	n.eventually(patience, "an aborted test's pods have ended", n.podsHaveEnded(test.Name))
 }
 
-// requestsReach waits until a running test's status counts so many requests.
+// requestsReach waits until a running test's status counts this many requests.
 func (n *namespace) requestsReach(test string, least int64) {
 	n.Helper()
 	n.watched(patience, "requests are counted", &v1alpha1.RedisLoadTestList{}, test, func() (bool, string) {
@@ -109,24 +102,24 @@ func abortBeforeStart(n *namespace) {
 	test := n.smallLoad("never-began", time.Minute)
 	test.Spec.Pods.NodeSelector = map[string]string{"e2e.redquake.dev/none": "here"}
 	n.create(test)
-	waiting := n.loadTestStands(test.Name, patience, v1alpha1.ReasonPreparing)
+	waiting := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonPreparing)
 	n.patch(waiting, `{"spec":{"abort":true}}`)
 	var done *v1alpha1.RedisLoadTest
 	n.eventually(patience, "the test is complete", func() (bool, string) {
 		done = n.loadTest(test.Name)
-		reason, message, complete, _ := standing(done.Status.Conditions)
+		reason, message, complete, _ := completeReason(done.Status.Conditions)
 		return complete && reason == v1alpha1.ReasonAborted, reason + ": " + message
 	})
-	n.eventually(patience, "its pods are gone", func() (bool, string) { return len(n.loadPods(test.Name)) == 0, "still there" })
+	n.eventually(patience, "its pods are deleted", func() (bool, string) { return len(n.loadPods(test.Name)) == 0, "not yet" })
 }
 
 func expire(n *namespace) {
 	test := n.smallLoad("short-lived", 2*time.Second)
 	test.Spec.TTLSecondsAfterFinished = new(int32(3))
 	n.create(test)
-	done := n.loadTestStands(test.Name, patience, v1alpha1.ReasonSucceeded)
+	done := n.waitLoadTest(test.Name, patience, v1alpha1.ReasonSucceeded)
 	n.eventually(patience, "the test is deleted", func() (bool, string) {
-		return !n.get(test.Name, &v1alpha1.RedisLoadTest{}), "still there"
+		return !n.get(test.Name, &v1alpha1.RedisLoadTest{}), "not yet"
 	})
 	if after := time.Since(done.Status.CompletionTime.Time); after < 2900*time.Millisecond {
 		n.Errorf("deleted %s after its end, want at least 3s", after)
@@ -145,7 +138,7 @@ func deletePreparing(n *namespace) {
 func deleteRunning(n *namespace) {
 	test := n.smallLoad("gone-running", time.Minute)
 	n.create(test)
-	n.loadTestStands(test.Name, patience, v1alpha1.ReasonRunning)
+	n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRunning)
 	n.delete(test)
 	n.childrenGo(test.Name)
 }
@@ -153,7 +146,7 @@ func deleteRunning(n *namespace) {
 func deleteFinished(n *namespace) {
 	test := n.smallLoad("gone-finished", 2*time.Second)
 	n.create(test)
-	n.loadTestStands(test.Name, patience, v1alpha1.ReasonSucceeded)
+	n.waitLoadTest(test.Name, patience, v1alpha1.ReasonSucceeded)
 	if len(n.children(test.Name)) == 0 {
 		n.Error("a finished test has no children: its results at least must be there")
 	}
@@ -190,7 +183,7 @@ func (n *namespace) childrenGo(test string) {
 	n.Logf("nothing was left of %s after %s", test, time.Since(began).Round(100*time.Millisecond))
 }
 
-// podsHaveEnded says whether no load pod of a test runs any more.
+// podsHaveEnded reports whether no load pod of a test runs any more.
 func (n *namespace) podsHaveEnded(test string) func() (bool, string) {
 	return func() (bool, string) {
 		for _, pod := range n.loadPods(test) {

@@ -20,7 +20,7 @@ func TestLoadPods(t *testing.T) {
 	loadPods(t)
 }
 
-// loadPods looks at the pods that make the load, and takes one away during the run.
+// loadPods checks the load pods, and deletes one during the run.
 func loadPods(t *testing.T) {
 	bothNodes.RLock()
 	spread := sync.OnceFunc(bothNodes.RUnlock)
@@ -35,8 +35,8 @@ func loadPods(t *testing.T) {
 		test.Spec.Pods.Count, test.Spec.Pods.Lost = 2, lost
 		n.create(test)
 	}
-	n.loadTestStands("lost-fail", patience, v1alpha1.ReasonRunning)
-	n.loadTestStands("lost-continue", patience, v1alpha1.ReasonRunning)
+	n.waitLoadTest("lost-fail", patience, v1alpha1.ReasonRunning)
+	n.waitLoadTest("lost-continue", patience, v1alpha1.ReasonRunning)
 	n.podsAreRestricted("lost-fail", 2)
 	spread()
 
@@ -44,26 +44,19 @@ func loadPods(t *testing.T) {
 	goneToo := n.takeOne("lost-continue") // at once, while its load runs
 
 	t.Run("Fail", func(t *testing.T) {
-		n := n.in(t)
-		var test *v1alpha1.RedisLoadTest
-		n.eventually(patience, "the test fails", func() (bool, string) {
-			test = n.loadTest("lost-fail")
-			reason, message, _, failed := standing(test.Status.Conditions)
-			return failed, reason + ": " + message
-		})
-		reason, message, _, _ := standing(test.Status.Conditions)
-		if reason != v1alpha1.ReasonPodsLost || !strings.Contains(message, gone.Name) && !strings.Contains(message, "index "+index(gone)) || !strings.Contains(message, "spec.pods.lost") {
-			t.Errorf("%s: %s; want LoadPodLost that names spec.pods.lost and %s (index %s)", reason, message, gone.Name, index(gone))
+		test := n.in(t).fails("lost-fail", patience, v1alpha1.ReasonPodsLost, "spec.pods.lost")
+		_, message, _, _ := completeReason(test.Status.Conditions)
+		if !strings.Contains(message, gone.Name) && !strings.Contains(message, "index "+index(gone)) {
+			t.Errorf("%s; want %s (index %s) in the message", message, gone.Name, index(gone))
 		}
-		t.Logf("%s: %s", reason, message)
 	})
 	t.Run("Continue", func(t *testing.T) {
 		n, gone := n.in(t), goneToo
-		test := n.loadTestStands("lost-continue", patience, v1alpha1.ReasonSucceeded)
+		test := n.waitLoadTest("lost-continue", patience, v1alpha1.ReasonSucceeded)
 		if a := test.Status.LoadPods; a == nil || a.Lost != 1 || a.Desired != 2 {
 			t.Errorf("load pods %+v, want 1 of 2 lost", a)
 		}
-		_, message, _, _ := standing(test.Status.Conditions)
+		_, message, _, _ := completeReason(test.Status.Conditions)
 		if test.Status.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(message, gone.Name) && !strings.Contains(message, "index "+index(gone)) {
 			t.Errorf("verdict %s: %s; want Inconclusive that names %s", test.Status.Verdict, message, gone.Name)
 		}

@@ -2,8 +2,8 @@
 
 // Package e2e_test runs scenarios on a real cluster: real kubelets, real pods, a real Redis. `make e2e` boots the lab and runs TestSmoke there,
 // `make e2e-full` all other tests. A scenario is a function that both may call.
-// One operator serves all tests; each test has a namespace of its own. Of the full tests those whose figures a neighbour would spoil, and those
-// that take something from the whole cluster, run one after the other; the rest (t.Parallel) at the end and at the same time.
+// One operator serves all tests; each test has its own namespace. Of the full tests, those whose figures other tests would distort, and those
+// that change the whole cluster, run one after the other; the rest (t.Parallel) at the end and in parallel.
 package e2e_test
 
 import (
@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(suite(m))
 }
 
-// suite installs the operator, runs the tests, and sees that nothing of theirs stays behind.
+// suite installs the operator, runs the tests, and checks that nothing of them is left.
 func suite(m *testing.M) int {
 	ctrl.SetLogger(zap.New(zap.WriteTo(io.Discard))) // what matters is in the objects and in the operator's log
 	ctx := context.Background()
@@ -65,7 +65,7 @@ func suite(m *testing.M) int {
 			code = 1
 		}
 	}
-	if err := namespacesGone(ctx, 5*time.Minute); err != nil {
+	if err := waitNamespacesDeleted(ctx, 5*time.Minute); err != nil {
 		fmt.Fprintln(os.Stderr, "FAIL: after the tests:", err)
 		return 1
 	}
@@ -89,8 +89,8 @@ func connect() error {
 	return err
 }
 
-// namespacesGone waits for the tests' namespaces to go: an object whose finalizer nobody takes away would hold one for ever.
-func namespacesGone(ctx context.Context, within time.Duration) error {
+// waitNamespacesDeleted waits until the tests' namespaces no longer exist: an object with a remaining finalizer would block that.
+func waitNamespacesDeleted(ctx context.Context, within time.Duration) error {
 	for end := time.Now().Add(within); ; time.Sleep(time.Second) {
 		var left corev1.NamespaceList
 		if err := cluster.List(ctx, &left, client.HasLabels{labelScenario}); err != nil {

@@ -17,13 +17,13 @@ import (
 func TestMultiAttach(t *testing.T) { multiAttach(t) }
 
 // multiAttach keeps the volume of a killed Redis on its old node with the fault of config/samples/volumeattachdelay.yaml, and kills the operator
-// meanwhile: the cluster itself says that the volume cannot be attached elsewhere, it is held for as long as was asked, and the next leader
+// meanwhile: the cluster reports that the volume cannot be attached elsewhere, it is held for the requested time, and the next leader
 // reverts all of the fault.
 func multiAttach(t *testing.T) {
 	const delay = 20 * time.Second
 	n := newNamespace(t, "multiattach")
 	n.applyRedis(nil)
-	before, stood := n.redisPod(), n.standsNow("redis")
+	before, initial := n.redisPod(), n.currentState("redis")
 	if err := n.redis().Set(t.Context(), "e2e:kept", "yes", 0).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -33,21 +33,21 @@ func multiAttach(t *testing.T) {
 	fault.Spec.Duration = span(delay)
 	fault.Spec.Trigger.SteadyFor, fault.Spec.Trigger.Timeout = span(3*time.Second), *span(patience)
 	fault.Spec.RecoveryDeadline = *span(60 * time.Second)
-	bothNodes.Lock() // the cordon takes one of them from all tests
+	bothNodes.Lock() // the cordon affects all tests
 	defer bothNodes.Unlock()
 	n.create(fault)
 
-	n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonActive)
+	n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonActive)
 	n.holds(fault.Name, before)
 	leader := n.killOperator("while the volume is held")
-	// Whether the throughput then holds for 10 s is the machine's doing: podKill asks for that.
-	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	// Whether the throughput then holds for 10 s depends on the machine; podKill checks it.
+	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 
 	if reverted := done.Status.InjectedAt.Add(offset(done, "Reverted")); reverted.Before(leader) {
 		t.Errorf("reverted at %s, before the next operator led at %s", reverted, leader)
 	}
 	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "MultiAttachError", "Reverted", "VolumeAttached", "ContainerStarted", "Ready", "FirstError", "FirstSuccess")
-	// What is seen first is the evidence: the event, or the volume's attachment while the replacement waits. The event itself is asked for below.
+	// The evidence is what was observed first: the event, or the volume's attachment while the replacement waits. The event is checked below.
 	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "FailedAttachVolume") && !strings.Contains(done.Status.EffectEvidence, "waits for it on node") {
 		t.Errorf("effect %s: %s; want Confirmed by the cluster", done.Status.Effect, done.Status.EffectEvidence)
 	}
@@ -59,8 +59,8 @@ func multiAttach(t *testing.T) {
 		}
 	}
 
-	n.nothingStays(done, before.Spec.NodeName)
-	n.standsAsBefore("redis", stood)
+	n.checkNothingLeft(done, before.Spec.NodeName)
+	n.waitForState("redis", initial)
 	after := n.podReady("redis-0", patience)
 	if after.UID == before.UID || after.Spec.NodeName == before.Spec.NodeName {
 		t.Errorf("the replacement is %s on node %s; before it was %s on node %s", after.UID, after.Spec.NodeName, before.UID, before.Spec.NodeName)
@@ -88,28 +88,28 @@ func (n *namespace) holds(fault string, before *corev1.Pod) {
 	}
 }
 
-// sameInCluster holds the Multi-Attach error that a fault tells of against the event in the cluster.
+// sameInCluster compares the Multi-Attach error in a fault's timeline with the event in the cluster.
 func (n *namespace) sameInCluster(fault *v1alpha1.RedisFault) {
 	n.Helper()
-	var told string
+	var message string
 	for _, e := range fault.Status.Timeline {
 		if e.Event == "MultiAttachError" {
-			told = e.Message
+			message = e.Message
 		}
 	}
 	var events corev1.EventList
 	n.list(&events)
 	for _, e := range events.Items {
-		if e.Reason == "FailedAttachVolume" && e.Message == told && e.Source.Component == "attachdetach-controller" && strings.HasPrefix(told, "Multi-Attach error for volume") {
+		if e.Reason == "FailedAttachVolume" && e.Message == message && e.Source.Component == "attachdetach-controller" && strings.HasPrefix(message, "Multi-Attach error for volume") {
 			n.Logf("%s %s %s: %s", e.Source.Component, e.Reason, e.InvolvedObject.Name, e.Message)
 			return
 		}
 	}
-	n.Errorf("the attach-detach controller said nothing like %q", told)
+	n.Errorf("the attach-detach controller has no event with %q", message)
 }
 
-// nothingStays checks that a fault left no pod of its own and no cordon.
-func (n *namespace) nothingStays(fault *v1alpha1.RedisFault, name string) {
+// checkNothingLeft checks that no pod and no cordon of a fault is left.
+func (n *namespace) checkNothingLeft(fault *v1alpha1.RedisFault, name string) {
 	n.Helper()
 	if !meta.IsStatusConditionTrue(fault.Status.Conditions, v1alpha1.ConditionReverted) {
 		n.Errorf("not reverted: %+v", fault.Status.Conditions)

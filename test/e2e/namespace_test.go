@@ -20,10 +20,10 @@ import (
 
 const labelScenario = "redquake.dev/e2e"
 
-// suiteID tells this run's namespaces from those of another.
+// suiteID distinguishes this run's namespaces from those of another.
 var suiteID = fmt.Sprintf("run-%d", time.Now().Unix())
 
-// namespace is where one test lives.
+// namespace is the namespace of one test.
 type namespace struct {
 	*testing.T
 	name  string
@@ -107,10 +107,10 @@ func (n *namespace) patch(object client.Object, merge string) {
 	}
 }
 
-// patience is how long a test waits for what takes seconds on a machine that has nothing else to do.
+// patience is how long a test waits for what takes seconds on an idle machine.
 const patience = 2 * time.Minute
 
-// watched calls check now and whenever the object of a name changes, until it says done; state is what it saw last, for people.
+// watched calls check now and whenever the object of a name changes, until it returns done; state is the last observation, for messages.
 func (n *namespace) watched(within time.Duration, what string, kind client.ObjectList, name string, check func() (done bool, state string)) {
 	n.Helper()
 	ctx, cancel := context.WithTimeout(n.Context(), within)
@@ -131,10 +131,10 @@ func (n *namespace) watched(within time.Duration, what string, kind client.Objec
 			}
 		}
 	}
-	n.Fatalf("%s: not within %s; last seen: %s", what, within, state)
+	n.Fatalf("%s: not within %s; last state: %s", what, within, state)
 }
 
-// eventually calls check twice a second until it says done; state is what it saw last, for people.
+// eventually calls check twice a second until it returns done; state is the last observation, for messages.
 func (n *namespace) eventually(within time.Duration, what string, check func() (done bool, state string)) {
 	n.Helper()
 	for end := time.Now().Add(within); ; time.Sleep(500 * time.Millisecond) {
@@ -143,12 +143,12 @@ func (n *namespace) eventually(within time.Duration, what string, check func() (
 			return
 		}
 		if time.Now().After(end) {
-			n.Fatalf("%s: not within %s; last seen: %s", what, within, state)
+			n.Fatalf("%s: not within %s; last state: %s", what, within, state)
 		}
 	}
 }
 
-// dump shows what there is in the namespace and what the operator said.
+// dump logs the objects of the namespace and the operator's log.
 func (n *namespace) dump(ctx context.Context) {
 	var text strings.Builder
 	var tests v1alpha1.RedisLoadTestList
@@ -202,4 +202,16 @@ func show(text *strings.Builder, title string, object any) {
 		out = []byte(err.Error())
 	}
 	fmt.Fprintf(text, "%s: %s\n", title, out)
+}
+
+// inParallel runs scenarios at the same time, each as a test of its name, and returns when all have ended.
+func (n *namespace) inParallel(scenarios map[string]func(*namespace)) {
+	n.Run("group", func(t *testing.T) {
+		for name, scenario := range scenarios {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				scenario(n.in(t))
+			})
+		}
+	})
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestLoadPodsThatNeverCome lets load pods fail to start, and wants the cluster's own words in the end.
+// TestLoadPodsThatNeverCome makes load pods fail to start, and expects the cluster's message in the status.
 func TestLoadPodsThatNeverCome(t *testing.T) {
 	t.Parallel()
 	n := newNamespace(t, "neverstart")
@@ -29,7 +29,7 @@ func TestLoadPodsThatNeverCome(t *testing.T) {
 			test.Spec.Pods.NodeSelector = map[string]string{"e2e.redquake.dev/none": "here"}
 		}, []string{"is not scheduled", "node"}},
 	}
-	// Nothing listens on port 1: that pull is refused at once, where one that needs a name server may hang.
+	// Nothing listens on port 1: that pull is refused at once, while one that needs a name server may hang.
 	for _, c := range cases {
 		test := n.smallLoad(c.name, 5*time.Second)
 		test.Spec.Pods.StartDeadline = *span(20 * time.Second)
@@ -56,7 +56,7 @@ func TestLoadPodsThatNeverCome(t *testing.T) {
 	})
 }
 
-// failsToStart waits for the end of a start deadline of 20 s, and for the failed test's pods to be gone.
+// failsToStart waits for the end of a start deadline of 20 s, and for the failed test's pods to be deleted.
 func (n *namespace) failsToStart(name string, words ...string) {
 	n.Helper()
 	test := n.fails(name, patience, v1alpha1.ReasonStartDeadline, append(words, "spec.pods.startDeadline")...)
@@ -66,7 +66,7 @@ func (n *namespace) failsToStart(name string, words ...string) {
 	if test.Status.StartTime != nil {
 		n.Errorf("%s has started at %s", name, test.Status.StartTime)
 	}
-	n.eventually(patience, "the load pods of "+name+" are gone", func() (bool, string) {
+	n.eventually(patience, "the load pods of "+name+" are deleted", func() (bool, string) {
 		return len(n.loadPods(name)) == 0, "still there"
 	})
 }
@@ -77,13 +77,13 @@ func (n *namespace) fails(name string, within time.Duration, reason string, word
 	var test *v1alpha1.RedisLoadTest
 	n.watched(within, name+" fails", &v1alpha1.RedisLoadTestList{}, name, func() (bool, string) {
 		test = n.loadTest(name)
-		is, message, complete, failed := standing(test.Status.Conditions)
+		is, message, complete, failed := completeReason(test.Status.Conditions)
 		if complete {
 			n.Fatalf("%s is complete: %s: %s", name, is, message)
 		}
 		return failed, is + ": " + message
 	})
-	is, message, _, _ := standing(test.Status.Conditions)
+	is, message, _, _ := completeReason(test.Status.Conditions)
 	n.Logf("%s after %.0f s: %s: %s", name, test.Status.CompletionTime.Sub(test.CreationTimestamp.Time).Seconds(), is, message)
 	if is != reason {
 		n.Errorf("%s failed as %s, want %s", name, is, reason)

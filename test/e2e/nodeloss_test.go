@@ -15,7 +15,7 @@ import (
 func TestNodeLoss(t *testing.T) {
 	n := newNamespace(t, "nodeloss")
 	n.applyRedis(nil)
-	before, stood := n.redisPod(), n.standsNow("redis")
+	before, initial := n.redisPod(), n.currentState("redis")
 	n.create(n.smallLoad("checkout-cache", 15*time.Minute))
 	fault := &v1alpha1.RedisFault{}
 	n.sample("nodeloss.yaml", fault)
@@ -26,18 +26,18 @@ func TestNodeLoss(t *testing.T) {
 	defer bothNodes.Unlock()
 	n.create(fault)
 
-	n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonActive)
+	n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonActive)
 	if node := n.node(before.Spec.NodeName); !node.Spec.Unschedulable {
 		t.Errorf("node %s takes pods while it is lost", node.Name)
 	}
-	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
 	n.checkTimeline(done, "Injected", "PodDeleted", "ReplacementCreated", "Scheduled", "ContainerStarted", "Ready", "Reverted", "FirstError", "FirstSuccess")
 	if done.Status.Effect != v1alpha1.EffectConfirmed || !strings.Contains(done.Status.EffectEvidence, "unschedulable") {
 		t.Errorf("effect %s: %s", done.Status.Effect, done.Status.EffectEvidence)
 	}
 	n.impactFigures("nodeLoss", done.Status.Impact, map[string]string{"outage": "1s"})
-	n.nothingStays(done, before.Spec.NodeName)
-	n.standsAsBefore("redis", stood)
+	n.checkNothingLeft(done, before.Spec.NodeName)
+	n.waitForState("redis", initial)
 	if after := n.podReady("redis-0", patience); after.Spec.NodeName == before.Spec.NodeName {
 		t.Errorf("the replacement is on node %s again", after.Spec.NodeName)
 	}

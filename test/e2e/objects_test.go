@@ -38,10 +38,10 @@ func (n *namespace) sampleLoad(name string, rampUp, warmUp, duration time.Durati
 	n.sample("loadtest.yaml", test)
 	test.Name = name
 	test.Spec.Load.Rate = new(int32(500))
-	test.Spec.Client.DialTimeout = *span(10 * time.Second) // longer than the 5 s after which a resolver asks again
+	test.Spec.Client.DialTimeout = *span(10 * time.Second) // longer than the 5 s after which a resolver retries
 	test.Spec.Load.RampUp, test.Spec.Load.WarmUp, test.Spec.Load.Duration = span(rampUp), span(warmUp), span(duration)
 	test.Spec.Load.UntilFaultsSettle = nil // requests are counted
-	// How long the cluster takes to replace a pod (6 to 9 s where its volume goes to the other node) is not what is tested here.
+	// How long the cluster takes to replace a pod (6 to 9 s if its volume moves to the other node) is not tested here.
 	test.Spec.Objectives.MaxErrorRate = new("60%")
 	return test
 }
@@ -70,8 +70,8 @@ func (n *namespace) sampleKill(name, test string) *v1alpha1.RedisFault {
 
 func span(d time.Duration) *metav1.Duration { return &metav1.Duration{Duration: d} }
 
-// standing is where an object stands: the reason of its condition Complete, and whether it is over.
-func standing(conditions []metav1.Condition) (reason, message string, complete, failed bool) {
+// completeReason returns reason and message of the condition Complete, and whether the object has completed or failed.
+func completeReason(conditions []metav1.Condition) (reason, message string, complete, failed bool) {
 	if c := meta.FindStatusCondition(conditions, v1alpha1.ConditionComplete); c != nil {
 		reason, message = c.Reason, c.Message
 	}
@@ -96,8 +96,8 @@ func (n *namespace) fault(name string) *v1alpha1.RedisFault {
 	return fault
 }
 
-// loadTestStands waits until a load test stands at one of the reasons. It fails at once where the test is over otherwise.
-func (n *namespace) loadTestStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
+// waitLoadTest waits until a load test has one of the reasons. It fails at once if the test ends with another one.
+func (n *namespace) waitLoadTest(name string, within time.Duration, reasons ...string) *v1alpha1.RedisLoadTest {
 	n.Helper()
 	var test *v1alpha1.RedisLoadTest
 	n.stands(&v1alpha1.RedisLoadTestList{}, name, within, reasons, func() []metav1.Condition {
@@ -107,8 +107,8 @@ func (n *namespace) loadTestStands(name string, within time.Duration, reasons ..
 	return test
 }
 
-// faultStands is the same for a fault.
-func (n *namespace) faultStands(name string, within time.Duration, reasons ...string) *v1alpha1.RedisFault {
+// waitFault is the same for a fault.
+func (n *namespace) waitFault(name string, within time.Duration, reasons ...string) *v1alpha1.RedisFault {
 	n.Helper()
 	var fault *v1alpha1.RedisFault
 	n.stands(&v1alpha1.RedisFaultList{}, name, within, reasons, func() []metav1.Condition {
@@ -120,8 +120,8 @@ func (n *namespace) faultStands(name string, within time.Duration, reasons ...st
 
 func (n *namespace) stands(kind client.ObjectList, name string, within time.Duration, reasons []string, conditions func() []metav1.Condition) {
 	n.Helper()
-	n.watched(within, fmt.Sprintf("%s stands at %v", name, reasons), kind, name, func() (bool, string) {
-		reason, message, complete, failed := standing(conditions())
+	n.watched(within, fmt.Sprintf("%s has one of the reasons %v", name, reasons), kind, name, func() (bool, string) {
+		reason, message, complete, failed := completeReason(conditions())
 		for _, wanted := range reasons {
 			if reason == wanted {
 				return true, ""

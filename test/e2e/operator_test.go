@@ -31,7 +31,7 @@ const (
 var operatorPods = client.MatchingLabels{"app.kubernetes.io/name": "redquake", "app.kubernetes.io/component": "manager"}
 
 // deployOperator applies the manifests server-side and waits until the operator runs and works. Its pod is always replaced: an image that
-// was loaded anew under the same tag is not seen otherwise.
+// was reloaded under the same tag is not used otherwise.
 func deployOperator(ctx context.Context, manifests string) error {
 	objects, err := readObjects(manifests)
 	if err != nil {
@@ -107,7 +107,7 @@ func operatorPod(ctx context.Context) (*corev1.Pod, error) {
 	return nil, errors.New("there is no operator pod")
 }
 
-// operatorLog is what the operator's pods have said since an instant.
+// operatorLog is the log of the operator's pods since an instant.
 func operatorLog(ctx context.Context, since time.Time) string {
 	var pods corev1.PodList
 	if err := cluster.List(ctx, &pods, client.InNamespace(operatorNamespace), operatorPods); err != nil {

@@ -22,12 +22,12 @@ func TestPodKill(t *testing.T) {
 	podKill(t, 2000, v1alpha1.FaultTrigger{SteadyFor: span(10 * time.Second)})
 }
 
-// podKill kills a Redis under load, follows both objects as `kubectl get -w` shows them, and compares what they say with what an independent
-// watcher saw.
+// podKill kills a Redis under load, follows both objects as `kubectl get -w` shows them, and compares them with the observations of an
+// independent watcher.
 func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 	n := newNamespace(t, "podkill")
 	n.applyRedis(nil)
-	before, stood := n.redisPod(), n.standsNow("redis")
+	before, initial := n.redisPod(), n.currentState("redis")
 	claim := &corev1.PersistentVolumeClaim{}
 	if !n.get("data-redis-0", claim) {
 		t.Fatal("there is no claim data-redis-0")
@@ -46,8 +46,8 @@ func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 	n.create(kill)
 
 	columns := n.followColumns(load.Name, kill.Name)
-	fault := n.faultStands(kill.Name, patience, v1alpha1.ReasonSucceeded)
-	test := n.loadTestStands(load.Name, patience, v1alpha1.ReasonSucceeded)
+	fault := n.waitFault(kill.Name, patience, v1alpha1.ReasonSucceeded)
+	test := n.waitLoadTest(load.Name, patience, v1alpha1.ReasonSucceeded)
 	seen, record := w.stop(), n.record(test)
 
 	n.checkPodKill(fault, before)
@@ -59,7 +59,7 @@ func podKill(t *testing.T, rate int32, trigger v1alpha1.FaultTrigger) {
 	n.sumsAgree(test, record)
 	n.recordIsWhole(test, record)
 
-	n.standsAsBefore("redis", stood)
+	n.waitForState("redis", initial)
 	if n.redisPod().UID == before.UID {
 		t.Error("the pod of Redis was not replaced")
 	}
@@ -140,7 +140,7 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 	}
 }
 
-// checkWatcher checks that an independent process saw the outages of a fault at the time at which load and probe recorded them. How well the
+// checkWatcher checks that an independent process observed the outages of a fault at the time at which load and probe recorded them. How well the
 // lengths agree is a figure.
 func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, series *record.Series) {
 	n.Helper()
@@ -172,7 +172,7 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 	}
 }
 
-// checkLoadTest checks what a load test says of the fault that hit it.
+// checkLoadTest checks what a load test reports of the fault that hit it.
 func (n *namespace) checkLoadTest(test *v1alpha1.RedisLoadTest, fault *v1alpha1.RedisFault) {
 	n.Helper()
 	status := &test.Status
@@ -197,7 +197,7 @@ func (n *namespace) checkLoadTest(test *v1alpha1.RedisLoadTest, fault *v1alpha1.
 	n.figure("podKill", "startSkew", format.Duration(status.StartSkew.Duration()))
 }
 
-// offset is when an event of a fault's timeline was, counted from the injection; a day where there is none.
+// offset is when an event of a fault's timeline was, counted from the injection; a day if there is none.
 func offset(fault *v1alpha1.RedisFault, event string) time.Duration {
 	for _, e := range fault.Status.Timeline {
 		if e.Event == event {

@@ -12,18 +12,18 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// TestProcessCrash ends the server process with the fault of config/samples/processcrash.yaml, which brings a probe load of its own.
+// TestProcessCrash ends the server process with the fault of config/samples/processcrash.yaml, which creates its own probe load.
 func TestProcessCrash(t *testing.T) {
 	n := newNamespace(t, "crash")
 	n.applyRedis(nil)
-	before, stood := n.redisPod(), n.standsNow("redis")
+	before, initial := n.redisPod(), n.currentState("redis")
 	fault := &v1alpha1.RedisFault{}
 	n.sample("processcrash.yaml", fault)
 	fault.Spec.Trigger = v1alpha1.FaultTrigger{SteadyFor: span(10 * time.Second), Timeout: *span(time.Minute)}
 	n.create(fault)
-	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 
-	n.standsAsBefore("redis", stood)
+	n.waitForState("redis", initial)
 	after := n.redisPod()
 	if after.UID != before.UID {
 		t.Errorf("the pod was replaced: %s instead of %s", after.UID, before.UID)
@@ -47,17 +47,17 @@ func TestProcessCrash(t *testing.T) {
 	load := done.Status.LoadTest
 	n.eventually(patience, "the probe load ends with its fault", func() (bool, string) {
 		probe := n.loadTest(load)
-		reason, message, complete, failed := standing(probe.Status.Conditions)
+		reason, message, complete, failed := completeReason(probe.Status.Conditions)
 		if failed {
 			t.Fatalf("the probe load failed: %s: %s", reason, message)
 		}
 		return complete, reason + ": " + message
 	})
 	if probe := n.loadTest(load); !meta.IsStatusConditionTrue(probe.Status.Conditions, v1alpha1.ConditionComplete) || len(probe.Status.Faults) != 1 {
-		t.Errorf("the probe load speaks of %d faults, want 1", len(probe.Status.Faults))
+		t.Errorf("the probe load lists %d faults, want 1", len(probe.Status.Faults))
 	}
 	n.eventually(patience, "the probe load's pods have ended", n.podsHaveEnded(load))
 	n.delete(done)
-	n.faultGoes(fault.Name)
+	n.waitFaultDeleted(fault.Name)
 	n.childrenGo(load)
 }

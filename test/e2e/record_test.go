@@ -82,7 +82,7 @@ func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *record.Serie
 	outcomes := func(c *record.Counts) int64 { return int64(c.OK + c.Fail + c.Unknown + c.Dropped) }
 	errors := func(c *record.Counts) int64 { return int64(c.Fail + c.Unknown + c.Dropped) }
 	if s.Requests != outcomes(&all) || s.Errors != errors(&all) || s.Failed != int64(all.Fail) || s.Unknown != int64(all.Unknown) || s.Dropped != int64(all.Dropped) {
-		n.Errorf("the summary says %d requests, %d errors (%d failed, %d unknown, %d dropped); the record %d, %d (%d, %d, %d)",
+		n.Errorf("the summary has %d requests, %d errors (%d failed, %d unknown, %d dropped); the record %d, %d (%d, %d, %d)",
 			s.Requests, s.Errors, s.Failed, s.Unknown, s.Dropped, outcomes(&all), errors(&all), all.Fail, all.Unknown, all.Dropped)
 	}
 	if len(s.Operations) != len(byName) {
@@ -90,7 +90,7 @@ func (n *namespace) sumsAgree(test *v1alpha1.RedisLoadTest, series *record.Serie
 	}
 	for _, op := range s.Operations {
 		if c := byName[op.Name]; c == nil || op.Requests != outcomes(c) || op.Errors != errors(c) {
-			n.Errorf("operation %s: the summary says %d requests, %d errors; the record %+v", op.Name, op.Requests, op.Errors, c)
+			n.Errorf("operation %s: the summary has %d requests, %d errors; the record %+v", op.Name, op.Requests, op.Errors, c)
 		}
 	}
 }
@@ -105,13 +105,13 @@ func (n *namespace) endLoad(name string) *v1alpha1.RedisLoadTest {
 	var test *v1alpha1.RedisLoadTest
 	n.watched(patience, name+" has been aborted", &v1alpha1.RedisLoadTestList{}, name, func() (bool, string) {
 		test = n.loadTest(name)
-		reason, message, complete, _ := standing(test.Status.Conditions)
+		reason, message, complete, _ := completeReason(test.Status.Conditions)
 		return complete && reason == v1alpha1.ReasonAborted, reason + ": " + message
 	})
 	return test
 }
 
-// recordIsWhole checks that no interval is missing and that what was sent is what the schedule asked for.
+// recordIsWhole checks that no interval is missing and that the requests match the schedule.
 func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *record.Series) {
 	n.Helper()
 	load := &test.Spec.Load
@@ -140,7 +140,7 @@ func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *record.S
 	}
 	all, _ := total(series, 0)
 	if due := float64(all.Due); !test.Spec.Abort && (due < 0.99*scheduled || due > 1.01*scheduled) {
-		n.Errorf("%.0f requests were due, the schedule asks for %.0f", due, scheduled)
+		n.Errorf("%.0f requests were due, the schedule has %.0f", due, scheduled)
 	}
 	inFlight := uint64(0) // what an abort cuts off has no outcome
 	if test.Spec.Abort {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// applyRedis makes the Redis of config/samples and waits until its pod is ready. edit, where given, changes each object before.
+// applyRedis creates the Redis of config/samples and waits until its pod is ready. edit, where given, changes each object before.
 func (n *namespace) applyRedis(edit func(*unstructured.Unstructured)) {
 	n.Helper()
 	objects, err := readObjects(filepath.Join(samples, "redis-standalone.yaml"))
@@ -68,7 +68,7 @@ func (n *namespace) redisPod() *corev1.Pod {
 	return pod
 }
 
-// redisAddress is where the Service redis is reached from the cluster's network.
+// redisAddress is the address of the Service redis in the cluster's network.
 func (n *namespace) redisAddress() string {
 	n.Helper()
 	service := &corev1.Service{}

@@ -18,7 +18,7 @@ import (
 )
 
 // TestOperatorRestarts deletes the operator's pod without grace at random moments of a run with a fault, one of them just after the fault
-// stored its intent. The result must be as without: nothing lost, the fault injected once.
+// stored its intent. The result must be the same as without: nothing lost, the fault injected once.
 func TestOperatorRestarts(t *testing.T) {
 	n := newNamespace(t, "restart")
 	n.applyRedis(nil)
@@ -30,7 +30,7 @@ func TestOperatorRestarts(t *testing.T) {
 	n.create(test)
 	n.create(fault)
 
-	n.loadTestStands(test.Name, patience, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
+	n.waitLoadTest(test.Name, patience, v1alpha1.ReasonRampingUp, v1alpha1.ReasonWarmingUp, v1alpha1.ReasonRunning)
 	pause := func(most time.Duration) { time.Sleep(time.Duration(rand.Int64N(int64(most)))) }
 	pause(6 * time.Second)
 	n.killOperator("before the injection")
@@ -49,7 +49,7 @@ func TestOperatorRestarts(t *testing.T) {
 	pause(6 * time.Second)
 	n.killOperator("while recovery is watched")
 
-	done := n.faultStands(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
+	done := n.waitFault(fault.Name, 2*patience, v1alpha1.ReasonSucceeded)
 	ended := n.endLoad(test.Name)
 
 	n.checkPodKill(done, before)
@@ -67,7 +67,7 @@ func TestOperatorRestarts(t *testing.T) {
 		}
 	}
 	if len(runs) != 2 {
-		t.Errorf("the load saw %d server processes, want 2: %v", len(runs), runs)
+		t.Errorf("the load found %d server processes, want 2: %v", len(runs), runs)
 	}
 	n.passes(ended)
 	if a := ended.Status.LoadPods; a == nil || a.Desired != 2 || a.Lost != 0 {
@@ -78,7 +78,7 @@ func TestOperatorRestarts(t *testing.T) {
 	}
 }
 
-// killOperator deletes the operator's pod without grace and waits until another one leads: since when, as the lease says.
+// killOperator deletes the operator's pod without grace and waits until another one leads, and returns since when, by the lease.
 func (n *namespace) killOperator(when string) (leads time.Time) {
 	n.Helper()
 	pod, err := operatorPod(n.Context())
@@ -123,7 +123,7 @@ func (n *namespace) followPod(name string) func() []string {
 	}
 }
 
-// whenRecorded is closed when a fault has stored what it is about to break.
+// whenRecorded is closed when a fault has stored its record.
 func (n *namespace) whenRecorded(name string) <-chan struct{} {
 	n.Helper()
 	w, err := cluster.Watch(n.Context(), &v1alpha1.RedisFaultList{}, client.InNamespace(n.name))

@@ -36,7 +36,7 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 	}
 }
 
-// machineDoubts begin the sentences of doubts that are so where the machine stood still for a while.
+// machineDoubts are the beginnings of doubts that a stall of the machine causes.
 var machineDoubts = []string{"the load pods started ", "the clocks of the load pods are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: "}
 
 func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
@@ -52,7 +52,7 @@ func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
 	return true
 }
 
-// otherDoubts leaves out that the throughput was not steady before a fault: where the machine stood still just then, that is so.
+// otherDoubts leaves out that the throughput was not steady before a fault: a stall of the machine causes that.
 func otherDoubts(i *v1alpha1.Impact) []v1alpha1.Doubt {
 	return slices.DeleteFunc(slices.Clone(i.Doubts), func(d v1alpha1.Doubt) bool { return d.Reason == impact.BaselineUnsteady })
 }

@@ -17,8 +17,8 @@ import (
 	"time"
 )
 
-// The watcher is a second opinion: a process of its own that shares no code with the load. A hundred times a second it dials afresh, sets a
-// key, and writes down when that succeeded. It is this test's binary, started again with watcherAddress set.
+// The watcher is an independent measurement: a separate process that shares no code with the load. A hundred times a second it dials, sets a
+// key, and records when that succeeded. It is this test's binary, started again with watcherAddress set.
 const (
 	watcherAddress  = "REDQUAKE_E2E_WATCH"
 	watcherPeriod   = 10 * time.Millisecond
@@ -70,7 +70,7 @@ func setOnce(address string) (time.Time, error) {
 	}
 	at := time.Now()
 	if string(reply) != "+OK\r\n" {
-		return time.Time{}, fmt.Errorf("redis said %q", reply)
+		return time.Time{}, fmt.Errorf("redis replied %q", reply)
 	}
 	return at, nil
 }

@@ -12,17 +12,17 @@ import (
 
 // deployment is what a case has started.
 type deployment struct {
-	watched  *redistest.Server // a primary that the load must reach
-	reach    []string          // the flags that lead to it
-	fail     func()            // the failover; returns when it has begun
-	mend     func()            // nil = nothing to do
-	mendWait time.Duration     // from fail's return to mend
+	watched     *redistest.Server // a primary that the load must reach
+	reach       []string          // the flags that lead to it
+	fail        func()            // the failover; returns when it has begun
+	restore     func()            // nil = nothing to do
+	restoreWait time.Duration     // from fail's return to restore
 }
 
 // earlier is what another measurement found.
 type earlier struct {
 	acked, lost, errors int
-	gap                 string // "" = not told
+	gap                 string // "" = not reported
 	words               string // "" = the figures above
 }
 
@@ -67,7 +67,7 @@ var cases = []failover{
 		start: func(t *testing.T) deployment {
 			s := newSentinel(t, downAfter)
 			d := underSentinels(s)
-			d.fail, d.mend, d.mendWait = s.Primary.Kill, s.Primary.Restart, 9*time.Second // long after the failover
+			d.fail, d.restore, d.restoreWait = s.Primary.Kill, s.Primary.Restart, 9*time.Second // long after the failover
 			return d
 		},
 		before: earlier{acked: 122_716, lost: 1, errors: 51_872, gap: "4.0 s"},
@@ -87,7 +87,7 @@ var cases = []failover{
 		start: func(t *testing.T) deployment {
 			s := newSentinel(t, downAfter)
 			d := underSentinels(s)
-			d.fail, d.mend, d.mendWait = s.Primary.Stop, s.Primary.Cont, 6*time.Second
+			d.fail, d.restore, d.restoreWait = s.Primary.Stop, s.Primary.Cont, 6*time.Second
 			return d
 		},
 		before: earlier{acked: 160_674, lost: 0, errors: 80, gap: "4.2 s"},
@@ -137,7 +137,7 @@ var cases = []failover{
 	},
 }
 
-// oneShard sends everything to the shard that clusterKill kills: through go-redis what a shard lives through is not told by itself.
+// oneShard sends everything to the shard that clusterKill kills: with go-redis there are no figures per shard.
 const oneShard = "SET a {value}"
 
 // killedShard serves key "a": slot 15495 of 16384, in three equal parts.
@@ -159,11 +159,11 @@ func sentinelFailover(t *testing.T) deployment {
 	return d
 }
 
-// killedAndBack loses a primary that is back before the sentinels have noticed.
+// killedAndBack kills a primary that is back before the sentinels detect it.
 func killedAndBack(t *testing.T, config ...string) deployment {
 	s := newSentinel(t, 5*time.Second, config...)
 	d := underSentinels(s)
-	d.fail, d.mend, d.mendWait = s.Primary.Kill, s.Primary.Restart, time.Second
+	d.fail, d.restore, d.restoreWait = s.Primary.Kill, s.Primary.Restart, time.Second
 	return d
 }
 
@@ -188,11 +188,11 @@ func clusterFailover(t *testing.T, option ...any) deployment {
 func clusterKill(t *testing.T) deployment {
 	c, d := newCluster(t)
 	killed := c.Shards[killedShard][0]
-	d.fail, d.mend, d.mendWait = killed.Kill, killed.Restart, 9*time.Second
+	d.fail, d.restore, d.restoreWait = killed.Kill, killed.Restart, 9*time.Second
 	return d
 }
 
-// clusterLoss loses a primary for good: nobody at its address tells clients who serves its slots now.
+// clusterLoss kills a primary permanently: no server at its address redirects clients.
 func clusterLoss(t *testing.T) deployment {
 	c, d := newCluster(t)
 	d.fail = c.Shards[killedShard][0].Kill

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// machine is where it was measured.
+// machine describes the machine of the measurement.
 type machine struct {
 	date, system, memory, redis string
 	loadBefore, loadAfter       string // averages over 1, 5, 15 minutes
@@ -63,7 +63,7 @@ Failovers of real processes, measured by ` + "`" + `redquake load --verify-write
 ` + "`" + `make failovers` + "`" + ` takes six minutes and writes this page. It needs ` + "`" + `redis-server` + "`" + ` and ` + "`" + `redis-sentinel` + "`" + ` in ` + "`" + `PATH` + "`" + `, no cluster and no root.
 
 - Real processes on loopback: a primary with two replicas, with or without three sentinels; a Cluster of three primaries with a replica each. No RDB and no AOF unless the row says so.
-- ` + "`" + `redquake load` + "`" + ` is a process of its own: %[1]d requests/s in an open loop over %[2]d connections, for %[3]s; the failover begins after three seconds. Every request is a ledger write unless the row says otherwise.
+- ` + "`" + `redquake load` + "`" + ` is a separate process: %[1]d requests/s in an open loop over %[2]d connections, for %[3]s; the failover begins after three seconds. Every request is a ledger write unless the row states otherwise.
 - **acknowledged**, **lost**: ledger writes, read back after the load at the primary that the topology names then. **lost for**: from the acknowledgement of the first lost write to that of the last.
 - **errors**: requests that failed, got no answer, or were not sent in time. In an open loop they grow with the outage.
 - **client outage**: longest stretch without a success, in a Cluster of the worst shard. **server outage**: the same for the probe, 100 writes a second per shard, which redials; up to 20 ms too long, and shorter than the client outage if clients wait on dead connections.
@@ -104,8 +104,8 @@ func document(m machine, rows []row) string {
 	var words strings.Builder
 	for _, r := range rows {
 		fmt.Fprintln(&b, r.line())
-		if said := r.compared(); said != "" {
-			fmt.Fprintf(&words, "- %s: %s\n", r.name, said)
+		if text := r.compared(); text != "" {
+			fmt.Fprintf(&words, "- %s: %s\n", r.name, text)
 		}
 	}
 	fmt.Fprintf(&b, documentTail, words.String())
@@ -156,7 +156,7 @@ func (e earlier) String() string {
 	return fmt.Sprintf("%s / %s / %s / %s", count(uint64(e.acked)), count(uint64(e.lost)), count(uint64(e.errors)), e.gap)
 }
 
-// compared says what was lost when, and where that differs from what was found earlier; "" where nothing was lost in either.
+// compared describes the losses, and the difference from the earlier figures; "" if nothing was lost in either.
 func (r row) compared() string {
 	if r.share == "" {
 		return r.comparedClients()
@@ -169,16 +169,16 @@ func (r row) compared() string {
 	case !lost:
 		return ""
 	}
-	said := fmt.Sprintf("lost writes acknowledged from %s to %s its begin", since(v.FirstLost, r.at), since(v.LastLost, r.at))
+	text := fmt.Sprintf("lost writes acknowledged from %s to %s its begin", since(v.FirstLost, r.at), since(v.LastLost, r.at))
 	if v.Errors == 0 {
-		said += ", without an error of any client"
+		text += ", without an error of any client"
 	} else {
-		said += fmt.Sprintf(", with about %s errors meanwhile", count(v.Errors))
+		text += fmt.Sprintf(", with about %s errors meanwhile", count(v.Errors))
 	}
 	if !before {
-		said += "; earlier nothing was lost"
+		text += "; earlier nothing was lost"
 	}
-	return said + "."
+	return text + "."
 }
 
 func (r row) comparedClients() string {
@@ -186,7 +186,7 @@ func (r row) comparedClients() string {
 	if client == nil || server == nil {
 		return "no outage was measured, which must be an error."
 	}
-	return fmt.Sprintf("no answer for %s, %.1f times the server outage.", gap(client), float64(client.Length)/float64(server.Length))
+	return fmt.Sprintf("no reply for %s, %.1f times the server outage.", gap(client), float64(client.Length)/float64(server.Length))
 }
 
 func since(at result.Seconds, from time.Duration) string {

@@ -33,7 +33,7 @@ type row struct {
 func TestMeasureFailovers(t *testing.T) {
 	file := os.Getenv("REDQUAKE_FAILOVERS_OUT")
 	if file == "" {
-		t.Skip("only where REDQUAKE_FAILOVERS_OUT names the document: make failovers")
+		t.Skip("set REDQUAKE_FAILOVERS_OUT to the file of the document: make failovers")
 	}
 	here := describeMachine()
 	var rows []row
@@ -46,7 +46,7 @@ func TestMeasureFailovers(t *testing.T) {
 	}
 	here.loadAfter = loadAverage()
 	if t.Failed() {
-		t.Fatal("the document is not written: it would lack cases")
+		t.Fatal("the document is not written: cases are missing")
 	}
 	if err := os.WriteFile(file, []byte(document(here, rows)), 0o644); err != nil {
 		t.Fatal(err)
@@ -67,14 +67,14 @@ func measure(t *testing.T, c failover) row {
 	l := begin(t, d.watched, lead, args...)
 	at := time.Now()
 	d.fail()
-	if d.mend != nil {
-		time.Sleep(d.mendWait)
-		d.mend()
+	if d.restore != nil {
+		time.Sleep(d.restoreWait)
+		d.restore()
 	}
 	r := row{failover: c, run: l.wait()}
 	r.at = at.Sub(r.run.Start)
 	if r.at < time.Second || r.at > length-5*time.Second {
-		t.Fatalf("the failover came %s after the load's start of %s: this says nothing", r.at, length)
+		t.Fatalf("the failover came %s after the load's start of %s: the measurement is void", r.at, length)
 	}
 	if v := r.run.Verification; c.share != "" && (v == nil || v.Lost == nil) {
 		t.Fatalf("the ledger was not read back: %+v\n%s", v, l.err.String())
@@ -95,7 +95,7 @@ func TestClusterFailoverLosesNothing(t *testing.T) {
 	}
 }
 
-// A server without persistence comes back empty: all that it had acknowledged before is lost, and what it acknowledged afterwards is not.
+// A server without persistence restarts empty: all writes acknowledged before are lost, and none acknowledged afterwards.
 func TestEmptiedServerLosesEverything(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewServer(t, redistest.Options{})
@@ -113,13 +113,13 @@ func TestEmptiedServerLosesEverything(t *testing.T) {
 	}
 	// Of those that were applied before the kill, as many as there are connections may not have been answered.
 	if *v.Lost+conns < written || written == 0 {
-		t.Errorf("%d of %d are told lost, and %d were applied before the kill", *v.Lost, v.Acknowledged, written)
+		t.Errorf("%d of %d are reported lost, and %d were applied before the kill", *v.Lost, v.Acknowledged, written)
 	}
 	if *v.Lost >= v.Acknowledged {
-		t.Errorf("%d of %d are told lost, and the server served again", *v.Lost, v.Acknowledged)
+		t.Errorf("%d of %d are reported lost, although the server served again", *v.Lost, v.Acknowledged)
 	}
 	if bad := r.Total.Failed + r.Total.Unknown + r.Total.Dropped; bad == 0 {
-		t.Error("no error is told of a server that was away")
+		t.Error("no error is reported for a server that was down")
 	}
 }
 

@@ -1,5 +1,5 @@
 // Command coredns is the lab's cluster DNS: CoreDNS with only the plugins the lab's Corefile names.
-// It is a module of its own because CoreDNS asks for another client-go than Kubernetes 1.36 does.
+// It is a separate module because CoreDNS requires another version of client-go than Kubernetes 1.36.
 package main
 
 import (

@@ -1,5 +1,5 @@
 // Command kube is every Kubernetes program of the lab in one binary, as busybox is for a shell's tools:
-// the name it is called by decides what it is. One link instead of seven saves minutes and 800 MB.
+// the name of the executable selects the program. One link instead of seven saves minutes and 800 MB.
 package main
 
 import (
@@ -21,7 +21,7 @@ import (
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
-// programs maps the name the binary is called by to what it then does. Each returns an exit code.
+// programs maps the name of the executable to a program, which returns an exit code.
 var programs = map[string]func() int{
 	"etcd":                    func() int { etcdmain.Main(os.Args); return 0 },
 	"kube-apiserver":          func() int { return cli.Run(kubeapiserver.NewAPIServerCommand()) },

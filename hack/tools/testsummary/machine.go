@@ -36,7 +36,7 @@ func (m machine) since(before machine) machine {
 	return machine{m.all - before.all, m.idle - before.idle, m.stolen - before.stolen}
 }
 
-// String says how busy the processors were, and how much of them another machine on the same host had: without it a time says little.
+// String gives the utilization of the processors and their steal time, without which durations cannot be compared.
 func (m machine) String() string {
 	if m.all == 0 {
 		return ""

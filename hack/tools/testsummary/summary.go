@@ -81,7 +81,7 @@ func (s *summary) endPackage(e event) {
 	}
 }
 
-// print leaves out what only says that a test goes on.
+// print omits lines that only report the progress of a test.
 func (s *summary) print(output ...string) {
 	for _, line := range output {
 		if !s.verbose && (strings.HasPrefix(line, "=== ") || line == "PASS\n" || strings.Contains(line, "[no test files]") || strings.Contains(line, "[no tests to run]")) {

@@ -40,7 +40,7 @@ func TestSummary(t *testing.T) {
 		{"a build that fails is printed", passing + `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined: x\n"}
 {"ImportPath":"q","Action":"build-fail"}`, true, "undefined: x", "something"},
 		{"no test is a failure", `{"Action":"pass","Package":"p","Elapsed":0.1}`, true, "0 passed", "ok"},
-		{"what is no event is kept", passing + "go: downloading x\n", false, "go: downloading x\n", "something"},
+		{"lines that are no events are kept", passing + "go: downloading x\n", false, "go: downloading x\n", "something"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

@@ -66,8 +66,7 @@ func pausesLeft(t *testing.T, server *redistest.Server, lasts time.Duration) {
 func TestClientPauseOfAll(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-	s.Host("redis-0", server, nil)
+	s, server := hosted(t)
 	injector, target := s.Aim(pauseOfAll(lasts))
 	begun(t, injector, target, false)
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
@@ -98,8 +97,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-			s.Host("redis-0", server, nil)
+			s, server := hosted(t)
 			injector, target := s.Aim(tc.spec)
 			began := time.Now()
 			inject(t, injector, target)
@@ -119,8 +117,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 func TestClientPauseOfAllOperatorDies(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-	s.Host("redis-0", server, nil)
+	s, server := hosted(t)
 	spec := pauseOfAll(lasts)
 	injector, target := s.Aim(spec)
 	inject(t, injector, target)
@@ -138,8 +135,7 @@ func TestClientPauseOfAllOperatorDies(t *testing.T) {
 // A second injection, by whatever process, sends no second pause: that would move the end.
 func TestClientPauseOfWrites(t *testing.T) {
 	t.Parallel()
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-	s.Host("redis-0", server, nil)
+	s, server := hosted(t)
 	spec := pauseOfWrites(10 * time.Minute)
 	injector, target := s.Aim(spec)
 	begun(t, injector, target, false)
@@ -171,33 +167,44 @@ func TestClientPauseLeavesOthersAlone(t *testing.T) {
 	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-			pod := s.Host("redis-0", server, nil)
-			injector, target := s.Aim(spec)
-			cancelled, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := faulttest.Called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
-				t.Errorf("inject after the context ended: %v", err)
-			}
-			if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {
-				t.Errorf("effect %s after the context ended", effect)
-			}
-			server.Restart()
-			inject(t, injector, target)
-			revertFully(t, injector, target)
-			s.Replace(pod, "another")
-			inject(t, injector, target)
-			revertFully(t, injector, target)
-			if err := s.Cluster.Delete(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
-			inject(t, injector, target)
-			revertFully(t, injector, target)
+			server, _ := leavesOthersAlone(t, spec, nil)
 			if n := executions(t, server, "client|pause"); n != 0 {
-				t.Errorf("somebody else's server was paused %d times", n)
+				t.Errorf("another server was paused %d times", n)
 			}
 		})
 	}
+}
+
+// leavesOthersAlone fails the test if a fault acts after its context has ended, on another process, on another pod, or without a pod. restarted, where
+// given, checks the fault while another process runs. It returns the server and the record.
+func leavesOthersAlone(t *testing.T, spec *v1alpha1.RedisFaultSpec, restarted func(contract.Injector, *v1alpha1.FaultTarget)) (*redistest.Server, *v1alpha1.FaultTarget) {
+	t.Helper()
+	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
+	pod := s.Host("redis-0", server, nil)
+	injector, target := s.Aim(spec)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := faulttest.Called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
+		t.Errorf("inject after the context ended: %v", err)
+	}
+	if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {
+		t.Errorf("effect %s after the context ended", effect)
+	}
+	server.Restart()
+	inject(t, injector, target)
+	if restarted != nil {
+		restarted(injector, target)
+	}
+	revertFully(t, injector, target)
+	s.Replace(pod, "another")
+	inject(t, injector, target)
+	revertFully(t, injector, target)
+	if err := s.Cluster.Delete(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	inject(t, injector, target)
+	revertFully(t, injector, target)
+	return server, target
 }
 
 func TestClientPauseRefused(t *testing.T) {
@@ -219,8 +226,7 @@ func TestClientPauseRefused(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tc.name, p, tc.says)
 		}
 	}
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-	s.Host("redis-0", server, nil)
+	s, server := hosted(t)
 	server.Do("CLIENT", "PAUSE", "60000", "WRITE")
 	_, _, err := s.TryAim(pauseOfWrites(time.Minute))
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "somebody else") {

@@ -3,8 +3,6 @@
 package process
 
 import (
-	"context"
-	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -85,8 +83,7 @@ func TestHang(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-			s.Host("redis-0", server, nil)
+			s, server := hosted(t)
 			spec := hangOf(method, lasts)
 			injector, target := s.Aim(spec)
 			if by := faulttest.Recorded[hangRecord](t, target).Method; by != method {
@@ -201,8 +198,7 @@ func TestHangDebugForbidden(t *testing.T) {
 func TestHangFoundHanging(t *testing.T) {
 	t.Parallel()
 	const lasts = 2 * time.Second
-	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-	s.Host("redis-0", server, nil)
+	s, server := hosted(t)
 	spec := hangOf(v1alpha1.HangDebugSleep, lasts)
 	injector, target := s.Aim(spec)
 	inject(t, injector, target)
@@ -218,32 +214,12 @@ func TestHangLeavesOthersAlone(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
-			pod := s.Host("redis-0", server, nil)
-			injector, target := s.Aim(hangOf(method, 5*time.Second))
-			cancelled, cancel := context.WithCancel(t.Context())
-			cancel()
-			if err := faulttest.Called(injector.Inject(cancelled, target)); !errors.Is(err, context.Canceled) {
-				t.Errorf("inject after the context ended: %v", err)
-			}
-			if effect, _ := injector.Effect(cancelled, target); effect != v1alpha1.EffectInconclusive {
-				t.Errorf("effect %s after the context ended", effect)
-			}
-			server.Restart()
-			inject(t, injector, target)
-			checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
-			revertFully(t, injector, target)
-			s.Replace(pod, "another")
-			inject(t, injector, target)
-			revertFully(t, injector, target)
-			if err := s.Cluster.Delete(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
-			inject(t, injector, target)
-			revertFully(t, injector, target)
+			server, target := leavesOthersAlone(t, hangOf(method, 5*time.Second), func(injector contract.Injector, target *v1alpha1.FaultTarget) {
+				checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
+			})
 			command := faulttest.Recorded[hangRecord](t, target).Command
 			if n := executions(t, server, command); n != 0 {
-				t.Errorf("somebody else's server executed %s %d times", command, n)
+				t.Errorf("another server executed %s %d times", command, n)
 			}
 		})
 	}

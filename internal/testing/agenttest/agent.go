@@ -79,7 +79,7 @@ func (a *Agent) Crash() {
 // Cut breaks every open connection; new ones are accepted.
 func (a *Agent) Cut() { a.cut() }
 
-// listener remembers its connections.
+// listener records its connections.
 type listener struct {
 	net.Listener
 	mu   sync.Mutex

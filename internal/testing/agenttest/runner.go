@@ -1,4 +1,4 @@
-// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides of the wire.
+// Package agenttest has a load without Redis, and agents that run it, in memory or on loopback: for tests of both sides of the protocol.
 package agenttest
 
 import (
@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Interval returns what pod records for the interval index with so many operations: the same figures for the same arguments, other ones for
-// others, with every field in use.
+// Interval returns what pod records for the interval index with the given number of operations: deterministic, different for
+// different arguments, with every field set.
 func Interval(pod int, index int64, ops int, step time.Duration) record.Interval {
 	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
 	begin := index * int64(step)
@@ -55,7 +55,7 @@ type Runner struct {
 
 	Preparing  time.Duration // how long Prepare takes
 	PrepareErr error
-	FailAfter  int64 // with RunErr or Panic: after so many intervals
+	FailAfter  int64 // with RunErr or Panic: after this many intervals
 	RunErr     error
 	Panic      any
 	Late       time.Duration // how long after the start instant the load begins
@@ -68,10 +68,10 @@ type Runner struct {
 	started time.Time
 }
 
-// Prepare says "prefilled 50 %", waits, and returns PrepareErr.
+// Prepare reports "prefilled 50 %", waits, and returns PrepareErr.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	progress("prefilled 50 %")
-	if err := waitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
+	if err := WaitUntil(ctx, time.Now().Add(r.Preparing)); err != nil {
 		return err
 	}
 	return r.PrepareErr
@@ -79,7 +79,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 
 // Run delivers the intervals.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
-	if err := waitUntil(ctx, start.Add(r.Late)); err != nil {
+	if err := WaitUntil(ctx, start.Add(r.Late)); err != nil {
 		return err
 	}
 	r.mu.Lock()
@@ -92,7 +92,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 		if i == r.FailAfter && r.RunErr != nil {
 			return r.RunErr
 		}
-		if err := waitUntil(ctx, start.Add(time.Duration(i+1)*r.Step)); err != nil {
+		if err := WaitUntil(ctx, start.Add(time.Duration(i+1)*r.Step)); err != nil {
 			return err
 		}
 		iv := Interval(r.Pod, i, r.Ops, r.Step)
@@ -101,10 +101,10 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	return nil
 }
 
-// Verify waits, says "reading", and returns Ledger and VerifyErr.
+// Verify waits, reports "reading", and returns Ledger and VerifyErr.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
-	if err := waitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
+	if err := WaitUntil(ctx, time.Now().Add(r.Verifying)); err != nil {
 		return nil, err
 	}
 	return r.Ledger, r.VerifyErr
@@ -122,7 +122,8 @@ func (r *Runner) Server() *record.Server {
 	return &record.Server{Name: "redis", Version: "7.0.15", Role: "master"}
 }
 
-func waitUntil(ctx context.Context, at time.Time) error {
+// WaitUntil waits until an instant, or returns the error of ctx if that ends before.
+func WaitUntil(ctx context.Context, at time.Time) error {
 	timer := time.NewTimer(time.Until(at))
 	defer timer.Stop()
 	select {

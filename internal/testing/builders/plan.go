@@ -1,4 +1,4 @@
-// Package builders makes the objects that many tests begin with.
+// Package builders creates objects that many tests start from.
 package builders
 
 import (
@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Plan is a valid plan of 100 users that set keys, over 2 pods. Its target is not there.
+// Plan is a valid plan of 100 users that set keys, over 2 pods. Its target does not exist.
 func Plan() *plan.Plan {
 	return &plan.Plan{
 		Run: "r", Pods: 2, Interval: 100 * time.Millisecond,

@@ -1,4 +1,4 @@
-// Package cluster has what the tests need of a cluster: real control planes, and stand-ins for the controllers that they lack.
+// Package cluster provides clusters for tests: real control planes, and stand-ins for the missing controllers.
 package cluster
 
 import (
@@ -17,7 +17,7 @@ import (
 // one test run share. hack/tools/controlplane sets it.
 const SharedVariable = "REDQUAKE_TEST_KUBECONFIG"
 
-// patience is how long a control plane may take to start, and a CRD to be served, on a machine that does much else.
+// patience is how long a control plane may take to start, and a CRD to be served, on a busy machine.
 const patience = 2 * time.Minute
 
 // StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the project's CRDs and those at the
@@ -40,7 +40,7 @@ func StartControlPlane(crds ...string) (*envtest.Environment, error) {
 }
 
 // ControlPlane returns the control plane that SharedVariable names, or starts one. stop ends what was started. Packages that share one must
-// work in namespaces of their own, and must leave what has no namespace as it is.
+// work in separate namespaces and must not change cluster-scoped objects.
 func ControlPlane() (config *rest.Config, stop func() error, err error) {
 	if path := os.Getenv(SharedVariable); path != "" {
 		config, err = clientcmd.BuildConfigFromFlags("", path)
@@ -69,7 +69,7 @@ func Path(elements ...string) (string, error) {
 		}
 		parent := filepath.Dir(folder)
 		if parent == folder {
-			return "", errors.New("the working directory is not in the repository: there is no PROJECT above it")
+			return "", errors.New("the working directory is not in the repository: no parent folder has a PROJECT")
 		}
 		folder = parent
 	}

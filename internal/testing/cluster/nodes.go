@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// NewNode makes a node that takes pods, and removes it with the test.
+// NewNode creates a schedulable node and deletes it at the end of the test.
 func NewNode(t testing.TB, c client.Client, name string, labels map[string]string) {
 	t.Helper()
 	ctx := context.Background()
@@ -30,7 +30,7 @@ func NewNode(t testing.TB, c client.Client, name string, labels map[string]strin
 
 const attacher = "csi.example.com"
 
-// Volume stands in for the attach-detach controller: it has one volume, which one node at a time may have.
+// Volume replaces the attach-detach controller for one volume, which can be attached to one node at a time.
 type Volume struct{ Name, Claim string }
 
 // NewVolume makes a volume, and a claim of the namespace that is bound to it.

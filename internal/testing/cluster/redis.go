@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// RunRedis runs redis-server with further arguments, and returns when it answers PING. It ends by stop, which returns when the process has ended.
+// RunRedis runs redis-server with further arguments, and returns when it replies to PING. stop ends it and returns when the process has ended.
 func RunRedis(ctx context.Context, dir, ip string, port int, arguments ...string) (stop func(), err error) {
 	command := exec.Command("redis-server", append([]string{
 		"--port", strconv.Itoa(port), "--bind", ip, "--save", "", "--dir", dir, "--loglevel", "warning", "--repl-diskless-sync-delay", "0",
@@ -38,14 +38,14 @@ func RunRedis(ctx context.Context, dir, ip string, port int, arguments ...string
 			return nil, fmt.Errorf("redis-server at %s has ended: %s", address, command.ProcessState)
 		case <-ctx.Done():
 			stop()
-			return nil, errors.Join(fmt.Errorf("redis-server at %s does not answer", address), ctx.Err())
+			return nil, errors.Join(fmt.Errorf("redis-server at %s does not respond", address), ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
 	return stop, nil
 }
 
-// answers says whether a server replies to PING, or refuses it for want of a password.
+// answers reports whether a server replies to PING or refuses it without a password.
 func answers(address string) bool {
 	c, err := net.DialTimeout("tcp", address, time.Second)
 	if err != nil {

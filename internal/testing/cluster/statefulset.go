@@ -22,22 +22,22 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// AnyNode is where pods are that need no node object.
+// AnyNode is the node of pods that need no node object.
 const AnyNode = "node-1"
 
-// StatefulSet stands in for the controller of one StatefulSet and for the scheduler and the kubelets of its pods. Fields are set before the first Step.
+// StatefulSet replaces the controller of one StatefulSet, and the scheduler and the kubelets for its pods. Set the fields before the first Step.
 type StatefulSet struct {
 	Client    client.WithWatch
 	Namespace string
 	Name      string
 	Container string // that runs the server
-	// Address is where a pod's server listens.
+	// Address is the address of a pod's server.
 	Address func(pod *corev1.Pod) (ip string)
-	// Start runs a pod's server and returns when it answers. The stop that it returns returns when the server has ended.
+	// Start runs a pod's server and returns when it responds. stop returns when the server has ended.
 	Start func(pod *corev1.Pod) (stop func(), err error)
 	// Admit changes a pod before it is made; nil = nothing.
 	Admit  func(pod *corev1.Pod)
-	Nodes  []string // that pods can go to, the first that takes any; empty: all are at AnyNode
+	Nodes  []string // for the pods; the first schedulable one is used. Empty: AnyNode for all
 	Volume *Volume  // of all pods; nil without
 
 	running map[types.UID]func()
@@ -56,7 +56,7 @@ func (s *StatefulSet) Settle(ctx context.Context) error {
 	return errors.New("the StatefulSet does not settle")
 }
 
-// Step brings everything a step further, and says whether there was anything to do.
+// Step performs one step and reports whether there was anything to do.
 func (s *StatefulSet) Step(ctx context.Context) (changed bool, err error) {
 	s.changed = false
 	set := &appsv1.StatefulSet{}
@@ -170,7 +170,7 @@ func (s *StatefulSet) StopAll() {
 	}
 }
 
-// scale makes the pods that are missing, one by one, and replaces those of an old template one by one unless somebody else is to.
+// scale makes the pods that are missing, one by one, and replaces those of an old template one by one unless something else is to do that.
 func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods []*corev1.Pod, ready int32) error {
 	revision := Revision(set)
 	for ordinal := range int(*set.Spec.Replicas) {
@@ -194,7 +194,7 @@ func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods [
 func (s *StatefulSet) newPod(set *appsv1.StatefulSet, ordinal int, revision string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = s.Namespace, fmt.Sprintf("%s-%d", s.Name, ordinal)
-	pod.UID = uuid.NewUUID() // an API server gives it another one, a fake client none
+	pod.UID = uuid.NewUUID() // an API server sets another one, a fake client none
 	pod.Labels = maps.Clone(pod.Labels)
 	if pod.Labels == nil {
 		pod.Labels = map[string]string{}
@@ -216,7 +216,7 @@ func Revision(set *appsv1.StatefulSet) string {
 	return fmt.Sprintf("%s-%.4x", set.Name, sha256.Sum256(text))
 }
 
-// setStatus writes the StatefulSet's status where it has changed.
+// setStatus writes the StatefulSet's status if it has changed.
 func (s *StatefulSet) setStatus(ctx context.Context, set *appsv1.StatefulSet, pods, ready int32) error {
 	before := set.Status.DeepCopy()
 	set.Status = appsv1.StatefulSetStatus{
@@ -229,7 +229,7 @@ func (s *StatefulSet) setStatus(ctx context.Context, set *appsv1.StatefulSet, po
 	return s.done(s.Client.Status().Update(ctx, set))
 }
 
-// schedulable is the first node that takes pods; "" where none does.
+// schedulable is the first schedulable node; "" if there is none.
 func (s *StatefulSet) schedulable(ctx context.Context) (string, error) {
 	for _, name := range s.Nodes {
 		node := &corev1.Node{}
@@ -260,7 +260,7 @@ func (s *StatefulSet) setRunning(ctx context.Context, pod *corev1.Pod) error {
 	return s.Client.Status().Update(ctx, pod)
 }
 
-// container is the one of a pod that runs the server.
+// container is the container of a pod that runs the server.
 func (s *StatefulSet) container(pod *corev1.Pod) *corev1.Container {
 	i := slices.IndexFunc(pod.Spec.Containers, func(c corev1.Container) bool { return c.Name == s.Container })
 	return &pod.Spec.Containers[i]
@@ -275,7 +275,7 @@ func containerStatus(pod *corev1.Pod, name string) corev1.ContainerStatus {
 	return corev1.ContainerStatus{}
 }
 
-// RunHelpers is the kubelets' part for the pods that faults made in a namespace: they run nothing.
+// RunHelpers replaces the kubelets for the pods that faults created in a namespace; they run nothing.
 func RunHelpers(ctx context.Context, c client.Client, namespace string) error {
 	var pods corev1.PodList
 	if err := c.List(ctx, &pods, client.InNamespace(namespace), client.HasLabels{v1alpha1.LabelFault}); err != nil {

@@ -15,7 +15,7 @@ type stream struct {
 	changed      signal
 }
 
-// release lets arrive what was held.
+// release delivers the data that was held.
 func (s *stream) release() {
 	s.data, s.held = append(s.data, s.held...), nil
 	if s.end == nil {
@@ -24,7 +24,7 @@ func (s *stream) release() {
 	s.changed.send()
 }
 
-// finish ends the stream: behind what was held where that is still on its way.
+// finish ends the stream, after the held data if there is any.
 func (s *stream) finish(end error, holds bool) {
 	switch {
 	case s.end != nil || s.heldEnd != nil:
@@ -79,7 +79,7 @@ func (c *conn) Read(p []byte) (int, error) {
 	}
 }
 
-// take reads what is there; where nothing is it returns what to wait for, and the deadline.
+// take reads available data; if there is none it returns the channel to wait on, and the deadline.
 func (c *conn) take(p []byte) (n int, wait <-chan struct{}, deadline time.Time, err error) {
 	c.network.mu.Lock()
 	defer c.network.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *conn) Close() error {
 	}
 	c.closed = true
 	c.out.finish(io.EOF, c.of.holds())
-	c.in.changed.send() // a Read of its own that waits
+	c.in.changed.send() // wakes a waiting Read of this end
 	if c.in.end != nil || c.in.heldEnd != nil {
 		delete(c.of.conns, c.counted)
 	}

@@ -1,7 +1,7 @@
 // Package memnet is a network in memory, for tests in virtual time: listeners and connections by address, without sockets. All waiting is on channels and
 // timers, and no mutex is held meanwhile, so that everything on it can run in a bubble of testing/synctest. A Network has to be made in the bubble that uses it.
 //
-// Nothing takes time on this network but what a Mode holds up. A write never waits: the buffers have no limit.
+// Only a Mode causes delays on this network. A write never blocks: the buffers have no limit.
 package memnet
 
 import (
@@ -16,18 +16,18 @@ import (
 	"time"
 )
 
-// Mode is what becomes of the dials to an address and of the bytes on its connections, in both directions.
+// Mode determines what happens to dials to an address and to the data on its connections, in both directions.
 type Mode int
 
 // The modes.
 const (
-	Pass    Mode = iota // the zero value: everything arrives at once; a dial is refused where nobody listens
-	Refuse              // dials are refused; open connections go on
+	Pass    Mode = iota // the zero value: everything arrives at once; a dial is refused if nothing listens
+	Refuse              // dials are refused; open connections continue
 	Swallow             // no packet arrives: dials hang, and try again after 1, 3, 7, ... s as Linux does; open connections are held
 	Hold                // dials succeed, as a kernel accepts for a process that hangs; nothing passes until another mode is set
 )
 
-// firstRetry is when a dial that got no answer tries again; later tries double it.
+// firstRetry is the time after which an unanswered dial is retried; it doubles for each further retry.
 const firstRetry = time.Second
 
 // Network is a set of addresses. Any goroutine may call its methods.
@@ -37,7 +37,7 @@ type Network struct {
 	ports     int // handed out
 }
 
-// endpoint is an address: where it is listened, and its connections.
+// endpoint is an address with its listener and connections.
 type endpoint struct {
 	mode     Mode
 	listener *listener
@@ -45,7 +45,7 @@ type endpoint struct {
 	dials    int
 }
 
-// New makes a network where nobody listens.
+// New returns a network without listeners.
 func New() *Network { return &Network{endpoints: map[string]*endpoint{}} }
 
 // at is the endpoint of an address. The caller holds the mutex.
@@ -90,7 +90,7 @@ func (n *Network) Cut(address string) {
 	clear(e.conns)
 }
 
-// Dials is how many packets that ask for a connection were sent to an address so far.
+// Dials is the number of SYN packets sent to an address so far.
 func (n *Network) Dials(address string) int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -106,7 +106,7 @@ func (n *Network) Conns(address string) int {
 
 func (e *endpoint) holds() bool { return e.mode == Swallow || e.mode == Hold }
 
-// Listen begins to listen on host:port; port 0 stands for any. The error is EADDRINUSE where somebody does already.
+// Listen begins to listen on host:port; port 0 selects a free one. The error is EADDRINUSE if the address is in use.
 func (n *Network) Listen(address string) (net.Listener, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -121,7 +121,7 @@ func (n *Network) Listen(address string) (net.Listener, error) {
 	return e.listener, nil
 }
 
-// Dial connects to host:port; names are addresses of their own. Its signature is net.Dialer.DialContext's.
+// Dial connects to host:port; a name is an address like any other. Its signature is net.Dialer.DialContext's.
 func (n *Network) Dial(ctx context.Context, network, address string) (net.Conn, error) {
 	failed := func(err error) (net.Conn, error) {
 		return nil, &net.OpError{Op: "dial", Net: network, Addr: addr(address), Err: err}
@@ -239,4 +239,4 @@ func (l *listener) Close() error {
 
 func (l *listener) Addr() net.Addr { return l.address }
 
-var errReset = errors.New("reset") // stands for ECONNRESET in a stream
+var errReset = errors.New("reset") // represents ECONNRESET in a stream

@@ -72,7 +72,7 @@ func TestConnection(t *testing.T) {
 			t.Errorf("after the end: %v", err)
 		}
 		if _, err := c.Write([]byte("x")); !errors.Is(err, syscall.EPIPE) {
-			t.Errorf("a write to nobody: %v", err)
+			t.Errorf("a write without a reader: %v", err)
 		}
 		time.AfterFunc(time.Second, func() { _ = c.Close() })
 		_ = c.Close()
@@ -87,7 +87,7 @@ func TestConnection(t *testing.T) {
 			t.Errorf("a closed listener: %v", err)
 		}
 		if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
-			t.Errorf("where nobody listens: %v", err)
+			t.Errorf("without a listener: %v", err)
 		}
 	})
 }
@@ -102,8 +102,8 @@ func TestModes(t *testing.T) {
 		if _, err := n.Dial(t.Context(), "tcp", address); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("refuse: %v", err)
 		}
-		_, _ = c.Write([]byte("goes on"))
-		read(t, s, "goes on")
+		_, _ = c.Write([]byte("continues"))
+		read(t, s, "continues")
 
 		n.Set(address, memnet.Hold)
 		c2, s2 := pair(t, n, l)

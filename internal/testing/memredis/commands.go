@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Version is what INFO and HELLO say.
+// Version is the version in INFO and HELLO.
 const Version = "7.4.2"
 
 // slowAfter is slowlog-log-slower-than's default.
@@ -45,7 +45,7 @@ func (p *process) account(words []string, took time.Duration) {
 	}
 }
 
-// command is what the server knows of one.
+// command describes one command.
 type command struct {
 	least   int // words, with the name
 	write   bool
@@ -91,7 +91,7 @@ func init() {
 	}
 }
 
-// reply performs a command and appends the answer, in the order of Redis' own checks.
+// reply performs a command and appends the reply, with the checks in the order of Redis.
 func (c *session) reply(out []byte, words []string) []byte {
 	s := c.server
 	known, there := commands[words[0]]
@@ -449,7 +449,7 @@ func pttl(c *session, out []byte, words []string) []byte {
 
 func dbsize(c *session, out []byte, _ []string) []byte {
 	for key := range c.process.keys {
-		c.process.find(key) // what has expired goes
+		c.process.find(key) // deletes the key if it has expired
 	}
 	return number(out, len(c.process.keys))
 }

@@ -97,7 +97,7 @@ func TestCommands(t *testing.T) {
 		s.SetLoading(false)
 		s.Answer("set", "-OOM full")
 		if got := c.do("SET a 1"); got != "OOM full" || s.Calls("SET") != 5 {
-			t.Errorf("a chosen answer: %q, %d calls", got, s.Calls("SET"))
+			t.Errorf("a fixed reply: %q, %d calls", got, s.Calls("SET"))
 		}
 	})
 }

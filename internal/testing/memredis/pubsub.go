@@ -2,7 +2,7 @@ package memredis
 
 import "slices"
 
-// Publish sends a message to those who have subscribed to a channel, at once, and says how many they are.
+// Publish sends a message to the subscribers of a channel at once, and returns their number.
 func (s *Server) Publish(channel, message string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -31,7 +31,7 @@ func (c *session) unsubscribe() {
 	}
 }
 
-// push begins what comes without having been asked for, of three items.
+// push appends the header of a push message with three items.
 func (c *session) push(out []byte) []byte {
 	if c.version == 3 {
 		return head(out, '>', 3)

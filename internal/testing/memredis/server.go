@@ -1,5 +1,5 @@
-// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time: one command after the other, each at a cost that the test sets. It knows
-// strings, bitmaps and what a load and its observer ask of a server; unknown commands are refused in Redis' words. It has no replicas, and keeps nothing when killed.
+// Package memredis is a Redis in memory on a memnet.Network, for tests in virtual time: one command after the other, each at a cost that the test sets. It
+// supports strings, bitmaps and the commands of a load and its observer; it refuses others with Redis's error. It has no replicas, and loses its data when killed.
 package memredis
 
 import (
@@ -48,7 +48,7 @@ type process struct {
 	all      sync.WaitGroup
 
 	// The server's mutex guards these.
-	paused  chan struct{} // closed when it goes on; nil = it runs
+	paused  chan struct{} // closed when it continues; nil = running
 	conns   map[net.Conn]bool
 	keys    map[string]entry
 	began   time.Time
@@ -72,7 +72,7 @@ func Start(t testing.TB, network *memnet.Network, address string, o Options) *Se
 	return s
 }
 
-// Address is where it listens.
+// Address is its address.
 func (s *Server) Address() string { return s.address }
 
 // Restart starts a process without data. One that runs is killed before.
@@ -114,7 +114,7 @@ func (s *Server) Kill() {
 	p.all.Wait()
 }
 
-// Stop freezes the process, as SIGSTOP does: its connections stay and get no answer, and dials succeed.
+// Stop freezes the process, as SIGSTOP does: its connections stay open without replies, and dials succeed.
 func (s *Server) Stop() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Server) Stop() {
 	}
 }
 
-// Continue lets a frozen process go on.
+// Continue resumes a frozen process.
 func (s *Server) Continue() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Server) SetReadOnly(on bool) {
 	s.readOnly = on
 }
 
-// SetLoading lets the server refuse what Redis refuses while it loads its data, or serve again.
+// SetLoading makes the server refuse commands as Redis does while it loads its data, or serve them again.
 func (s *Server) SetLoading(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -154,8 +154,8 @@ func (s *Server) SetCost(d time.Duration) {
 	s.cost = d
 }
 
-// Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" lets the server answer again.
-// A reply to "SENTINEL MYID" goes before one to "SENTINEL".
+// Answer fixes the reply to a command, such as "-OOM command not allowed when used memory > 'maxmemory'."; "" restores the server's own.
+// A reply to "SENTINEL MYID" takes precedence over one to "SENTINEL".
 func (s *Server) Answer(command, reply string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Server) Answer(command, reply string) {
 	}
 }
 
-// Calls is how often a command, or one with a subcommand such as "CLIENT PAUSE", was performed, over all processes: also where it was refused.
+// Calls is how often a command, or one with a subcommand such as "CLIENT PAUSE", was performed or refused, over all processes.
 func (s *Server) Calls(command string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -238,7 +238,7 @@ type session struct {
 	allowed bool
 }
 
-// serve performs what comes, and answers it, until the connection or the process ends. All commands of one read are one turn, as in Redis.
+// serve performs commands and sends replies until the connection or the process ends. All commands of one read are one turn, as in Redis.
 func (c *session) serve(conn net.Conn) {
 	in := bufio.NewReaderSize(conn, 64<<10)
 	var out []byte
@@ -273,7 +273,7 @@ func (c *session) serve(conn net.Conn) {
 	}
 }
 
-// perform lets a command's time pass and appends its reply; false where the process has ended meanwhile.
+// perform waits for a command's cost and appends its reply; false if the process has ended meanwhile.
 func (c *session) perform(out []byte, v resp.Value) ([]byte, bool) {
 	if !c.running() {
 		return out, false
@@ -314,7 +314,7 @@ func (c *session) perform(out []byte, v resp.Value) ([]byte, bool) {
 	return c.reply(out, words), true
 }
 
-// running waits while the process is frozen; false where it has ended.
+// running waits while the process is frozen; false if it has ended.
 func (c *session) running() bool {
 	for {
 		c.server.mu.Lock()

@@ -23,8 +23,8 @@ import (
 // ControllerVariable names the environment variable that holds the path of chaos-controller-manager; `make chaosmesh` builds it.
 const ControllerVariable = "REDQUAKE_CHAOS_CONTROLLER"
 
-// StartController runs Chaos Mesh's own controller manager against the API server of a kubeconfig, until the test ends or stop is called. The
-// CRDs must be there. namespace is where it takes itself to be.
+// StartController runs Chaos Mesh's controller manager against the API server of a kubeconfig, until the test ends or stop is called. The
+// CRDs must be installed. namespace is its own namespace.
 func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
 	t.Helper()
 	program := os.Getenv(ControllerVariable)
@@ -54,13 +54,13 @@ func StartController(t testing.TB, kubeconfig, namespace string) (stop func()) {
 		stop()
 		if t.Failed() {
 			text, _ := os.ReadFile(log.Name())
-			t.Logf("Chaos Mesh's controller says: %s", text[max(0, len(text)-8000):])
+			t.Logf("log of Chaos Mesh's controller: %s", text[max(0, len(text)-8000):])
 		}
 	})
 	return stop
 }
 
-// selfSigned writes the certificate of its webhook, which nobody calls here.
+// selfSigned writes the certificate of its webhook, which is not called in tests.
 func selfSigned(t testing.TB, folder string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

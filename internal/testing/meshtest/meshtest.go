@@ -1,4 +1,4 @@
-// Package meshtest helps tests that need Chaos Mesh's kinds, and somebody who plays its controller.
+// Package meshtest provides Chaos Mesh's kinds to tests, and a stand-in for its controller.
 package meshtest
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/cluster"
 )
 
-// Finalizer is what Chaos Mesh takes an object up by: until it is removed nothing is undone.
+// Finalizer is set by Chaos Mesh when it processes an object, and removed when the chaos is reverted.
 const Finalizer = "chaos-mesh/records"
 
 // What Chaos Mesh's controller writes into status.experiment of an object that breaks the pod shop/redis-0, step by step.
@@ -33,7 +33,7 @@ const (
 	Never     = `{desiredPhase: Stop, containerRecords: [{id: shop/redis-0, selectorKey: ., phase: Not Injected, injectedCount: 0, recoveredCount: 0}]}`
 )
 
-// CRDs are the files of Chaos Mesh's own CRDs, from its Go module at the version that hack/chaosmesh names.
+// CRDs are the files of Chaos Mesh's CRDs, from its Go module at the version that hack/chaosmesh names.
 func CRDs(t testing.TB) []string {
 	t.Helper()
 	folder, err := cluster.Path("hack/chaosmesh")
@@ -57,10 +57,10 @@ func CRDs(t testing.TB) []string {
 	return files
 }
 
-// SetStatus sets what Chaos Mesh says of an object that breaks a pod, named as namespace/name.
+// SetStatus sets the status that Chaos Mesh writes for an object that breaks a pod, given as namespace/name.
 func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 	t.Helper()
-	// AllRecovered is what it is not to be judged by.
+	// AllRecovered is True already: it must not be used as evidence.
 	text := `{conditions: [{type: AllRecovered, status: "True"}, {type: Selected, status: "True"}], experiment: ` + strings.ReplaceAll(experiment, "shop/redis-0", pod) + `}`
 	reset(child.GetStatus())
 	if err := yaml.UnmarshalStrict([]byte(text), child.GetStatus()); err != nil {
@@ -68,7 +68,7 @@ func SetStatus(t testing.TB, child object.Object, pod, experiment string) {
 	}
 }
 
-// reset sets it to its zero value: decoding would merge with what is there.
+// reset sets it to its zero value: decoding would merge with the existing value.
 func reset[T any](into *T) { *into = *new(T) }
 
 // Children are the objects of a kind in a namespace.

@@ -25,7 +25,7 @@ func TestVersions(t *testing.T) {
 		if len(all) == 0 {
 			t.Fatalf("%s names no version of Chaos Mesh's types", name)
 		}
-		found = append(found, all[len(all)-1][1]) // a replacement stands last
+		found = append(found, all[len(all)-1][1]) // a replacement comes last
 	}
 	if found[0] != found[1] {
 		t.Errorf("go.mod has version %s of Chaos Mesh's types, hack/chaosmesh/go.mod has %s", found[0], found[1])

@@ -30,16 +30,16 @@ type Cluster struct {
 	options ClusterOptions
 }
 
-// NewCluster starts primaries with so many replicas each and waits until all agree and are in sync.
+// NewCluster starts primaries with the given number of replicas each and waits until all agree and are in sync.
 func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluster {
 	t.Helper()
 	if o.NodeTimeout == 0 {
 		o.NodeTimeout = 2 * time.Second
 	}
 	c := &Cluster{t: t, options: o, Shards: make([][]*Server, primaries)}
-	first := time.Second // nodes exchange what they know twice in it
+	first := time.Second // nodes exchange gossip twice in this time
 	if o.TLS != nil {
-		first = 3 * time.Second // a node of 7.0 may crash where the TLS handshake of its bus is cut off after this time
+		first = 3 * time.Second // a node of 7.0 may crash if the TLS handshake of its bus is cut off after this time
 	}
 	for i := range c.Shards {
 		for range 1 + replicas {
@@ -81,7 +81,7 @@ func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
 	})
 }
 
-// FormCluster makes a cluster of nodes that know no other. The first of each shard becomes its primary, with its part of the slots in order, the
+// FormCluster creates a cluster of separate nodes. The first of each shard becomes its primary, with its part of the slots in order, the
 // others its replicas.
 func FormCluster(ctx context.Context, shards [][]*goredis.Client) error {
 	for i, shard := range shards {
@@ -117,7 +117,7 @@ func join(ctx context.Context, all []*goredis.Client) error {
 	}
 	soon, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	return until(soon, func() error { return know(ctx, all) })
+	return until(soon, func() error { return checkKnown(ctx, all) })
 }
 
 // until calls check until it returns nil, and returns its last error when ctx ends.
@@ -151,15 +151,15 @@ func meet(ctx context.Context, node, other *goredis.Client) error {
 	return other.Do(ctx, words...).Err()
 }
 
-// know says which node does not know all others yet.
-func know(ctx context.Context, all []*goredis.Client) error {
+// checkKnown returns an error if a node has not discovered all others yet.
+func checkKnown(ctx context.Context, all []*goredis.Client) error {
 	for _, node := range all {
 		text, err := node.ClusterNodes(ctx).Result()
 		if err != nil {
 			return err
 		}
 		if n := strings.Count(text, "\n"); n < len(all) || strings.Contains(text, "handshake") {
-			return fmt.Errorf("%s knows %d of %d:\n%s", node.Options().Addr, n, len(all), text)
+			return fmt.Errorf("%s has %d of %d nodes:\n%s", node.Options().Addr, n, len(all), text)
 		}
 	}
 	return nil
@@ -180,14 +180,14 @@ func (c *Cluster) meet(s, other *Server) {
 	}
 }
 
-// waitKnown waits until every node knows every other.
+// waitKnown waits until every node has discovered every other.
 func (c *Cluster) waitKnown(all []*Server) {
 	c.t.Helper()
 	var clients []*goredis.Client
 	for _, s := range all {
 		clients = append(clients, s.Client())
 	}
-	Wait(c.t, "all nodes know one another", func() error { return know(context.Background(), clients) })
+	Wait(c.t, "all nodes have discovered each other", func() error { return checkKnown(context.Background(), clients) })
 }
 
 func (c *Cluster) replicate(s, primary *Server) {
@@ -210,7 +210,7 @@ func (c *Cluster) Addresses() []string { return addresses(c.Servers()) }
 // Find is the node at an address; nil for an unknown one.
 func (c *Cluster) Find(address string) *Server { return find(c.Servers(), address) }
 
-// WaitHealthy waits until all running nodes say that the cluster is ok and agree on who serves which slots, and all replicas are in sync.
+// WaitHealthy waits until all running nodes report that the cluster is ok and agree on the owners of the slots, and all replicas are in sync.
 func (c *Cluster) WaitHealthy() {
 	c.t.Helper()
 	Wait(c.t, "the cluster is healthy", c.healthy)
@@ -248,7 +248,7 @@ func (c *Cluster) healthy() error {
 	return nil
 }
 
-// layoutOf is what all nodes must agree on: who is whose replica, and the slots.
+// layoutOf is what all nodes must agree on: the primary of each replica, and the slots.
 func layoutOf(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -269,7 +269,7 @@ func (c *Cluster) Failover(replica *Server, option ...any) {
 	Wait(c.t, replica.Address()+" is the primary", func() error { return wantInfo(replica, "role", "master") })
 }
 
-// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and known.
+// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and all nodes have discovered it.
 func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	c.t.Helper()
 	s := c.launchNode(c.options.NodeTimeout, "no")
@@ -286,7 +286,7 @@ func (c *Cluster) AddReplica(i int, primary *Server) *Server {
 	return s
 }
 
-// AddNode starts an empty node that knows no other, as a node of the last shard, and waits until it answers.
+// AddNode starts an empty, separate node, as a node of the last shard, and waits until it responds.
 func (c *Cluster) AddNode() *Server {
 	c.t.Helper()
 	s := c.launchNode(c.options.NodeTimeout, "no")
@@ -313,7 +313,7 @@ func (c *Cluster) RemoveReplica(s *Server) {
 	}
 }
 
-// Owner is the primary that serves a slot, as the first running node sees it.
+// Owner is the primary that serves a slot, according to the first running node.
 func (c *Cluster) Owner(slot int) *Server {
 	c.t.Helper()
 	for _, entry := range c.running()[0].Do("cluster", "slots").([]any) {
@@ -323,19 +323,19 @@ func (c *Cluster) Owner(slot int) *Server {
 			return c.Find(fmt.Sprintf("%v:%v", primary[0], primary[1]))
 		}
 	}
-	c.t.Fatalf("nobody serves slot %d", slot)
+	c.t.Fatalf("no node serves slot %d", slot)
 	return nil
 }
 
-// MigrateSlot moves a slot with its keys to another primary while clients go on, as redis-cli's reshard does: meanwhile the source answers ASK
-// for keys that moved already.
+// MigrateSlot moves a slot with its keys to another primary while clients continue, as redis-cli's reshard does: meanwhile the source replies with
+// ASK for keys that have moved.
 func (c *Cluster) MigrateSlot(slot int, to *Server) {
 	c.t.Helper()
 	c.BeginMigration(slot, to)()
 }
 
-// BeginMigration marks a slot as moving to another primary, and returns what moves its keys and ends it. Between the two the slot stays half
-// open for as long as a test wants.
+// BeginMigration marks a slot as moving to another primary, and returns a function that moves its keys and ends the migration.
+// Until then the slot stays in migration.
 func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
 	c.t.Helper()
 	from := c.Owner(slot)
@@ -355,7 +355,7 @@ func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
 	}
 }
 
-// MigrateKeys moves at most so many keys of a slot and says how many it moved.
+// MigrateKeys moves at most the given number of keys of a slot and returns how many it moved.
 func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {
 	c.t.Helper()
 	keys, err := from.Client().ClusterGetKeysInSlot(context.Background(), slot, most).Result()

@@ -12,14 +12,14 @@ import (
 // fixture is what can be lent: a server or a set of them.
 type fixture interface {
 	Servers() []*Server
-	// restore makes the fixture as it was when it was new, or says why that cannot be done.
+	// restore resets the fixture to its initial state, or returns why that is not possible.
 	restore() error
 }
 
-// restoring is how long a fixture may take to be as it was: a new one is there in less.
+// restoring is how long restore may take: a new fixture takes less.
 const restoring = 10 * time.Second
 
-// Run runs the tests of a package that uses Shared or one of its like, and then ends what these have started:
+// Run runs the tests of a package that uses Shared or a similar function, and then ends the fixtures that these have started:
 //
 //	func TestMain(m *testing.M) { os.Exit(redistest.Run(m)) }
 func Run(m *testing.M) int {
@@ -91,7 +91,7 @@ func (l *library) keep(t testing.TB) *keeper {
 	return k
 }
 
-// giveBack keeps a fixture for the next test, or ends it: what a failed test leaves is not worth a look.
+// giveBack keeps a fixture for the next test, or ends it: that of a failed test is not used again.
 func (l *library) giveBack(t testing.TB, kind string, back loan) {
 	if t.Failed() {
 		for _, s := range back.fixture.Servers() {
@@ -118,8 +118,8 @@ func (l *library) close() {
 	}
 }
 
-// keeper stands for the test in a fixture that outlives tests: what goes wrong is the failure of the test that has the fixture now, and what has to be
-// cleaned up waits for the fixture's end.
+// keeper is the testing.TB of a fixture that outlives tests: an error fails the test that uses the fixture at that time, and cleanups run at the
+// fixture's end.
 type keeper struct {
 	testing.TB
 	cleanups []func()
@@ -128,10 +128,10 @@ type keeper struct {
 
 func (k *keeper) Cleanup(f func()) { k.cleanups = append(k.cleanups, f) }
 
-// Helper does nothing: the keeper is asked for it at the end, too, when no test runs.
+// Helper does nothing: it is also called at the end, when no test runs.
 func (k *keeper) Helper() {}
 
-// Failed is false: giveBack logs what a failed test wants to know.
+// Failed is false: giveBack writes the logs of a failed test.
 func (k *keeper) Failed() bool { return false }
 
 func (k *keeper) TempDir() string {
@@ -159,14 +159,14 @@ func Shared(t testing.TB) *Server {
 	return lend(t, "a server", func(t testing.TB) *Server { return NewServer(t, Options{}) })
 }
 
-// SharedReplication lends an empty primary with so many replicas.
+// SharedReplication lends an empty primary with the given number of replicas.
 func SharedReplication(t testing.TB, replicas int) *Replication {
 	t.Helper()
 	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication { return NewReplication(t, replicas, Options{}) })
 }
 
-// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas say who is what when it is lent. The sentinels fail
-// over when they are asked to, not because a busy machine held the primary up.
+// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas have these roles when it is lent. The sentinels fail
+// over only on request, not because a busy machine delayed the primary.
 func SharedSentinel(t testing.TB) *Sentinel {
 	t.Helper()
 	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel {
@@ -174,8 +174,8 @@ func SharedSentinel(t testing.TB) *Sentinel {
 	})
 }
 
-// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent. It fails over when
-// it is asked to, as the sentinels of SharedSentinel do.
+// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent. It fails over
+// only on request, as the sentinels of SharedSentinel do.
 func SharedCluster(t testing.TB) *Cluster {
 	t.Helper()
 	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 5 * time.Second}) })
@@ -194,12 +194,12 @@ func (s *Server) restore() error {
 	return s.empty()
 }
 
-// unchanged says why a server is no longer as it was started.
+// unchanged returns an error if a server differs from its initial state.
 func (s *Server) unchanged() error {
 	if !s.Running() {
 		return fmt.Errorf("%s was killed", s.Address())
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a paused or stopped server does not answer
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a paused or stopped server does not respond
 	defer cancel()
 	state, err := s.state(ctx)
 	if err == nil && state != s.first {

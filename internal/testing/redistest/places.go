@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// BlackHole returns an address that answers to nothing: a listener whose backlog is full, so that the kernel drops further SYNs, as happens at the
+// BlackHole returns an address that never responds: a listener whose backlog is full, so that the kernel drops further SYNs, as happens at the
 // address of a dead pod.
 func BlackHole(t testing.TB) string {
 	t.Helper()
@@ -40,7 +40,7 @@ func BlackHole(t testing.TB) string {
 	return ""
 }
 
-// LoadSlowly kills the server and makes each further start of it load so many keys in about d, during which it answers LOADING. Launch starts it
+// LoadSlowly kills the server and makes each further start of it load the given number of keys in about d, during which it replies with LOADING. Launch starts it
 // without waiting for that.
 func (s *Server) LoadSlowly(keys int, d time.Duration) {
 	s.T.Helper()

@@ -89,7 +89,7 @@ func TestCluster(t *testing.T) {
 	})
 }
 
-// What a test gives back as good as new is lent again, and nothing else is.
+// Only a fixture that a test returns in its initial state is lent again.
 func TestLending(t *testing.T) {
 	borrow := func(name string, use func(s *Server)) (port int) {
 		t.Run(name, func(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Replication is a primary with replicas. After a failover Primary and Replicas still say who was what at first: ask ROLE, or Find.
+// Replication is a primary with replicas. After a failover Primary and Replicas still have the initial roles: use ROLE, or Find.
 type Replication struct {
 	Primary  *Server
 	Replicas []*Server
@@ -87,7 +87,7 @@ func (r *Replication) FailoverTo(from, to *Server) {
 	}
 }
 
-// waitReplica waits until s is in sync with primary, and primary says so too.
+// waitReplica waits until s is in sync with primary, and primary reports so too.
 func waitReplica(s, primary *Server) {
 	s.T.Helper()
 	Wait(s.T, fmt.Sprintf("%s is a replica of %s", s.Address(), primary.Address()), func() error { return isReplica(s, primary) })
@@ -104,8 +104,8 @@ func isReplica(s, primary *Server) error {
 	return inStep(s, primary)
 }
 
-// inStep says why a replica does not follow. For up to a second after the first copy a primary sends nothing, though it says that the replica is online:
-// only what came through shows that the stream flows.
+// inStep returns an error if a replica does not follow. For up to a second after the full sync a primary sends nothing, although it reports the replica
+// as online: only a message that arrives proves that the stream works.
 func inStep(s, primary *Server) error {
 	ctx := context.Background()
 	if err := primary.Client().Publish(ctx, "redistest", "").Err(); err != nil {

@@ -70,7 +70,7 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 }
 
 // hasten shortens the periods of a sentinel: of INFO (10 s), of its announcements (2 s; a primary that was replaced is demoted after four of them),
-// of asking the others whether they miss the primary, too (1 s). A sentinel that was not scheduled for two seconds must not go into TILT.
+// of asking the others whether the primary is down for them, too (1 s). A sentinel that was not scheduled for two seconds must not go into TILT.
 // A replica is promoted only on an INFO that is younger than three periods, so INFO must not be too fast for a busy machine.
 func hasten(one *Server) {
 	one.T.Helper()
@@ -80,7 +80,7 @@ func hasten(one *Server) {
 // SentinelAddresses are host:port of all sentinels.
 func (s *Sentinel) SentinelAddresses() []string { return addresses(s.Sentinels) }
 
-// WaitSettled waits until every running sentinel knows the others and so many replicas that are up, and no failover is under way.
+// WaitSettled waits until every running sentinel lists the others and the given number of replicas that are up, and no failover is under way.
 func (s *Sentinel) WaitSettled(replicas int) {
 	s.t.Helper()
 	Wait(s.t, "the sentinels are settled", func() error { return s.settled(replicas) })
@@ -119,7 +119,7 @@ func (s *Sentinel) running() []*Server {
 	return slices.DeleteFunc(slices.Clone(s.Sentinels), func(one *Server) bool { return !one.Running() })
 }
 
-// Failover asks for SENTINEL FAILOVER until a sentinel begins one: right after a start or another failover they refuse.
+// Failover repeats SENTINEL FAILOVER until a sentinel begins one: right after a start or another failover they refuse.
 func (s *Sentinel) Failover() {
 	s.t.Helper()
 	Wait(s.t, "SENTINEL FAILOVER begins", func() error {
@@ -131,8 +131,8 @@ func (s *Sentinel) Failover() {
 	})
 }
 
-// FailoverAndWait fails over and waits until the first sentinel names another primary, which it returns. It asks again where the sentinels gave up, as they do
-// on a machine that is too busy.
+// FailoverAndWait fails over and waits until the first sentinel names another primary, which it returns. It repeats the request if the sentinels
+// abort the failover, as they do on a busy machine.
 func (s *Sentinel) FailoverAndWait() *Server {
 	s.t.Helper()
 	before := s.CurrentPrimary()

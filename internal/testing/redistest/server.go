@@ -31,7 +31,7 @@ const Patience = time.Minute
 
 // Options are common to all servers of a fixture. The zero value is plain TCP without a password.
 type Options struct {
-	TLS      *Authority // servers speak only TLS and demand a certificate of this authority
+	TLS      *Authority // servers accept only TLS and require a certificate of this authority
 	Password string     // of the default user, who may do everything; servers use it among themselves
 	Users    []string   // further ACL users, as in a configuration file: "app on >secret ~* +@all"
 	Config   []string   // further lines of the configuration file, such as "maxmemory 1mb"
@@ -47,16 +47,16 @@ type Server struct {
 	cmd     *exec.Cmd
 	client  *goredis.Client
 	first   string // its state when it was first lent
-	prepare func() // called whenever it answers after a start
+	prepare func() // called whenever it responds after a start
 }
 
-// Start starts a server with lines of its configuration file, such as "maxmemory 1mb", and waits until it answers.
+// Start starts a server with lines of its configuration file, such as "maxmemory 1mb", and waits until it responds.
 func Start(t testing.TB, config ...string) *Server {
 	t.Helper()
 	return NewServer(t, Options{Config: config})
 }
 
-// NewServer starts a server and waits until it answers.
+// NewServer starts a server and waits until it responds.
 func NewServer(t testing.TB, o Options) *Server {
 	t.Helper()
 	s := launch(t, "redis-server", o, nil)
@@ -64,7 +64,7 @@ func NewServer(t testing.TB, o Options) *Server {
 	return s
 }
 
-// launch starts a process with a configuration file of its own, without waiting for it. lines get the port.
+// launch starts a process with a new configuration file, without waiting for it. lines get the port.
 func launch(t testing.TB, program string, o Options, lines func(port int) []string) *Server {
 	t.Helper()
 	s := &Server{T: t, Port: FreePort(t), Dir: t.TempDir(), options: o, program: program}
@@ -103,7 +103,7 @@ func launch(t testing.TB, program string, o Options, lines func(port int) []stri
 			_ = s.client.Close()
 		}
 		s.Kill()
-		// A snapshot's child outlives its server for a moment, and still makes files. Once the folder is gone it cannot.
+		// A snapshot's child outlives its server for a moment and still creates files, until the folder is removed.
 		Wait(t, s.Dir+" is removed", func() error { return os.RemoveAll(s.Dir) })
 	})
 	return s
@@ -148,7 +148,7 @@ func (s *Server) lastWords() string {
 // Address is host:port.
 func (s *Server) Address() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
 
-// Running says whether the process was not killed.
+// Running reports whether the process was not killed.
 func (s *Server) Running() bool { return s.cmd != nil }
 
 // Kill ends the process by SIGKILL and waits for its end. It does nothing if it was killed before.
@@ -161,10 +161,10 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Stop freezes the process by SIGSTOP: its connections stay and get no answer.
+// Stop freezes the process by SIGSTOP: its connections stay open without replies.
 func (s *Server) Stop() { s.Signal(syscall.SIGSTOP) }
 
-// Cont lets a frozen process go on.
+// Cont resumes a frozen process.
 func (s *Server) Cont() { s.Signal(syscall.SIGCONT) }
 
 // Signal sends a signal to the process.
@@ -175,7 +175,7 @@ func (s *Server) Signal(signal syscall.Signal) {
 	}
 }
 
-// Restart starts a killed process again, on the same port with the same files, and waits until it answers.
+// Restart starts a killed process again, on the same port with the same files, and waits until it responds.
 func (s *Server) Restart() {
 	s.T.Helper()
 	s.Kill()
@@ -183,10 +183,10 @@ func (s *Server) Restart() {
 	s.WaitUp()
 }
 
-// WaitUp waits until the server answers PING.
+// WaitUp waits until the server replies to PING.
 func (s *Server) WaitUp() {
 	s.T.Helper()
-	Wait(s.T, s.program+" at "+s.Address()+" answers", func() error { return s.Client().Ping(context.Background()).Err() })
+	Wait(s.T, s.program+" at "+s.Address()+" responds", func() error { return s.Client().Ping(context.Background()).Err() })
 	if s.prepare != nil {
 		s.prepare()
 	}
@@ -230,7 +230,7 @@ func (s *Server) Do(words ...any) any {
 	return reply
 }
 
-// Info reads one field of INFO; "" where it is absent or the server does not answer.
+// Info reads one field of INFO; "" if it is absent or the server does not respond.
 func (s *Server) Info(field string) string {
 	info, _ := s.info(context.Background())
 	return info[field]
@@ -252,7 +252,7 @@ func (s *Server) info(ctx context.Context, sections ...string) (redis.Info, erro
 	return redis.ParseInfo(text), err
 }
 
-// Wait waits until check returns nil, and ends the test where it takes longer than Patience.
+// Wait waits until check returns nil, and ends the test if it takes longer than Patience.
 func Wait(t testing.TB, what string, check func() error) {
 	t.Helper()
 	if err := eventually(Patience, check); err != nil {
@@ -260,7 +260,7 @@ func Wait(t testing.TB, what string, check func() error) {
 	}
 }
 
-// eventually waits until check returns nil, and returns its last error where it takes longer.
+// eventually waits until check returns nil, and returns its last error if it takes longer.
 func eventually(limit time.Duration, check func() error) error {
 	for deadline := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
 		if err := check(); err == nil || time.Now().After(deadline) {
@@ -269,10 +269,10 @@ func eventually(limit time.Duration, check func() error) error {
 	}
 }
 
-// given are the ports that were handed out: a server that was just started does not listen yet, and one that is down comes back.
+// given are the ports in use: a server that was just started does not listen yet, and one that is down will be restarted.
 var given sync.Map
 
-// FreePort finds a port that nobody listens on, below those that the kernel gives to outgoing connections.
+// FreePort returns a port without a listener, below the kernel's range for outgoing connections.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
@@ -291,7 +291,7 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// silent keeps go-redis from writing every failed dial: servers that are down are what the tests are about.
+// silent keeps go-redis from logging every failed dial: in these tests servers are down on purpose.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}

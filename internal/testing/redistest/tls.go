@@ -19,7 +19,7 @@ import (
 // ServerName is the host name in the servers' certificate, beside 127.0.0.1.
 const ServerName = "redis.test"
 
-// Authority signs certificates: ca.crt is its own; server.crt and client.crt with their .key are there from the beginning.
+// Authority signs certificates: ca.crt is its own; server.crt and client.crt with their .key exist from the beginning.
 type Authority struct {
 	t    testing.TB
 	dir  string

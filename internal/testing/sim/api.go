@@ -28,7 +28,7 @@ import (
 )
 
 // NewAPI is an API server: controller-runtime's fake client, and what a real one adds. It sets UID, creation time, generation and the defaults of the
-// CRDs, checks a deletion's preconditions, and keeps the pods of a node until their kubelet lets them go. It validates nothing and collects no garbage;
+// CRDs, checks a deletion's preconditions, and keeps the pods of a node until their kubelet deletes them. It validates nothing and collects no garbage;
 // Kubelet does the latter.
 func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 	stored := &store{
@@ -41,7 +41,7 @@ func NewAPI(scheme *runtime.Scheme) client.WithWatch {
 	return interceptor.NewClient(api, interceptor.Funcs{Delete: deleteObject})
 }
 
-// store is what the API server keeps, and what it does to every object on the way there.
+// store is the API server's storage, and its processing of every object that is stored.
 type store struct {
 	clienttesting.ObjectTracker
 	made atomic.Int64
@@ -98,7 +98,7 @@ func (s *store) Patch(gvr schema.GroupVersionResource, o runtime.Object, ns stri
 	return s.ObjectTracker.Patch(gvr, o, ns, options...)
 }
 
-// follow gives the next version of an object what it has from the one before.
+// follow sets the fields that the next version of an object inherits from the previous one.
 func (s *store) follow(gvr schema.GroupVersionResource, o runtime.Object, ns string) error {
 	object := o.(client.Object)
 	stored, err := s.Get(gvr, ns, object.GetName())

@@ -75,7 +75,7 @@ func TestObjectsGetWhatTheServerSets(t *testing.T) {
 	})
 }
 
-// A pod on a node stays until its kubelet lets it go; without a node, or without grace, it goes at once. A finalizer keeps any object.
+// A pod on a node stays until its kubelet deletes it; without a node, or without grace, it is deleted at once. A finalizer keeps any object.
 func TestDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)
@@ -107,12 +107,12 @@ func TestDeletion(t *testing.T) {
 		fault.Finalizers = nil
 		must(t, api.Update(t.Context(), fault))
 		if !gone(fault) {
-			t.Error("the fault is there without a finalizer")
+			t.Error("the fault exists without a finalizer")
 		}
 	})
 }
 
-// What belongs to an object that is gone goes, too.
+// Objects whose owner was deleted are deleted, too.
 func TestGarbage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newAPI(t)

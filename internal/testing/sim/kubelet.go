@@ -22,35 +22,35 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Kubelet stands in for Job controller, kubelet and garbage collector of one namespace: it makes the indexed pods of Jobs, runs the real
-// agent in this process on each pod's address, and lets go what lost its owner.
+// Kubelet replaces Job controller, kubelet and garbage collector of one namespace: it creates the indexed pods of Jobs, runs the real
+// agent in this process on each pod's address, and deletes objects without an owner.
 type Kubelet struct {
 	Place
 	LookEvery  time.Duration                                        // without any change that a watch shows
 	SweepEvery time.Duration                                        // for garbage, at most
 	Hosts      map[string]string                                    // host:port of a Service to that of a server: the cluster's DNS
 	Refuse     func(index int) bool                                 // pods that are not to become ready; nil = none
-	Listen     func(address string) (net.Listener, error)           // where an agent serves
+	Listen     func(address string) (net.Listener, error)           // the listener of an agent
 	Address    func() string                                        // of the next pod
 	Load       func(plan *plan.Plan, pod int) (agent.Runner, error) // what an agent runs
 
 	made   map[types.UID]int // pods made of a Job
 	agents map[types.UID]*agentPod
-	swept  time.Time // when garbage was looked for last
+	swept  time.Time // time of the last garbage collection
 	ended  chan struct{}
 }
 
 // agentPod is one running load pod.
 type agentPod struct {
 	cancel  context.CancelFunc
-	silence func() // cuts the listener: the pod is there and does not answer
+	silence func() // cuts the listener: the pod exists and does not respond
 	done    chan struct{}
 	err     error
 }
 
-// Start lets it work until the test ends.
+// Start runs it until the test ends.
 func (k *Kubelet) Start() {
-	k.T.TempDir() // what pods mount lies there: it must be removed after they have ended, and cleanups run backwards from the first call
+	k.T.TempDir() // holds the pods' mounts: it must be removed after they have ended, and cleanups run in reverse order
 	k.made, k.agents = map[types.UID]int{}, map[types.UID]*agentPod{}
 	k.ended = make(chan struct{}, 1)
 	stop := k.StandIn("kubelet", k.LookEvery, k.ended, k.sync, &corev1.PodList{}, &batchv1.JobList{}, &v1alpha1.RedisLoadTestList{}, &v1alpha1.RedisFaultList{})
@@ -107,14 +107,14 @@ func (k *Kubelet) sync(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// collectGarbage deletes what belongs to a load test or a fault that is gone.
+// collectGarbage deletes objects whose load test or fault was deleted.
 func (k *Kubelet) collectGarbage(ctx context.Context, jobs *batchv1.JobList) error {
 	owners := map[types.UID]bool{}
 	var tests v1alpha1.RedisLoadTestList
 	var faults v1alpha1.RedisFaultList
 	var maps corev1.ConfigMapList
 	var secrets corev1.SecretList
-	// What is owned is listed before its owners: one that is made between the lists is not taken for an orphan.
+	// Owned objects are listed before their owners, so that one created between the lists is not considered an orphan.
 	for _, list := range []client.ObjectList{&maps, &secrets, &tests, &faults} {
 		if err := k.Client.List(ctx, list, client.InNamespace(k.Namespace)); err != nil {
 			return err
@@ -194,7 +194,7 @@ func (k *Kubelet) syncPod(ctx context.Context, pod *corev1.Pod) error {
 	}
 }
 
-// run starts the agent of a pod on an address of its own. While something that it mounts is missing the pod waits.
+// run starts the agent of a pod on a new address. While something that it mounts is missing the pod waits.
 func (k *Kubelet) run(ctx context.Context, pod *corev1.Pod, index int) error {
 	dir, err := k.mount(ctx, pod)
 	if apierrors.IsNotFound(err) {

@@ -9,10 +9,11 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
-// Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each answered after the plan's added latency where Redis
-// answered when it was sent, and failed at once otherwise. As many are in flight as the plan allows; the others wait. It takes the steps of a search
+// Load is one pod's share of an open loop in place of the load engine: evenly spaced arrivals, each succeeds after the plan's added latency if Redis
+// responded when it was sent, and fails at once otherwise. As many are in flight as the plan allows; the others wait. It takes the steps of a search
 // and keeps a ledger.
 type Load struct {
 	Plan  *plan.Plan
@@ -63,7 +64,7 @@ func (l *Load) Prepare(ctx context.Context, progress func(string)) error {
 	return ctx.Err()
 }
 
-// Step brings another rate, from an instant on that lies ahead.
+// Step sets another rate from a future instant on.
 func (l *Load) Step(at time.Duration, rate float64) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -92,7 +93,7 @@ func (l *Load) stepAt(at time.Duration) step {
 
 // Run implements agent.Runner.
 func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
-	if err := wait(ctx, start); err != nil {
+	if err := agenttest.WaitUntil(ctx, start); err != nil {
 		return err
 	}
 	l.mu.Lock()
@@ -106,7 +107,7 @@ func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Inter
 			return nil
 		}
 		to := from + l.Plan.Interval
-		if err := wait(ctx, start.Add(to)); err != nil {
+		if err := agenttest.WaitUntil(ctx, start.Add(to)); err != nil {
 			return err
 		}
 		interval := l.interval(index)
@@ -133,10 +134,10 @@ func (l *Load) Server() *record.Server {
 	return &record.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
 }
 
-// Verify misses the acknowledged ledger writes of server processes that are gone: they keep nothing on disk.
+// Verify reports the acknowledged ledger writes of ended server processes as lost: they have no persistence.
 func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	progress("reading")
-	if err := wait(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
+	if err := agenttest.WaitUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
 		return nil, err
 	}
 	result := &record.Ledger{Acked: uint64(len(l.acked))}
@@ -158,17 +159,6 @@ func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledge
 	return result, nil
 }
 
-func wait(ctx context.Context, at time.Time) error {
-	timer := time.NewTimer(time.Until(at))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}
-
 func (l *Load) interval(index int64) record.Interval {
 	return record.Interval{
 		Index: index, Pods: 1, Ops: make([]record.Op, len(l.Plan.Operations())), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
@@ -176,10 +166,10 @@ func (l *Load) interval(index int64) record.Interval {
 	}
 }
 
-// arrive sends what is due in [from, to), which has passed. Arrival j of a step is due (j + 1/2) / rate after its begin, and is pod j modulo pods'.
+// arrive sends the requests that were due in [from, to). Arrival j of a step is due (j + 1/2) / rate after its begin, and is pod j modulo pods'.
 func (l *Load) arrive(iv *record.Interval, from, to time.Duration) {
 	now := l.stepAt(from)
-	if now.at == from && now.at > 0 { // a trial begins without the backlog of the one before
+	if now.at == from && now.at > 0 { // a trial begins without the backlog of the previous one
 		clear(l.free)
 		for i := range l.free {
 			l.free[i] = from
@@ -267,7 +257,7 @@ func (l *Load) succeed(iv *record.Interval, op *record.Op, r request) {
 	l.lastOK = r.end
 }
 
-// gap is what lies between two successes of a stream of so many per second, where it is twice as long as it should be.
+// gap is the time between two successes of a stream of the given rate, if it is more than twice the mean.
 func gap(last, now time.Duration, rate float64) []record.Gap {
 	if last == 0 || float64(now-last) <= 2*float64(time.Second)/rate {
 		return nil

@@ -29,7 +29,7 @@ type Write struct {
 	At     time.Time
 }
 
-// Spy sees every write of an operator. Before may refuse it; After sees what came back.
+// Spy is called for every write of an operator: Before may refuse it, After gets the result.
 type Spy struct {
 	Before func(Write) error
 	After  func(Write)
@@ -53,13 +53,13 @@ func (l *Life) Crash() {
 	})
 }
 
-// Dead says whether it has crashed.
+// Dead reports whether it has crashed.
 func (l *Life) Dead() bool { return l.dead.Load() }
 
 // Died is closed by Crash.
 func (l *Life) Died() <-chan struct{} { return l.died }
 
-// Intercept lets a spy see the writes of a process, and cuts it off when it has crashed.
+// Intercept calls a spy for the writes of a process, and refuses all calls once it has crashed.
 func (l *Life) Intercept(s Spy) interceptor.Funcs {
 	do := func(verb string, object client.Object, act func() error) error {
 		w := Write{verb, object, time.Now()}
@@ -105,7 +105,7 @@ func (l *Life) Intercept(s Spy) interceptor.Funcs {
 	}
 }
 
-// Controller is a reconciler with what makes it look at an object again.
+// Controller is a reconciler with the watches that trigger it.
 type Controller struct {
 	Reconciler reconcile.Reconciler
 	Watches    []Source
@@ -119,8 +119,8 @@ type Source struct {
 	Map  func(context.Context, client.Object) []reconcile.Request
 }
 
-// Run lets controllers reconcile the objects of a namespace, as a manager does: what there is at first, what changes, and each again when it asked
-// to be. stop ends it.
+// Run makes controllers reconcile the objects of a namespace, as a manager does: existing objects, changed ones, and each again when the controller
+// requested it. stop ends it.
 func Run(t testing.TB, c client.WithWatch, namespace string, controllers ...Controller) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
@@ -198,7 +198,7 @@ func (k *Controller) reconcile(ctx context.Context, t testing.TB, request reconc
 	return k.Reconciler.Reconcile(ctx, request)
 }
 
-// follow calls seen with every object of a watch, until that or ctx ends.
+// follow calls seen with every object of a watch, until the watch or ctx ends.
 func follow(ctx context.Context, events <-chan watch.Event, seen func(client.Object)) {
 	for {
 		select {

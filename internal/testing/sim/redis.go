@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Redis are the servers of a test by their addresses, as a fault's commands find them: it is a topology.Servers. Load asks it which requests succeed.
+// Redis are the servers of a test by their addresses, as faults reach them: it implements topology.Servers. Load uses it to decide which requests succeed.
 type Redis struct {
 	mu      sync.Mutex
 	servers map[string]*Server
@@ -31,7 +31,7 @@ type Server struct {
 
 	runID    string
 	settings map[string]string
-	stopped  bool          // by SIGSTOP: it accepts connections and answers nothing
+	stopped  bool          // by SIGSTOP: it accepts connections and does not respond
 	exited   chan struct{} // closed while no process runs
 	spans    []span        // in which it answered
 }
@@ -49,7 +49,7 @@ func (r *Redis) Add(address, password string) *Server {
 	return s
 }
 
-// Start runs a process. It answers at once.
+// Start runs a process. It responds at once.
 func (s *Server) Start() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Server) Exited() <-chan struct{} {
 	return s.exited
 }
 
-// Setting is what CONFIG GET would show; an error's text where it would not.
+// Setting is the value that CONFIG GET shows, or the text of its error.
 func (s *Server) Setting(name string) string {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -111,7 +111,7 @@ func (s *Server) Setting(name string) string {
 	return s.settings[name]
 }
 
-// Downtime is the last stretch in which no process answered; zero where there was none, or it lasts.
+// Downtime is the last time span in which no process responded; zero if there was none, or it has not ended.
 func (s *Server) Downtime() time.Duration {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -130,7 +130,7 @@ func (r *Redis) keepsSince(address string) time.Time {
 	return spans[len(spans)-1].from
 }
 
-// answered says whether the server at an address answered at an instant that has passed.
+// answered reports whether the server at an address responded at a past instant.
 func (r *Redis) answered(address string, at time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,7 +138,7 @@ func (r *Redis) answered(address string, at time.Time) bool {
 	return s != nil && slices.ContainsFunc(s.spans, func(p span) bool { return !at.Before(p.from) && (p.to.IsZero() || at.Before(p.to)) })
 }
 
-// reach returns a server that answers, with r locked. It waits for one that does not as long as a client would.
+// reach returns a server that responds, with r locked. It waits for one that does not, as long as a client would.
 func (r *Redis) reach(ctx context.Context, address string, login redis.Login) (*Server, error) {
 	r.mu.Lock()
 	s := r.servers[address]

@@ -11,16 +11,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Place is a namespace with the stand-ins that work there.
+// Place is a namespace with its stand-ins.
 type Place struct {
 	T         testing.TB
 	Client    client.WithWatch
 	Namespace string
 }
 
-// StandIn plays a part of the cluster: it calls step whenever an object of these kinds changes, it is poked, and every so often, until the test ends or stop is
-// called. That something is gone, or was changed by somebody else, is no problem of it, nor is an API server that refuses once in a while: one
-// that lasts for three seconds is.
+// StandIn replaces a part of the cluster: it calls step whenever an object of these kinds changes, on poke, and periodically, until the test ends or stop is
+// called. It ignores NotFound and Conflict errors, and refusals by the API server unless they last for three seconds.
 func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, step func(context.Context) error, kinds ...client.ObjectList) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	changed := make(chan struct{}, 1)
@@ -59,7 +58,7 @@ func (p *Place) StandIn(what string, every time.Duration, poke <-chan struct{}, 
 	return stop
 }
 
-// Watch calls seen with every object of a kind that changes or goes, until ctx ends. A watch that ends is begun again.
+// Watch calls seen with every object of a kind that changes or is deleted, until ctx ends. A watch that ends is restarted.
 func Watch(ctx context.Context, c client.WithWatch, namespace string, kind client.ObjectList, seen func(client.Object)) {
 	for ctx.Err() == nil {
 		w, err := c.Watch(ctx, kind, client.InNamespace(namespace))

@@ -1,5 +1,5 @@
 // Command lab controls the project's two-node Kubernetes: see `lab help`. Start it through the script hack/lab/lab,
-// which builds it and tells it where the sources are.
+// which builds it and passes the folder of the sources.
 package main
 
 import (
@@ -24,7 +24,7 @@ var verbs []verb
 
 func init() { // not a literal: help lists the verbs, and is one
 	verbs = []verb{
-		{"up", "", "boot the cluster, or start what is missing of it", noArgs(up)},
+		{"up", "", "boot the cluster, or start its missing parts", noArgs(up)},
 		{"status", "", "show daemons, nodes and pods; exit code 0 only if all is healthy", noArgs(status)},
 		{"down", "", "end the cluster and remove every trace of it", noArgs(down)},
 		{"load", "FILE...", "import docker or OCI image archives into both nodes", load},
@@ -32,7 +32,7 @@ func init() { // not a literal: help lists the verbs, and is one
 		{"kubectl", "ARGUMENT...", "what hack/lab/kubectl calls", kubectl},
 		{"image", "NAME [OPTIONS]", "build an image without Docker; see: lab image --help", buildImage},
 		{"node", "VERB NODE ...", "cut a node's power, stop its kubelet, enter it; see: lab node --help", nodeVerb},
-		{"pod", "freeze|thaw NAMESPACE POD", "stop all processes of a pod where they are, or let them go on", pod},
+		{"pod", "freeze|thaw NAMESPACE POD", "freeze or resume all processes of a pod", pod},
 		{"build", "", "build all binaries into the cache", noArgs(buildBinaries)},
 		{"assets", "", "print the folder with kube-apiserver, etcd and kubectl (KUBEBUILDER_ASSETS)", noArgs(assets)},
 		{"help", "", "show this", noArgs(func(context.Context) error { usage(); return nil })},

@@ -1,5 +1,5 @@
-// Package api asks the lab's API server questions, over plain HTTP and JSON: importing a Kubernetes client would make
-// the control program slow to build.
+// Package api reads from the lab's API server with plain HTTP and JSON: a Kubernetes client would make the control
+// program slow to build.
 package api
 
 import (
@@ -54,7 +54,7 @@ func New(server, pkiDir, netNS string) (*Client, error) {
 	return &Client{server: server, http: &http.Client{Transport: transport, Timeout: 10 * time.Second}}, nil
 }
 
-// Get asks for path and decodes the answer into out, unless out is nil.
+// Get requests path and decodes the response into out, unless out is nil.
 func (c *Client) Get(ctx context.Context, path string, out any) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.server+path, nil)
 	if err != nil {

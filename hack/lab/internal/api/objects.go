@@ -12,7 +12,7 @@ type Condition struct {
 	Type, Status, Reason, Message string
 }
 
-// Node is what the lab wants to know of a node.
+// Node has the fields of a node that the lab uses.
 type Node struct {
 	Metadata struct{ Name string }
 	Spec     struct {
@@ -26,10 +26,10 @@ type Node struct {
 	}
 }
 
-// Ready reports whether kubelet says so and is still heard.
+// Ready reports whether kubelet reported ready and still renews its lease.
 func (n Node) Ready() bool { return conditionTrue(n.Status.Conditions, "Ready") }
 
-// Pod is what the lab wants to know of a pod.
+// Pod has the fields of a pod that the lab uses.
 type Pod struct {
 	Metadata struct {
 		Namespace, Name, UID string
@@ -49,13 +49,13 @@ type Pod struct {
 	}
 }
 
-// Healthy reports whether the pod is ready, or has done its work.
+// Healthy reports whether the pod is ready or has succeeded.
 func (p Pod) Healthy() bool {
 	return p.Status.Phase == "Succeeded" || conditionTrue(p.Status.Conditions, "Ready")
 }
 
-// Trouble says in a few words why the pod is not healthy.
-func (p Pod) Trouble() string {
+// Problem returns a short text why the pod is not healthy.
+func (p Pod) Problem() string {
 	words := []string{p.Status.Phase}
 	if p.Metadata.DeletionTimestamp != "" {
 		words = append(words, "Terminating")

@@ -7,7 +7,7 @@ import (
 
 func TestPodHealth(t *testing.T) {
 	for _, c := range []struct {
-		name, json, trouble string
+		name, json, problem string
 		healthy             bool
 	}{
 		{"ready", `{"status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}}`, "Running", true},
@@ -28,8 +28,8 @@ func TestPodHealth(t *testing.T) {
 			if err := json.Unmarshal([]byte(c.json), &pod); err != nil {
 				t.Fatal(err)
 			}
-			if pod.Healthy() != c.healthy || pod.Trouble() != c.trouble {
-				t.Errorf("healthy %v, trouble %q; want %v, %q", pod.Healthy(), pod.Trouble(), c.healthy, c.trouble)
+			if pod.Healthy() != c.healthy || pod.Problem() != c.problem {
+				t.Errorf("healthy %v, problem %q; want %v, %q", pod.Healthy(), pod.Problem(), c.healthy, c.problem)
 			}
 		})
 	}

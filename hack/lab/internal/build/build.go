@@ -18,11 +18,11 @@ import (
 type Builder struct {
 	Source   string    // the lab's folder in the repository
 	Cache    string    // see settings.CacheDir
-	Progress io.Writer // what is going on, for people
+	Progress io.Writer // progress messages
 }
 
 // Binaries returns the folder that holds all binaries, building what the cache does not have. The folder's name is
-// the hash of everything in it, so it never changes once it is there.
+// the hash of everything in it, so its content never changes.
 func (b Builder) Binaries(ctx context.Context) (string, error) {
 	all := parts()
 	var hashes, dirs []string
@@ -58,7 +58,7 @@ func (b Builder) Binaries(ctx context.Context) (string, error) {
 	})
 }
 
-// target is the file that a name of the part stands for.
+// target is the file for a name of the part.
 func target(p part, name string) string {
 	for _, f := range p.files {
 		if f == name {
@@ -136,7 +136,7 @@ func removeStale(dir string) {
 	}
 }
 
-// reportEvery says from time to time that the build goes on, until stop is called.
+// reportEvery writes periodically that the build is running, until stop is called.
 func (b Builder) reportEvery(interval time.Duration, p part, started time.Time) (stop func()) {
 	ticker, done := time.NewTicker(interval), make(chan struct{})
 	go func() {

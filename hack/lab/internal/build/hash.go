@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// hash names what a part is made from: its command, its sources, the compiler and the kind of machine.
+// hash identifies the input of a part: its command, its sources, the compiler and the architecture.
 func (p part) hash(source string) (string, error) {
 	h := sha256.New()
 	fmt.Fprintf(h, "%s %s %s %s\n%q\n%q\n", p.name, p.version, runtime.Version(), runtime.GOARCH, p.command, p.links)

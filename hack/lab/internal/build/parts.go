@@ -15,8 +15,8 @@ type part struct {
 	name, version string
 	sources       []string // files and folders it is made from, relative to the lab's folder
 	dir           string   // where the command runs, relative to the lab's folder
-	command       []string // OUT in it stands for the folder the binaries go to
-	files         []string // what it must have made
+	command       []string // OUT is replaced by the folder of the binaries
+	files         []string // that the command must create
 	links         []string // further names of files[0]
 	firstTime     string   // how long it takes when nothing is cached
 }
@@ -63,7 +63,7 @@ func parts() []part {
 	}
 }
 
-// kubeLinkFlags make the binary say its version, as a release does; nodes and `kubectl version` show it.
+// kubeLinkFlags set the version in the binary, as in a release; nodes and `kubectl version` show it.
 func kubeLinkFlags() string {
 	major, rest, _ := strings.Cut(settings.KubernetesVersion, ".")
 	minor, _, _ := strings.Cut(rest, ".")

@@ -1,5 +1,5 @@
-// Package cgroup keeps the lab's processes in cgroups of their own: to find them all, whoever recorded them or not,
-// to stop them all at once, and to leave no group behind. It speaks cgroup v1, hybrid and v2.
+// Package cgroup keeps the lab's processes in separate cgroups: to find all of them, recorded or not, to stop them all
+// at once, and to remove every group. It supports cgroup v1, hybrid and v2.
 package cgroup
 
 import (
@@ -82,7 +82,7 @@ func (h Hierarchies) Missing() []string {
 	return missing
 }
 
-// v2Controllers are what kubelet hands down to pods.
+// v2Controllers are the controllers that kubelet enables for pods.
 var v2Controllers = []string{"cpuset", "cpu", "io", "memory", "pids"}
 
 // mounts are the mount points of all hierarchies, each once: cpu and cpuacct may share one.
@@ -98,8 +98,8 @@ func (h Hierarchies) mounts() []string {
 	return slices.Compact(all)
 }
 
-// tracking is the hierarchy whose membership says which process is the lab's. On v1 it is the freezer's, as a
-// frozen group cannot fork away from being killed.
+// tracking is the hierarchy whose membership determines which processes are the lab's. On v1 it is the freezer's, since
+// the processes of a frozen group cannot fork while they are killed.
 func (h Hierarchies) tracking() string {
 	if h.IsV2() {
 		return h.Unified
@@ -123,7 +123,7 @@ func (h Hierarchies) Create(path string) error {
 	return nil
 }
 
-// fillCpuset copies the cpus and memory nodes down to path: in v1 a new cpuset is empty, and an empty one takes no process.
+// fillCpuset copies the cpus and memory nodes down to path: in v1 a new cpuset is empty, and an empty one accepts no process.
 func fillCpuset(mount, path string) error {
 	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
 		value := []byte(readString(filepath.Join(mount, file)))
@@ -141,8 +141,8 @@ func fillCpuset(mount, path string) error {
 	return nil
 }
 
-// delegate enables the controllers in every group above path, so that groups in it have them. Path itself is not
-// touched: a v2 group with processes may not hand controllers down.
+// delegate enables the controllers in every group above path, so that groups in it have them. Path itself is
+// not changed: a v2 group with processes must not enable controllers for its subgroups.
 func (h Hierarchies) delegate(path string) error {
 	dir := h.Unified
 	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -156,7 +156,7 @@ func (h Hierarchies) delegate(path string) error {
 	return nil
 }
 
-// Join moves the calling process into the group path of the tracking hierarchy; what it starts is born there.
+// Join moves the calling process into the group path of the tracking hierarchy; its child processes start there.
 func (h Hierarchies) Join(path string) error {
 	file := filepath.Join(h.tracking(), path, "cgroup.procs")
 	if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {

@@ -40,7 +40,7 @@ func TestParseMountinfo(t *testing.T) {
 	}
 }
 
-// A folder tree stands in for a hierarchy: reading and writing files is all the code does.
+// A folder tree replaces a hierarchy: the code only reads and writes files.
 func TestCreateFillsCpusetFromTheTop(t *testing.T) {
 	mount := t.TempDir()
 	for file, value := range map[string]string{"cpuset.cpus": "0-1\n", "cpuset.mems": "0\n"} {

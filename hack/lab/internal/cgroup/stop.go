@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Freeze stops every process in the group dir (see PodGroup), or lets it run again, and waits until that is so.
+// Freeze freezes or resumes every process in the group dir (see PodGroup), and waits until the state has changed.
 func (h Hierarchies) Freeze(dir string, frozen bool) error {
 	if err := h.setFrozen(dir, frozen); err != nil {
 		return err
@@ -40,15 +40,15 @@ func (h Hierarchies) isFrozen(dir string) bool {
 	return strings.TrimSpace(readString(filepath.Join(dir, "freezer.state"))) == "FROZEN"
 }
 
-// Thaw lets every process below path run again, whoever froze it: a frozen process does not even die.
+// Thaw resumes every process below path, whatever froze it: a frozen process cannot be killed on v1.
 func (h Hierarchies) Thaw(path string) {
 	for _, group := range subtree(filepath.Join(h.tracking(), path)) {
 		h.setFrozen(group, false) // the root group of a hierarchy has no such file
 	}
 }
 
-// Kill ends every process in the group path and below, and waits until they are gone. On v1 the group is frozen
-// first, so nothing forks away and no pid can pass to another process before it is signalled.
+// Kill ends every process in the group path and below, and waits until they have ended. On v1 the group is frozen
+// first, so that nothing forks and no pid is reused before it is signalled.
 func (h Hierarchies) Kill(path string) error {
 	root := filepath.Join(h.tracking(), path)
 	deadline := time.Now().Add(20 * time.Second)
@@ -98,7 +98,7 @@ func (h Hierarchies) Remove(path string) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("cgroups that cannot be removed: %s", strings.Join(left, ", "))
 		}
-		time.Sleep(50 * time.Millisecond) // a group stays busy for a moment after its last process
+		time.Sleep(50 * time.Millisecond) // a group is busy for a moment after its last process has ended
 	}
 }
 

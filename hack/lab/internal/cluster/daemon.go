@@ -44,7 +44,7 @@ func (l *Lab) start(d config.Daemon) error {
 	if err := netns.Do(settings.NetNS, cmd.Start); err != nil {
 		return fmt.Errorf("starting %s: %w", d.Name, err)
 	}
-	go cmd.Wait() // so that it leaves no zombie if it ends while this command runs
+	go cmd.Wait() // so that no zombie remains if it ends while this command runs
 	id, err := process.Identify(cmd.Process.Pid)
 	if err != nil {
 		return l.ended(d.Name)
@@ -73,7 +73,7 @@ func (l *Lab) checkDaemons(started []config.Daemon) error {
 	return nil
 }
 
-// killStrays ends what a killed `lab up` started and did not live to record. They are the processes in the lab's
+// killStrays ends processes that a killed `lab up` started and did not record. They are the processes in the lab's
 // cgroup that are neither recorded nor part of a recorded node.
 func (l *Lab) killStrays() error {
 	known := map[int]bool{os.Getpid(): true}

@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Down ends the lab and removes every trace of it, however it was left. It needs no record of what was started: all
+// Down ends the lab and removes all of it, in whatever state it is. It needs no record of what was started: all
 // of the lab's processes are in its cgroup, and all its mounts and addresses in namespaces that end with them.
 func (l *Lab) Down() error {
 	unlock, err := l.lock()
@@ -21,7 +21,7 @@ func (l *Lab) Down() error {
 	}
 	defer unlock()
 	if err := l.Cgroups.Kill(settings.CgroupRoot); err != nil {
-		return err // what follows would pull the floor from under running processes
+		return err // do not remove what running processes use
 	}
 	problem := errors.Join(
 		detachLoopDevices(l.State.Volumes()),
@@ -33,7 +33,7 @@ func (l *Lab) Down() error {
 	return errors.Join(problem, l.removeState())
 }
 
-// detachLoopDevices frees those whose file lies in dir. Normally the kernel has done it with the last mount.
+// detachLoopDevices frees those whose file is in dir. Normally the kernel has done so with the last unmount.
 func detachLoopDevices(dir string) error {
 	backing, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
 	var problem error
@@ -55,7 +55,7 @@ func detachLoopDevices(dir string) error {
 func (l *Lab) warnOccupants() {
 	for _, pid := range netns.Occupants(settings.NetNS) {
 		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid))
-		fmt.Fprintf(l.Progress, "process %d (%s) is still in the lab's network namespace; it was not started by the lab and goes on\n",
+		fmt.Fprintf(l.Progress, "process %d (%s) is still in the lab's network namespace; it was not started by the lab and continues\n",
 			pid, strings.TrimSpace(string(name)))
 	}
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/config"
 )
 
-// FreezePod stops every process of a pod where it is, or lets it go on: its connections stay open and nothing answers,
-// as with a machine that hangs. SIGSTOP would not do: the kernel ignores it for PID 1 of a container.
+// FreezePod freezes or resumes every process of a pod: its connections stay open and nothing responds, as with a machine
+// that hangs. SIGSTOP does not work: the kernel ignores it for PID 1 of a container.
 func (l *Lab) FreezePod(ctx context.Context, namespace, name string, frozen bool) error {
 	client, err := l.client()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package cluster boots the lab, tells how it is, and takes it down.
+// Package cluster boots the lab, reports its state, and takes it down.
 package cluster
 
 import (
@@ -19,10 +19,10 @@ import (
 type Lab struct {
 	State    settings.State
 	Cgroups  cgroup.Hierarchies
-	Progress io.Writer // what is going on, for people
+	Progress io.Writer // progress messages
 }
 
-// New finds the lab by the environment.
+// New returns the lab that the environment selects.
 func New(progress io.Writer) (*Lab, error) {
 	state, err := settings.StateFromEnv()
 	if err != nil {
@@ -54,7 +54,7 @@ func (l *Lab) client() (*api.Client, error) {
 }
 
 // lock waits until no other command changes the lab. The lock is an abstract socket: it leaves no file, and the kernel
-// frees it when this process ends, however it ends.
+// frees it when this process ends, for whatever reason.
 func (l *Lab) lock() (unlock func(), err error) {
 	for waited := time.Duration(0); ; waited += 100 * time.Millisecond {
 		listener, err := net.Listen("unix", settings.LockSocket)
@@ -71,8 +71,8 @@ func (l *Lab) lock() (unlock func(), err error) {
 	}
 }
 
-// Change runs f while no other command changes the lab, as a member of the lab's cgroup: whatever f starts is found
-// by `down`, even if this process is killed before it could record it.
+// Change runs f while no other command changes the lab, as a member of the lab's cgroup: processes that f starts are
+// found by `down`, even if this process is killed before it could record it.
 func (l *Lab) Change(f func() error) error {
 	unlock, err := l.lock()
 	if err != nil {

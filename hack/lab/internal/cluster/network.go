@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// setUpNetwork makes the network namespace with the bridge that nodes and pods are on. Doing it again changes nothing.
+// setUpNetwork creates the network namespace with the bridge for nodes and pods. It is idempotent.
 func (l *Lab) setUpNetwork() error {
 	if err := l.createDir(settings.NetNSDir); err != nil {
 		return err
@@ -41,8 +41,8 @@ func (l *Lab) setUpNetwork() error {
 	})
 }
 
-// networkCommands are for `ip -batch`. The bridge has a fixed hardware address: else it takes over the lowest of its
-// ports', and every pod that comes or goes may invalidate what the others remember.
+// networkCommands are for `ip -batch`. The bridge has a fixed hardware address: otherwise it takes the lowest of its
+// ports', and every pod that starts or ends may invalidate the neighbour caches of the others.
 func networkCommands(haveBridge bool) string {
 	var b strings.Builder
 	b.WriteString("link set lo up\n")

@@ -52,7 +52,7 @@ func checkOwned(state settings.State) error {
 		}
 	}
 	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), filepath.Base(".redquake-lab")) { // half a marker
+		if !strings.HasPrefix(e.Name(), filepath.Base(".redquake-lab")) { // an incomplete marker
 			return fmt.Errorf("%s is not empty and not a lab's; choose another folder with REDQUAKE_LAB_DIR", state.Dir)
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Status writes how the lab is and returns what is wrong with it; nothing means healthy. Pods outside kube-system are
-// shown, but their trouble is their owner's, often on purpose, and does not make the lab unhealthy.
+// Status writes the lab's state and returns its problems; none means healthy. Pods outside kube-system are shown, but
+// their problems, often intended, do not make the lab unhealthy.
 func (l *Lab) Status(ctx context.Context, out io.Writer) (problems []string) {
 	w := tabwriter.NewWriter(out, 0, 8, 2, ' ', 0)
 	defer w.Flush()
@@ -92,12 +92,12 @@ func (l *Lab) clusterStatus(ctx context.Context, client *api.Client, w io.Writer
 		}
 		troubled = append(troubled, p)
 		if p.Metadata.Namespace == "kube-system" {
-			problem("pod kube-system/%s: %s", p.Metadata.Name, p.Trouble())
+			problem("pod kube-system/%s: %s", p.Metadata.Name, p.Problem())
 		}
 	}
 	fmt.Fprintf(w, "\nPODS\t%d of %d healthy\n", healthy, len(pods))
 	for _, p := range troubled {
-		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", p.Metadata.Namespace, p.Metadata.Name, p.Spec.NodeName, p.Trouble())
+		fmt.Fprintf(w, "%s/%s\t%s\t%s\n", p.Metadata.Namespace, p.Metadata.Name, p.Spec.NodeName, p.Problem())
 	}
 	return nil
 }

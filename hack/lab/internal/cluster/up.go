@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// Up boots the lab with the binaries in bin, or starts what is missing of it. archives makes the images that every
+// Up boots the lab with the binaries in bin, or starts its missing parts. archives creates the images that every
 // node gets, and is called while the API server starts.
 func (l *Lab) Up(ctx context.Context, bin string, archives func() ([]string, error)) error {
 	started := time.Now()
@@ -69,7 +69,7 @@ func (l *Lab) Up(ctx context.Context, bin string, archives func() ([]string, err
 	return nil
 }
 
-// prepare makes all that the daemons find on disk, and the network.
+// prepare creates the daemons' files and the network.
 func (l *Lab) prepare(bin string) error {
 	if err := l.prepareState(); err != nil {
 		return err

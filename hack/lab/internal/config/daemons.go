@@ -52,7 +52,7 @@ func Store(state settings.State) []Daemon {
 			"--kubelet-client-certificate=" + pki + "/apiserver-kubelet.crt",
 			"--kubelet-client-key=" + pki + "/apiserver-kubelet.key",
 			"--kubelet-certificate-authority=" + pki + "/ca.crt",
-			"--kubelet-preferred-address-types=InternalIP", // else exec and logs look up "node-b" in DNS
+			"--kubelet-preferred-address-types=InternalIP", // otherwise exec and logs look up "node-b" in DNS
 			"--service-account-key-file=" + pki + "/sa.pub", "--service-account-signing-key-file=" + pki + "/sa.key",
 			"--service-account-issuer=https://kubernetes.default.svc." + settings.ClusterDomain,
 			"--service-cluster-ip-range=" + settings.ServiceNetwork,
@@ -76,7 +76,7 @@ func Control(state settings.State) []Daemon {
 		)},
 		{Scheduler, "kube-scheduler", append(clientFlags(state, "scheduler"), "--leader-elect=false")},
 		// One proxy serves both nodes, as they share the network namespace. It must be iptables mode: the nftables mode
-		// makes hairpin rules only for pods of its own node. Conntrack limits are the machine's and read-only in here.
+		// makes hairpin rules only for pods of its own node. Conntrack limits are the machine's and read-only here.
 		{Proxy, "kube-proxy", []string{
 			"--kubeconfig=" + state.Kubeconfig("proxy"), "--hostname-override=" + settings.Nodes[0].Name,
 			"--proxy-mode=iptables", "--conntrack-max-per-core=0", "--conntrack-min=0",

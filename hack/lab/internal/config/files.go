@@ -1,4 +1,4 @@
-// Package config renders what the lab's programs are told: their configuration files, command lines and certificates.
+// Package config renders the configuration files, command lines and certificates of the lab's programs.
 // It reads nothing and writes nothing, so all of it is tested against golden files.
 package config
 

@@ -58,7 +58,7 @@ var redisServerScript []byte
 var entrypointScript []byte
 
 // Redis is an image made of this machine's redis packages, under the official image's names. As there, user 999 is
-// redis, data lies in /data, options alone start the server, and protected mode is off.
+// redis, data is in /data, options alone start the server, and protected mode is off.
 func Redis() (Spec, error) {
 	version, err := RedisVersion()
 	if err != nil {
@@ -102,7 +102,7 @@ func RedisVersion() (string, error) {
 	}
 	match := regexp.MustCompile(`v=(\d+\.\d+\.\d+)`).FindSubmatch(out)
 	if match == nil {
-		return "", errors.New("redis-server --version says " + strings.TrimSpace(string(out)) + ", without a version like v=7.0.15")
+		return "", errors.New("redis-server --version printed " + strings.TrimSpace(string(out)) + ", without a version like v=7.0.15")
 	}
 	return string(match[1]), nil
 }

@@ -26,7 +26,7 @@ type Spec struct {
 	Config v1.Config
 }
 
-// Write builds the image into a docker archive at path, unless exactly this image is there; reused tells which.
+// Write builds the image into a docker archive at path, unless exactly this image exists; reused reports that it did.
 func (s Spec) Write(path string) (reused bool, err error) {
 	img, err := s.build()
 	if err != nil {

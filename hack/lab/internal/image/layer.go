@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// File is one entry of an image. Exactly one of Source, Data, Link and Dir says what it is.
+// File is one entry of an image. Exactly one of Source, Data, Link and Dir is set.
 type File struct {
 	Source string      // a file of this machine, links followed
 	Data   []byte      // literal content
@@ -24,7 +24,7 @@ type File struct {
 	Owner  int         // uid and gid
 }
 
-// Files maps absolute paths in the image to what is there. Parents are added as needed.
+// Files maps absolute paths in the image to entries. Parents are added as needed.
 type Files map[string]File
 
 // epoch is the time of every file: when it was built must not change an image.

@@ -22,7 +22,7 @@ func Exists(path string) bool {
 	return unix.Statfs(path, &st) == nil && st.Type == unix.NSFS_MAGIC
 }
 
-// Create makes a new network namespace and pins it at path, unless it is there.
+// Create makes a new network namespace and pins it at path, unless it exists.
 func Create(path string) error {
 	if Exists(path) {
 		return nil

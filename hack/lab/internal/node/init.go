@@ -1,6 +1,6 @@
-// Package node makes the lab's nodes. A node is one process in a PID and a mount namespace of its own, PID 1 of all
-// that runs on it: killing that process is a genuine power cut, after which containers, mounts and addresses are gone at
-// once and nothing has been shut down.
+// Package node implements the lab's nodes. A node is one process in its own PID and mount namespace, PID 1 of
+// everything that runs on it: killing that process is a power cut, which ends containers, mounts and addresses at once,
+// without a shutdown.
 package node
 
 import (
@@ -27,7 +27,7 @@ func Init(state settings.State, name string) error {
 		return err
 	}
 	if os.Getpid() != 1 {
-		return errors.New("node-init is what `lab up` starts in a namespace of its own, not a command to call")
+		return errors.New("node-init is started by `lab up` in its own namespaces; do not call it")
 	}
 	if err := mountPrivate(state, n); err != nil {
 		return err
@@ -86,7 +86,7 @@ func mountPrivate(state settings.State, n settings.Node) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("sharing the node's mounts: %w", err)
 	}
-	if err := os.RemoveAll(state.NodeFS(n.Name, "/run")); err != nil { // what a boot does to it
+	if err := os.RemoveAll(state.NodeFS(n.Name, "/run")); err != nil { // as a boot does
 		return err
 	}
 	for _, dir := range settings.PrivateDirs {

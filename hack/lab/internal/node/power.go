@@ -120,7 +120,7 @@ func (h Host) Order(order, daemon string) error {
 	return nil
 }
 
-// Daemons tells the state of each of the node's daemons: running, paused, held or down.
+// Daemons returns the state of each of the node's daemons: running, paused, held or down.
 func (h Host) Daemons() (map[string]string, error) {
 	if _, err := h.Init(); err != nil {
 		return nil, err

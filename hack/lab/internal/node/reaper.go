@@ -9,7 +9,7 @@ import (
 )
 
 // reaper starts processes and collects every child that ends: those it started and, as this is PID 1, those whose
-// parents are gone. One loop does all waiting, as two would take each other's children.
+// parents have ended. One loop does all waiting, since two would reap each other's children.
 type reaper struct {
 	mu    sync.Mutex
 	exits map[int]chan syscall.WaitStatus
@@ -24,7 +24,7 @@ func (r *reaper) start(argv, env []string, log *os.File) (int, <-chan syscall.Wa
 		return 0, nil, err
 	}
 	defer null.Close()
-	r.mu.Lock() // until the channel is there, so that the loop cannot miss a process that ends at once
+	r.mu.Lock() // until the channel exists, so that the loop cannot miss a process that ends at once
 	defer r.mu.Unlock()
 	pid, err := syscall.ForkExec(argv[0], argv, &syscall.ProcAttr{
 		Dir: "/", Env: env, Files: []uintptr{null.Fd(), log.Fd(), log.Fd()}, Sys: &syscall.SysProcAttr{Setsid: true},

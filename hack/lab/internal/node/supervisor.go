@@ -69,7 +69,7 @@ func (s *supervised) isHeld() bool {
 }
 
 // signal sends sig to the daemon; without one running it does nothing. The pid is this process's own unreaped child
-// or a child that has just been reaped and not been replaced: nobody else's.
+// or a child that has just been reaped and not been replaced, never another process's.
 func (s *supervised) signal(sig syscall.Signal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +104,7 @@ func (s *supervised) release() error {
 	return nil
 }
 
-// pause freezes the daemon as it is (paused) or lets it go on.
+// pause freezes the daemon or resumes it.
 func (s *supervised) pause(paused bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -21,7 +21,7 @@ import (
 // validity is long because the lab has nothing to renew certificates with.
 const validity = 10 * 365 * 24 * time.Hour
 
-// Request asks for one certificate.
+// Request describes one certificate.
 type Request struct {
 	Name         string // of the files: NAME.crt, NAME.key
 	CommonName   string // the user, to the API server
@@ -32,7 +32,7 @@ type Request struct {
 }
 
 // Create fills the folder dir with an authority (ca), a key for service account tokens (sa.key, sa.pub) and the
-// requested certificates. The folder appears complete or not at all; one that is there is left alone.
+// requested certificates. The folder appears complete or not at all; an existing one is not changed.
 func Create(dir string, requests []Request) error {
 	if _, err := os.Stat(dir); err == nil {
 		return nil

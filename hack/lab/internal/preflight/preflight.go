@@ -1,4 +1,4 @@
-// Package preflight finds out, before anything is touched, whether this machine can run the lab, and says what to do
+// Package preflight checks, before anything is changed, whether this machine can run the lab, and describes what to do
 // if it cannot.
 package preflight
 
@@ -73,7 +73,7 @@ func missingPackages() []string {
 	return missing
 }
 
-// installed looks beyond PATH, which often lacks the sbin folders.
+// installed also searches the sbin folders, which PATH often lacks.
 func installed(file string) bool {
 	if strings.Contains(file, "/") {
 		_, err := os.Stat(file)

@@ -23,8 +23,8 @@ type Identity struct {
 	Start uint64
 }
 
-// ErrGone says that the process does not run any more.
-var ErrGone = errors.New("the process is gone")
+// ErrGone means that the process no longer runs.
+var ErrGone = errors.New("the process no longer runs")
 
 // Identify returns the identity of the running process pid, or ErrGone.
 func Identify(pid int) (Identity, error) {
@@ -116,7 +116,7 @@ func Load(path, cgroup string) (Identity, error) {
 	}
 	var id Identity
 	if _, err := fmt.Sscanf(string(data), "%d %d", &id.PID, &id.Start); err != nil {
-		return Identity{}, ErrGone // a record nobody can read names no process
+		return Identity{}, ErrGone // an unreadable record names no process
 	}
 	if !id.Alive() || !id.InCgroup(cgroup) {
 		return Identity{}, ErrGone

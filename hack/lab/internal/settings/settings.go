@@ -1,5 +1,5 @@
-// Package settings is the one place that names things: versions, paths, addresses, the nodes.
-// Nothing here is computed from the machine; what is, lives with whoever computes it.
+// Package settings defines all names: versions, paths, addresses, the nodes.
+// Values that are computed from the machine belong to the package that computes them.
 package settings
 
 import (
@@ -87,7 +87,7 @@ func NodeByName(name string) (Node, error) {
 		}
 		known = append(known, n.Name)
 	}
-	return Node{}, fmt.Errorf("no node is called %q; the lab's nodes are %v", name, known)
+	return Node{}, fmt.Errorf("no node is named %q; the lab's nodes are %v", name, known)
 }
 
 // PrivateDirs are the folders each node has for itself: its own are mounted over the host's, so both kubelets and
@@ -104,8 +104,8 @@ type State struct{ Dir string }
 // DefaultStateDir is used unless REDQUAKE_LAB_DIR names another folder.
 const DefaultStateDir = "/var/lib/" + Name
 
-// StateFromEnv returns the state folder that the environment asks for: REDQUAKE_LAB_DIR, else that of the lab that
-// is up, else the default.
+// StateFromEnv returns the state folder: REDQUAKE_LAB_DIR if set, otherwise that of the running lab, otherwise the
+// default.
 func StateFromEnv() (State, error) {
 	dir := os.Getenv("REDQUAKE_LAB_DIR")
 	if dir == "" {
@@ -124,7 +124,7 @@ func (s State) path(parts ...string) string {
 	return filepath.Join(append([]string{s.Dir}, parts...)...)
 }
 
-// Marker says that the folder is a lab's: only a folder that has it is ever deleted.
+// Marker marks a folder as a lab's: no folder without it is ever deleted.
 func (s State) Marker() string { return s.path(".redquake-lab") }
 
 // CreatedDirs lists the folders outside the state folder that the lab had to create.
@@ -139,8 +139,8 @@ func (s State) PKI() string { return s.path("pki") }
 // Kubeconfig is a component's kubeconfig; Kubeconfig("admin") is the user's.
 func (s State) Kubeconfig(user string) string { return s.path("pki", user+".kubeconfig") }
 
-// KubectlCache is where kubectl remembers what the API server offers. In ~/.kube it would outlive the lab and tell the
-// next one, at the same address, about kinds that are gone.
+// KubectlCache is kubectl's discovery cache. In ~/.kube it would outlive the lab and show the next one, at the same
+// address, kinds that no longer exist.
 func (s State) KubectlCache() string { return s.path("kubectl-cache") }
 
 // Etcd is etcd's data folder.
@@ -155,16 +155,16 @@ func (s State) Log(daemon string) string { return s.path("log", daemon+".log") }
 // Record is where the process of a daemon, or of a node's PID 1, is recorded.
 func (s State) Record(daemon string) string { return s.path("run", daemon) }
 
-// Manifests is where the rendered base manifests lie.
+// Manifests is the file of the rendered base manifests.
 func (s State) Manifests() string { return s.path("base.yaml") }
 
 // NodeDir is a node's folder.
 func (s State) NodeDir(node string) string { return s.path("nodes", node) }
 
-// NodeFS is where a node's private folder lies on the host: NodeFS(n, "/var/lib/kubelet").
+// NodeFS is the path of a node's private folder on the host: NodeFS(n, "/var/lib/kubelet").
 func (s State) NodeFS(node, dir string) string { return s.path("nodes", node, "fs", dir) }
 
-// ContainerdSocket is a node's containerd as seen from the host.
+// ContainerdSocket is the path of a node's containerd socket on the host.
 func (s State) ContainerdSocket(node string) string {
 	return s.NodeFS(node, "/run/containerd/containerd.sock")
 }
@@ -172,7 +172,7 @@ func (s State) ContainerdSocket(node string) string {
 // NodeSocket is where a node's PID 1 takes orders.
 func (s State) NodeSocket(node string) string { return s.path("nodes", node, "init.sock") }
 
-// CacheDir is where built binaries and images lie; every clone of the repository shares it.
+// CacheDir holds built binaries and images; every clone of the repository shares it.
 func CacheDir() (string, error) {
 	base := os.Getenv("XDG_CACHE_HOME")
 	if base == "" {

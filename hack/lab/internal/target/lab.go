@@ -37,13 +37,13 @@ func (l Lab) Up(ctx context.Context) error {
 		return l.Lab.Up(ctx, bin, func() ([]string, error) { return l.baseImages(bin) })
 	})
 	if err != nil {
-		return fmt.Errorf("%w\nThe lab is left as it is, to be looked at; try again with: hack/lab/lab up; or remove it with: hack/lab/lab down", err)
+		return fmt.Errorf("%w\nThe lab is left unchanged for inspection; try again with: hack/lab/lab up; or remove it with: hack/lab/lab down", err)
 	}
 	return nil
 }
 
 // baseImages builds the images every node has. Their archives are named by the binaries they hold, so that clones of
-// the repository with other binaries do not undo each other's.
+// the repository with other binaries do not overwrite each other's.
 func (l Lab) baseImages(bin string) ([]string, error) {
 	redis, err := image.Redis()
 	if err != nil {
@@ -74,7 +74,7 @@ func (l Lab) Down(context.Context) error {
 		return errors.New("taking the lab down needs root: use sudo")
 	}
 	if err := l.Lab.Down(); err != nil {
-		return fmt.Errorf("the lab is not entirely gone: %w", err)
+		return fmt.Errorf("the lab is not entirely removed: %w", err)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type Target interface {
 	Up(ctx context.Context) error
 	// Down removes what Up made.
 	Down(ctx context.Context) error
-	// Status writes how the cluster is; the error says that it is not healthy, and why.
+	// Status writes how the cluster is; the error states why it is not healthy.
 	Status(ctx context.Context) error
 	// Load brings image archives onto the cluster's nodes.
 	Load(ctx context.Context, archives []string) error
@@ -63,7 +63,7 @@ func become(argv []string) error {
 	return fmt.Errorf("running %s: %w", program, unix.Exec(program, argv, os.Environ()))
 }
 
-// run runs a program whose output the user sees, and names the whole command if it fails.
+// run runs a program with its output on the terminal; the error names the whole command.
 func run(ctx context.Context, streams Streams, stdin string, argv ...string) error {
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = streams.Out, streams.Err

@@ -23,7 +23,7 @@ const (
 	annotationFailDetach = driverName + "/fail-detach"
 )
 
-// attachOrDetach does what a VolumeAttachment asks for.
+// attachOrDetach carries out a VolumeAttachment.
 func (c *controller) attachOrDetach(ctx context.Context, name string) error {
 	// Read from the server: a stale copy would attach or detach twice.
 	attachment, err := c.client.StorageV1().VolumeAttachments().Get(ctx, name, metav1.GetOptions{})

@@ -17,7 +17,7 @@ const (
 // disk is the folder that holds the data of all volumes.
 type disk struct{ dir string }
 
-// path is where a volume's data lies. Handles come from the API server; Base keeps a strange one inside the folder.
+// path is the folder of a volume's data. Handles come from the API server; Base keeps an invalid one inside the folder.
 func (d disk) path(handle, backend string) string {
 	if backend == backendLoop {
 		return filepath.Join(d.dir, filepath.Base(handle)+".img")
@@ -25,7 +25,7 @@ func (d disk) path(handle, backend string) string {
 	return filepath.Join(d.dir, filepath.Base(handle))
 }
 
-// create makes an empty volume; one that is there is kept.
+// create makes an empty volume; an existing one is kept.
 func (d disk) create(handle, backend string, size int64) error {
 	path := d.path(handle, backend)
 	if backend != backendLoop {

@@ -74,7 +74,7 @@ func volumeFor(claim *corev1.PersistentVolumeClaim, class *storagev1.StorageClas
 	}
 }
 
-// reclaim deletes a volume whose claim is gone, when it is attached nowhere any more.
+// reclaim deletes a volume whose claim was deleted, once it is no longer attached.
 func (c *controller) reclaim(ctx context.Context, name string) error {
 	volume, err := c.informers.Core().V1().PersistentVolumes().Lister().Get(name)
 	if err != nil || volume.Spec.CSI == nil || volume.Spec.CSI.Driver != driverName || volume.DeletionTimestamp != nil ||

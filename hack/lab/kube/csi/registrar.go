@@ -7,13 +7,13 @@ import (
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
 )
 
-// registrar tells kubelet where the driver listens: what node-driver-registrar does in a usual cluster.
+// registrar registers the driver with kubelet, as node-driver-registrar does in other clusters.
 type registrar struct {
 	registration.UnimplementedRegistrationServer
 	socket string
 }
 
-// GetInfo is kubelet's question when it sees the registration socket.
+// GetInfo is called by kubelet when it finds the registration socket.
 func (r *registrar) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
 	return &registration.PluginInfo{
 		Type: registration.CSIPlugin, Name: driverName, Endpoint: r.socket, SupportedVersions: []string{"1.0.0"},

@@ -21,12 +21,12 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// movable are the settings that say who follows whom: a failover changes them for good.
+// movable are the settings of the replication: a failover changes them permanently.
 var movable = []string{"replicaof", "slaveof", "cluster-announce-ip"}
 
-// standingOf is all that a fault may change of a deployment, as the servers and the API server tell it: every setting of every server, what its
-// container may use, the StatefulSet, the cordons of this namespace's faults, and what the operator has made for faults.
-func (n *namespace) standingOf(app string) (map[string]string, error) {
+// stateOf is all that a fault may change of a deployment, from the servers and the API server: every setting of every server, its container's
+// resources, the StatefulSet, the cordons of this namespace's faults, and the objects that the operator has created for faults.
+func (n *namespace) stateOf(app string) (map[string]string, error) {
 	state := map[string]string{}
 	var pods corev1.PodList
 	var set appsv1.StatefulSet
@@ -100,13 +100,13 @@ func text(object any) string {
 	return string(out)
 }
 
-// standsNow is the same, of a deployment that is known to stand.
-func (n *namespace) standsNow(app string) map[string]string {
+// currentState is the same for a deployment, once it is ready.
+func (n *namespace) currentState(app string) map[string]string {
 	n.Helper()
 	var state map[string]string
-	n.eventually(patience, "everything is ready", func() (bool, string) { // a probe that was late for once is no state to come back to
+	n.eventually(patience, "everything is ready", func() (bool, string) { // a single late readiness probe must not be part of the state
 		var err error
-		if state, err = n.standingOf(app); err != nil {
+		if state, err = n.stateOf(app); err != nil {
 			return false, err.Error()
 		}
 		for what, value := range state {
@@ -122,11 +122,11 @@ func (n *namespace) standsNow(app string) map[string]string {
 	return state
 }
 
-// standsAsBefore waits until a deployment stands as it did. A server that has just been replaced needs a moment.
-func (n *namespace) standsAsBefore(app string, before map[string]string) {
+// waitForState waits until a deployment has its earlier state again. A server that has just been replaced needs a moment.
+func (n *namespace) waitForState(app string, before map[string]string) {
 	n.Helper()
 	n.eventually(deployTime, "everything is as it was before the fault", func() (bool, string) {
-		now, err := n.standingOf(app)
+		now, err := n.stateOf(app)
 		if err != nil {
 			return false, err.Error()
 		}
@@ -134,22 +134,22 @@ func (n *namespace) standsAsBefore(app string, before map[string]string) {
 	})
 }
 
-// breaks runs a fault on a load to its end, and checks what every kind promises: the effect is confirmed with evidence, what a revert needs is taken,
-// and there are figures.
+// breaks runs a fault on a load to its end, and checks what every kind guarantees: the effect is confirmed with evidence, the fault is reverted, and
+// there are figures.
 func (n *namespace) breaks(scenario, app string, fault *v1alpha1.RedisFault, least map[string]string) *v1alpha1.RedisFault {
 	n.Helper()
-	before := n.standsNow(app)
+	before := n.currentState(app)
 	n.create(fault)
-	// Whether the throughput then holds for 10 s is the machine's doing as much as the fault's: podKill asks for that.
-	done := n.faultStands(fault.Name, 8*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
-	n.isUndone(done)
-	n.standsAsBefore(app, before)
+	// Whether the throughput then holds for 10 s depends on the machine, too; podKill checks it.
+	done := n.waitFault(fault.Name, 8*time.Minute, v1alpha1.ReasonSucceeded, v1alpha1.ReasonNotRecovered)
+	n.isReverted(done)
+	n.waitForState(app, before)
 	n.impactFigures(scenario, done.Status.Impact, least)
 	return done
 }
 
-// isUndone checks the status of a fault that ended well.
-func (n *namespace) isUndone(fault *v1alpha1.RedisFault) {
+// isReverted checks the status of a fault that ended well.
+func (n *namespace) isReverted(fault *v1alpha1.RedisFault) {
 	n.Helper()
 	status := &fault.Status
 	for _, kind := range []string{
