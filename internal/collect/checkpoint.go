@@ -107,14 +107,6 @@ func (s *Session) encode() ([]byte, error) {
 	return data, err
 }
 
-// merged does the same to the record and to the compact one, if there is one. The caller holds record.
-func (s *Session) merged(do func(*record.Series)) {
-	do(s.series)
-	if s.compact != nil {
-		do(s.compact)
-	}
-}
-
 // addInterval merges an interval of a pod. The caller holds record.
 func (s *Session) addInterval(pod int, interval *record.Interval) error {
 	if err := s.series.Add(pod, interval); err != nil {
@@ -183,6 +175,14 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 	}
 	s.begin(start)
 	return nil
+}
+
+// merged does the same to the record and to the compact one, if there is one. The caller holds record.
+func (s *Session) merged(do func(*record.Series)) {
+	do(s.series)
+	if s.compact != nil {
+		do(s.compact)
+	}
 }
 
 // seriesEnded says whether the series knows that a pod's record has ended. The caller holds record.

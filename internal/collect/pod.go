@@ -58,15 +58,6 @@ type pod struct {
 	over   bool   // complete or gone, as settle saw it last
 }
 
-// complete says that the pod has ended and everything was pulled. The caller holds mu.
-func (p *pod) complete() bool {
-	ended := p.problem == "" && p.last.State.Ended()
-	if p.closed { // a checkpoint knew it already; it does not hold the ledger's result
-		return !p.ledgerWanted || ended || p.problem != "" || p.released
-	}
-	return ended && p.pulled >= p.last.LastSeq
-}
-
 // beginning is when a pod's load began, read with the best view of its clock there was.
 type beginning struct {
 	at, uncertainty int64 // local
@@ -173,6 +164,15 @@ func (s *Session) statusDue(p *pod) bool {
 		return age >= s.cfg.PollEvery
 	}
 	return age >= s.cfg.StatusEvery
+}
+
+// complete says that the pod has ended and everything was pulled. The caller holds mu.
+func (p *pod) complete() bool {
+	ended := p.problem == "" && p.last.State.Ended()
+	if p.closed { // a checkpoint knew it already; it does not hold the ledger's result
+		return !p.ledgerWanted || ended || p.problem != "" || p.released
+	}
+	return ended && p.pulled >= p.last.LastSeq
 }
 
 // contacted notes how a request ended, and says whether it was answered as it should be.

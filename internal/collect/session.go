@@ -26,23 +26,6 @@ type Store interface {
 	Save(ctx context.Context, data []byte) error
 }
 
-// Defaults of Config.
-const (
-	DefaultPollEvery       = 250 * time.Millisecond
-	DefaultPullEvery       = 500 * time.Millisecond
-	DefaultStatusEvery     = 5 * time.Second
-	DefaultCheckpointEvery = 10 * time.Second
-	DefaultCheckpointLimit = 900 << 10
-	DefaultMemoryLimit     = 128 << 20
-	DefaultRequestTimeout  = 10 * time.Second
-)
-
-// A pull costs the same whether it brings one interval or twenty, so of many pods each is pulled more rarely.
-const (
-	pullsApart   = 2 * time.Millisecond
-	maxPullEvery = 2 * time.Second
-)
-
 // Config is what a session needs. Run, Step, Ops, Pods, Credentials and Store must be set.
 type Config struct {
 	Run         string        // load.Plan.Run
@@ -65,35 +48,6 @@ type Config struct {
 	Now    func() time.Time                                                     // with a monotonic reading; default time.Now
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // default: a net.Dialer
 	Logger *slog.Logger                                                         // default slog.Default()
-}
-
-func (c Config) withDefaults() Config {
-	setDuration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	setDuration(&c.PollEvery, DefaultPollEvery)
-	setDuration(&c.PullEvery, min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
-	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
-	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
-	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
-	if c.CheckpointLimit == 0 {
-		c.CheckpointLimit = DefaultCheckpointLimit
-	}
-	if c.MemoryLimit == 0 {
-		c.MemoryLimit = DefaultMemoryLimit
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c
 }
 
 // Pod is where a load pod is reached.
@@ -173,6 +127,52 @@ func Open(config Config) (*Session, error) {
 	}
 	s.loops.Go(s.keepSaving)
 	return s, nil
+}
+
+// Defaults of Config.
+const (
+	DefaultPollEvery       = 250 * time.Millisecond
+	DefaultPullEvery       = 500 * time.Millisecond
+	DefaultStatusEvery     = 5 * time.Second
+	DefaultCheckpointEvery = 10 * time.Second
+	DefaultCheckpointLimit = 900 << 10
+	DefaultMemoryLimit     = 128 << 20
+	DefaultRequestTimeout  = 10 * time.Second
+)
+
+// A pull costs the same whether it brings one interval or twenty, so of many pods each is pulled more rarely.
+const (
+	pullsApart   = 2 * time.Millisecond
+	maxPullEvery = 2 * time.Second
+)
+
+func (c Config) withDefaults() Config {
+	setDuration := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	setDuration(&c.PollEvery, DefaultPollEvery)
+	setDuration(&c.PullEvery, min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
+	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
+	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
+	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
+	if c.CheckpointLimit == 0 {
+		c.CheckpointLimit = DefaultCheckpointLimit
+	}
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = DefaultMemoryLimit
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
 }
 
 // Close ends the session without touching the pods or the store: what was not yet checkpointed is still at the pods.

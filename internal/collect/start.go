@@ -17,15 +17,6 @@ const (
 	startRetry = 50 * time.Millisecond
 )
 
-// begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
-func (s *Session) begin(at time.Time) {
-	s.begun, s.startAt, s.start = true, s.local(at), at
-	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
-	for _, p := range s.pods {
-		wake(p.poke)
-	}
-}
-
 // startInstant is T as decided, local.
 func (s *Session) startInstant() int64 {
 	s.mu.Lock()
@@ -49,6 +40,15 @@ func (s *Session) Start(ctx context.Context, at time.Time) error {
 		return fmt.Errorf("collect: already started for another instant, %v away", apart)
 	}
 	return s.each(never, func(p *pod) error { return s.startPod(ctx, p, local) })
+}
+
+// begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
+func (s *Session) begin(at time.Time) {
+	s.begun, s.startAt, s.start = true, s.local(at), at
+	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
+	for _, p := range s.pods {
+		wake(p.poke)
+	}
 }
 
 // each calls f for every pod that is neither gone nor released nor to be left out, all at once, and joins the errors, each with its pod.

@@ -24,8 +24,8 @@ func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Inte
 
 // busyThreads is how many threads can send load at the same time: one for each loop, or all.
 func (r *Runner) busyThreads() int {
-	if r.run.callers != nil || r.run.plan.Target.TLS != nil { // TLS has goroutines of its own for each connection
+	if r.callers != nil || r.run.plan.Target.TLS != nil { // TLS has goroutines of its own for each connection
 		return runtime.GOMAXPROCS(0)
 	}
-	return max(1, len(r.run.loops))
+	return max(1, len(r.loops))
 }

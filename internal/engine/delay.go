@@ -19,7 +19,34 @@ type delays struct {
 	head int
 }
 
-func (d *delays) push(e delayed) { d.list = append(d.list, e) }
+func (d *delays) count() int { return len(d.list) - d.head }
+
+// never is an instant that does not come.
+const never = int64(math.MaxInt64)
+
+// retryAfter is how long a request that failed waits before it is tried again: a client that tries at once again meets the same server.
+const retryAfter = int64(10 * time.Millisecond)
+
+// runDelayed goes on with what was delayed until now.
+func (l *loop) runDelayed(now int64) {
+	if l.held.next() <= now {
+		l.released = l.held.take(now, l.released[:0])
+		for i := range l.released {
+			e := &l.released[i]
+			e.conn.held--
+			e.conn.finishRound(&e.request, e.raw, now)
+			e.conn.release()
+		}
+	}
+	if l.retries.next() <= now {
+		l.released = l.retries.take(now, l.released[:0])
+		for i := range l.released {
+			r := &l.released[i].request
+			l.requeue(r, l.route(r))
+			l.queued-- // it counted while it waited
+		}
+	}
+}
 
 // take moves what is ripe at the instant now into ready.
 func (d *delays) take(now int64, ready []delayed) []delayed {
@@ -42,37 +69,8 @@ func (d *delays) next() int64 {
 	return d.list[d.head].at
 }
 
-func (d *delays) count() int { return len(d.list) - d.head }
-
-// never is an instant that does not come.
-const never = int64(math.MaxInt64)
-
-// retryAfter is how long a request that failed waits before it is tried again: a client that tries at once again meets the same server.
-const retryAfter = int64(10 * time.Millisecond)
-
-// runDelayed goes on with what was delayed until now.
-func (l *loop) runDelayed(now int64) {
-	if l.held.next() <= now {
-		l.ripe = l.held.take(now, l.ripe[:0])
-		for i := range l.ripe {
-			e := &l.ripe[i]
-			e.conn.held--
-			e.conn.arrived(&e.request, e.raw, now)
-			e.conn.release()
-		}
-	}
-	if l.retries.next() <= now {
-		l.ripe = l.retries.take(now, l.ripe[:0])
-		for i := range l.ripe {
-			r := &l.ripe[i].request
-			l.requeue(r, l.route(r))
-			l.queued-- // it counted while it waited
-		}
-	}
-}
-
 // triesAgain keeps a request that surely was not applied for another attempt, where the plan grants one.
-func (l *loop) triesAgain(r *request, at int64) bool {
+func (l *loop) retryLater(r *request, at int64) bool {
 	if int(r.tries) >= l.run.plan.Client.Retries || l.closing() {
 		return false
 	}
@@ -84,3 +82,5 @@ func (l *loop) triesAgain(r *request, at int64) bool {
 	l.queued++
 	return true
 }
+
+func (d *delays) push(e delayed) { d.list = append(d.list, e) }

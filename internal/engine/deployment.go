@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -14,7 +12,7 @@ import (
 )
 
 // findOut asks how the deployment looks, follows it from then on, and lays out the loops' connections accordingly.
-func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
+func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	n := r.run
 	kind := topology.Kind(n.plan.Target.Topology)
 	if kind == "" || kind == topology.KindStandalone {
@@ -51,7 +49,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	n.routes.tracker = tracker
 	m := tracker.Map()
 	r.layout.Store(m)
-	if problem := n.fits(m); problem != "" {
+	if problem := n.checkDeployment(m); problem != "" {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
 	}
 	if len(m.Shards) > 1 {
@@ -60,9 +58,9 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
-	n.layOutShards(m)
+	r.layOutShards(m)
 	tracker.OnChange(func(*topology.Map) { // the loops take it up at once
-		for _, l := range n.loops {
+		for _, l := range r.loops {
 			l.nudge()
 		}
 	})
@@ -70,15 +68,16 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 }
 
 // layOutShards gives every loop connections to each shard.
-func (r *run) layOutShards(m *topology.Map) {
+func (r *Runner) layOutShards(m *topology.Map) {
+	n := r.run
 	loops := int64(len(r.loops))
 	for i, l := range r.loops {
-		l.source = r.redis.Source(int64(r.pod)*loops+int64(i), int64(r.plan.Pods)*loops, m.Kind == topology.KindCluster)
+		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, m.Kind == topology.KindCluster)
 		l.follower, _ = l.source.(workload.Follower)
-		l.readsElsewhere = r.plan.Client.ReadFrom == plan.ReadReplica || r.plan.Client.ReadFrom == plan.ReadAny
+		l.readsReplicas = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
 		l.layout = m
 		for shard := range m.Shards {
-			l.reach(shard)
+			l.ensurePools(shard)
 		}
 	}
 }
@@ -104,7 +103,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 }
 
 // fits says what in the plan cannot be with such a deployment.
-func (r *run) fits(m *topology.Map) string {
+func (r *runState) checkDeployment(m *topology.Map) string {
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
 		return "spec.target.database: a cluster has database 0 only"
 	}
@@ -115,14 +114,6 @@ func (r *run) fits(m *topology.Map) string {
 		return "spec.client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
 	}
 	return ""
-}
-
-// kind is the deployment's, as it was found.
-func (r *run) kind() plan.Topology {
-	if r.routes.tracker == nil {
-		return plan.TopologyStandalone
-	}
-	return plan.Topology(r.routes.current().Kind)
 }
 
 // shardTag is a hash tag "{n}" that leads a key to the shard; false where the shard serves no slot.
@@ -138,25 +129,6 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 	}
 	return "", false
 }
-
-// someServer names the deployment by a server that is known now.
-func (r *run) someServer() string {
-	if known := r.servers(); len(known) > 0 {
-		return known[0]
-	}
-	return "the deployment"
-}
-
-// servers are the addresses that are known now, primaries first.
-func (r *run) servers() []string {
-	if r.routes.tracker == nil {
-		return r.plan.Target.Addresses[:1]
-	}
-	m := r.routes.current()
-	return slices.Concat(m.Primaries(), m.Replicas())
-}
-
-var errNoAddress = errors.New("the deployment names no server")
 
 // deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. secret is the servers' password; the sentinels
 // have a file of their own.

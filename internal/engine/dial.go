@@ -9,23 +9,8 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/redis/resp"
 )
-
-// classOf is the kind of a failed dial, for the record. A handshake that broke is a connection that could not be made: ClassReset is for requests.
-func classOf(err error) record.Class {
-	e, ok := errors.AsType[*redis.DialError](err)
-	switch {
-	case !ok:
-	case e.Stage == redis.StageAnswer:
-		return resp.Classify([]byte(e.Err.Error()))
-	case errors.Is(e.Err, resp.ErrProtocol):
-		return record.ClassProtocol
-	}
-	return record.ClassRefused
-}
 
 // dialer makes connections that are ready for requests.
 type dialer struct {
@@ -37,7 +22,7 @@ type dialer struct {
 	// addresses are those to try now, instead of target.Addresses: they follow the deployment. None is an error of its own.
 	addresses func() []string
 	// missed is told of every attempt that failed; nil = nobody.
-	missed func(err error)
+	onFailure func(err error)
 	// replica asks a cluster's replica to answer reads.
 	replica bool
 	name    string        // what is dialled, for errors where no address is known
@@ -74,8 +59,8 @@ func (d *dialer) dial(ctx context.Context, first int, greeting *atomic.Int64) (l
 	if failed == nil {
 		failed = &redis.DialError{Stage: redis.StageTCP, Address: d.name, Err: errNoServer}
 	}
-	if d.missed != nil && ctx.Err() == nil {
-		d.missed(failed)
+	if d.onFailure != nil && ctx.Err() == nil {
+		d.onFailure(failed)
 	}
 	return line{}, failed
 }

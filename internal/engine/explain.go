@@ -16,7 +16,7 @@ import (
 )
 
 // final says that trying again would not help: not so for a connection that broke or hung, as a server does that is about to start.
-func final(err error) bool {
+func isPermanent(err error) bool {
 	return reasonOf(err) != plan.TargetUnreachable && !redis.IsBroken(err) && !redis.IsTimeout(err)
 }
 
@@ -29,10 +29,10 @@ func explain(err error, budget time.Duration) *plan.Error {
 	}
 	switch e.Reason {
 	case plan.TargetUnreachable:
-		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.Address, budget, plainly(d.Err))
+		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.Address, budget, shortMessage(d.Err))
 	case plan.AuthenticationFailed:
 		if d.Stage == redis.StageSetup {
-			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.Address, plainly(d.Err))
+			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.Address, shortMessage(d.Err))
 			break
 		}
 		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.Address, d.Err)
@@ -44,12 +44,12 @@ func explain(err error, budget time.Duration) *plan.Error {
 	case plan.PermissionDenied, plan.CommandInvalid:
 		e.Message = fmt.Sprintf("%s refuses %s: %s", d.Address, d.Command, d.Err)
 	case plan.TLSFailed:
-		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsPlainly(d.Err))
+		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsMessage(d.Err))
 		if d.Stage == redis.StageHello && d.Secured {
 			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.Address, d.Err)
 		}
 	case plan.NotRedis:
-		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.Address, plainly(d.Err))
+		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.Address, shortMessage(d.Err))
 		if redis.IsBroken(d.Err) {
 			e.Message = d.Address + " closes the connection without an answer"
 		} else if redis.IsTimeout(d.Err) {
@@ -111,12 +111,12 @@ func reasonOfReply(message string) plan.Reason {
 }
 
 // mustWait says that the server will serve later.
-func mustWait(message string) bool {
+func isTemporary(message string) bool {
 	word, _, _ := strings.Cut(message, " ")
 	return word == "LOADING" || word == "MASTERDOWN" || word == "BUSY"
 }
 
-func tlsPlainly(err error) string {
+func tlsMessage(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
 		return "the port does not speak TLS (" + err.Error() + ")"
 	}
@@ -127,7 +127,7 @@ func tlsPlainly(err error) string {
 	case speaksTLS(err):
 		return errSpeaksTLS.Error()
 	case redis.IsTimeout(err), redis.IsBroken(err):
-		return "no answer to the handshake (" + plainly(err) + ")"
+		return "no answer to the handshake (" + shortMessage(err) + ")"
 	}
 	return err.Error()
 }
@@ -145,9 +145,14 @@ func isAlert(err error) bool {
 }
 
 // plainly leaves Go's own words for a timeout out.
-func plainly(err error) string {
+func shortMessage(err error) string {
 	if redis.IsTimeout(err) {
 		return "no answer in time"
 	}
 	return err.Error()
 }
+
+var (
+	errSpeaksTLS   = errors.New("the port speaks TLS, but the target has no tls settings")
+	errSpeaksPlain = errors.New("the port answers without TLS, but the target has tls settings")
+)

@@ -323,26 +323,26 @@ func TestProbeLeavesAHungPrimary(t *testing.T) {
 		defer cancel()
 		go probe.loop(ctx, ctx)
 		time.Sleep(time.Second)
-		if n := network.Conns(hung.Address()); n != mostGreetings {
-			t.Errorf("%d dials hang, want %d", n, mostGreetings)
+		if n := network.Conns(hung.Address()); n != maxGreetings {
+			t.Errorf("%d dials hang, want %d", n, maxGreetings)
 		}
-		if n := sumOf(probe, func(s *slot) uint64 { return s.ops[0].Dropped }); n != 100-mostGreetings {
+		if n := sumOf(probe, func(s *partial) uint64 { return s.ops[0].Dropped }); n != 100-maxGreetings {
 			t.Errorf("%d arrivals were dropped of 100", n)
 		}
 		layout.set(server.Address())
 		time.Sleep(time.Second)
-		if n := sumOf(probe, func(s *slot) uint64 { return s.ops[0].OK }); n != 100 {
+		if n := sumOf(probe, func(s *partial) uint64 { return s.ops[0].OK }); n != 100 {
 			t.Errorf("%d of 100 arrivals had success at the other server", n)
 		}
 	})
 }
 
 // sumOf sums what the probe has recorded: its intervals stay open here.
-func sumOf(p *prober, of func(*slot) uint64) uint64 {
+func sumOf(p *prober, of func(*partial) uint64) uint64 {
 	shard := p.run.rec.probe
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return of(shard.slots[0]) + of(shard.slots[1])
+	return of(shard.partials[0]) + of(shard.partials[1])
 }
 
 // fixedMap is a Tracker of one primary that a test names.

@@ -117,3 +117,6 @@ func (p *successPace) mean() int64 {
 	}
 	return p.spent / int64(p.count)
 }
+
+// unknownPace stands for the time between successes before there was one, nanoseconds.
+const unknownPace = int64(50 * time.Millisecond)

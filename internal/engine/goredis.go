@@ -31,7 +31,7 @@ var silence = sync.OnceFunc(func() { goredis.SetLogger(silent{}) })
 
 // goRedisClient makes go-redis's client for the deployment, with its own pool, retries and view of the topology. What the plan does not set stays at
 // go-redis's defaults, as it does in most services.
-func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
+func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
 	silence()
 	o, err := r.goRedisOptions()
 	if err != nil {
@@ -47,7 +47,7 @@ func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error)
 		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
 		return goredis.NewClusterClient(cluster), nil
 	case plan.TopologySentinel:
-		return r.goRedisBySentinels(o)
+		return r.goRedisSentinelClient(o)
 	}
 	simple := o.Simple()
 	simple.Addr = r.servers()[0] // of a plain replication the primary of the start: go-redis follows no other
@@ -55,7 +55,7 @@ func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error)
 }
 
 // goRedisOptions are those that every kind of deployment has.
-func (r *run) goRedisOptions() (*goredis.UniversalOptions, error) {
+func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 	c, t := &r.plan.Client, &r.plan.Target
 	o := &goredis.UniversalOptions{
 		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
@@ -82,7 +82,7 @@ func (r *run) goRedisOptions() (*goredis.UniversalOptions, error) {
 	return o, err
 }
 
-func (r *run) goRedisBySentinels(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
+func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
 	sentinel := r.plan.Target.Sentinel
 	if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
 		sentinel = &plan.Sentinel{Addresses: r.plan.Target.Addresses}

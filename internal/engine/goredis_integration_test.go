@@ -111,7 +111,7 @@ func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.forgetDeployment()
+	defer r.stopFollowing()
 	if err := r.Prepare(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "client.readFrom: with driver GoRedis a cluster only") {
 		t.Errorf("%v", err)
 	}

@@ -93,7 +93,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 }
 
 // countDue fills in what was due in [from, to): the pacer knows; in a closed loop a request is due when it is sent.
-func (r *run) countDue(iv *record.Interval, from, to int64) {
+func (r *runState) countDue(iv *record.Interval, from, to int64) {
 	pacer := r.pacer.Load()
 	if pacer == nil {
 		for i := range iv.Ops {
@@ -111,11 +111,8 @@ func (r *run) countDue(iv *record.Interval, from, to int64) {
 	}
 }
 
-// unknownPace stands for the time between successes before there was one, nanoseconds.
-const unknownPace = int64(50 * time.Millisecond)
-
 // follow keeps the gap log's threshold at twice the usual time between successes: as measured, and no shorter than the plan lets expect.
-func (s *sampling) follow(n *run, iv *record.Interval, at int64) {
+func (s *sampling) follow(n *runState, iv *record.Interval, at int64) {
 	var ok uint64
 	for i := range iv.Ops {
 		ok += iv.Ops[i].OK
@@ -134,7 +131,7 @@ func (s *sampling) follow(n *run, iv *record.Interval, at int64) {
 
 // plannedPace is the time between this pod's requests that the plan asks for at the instant at, in nanoseconds: with a rate its inverse, with users
 // the think time over their number.
-func (r *run) plannedPace(at int64) int64 {
+func (r *runState) plannedPace(at int64) int64 {
 	if p := r.pacer.Load(); p != nil {
 		return p.meanGap(at)
 	}

@@ -16,35 +16,35 @@ import (
 // loop is one event loop: an equal part of the pod's connections and of its users or arrivals, on one goroutine. It takes no lock and
 // allocates nothing per request; what happens elsewhere (dials, pumps) reaches it as notes.
 type loop struct {
-	run    *run
+	run    *runState
 	poll   poller
 	source workload.Source
 	demand demand
-	shard  *shard
+	stripe *stripe
 
-	layout         *topology.Map // as this loop knows it
-	pools          []*pool
-	primaries      []*pool // by shard
-	replicas       []*pool // by shard; nil = none yet
-	conns          []*conn // of all pools
-	connsPerPool   int64
-	depth          func(i int64) int // requests in flight on connection i of the pod at most
-	first, stride  int64             // the loop's connections are number first, first+stride, ...
-	readsElsewhere bool              // reads may go to replicas
-	shares         bool              // several users' requests are in flight on one connection
-	maxAge         int64             // of a connection, nanoseconds; 0 = none
-	added          int64             // to each round trip, nanoseconds
-	held, retries  delays
-	ripe           []delayed
-	turns          uint64            // of what is dealt out in turn
-	follower       workload.Follower // nil where no operation has several round trips
+	layout        *topology.Map // as this loop knows it
+	pools         []*pool
+	primaries     []*pool // by shard
+	replicas      []*pool // by shard; nil = none yet
+	conns         []*conn // of all pools
+	connsPerPool  int64
+	depth         func(i int64) int // requests in flight on connection i of the pod at most
+	first, stride int64             // the loop's connections are number first, first+stride, ...
+	readsReplicas bool              // reads may go to replicas
+	multiplexed   bool              // several users' requests are in flight on one connection
+	maxAge        int64             // of a connection, nanoseconds; 0 = none
+	addedLatency  int64             // to each round trip, nanoseconds
+	held, retries delays
+	released      []delayed
+	rotation      uint64            // of what is dealt out in turn
+	follower      workload.Follower // nil where no operation has several round trips
 
 	// Of the present wake-up. The shard is locked while the loop is awake.
-	slot    *slot
-	slotEnd int64
-	at      int64    // the last instant that was read
-	read    bool     // no system call since then
-	alike   struct { // successes that are not recorded yet
+	partial    *partial
+	partialEnd int64
+	at         int64    // the last instant that was read
+	read       bool     // no system call since then
+	batch      struct { // successes that are not recorded yet
 		success
 		count uint32
 		bytes uint64
@@ -80,7 +80,7 @@ const readBuffer = 64 << 10
 type note struct {
 	conn *conn
 
-	stands line
+	line line
 
 	refused    bool
 	class      record.Class
@@ -118,21 +118,6 @@ func (l *loop) nudge() {
 	if l.poll != nil && !l.notes.closed {
 		l.poll.wake()
 	}
-}
-
-// forget lets what has not been sent be.
-func (l *loop) forget() {
-	for _, p := range l.pools {
-		for i := range p.waiting.count {
-			if r := p.waiting.at(i); r.ledger > 0 && r.sent == 0 {
-				l.account(r, ledger.Failed, l.at)
-			}
-		}
-		l.queued -= p.waiting.count
-		p.waiting.clear()
-	}
-	l.queued -= l.retries.count()
-	l.retries = delays{}
 }
 
 // notify hands the loop a note; false when the loop has ended.
@@ -201,46 +186,30 @@ func (l *loop) serve(ctx context.Context) {
 // flushUnrecorded counts what went unrecorded, all at the end.
 func (l *loop) flushUnrecorded() {
 	if l.unrecorded > 0 {
-		s, _ := l.shard.lock(l.run.now())
+		s, _ := l.stripe.lock(l.run.now())
 		s.ops[0].Sent, s.ops[0].OK = l.unrecorded, l.unrecorded
-		l.shard.unlock()
+		l.stripe.unlock()
 	}
 }
 
 // wakeUp begins to record.
 func (l *loop) wakeUp() {
 	l.at, l.read = l.run.now(), true
-	l.slot, l.slotEnd = l.shard.lock(l.at)
+	l.partial, l.partialEnd = l.stripe.lock(l.at)
 	l.firstOK = -1
 }
 
 // sleep ends recording, and tells the gap log when there was success.
 func (l *loop) sleep() {
-	l.recordAlike()
-	l.shard.unlock()
-	l.slot = nil
+	l.recordBatch()
+	l.stripe.unlock()
+	l.partial = nil
 	if l.firstOK >= 0 {
 		l.run.gaps.success(l.firstOK)
 		l.run.gaps.success(l.lastOK)
-		l.tellShards()
+		l.noteShardSuccesses()
 	}
 }
-
-// stamp is the time now: read once after each system call, as nothing else takes long.
-func (l *loop) stamp() int64 {
-	if !l.read {
-		l.at, l.read = l.run.now(), true
-		if l.at >= l.slotEnd {
-			l.recordAlike()
-			l.shard.unlock()
-			l.slot, l.slotEnd = l.shard.lock(l.at)
-		}
-	}
-	return l.at
-}
-
-// invalidateClock says that time has passed.
-func (l *loop) invalidateClock() { l.read = false }
 
 // nextWake is when the loop has to wake up though nothing comes.
 func (l *loop) nextWake() int64 {
@@ -282,17 +251,11 @@ func (l *loop) expire(now int64) {
 	l.pump()
 }
 
-func (l *loop) pump() {
-	for _, p := range l.pools {
-		p.pump()
-	}
-}
-
 // dropLate drops arrivals that nobody could send in time. They are recorded at the instant at which they became too late.
 func (l *loop) dropLate(p *pool, now int64) {
 	forgone := int64(0)
 	if pacer := l.run.pacer.Load(); pacer != nil {
-		forgone = pacer.forgone(now)
+		forgone = pacer.discardBefore(now)
 	}
 	for p.waiting.count > 0 {
 		r := *p.waiting.at(0)
@@ -306,28 +269,40 @@ func (l *loop) dropLate(p *pool, now int64) {
 		p.waiting.pop()
 		l.queued--
 		if r.sent == 0 {
-			l.shard.slotAt(late).dropped(r.Op)
+			l.stripe.partialAt(late).dropped(r.Op)
 		} else { // it was redirected, and not sent again
-			l.shard.slotAt(late).fail(r.Op, late, record.ClassMoved, late-r.due, 0)
+			l.stripe.partialAt(late).fail(r.Op, late, record.ClassMoved, late-r.due, 0)
 		}
 		l.account(&r, ledger.Failed, late)
 	}
 }
 
-// closing says that the run was aborted: nothing is sent any more.
-func (l *loop) closing() bool { return l.ending > 0 }
-
 // abort stops sending, lets what is in flight finish for a moment, then gives it up.
 func (l *loop) abort(now int64) {
 	if l.ending == 0 {
 		l.ending = max(1, now+min(int64(abortGrace), l.run.timeout))
-		l.forget()
+		l.dropQueued()
 	}
 	if now >= l.ending {
 		for _, c := range l.conns {
 			c.expire(math.MaxInt64)
 		}
 	}
+}
+
+// forget lets what has not been sent be.
+func (l *loop) dropQueued() {
+	for _, p := range l.pools {
+		for i := range p.waiting.count {
+			if r := p.waiting.at(i); r.ledger > 0 && r.sent == 0 {
+				l.account(r, ledger.Failed, l.at)
+			}
+		}
+		l.queued -= p.waiting.count
+		p.waiting.clear()
+	}
+	l.queued -= l.retries.count()
+	l.retries = delays{}
 }
 
 const abortGrace = 100 * time.Millisecond
@@ -342,11 +317,11 @@ func (l *loop) drainNotes() {
 		c := n.conn
 		switch {
 		case c.generation != n.generation:
-			if n.stands.Conn != nil {
-				_ = n.stands.Close()
+			if n.line.Conn != nil {
+				_ = n.line.Close()
 			}
-		case n.stands.Conn != nil:
-			c.adopt(n.stands)
+		case n.line.Conn != nil:
+			c.adopt(n.line)
 		case n.refused:
 			l.refuse(c.pool, n)
 		case n.err != nil:
@@ -365,6 +340,15 @@ func (l *loop) drainNotes() {
 	}
 }
 
+// invalidateClock says that time has passed.
+func (l *loop) invalidateClock() { l.read = false }
+
+func (l *loop) pump() {
+	for _, p := range l.pools {
+		p.pump()
+	}
+}
+
 // refuse fails the request that would have been sent next over the connection that could not be made.
 func (l *loop) refuse(p *pool, n *note) {
 	if p.waiting.count == 0 || l.closing() {
@@ -377,15 +361,31 @@ func (l *loop) refuse(p *pool, n *note) {
 	if r.due >= 0 {
 		waited = n.at - r.due
 	}
-	if l.triesAgain(&r, l.stamp()) {
+	if l.retryLater(&r, l.stamp()) {
 		return
 	}
-	s := l.shard.slotAt(n.at)
+	s := l.stripe.partialAt(n.at)
 	s.fail(r.Op, n.at, n.class, waited, 0)
 	l.failed(s, p.place.shard)
 	l.account(&r, ledger.Failed, n.at)
 	l.ended(&r, l.stamp())
 }
+
+// stamp is the time now: read once after each system call, as nothing else takes long.
+func (l *loop) stamp() int64 {
+	if !l.read {
+		l.at, l.read = l.run.now(), true
+		if l.at >= l.partialEnd {
+			l.recordBatch()
+			l.stripe.unlock()
+			l.partial, l.partialEnd = l.stripe.lock(l.at)
+		}
+	}
+	return l.at
+}
+
+// closing says that the run was aborted: nothing is sent any more.
+func (l *loop) closing() bool { return l.ending > 0 }
 
 // encode appends the request's bytes.
 func (l *loop) encode(out []byte, r *request) []byte {
@@ -401,10 +401,7 @@ func (l *loop) encode(out []byte, r *request) []byte {
 	return out
 }
 
-var (
-	asking    = resp.AppendCommand(nil, "ASKING")
-	replyNone resp.Reply
-)
+var asking = resp.AppendCommand(nil, "ASKING")
 
 // enqueue hands a new request to where it will be sent.
 func (l *loop) enqueue(op int, user, due int64, t *turn) {
@@ -434,8 +431,8 @@ func (l *loop) close() {
 		return
 	}
 	for i := range late {
-		if late[i].stands.Conn != nil {
-			_ = late[i].stands.Close()
+		if late[i].line.Conn != nil {
+			_ = late[i].line.Close()
 		}
 	}
 	for _, c := range l.conns {

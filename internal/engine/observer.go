@@ -13,7 +13,7 @@ import (
 
 // observer asks every server of the deployment how it is, once per period.
 type observer struct {
-	run   *run
+	run   *runState
 	every time.Duration
 
 	mu        sync.Mutex
@@ -27,14 +27,14 @@ type observed struct {
 	*observer
 	place place
 
-	conn    *redis.Conn
-	process string          // run_id that answered last
-	slow    int64           // the number that SLOWLOG's next entry of this process will have
-	refused map[string]bool // questions that this connection's user may not ask
+	conn          *redis.Conn
+	runID         string          // run_id that answered last
+	nextSlowEntry int64           // the number that SLOWLOG's next entry of this process will have
+	denied        map[string]bool // questions that this connection's user may not ask
 }
 
 // mostObserved bounds how many servers are asked.
-const mostObserved = 64
+const maxObserved = 64
 
 // slowEntries is how many entries of SLOWLOG are read per period; more are only counted.
 const slowEntries = "16"
@@ -51,7 +51,7 @@ func (o *observer) loop(ctx context.Context) {
 		there := map[string]bool{}
 		for _, address := range o.addresses() {
 			there[address] = true
-			if asked[address] == nil && len(asked) < mostObserved {
+			if asked[address] == nil && len(asked) < maxObserved {
 				within, cancel := context.WithCancel(ctx)
 				asked[address] = cancel
 				loops.Go(func() { o.newObserved(place{address: address}).loop(within) })
@@ -85,7 +85,7 @@ func (o *observer) addresses() []string {
 func (o *observer) newObserved(p place) *observed {
 	one := &observed{observer: o, place: p}
 	one.conn = redis.NewConn(o.run.plan.Client.RequestTimeout, func(ctx context.Context) (net.Conn, error) {
-		one.refused = map[string]bool{}
+		one.denied = map[string]bool{}
 		return o.run.dialNode(ctx, p)
 	})
 	return one
@@ -121,7 +121,7 @@ func (o *observed) observe(ctx context.Context) {
 		return
 	}
 	s.At = o.run.now()
-	if err := o.inquire(ctx, &s); err != nil && ctx.Err() != nil {
+	if err := o.readDetails(ctx, &s); err != nil && ctx.Err() != nil {
 		return // cut off by the end of the run: a reading without the rest would be the last word about the server
 	}
 	o.mu.Lock()
@@ -133,23 +133,23 @@ func (o *observed) observe(ctx context.Context) {
 }
 
 // inquire adds what INFO does not say. What the user may not ask stays empty.
-func (o *observed) inquire(ctx context.Context, s *record.Server) error {
-	slowlog, err := o.question(ctx, "SLOWLOG", "GET", slowEntries)
+func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
+	slowlog, err := o.query(ctx, "SLOWLOG", "GET", slowEntries)
 	if err != nil {
 		return err
 	}
-	if o.process != s.RunID { // what happened before the first reading of a process is not new
-		o.process = s.RunID
-		_, o.slow = slowest(slowlog, 0)
+	if o.runID != s.RunID { // what happened before the first reading of a process is not new
+		o.runID = s.RunID
+		_, o.nextSlowEntry = slowLogOf(slowlog, 0)
 	}
-	s.SlowLog, o.slow = slowest(slowlog, o.slow)
-	latency, err := o.question(ctx, "LATENCY", "LATEST")
+	s.SlowLog, o.nextSlowEntry = slowLogOf(slowlog, o.nextSlowEntry)
+	latency, err := o.query(ctx, "LATENCY", "LATEST")
 	if err != nil {
 		return err
 	}
 	s.Latency = latencyEvents(latency)
 	if s.AOFEnabled {
-		fsync, err := o.question(ctx, "CONFIG", "GET", "appendfsync")
+		fsync, err := o.query(ctx, "CONFIG", "GET", "appendfsync")
 		if err != nil {
 			return err
 		}
@@ -159,28 +159,17 @@ func (o *observed) inquire(ctx context.Context, s *record.Server) error {
 }
 
 // question asks, unless it was refused before on this connection. A refusal is an empty answer.
-func (o *observed) question(ctx context.Context, words ...string) (resp.Value, error) {
+func (o *observed) query(ctx context.Context, words ...string) (resp.Value, error) {
 	name := words[0]
-	if o.refused[name] {
+	if o.denied[name] {
 		return resp.Value{}, nil
 	}
 	v, err := o.conn.Do(ctx, words...)
 	if redis.IsReply(err) {
-		o.refused[name] = true
+		o.denied[name] = true
 		return resp.Value{}, nil
 	}
 	return v, err
-}
-
-// readInfo asks for INFO. At is left to the caller.
-func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
-	info, err := c.Info(ctx)
-	if err != nil {
-		return record.Server{}, err
-	}
-	s := serverOf(info)
-	s.Address = c.RemoteAddr()
-	return s, nil
 }
 
 // take removes and returns the readings since the last call.

@@ -44,7 +44,7 @@ func (p *pacer) step(at, end time.Duration, rate float64) *pacer {
 }
 
 // forgone is the instant before which arrivals that wait are let be: each trial of a search begins without the backlog of the one before.
-func (p *pacer) forgone(now int64) int64 {
+func (p *pacer) discardBefore(now int64) int64 {
 	if at := int64(p.stepped); at <= now {
 		return at
 	}

@@ -20,14 +20,6 @@ type poller interface {
 // event says that the connection with this number can be read, or has ended.
 type event struct{ number, generation int32 }
 
-// newPoller is the poller of the loops: the platform's own, or the portable one where the connections have no file descriptors.
-func (r *run) newPoller() (poller, error) {
-	if r.portable {
-		return newPortablePoller(), nil
-	}
-	return newPoller()
-}
-
 // portablePoller waits on channels alone, and watches no socket: every connection is pumped.
 type portablePoller struct {
 	waker chan struct{}

@@ -17,14 +17,14 @@ import (
 // processor goes idle, and system calls that tell the scheduler; docs/decisions/0008-event-loops.md has what that costs.
 type epoll struct {
 	epoll, timer, waker int
-	events              [eventsMost]unix.EpollEvent
-	ready               [eventsMost]event
+	events              [maxEvents]unix.EpollEvent
+	ready               [maxEvents]event
 	armed               int64 // when the timer fires; math.MaxInt64 = not set
 	woken               atomic.Bool
 }
 
 // eventsMost bounds a wake-up, so that one of thousands of ready connections does not take milliseconds.
-const eventsMost = 128
+const maxEvents = 128
 
 // The numbers of the poller's own files, which no connection has.
 const (

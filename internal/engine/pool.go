@@ -8,13 +8,6 @@ type pool struct {
 	waiting queue
 }
 
-// place is where a request goes: the primary of a shard or its replicas, or one server by its address.
-type place struct {
-	shard   int
-	replica bool
-	address string // "" = as the map says
-}
-
 // pump sends what waits over the connections that are free, the one that has been free for longest first: so all are used alike.
 func (p *pool) pump() {
 	for p.waiting.count > 0 {

@@ -18,17 +18,17 @@ const idleProbes = 4
 
 // mostGreetings is how many dials may wait for the answer of a server that has accepted them: one would show when it is back, and a hundred
 // per second would fill its backlog while it hangs.
-const mostGreetings = 8
+const maxGreetings = 8
 
 // prober is the thin open-loop stream beside the load. Each arrival uses an idle connection or, if there is none, dials afresh, also
 // while older dials hang: the first instant at which the server serves a new client is seen within one arrival's distance.
 type prober struct {
-	run    *run
+	run    *runState
 	shard  int
 	pacer  *pacer
 	source workload.Source
 	gaps   *gapLog
-	most   int64 // arrivals at a time
+	maxInFlight   int64 // arrivals at a time
 	waiter waiter
 
 	inFlight atomic.Int64
@@ -46,7 +46,7 @@ type probeConn struct {
 }
 
 // newProber is the probe of a shard. tag goes behind the command's key, so that it lies in the shard.
-func newProber(n *run, shard int, tag string) (*prober, error) {
+func newProber(n *runState, shard int, tag string) (*prober, error) {
 	p := n.plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
@@ -63,7 +63,7 @@ func newProber(n *run, shard int, tag string) (*prober, error) {
 	threshold := int64(2e9 / p.Probe.Rate)
 	return &prober{
 		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),
-		most: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
+		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
 
@@ -86,8 +86,8 @@ func (p *prober) loop(ctx, probing context.Context) {
 		if primary := p.primary(); primary != p.greeted { // dials to a server that hangs are no reason not to dial another one
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.inFlight.Load() >= p.most || p.greeting.Load() >= mostGreetings || p.run.now()-due > p.run.timeout {
-			p.settle(p.run.now(), func(s *slot) { s.dropped(0) })
+		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.now()-due > p.run.timeout {
+			p.settle(p.run.now(), func(s *partial) { s.dropped(0) })
 			continue
 		}
 		request, greeting := p.request(), p.greeting
@@ -114,7 +114,7 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		var err error
 		if c, err = p.dial(ctx, due, greeting); err != nil {
 			at := p.run.now()
-			p.settle(at, func(s *slot) {
+			p.settle(at, func(s *partial) {
 				if ctx.Err() != nil {
 					s.dropped(0) // the run was aborted
 				} else {
@@ -125,30 +125,30 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		}
 	}
 	sent := p.run.now()
-	p.settle(sent, func(s *slot) { s.sent(0, len(request)) })
+	p.settle(sent, func(s *partial) { s.sent(0, len(request)) })
 	reply, err := p.exchange(ctx, c, request)
 	at := p.run.now()
 	switch {
 	case err != nil:
 		p.discard(c)
-		p.settle(at, func(s *slot) { s.unknown(0, at, lossClass(err), at-due, 0) })
+		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0) })
 		return
 	case at-sent > p.run.timeout:
-		p.settle(at, func(s *slot) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
+		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
 	case reply.Kind == resp.Error:
-		p.settle(at, func(s *slot) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
+		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
 		if p.onErrorReply(c, reply.Class, at) {
 			p.discard(c)
 			return
 		}
 	default:
-		p.settle(at, func(s *slot) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
+		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
 		p.gaps.success(at)
 	}
 	p.putIdle(c)
 }
 
-func (p *prober) settle(at int64, write func(*slot)) {
+func (p *prober) settle(at int64, write func(*partial)) {
 	s, _ := p.run.rec.probe.lock(at)
 	write(s)
 	p.run.rec.probe.unlock()
@@ -182,7 +182,7 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at-p.renewed < renewEvery && !p.elsewhere(c) {
+	if at-p.renewed < renewEvery && !p.leadsElsewhere(c) {
 		return false
 	}
 	p.renewed = at
@@ -208,7 +208,7 @@ func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 		case err != nil:
 			return resp.Reply{}, err
 		case done && used < n:
-			return resp.Reply{}, errUnasked
+			return resp.Reply{}, errUnexpectedReply
 		case done:
 			return r, nil
 		}
@@ -221,7 +221,7 @@ func (p *prober) takeIdle() *probeConn {
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if !p.elsewhere(c) {
+		if !p.leadsElsewhere(c) {
 			return c
 		}
 		_ = c.Close()
@@ -230,7 +230,7 @@ func (p *prober) takeIdle() *probeConn {
 }
 
 // elsewhere says whether a connection leads to another server than the shard's primary of now.
-func (p *prober) elsewhere(c *probeConn) bool {
+func (p *prober) leadsElsewhere(c *probeConn) bool {
 	primary := p.primary()
 	return primary != "" && primary != c.address
 }

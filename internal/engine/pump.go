@@ -9,15 +9,15 @@ import (
 type pump struct {
 	conn net.Conn
 	mu   sync.Mutex
-	some *sync.Cond
+	changed *sync.Cond
 	out  []byte
-	over bool
+	closed bool
 }
 
 // newPump starts the goroutines. got is told of every piece that was read, and last of the error that ended it; it puts the piece back.
 func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	p := &pump{conn: c}
-	p.some = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(&p.mu)
 	go func() {
 		for {
 			some := pieces.Get().(*piece)
@@ -49,10 +49,10 @@ func (p *pump) writing() {
 	var buffer []byte
 	for {
 		p.mu.Lock()
-		for len(p.out) == 0 && !p.over {
-			p.some.Wait()
+		for len(p.out) == 0 && !p.closed {
+			p.changed.Wait()
 		}
-		if p.over {
+		if p.closed {
 			p.mu.Unlock()
 			return
 		}
@@ -69,13 +69,13 @@ func (p *pump) write(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out = append(p.out, b...)
-	p.some.Signal()
+	p.changed.Signal()
 }
 
 func (p *pump) close() {
 	p.mu.Lock()
-	p.over = true
-	p.some.Signal()
+	p.closed = true
+	p.changed.Signal()
 	p.mu.Unlock()
 	_ = p.conn.Close()
 }

@@ -37,9 +37,6 @@ func (q *queue) push() *request {
 	return r
 }
 
-// at is the i-th request from the front, 0 <= i < count.
-func (q *queue) at(i int) *request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
-
 // pop removes the front; what at(0) returned stays readable until the next push.
 func (q *queue) pop() {
 	q.head = (q.head + 1) & (len(q.ring) - 1)
@@ -55,3 +52,15 @@ func (q *queue) grow() {
 	}
 	q.ring, q.head = ring, 0
 }
+
+// at is the i-th request from the front, 0 <= i < count.
+func (q *queue) at(i int) *request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+
+// turn is a user.
+type turn struct {
+	user int64 // number over all pods: active while the level is above it
+	due  int64 // of the next turn
+	left int   // requests of the present turn that have not ended
+}
+
+var replyNone resp.Reply

@@ -20,10 +20,10 @@ type resolver struct {
 }
 
 // answerLife is how old an answer may be. A lookup that hangs is joined by another after hedgeAfter.
-const answerLife = 20 * time.Millisecond
+const answerTTL = 20 * time.Millisecond
 
 // lookupPatience bounds a lookup, whoever waits for it.
-const lookupPatience = 10 * time.Second
+const lookupTimeout = 10 * time.Second
 
 // answer is a lookup, under way until done is closed.
 type answer struct {
@@ -52,7 +52,7 @@ func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, 
 	if _, err := netip.ParseAddr(host); err == nil || host == "" {
 		return r.dial(ctx, network, address)
 	}
-	addrs, err := r.find(ctx, host)
+	addrs, err := r.resolve(ctx, host)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
@@ -80,13 +80,13 @@ func (r *resolver) dialPart(ctx context.Context, parts int, network, address str
 }
 
 // find is the host's addresses, at least one.
-func (r *resolver) find(ctx context.Context, host string) ([]netip.Addr, error) {
+func (r *resolver) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	r.mu.Lock()
 	a := r.answers[host]
-	if a == nil || a.stale(time.Now()) {
+	if a == nil || a.isStale(time.Now()) {
 		a = &answer{began: time.Now(), done: make(chan struct{})}
 		r.answers[host] = a
-		go r.ask(host, a)
+		go r.query(host, a)
 	}
 	r.mu.Unlock()
 	select {
@@ -98,15 +98,15 @@ func (r *resolver) find(ctx context.Context, host string) ([]netip.Addr, error) 
 }
 
 // stale says that a new lookup is due: the answer is too old, or is so late that the query may be lost.
-func (a *answer) stale(now time.Time) bool {
+func (a *answer) isStale(now time.Time) bool {
 	if a.at.IsZero() {
 		return now.Sub(a.began) > hedgeAfter
 	}
-	return now.Sub(a.at) > answerLife
+	return now.Sub(a.at) > answerTTL
 }
 
-func (r *resolver) ask(host string, a *answer) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+func (r *resolver) query(host string, a *answer) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	addrs, err := r.lookup(ctx, host)
 	if err == nil && len(addrs) == 0 {

@@ -42,7 +42,7 @@ func TestDialsShareALookup(t *testing.T) {
 		t.Errorf("dialled %s", to)
 	}
 	host.Store("10.0.0.2")
-	time.Sleep(2 * answerLife)
+	time.Sleep(2 * answerTTL)
 	for len(dialled) > 0 {
 		<-dialled
 	}

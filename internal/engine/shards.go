@@ -9,50 +9,6 @@ type shardLog struct {
 	gaps [record.MaxShards]*gapLog // filled before the loops begin; nil beyond
 }
 
-// shardSuccess notes successes of one wake-up, for the gap logs.
-type shardSuccess struct {
-	first, last int64 // first -1 = none
-}
-
-// succeeded notes n successes at a shard.
-func (l *loop) succeeded(shard int, at int64, n uint32) {
-	if l.firstOK < 0 {
-		l.firstOK = at
-	}
-	l.lastOK = at
-	if l.run.shards == nil || shard >= record.MaxShards {
-		return
-	}
-	l.slot.shard(shard).OK += uint64(n)
-	for len(l.shardOK) <= shard {
-		l.shardOK = append(l.shardOK, shardSuccess{first: -1})
-	}
-	s := &l.shardOK[shard]
-	if s.first < 0 {
-		s.first = at
-	}
-	s.last = at
-}
-
-// failed notes an outcome that is no success at the shard.
-func (l *loop) failed(s *slot, shard int) {
-	if l.run.shards != nil && shard < record.MaxShards {
-		s.shard(shard).Errors++
-	}
-}
-
-// tellShards hands the wake-up's successes to the gap logs.
-func (l *loop) tellShards() {
-	for i := range l.shardOK {
-		if s := &l.shardOK[i]; s.first >= 0 {
-			log := l.run.shards.gaps[i]
-			log.success(s.first)
-			log.success(s.last)
-			s.first = -1
-		}
-	}
-}
-
 // newShardLog makes room for all shards that may come: a gap log is small.
 func newShardLog() *shardLog {
 	s := &shardLog{}

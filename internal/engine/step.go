@@ -8,11 +8,6 @@ import (
 // stepMargin is how far ahead a step must lie: the loops must have it before it begins.
 const stepMargin = 10 * time.Millisecond
 
-// mayStep says that the load searches, and a further step may come.
-func (r *run) mayStep(now int64) bool {
-	return r.plan.Shape.Search != nil && !r.ended.Load() && !r.over(now)
-}
-
 // Step sets the rate over all pods from at on, counted from the run's start: the trials of a search are decided while it runs. Rate 0 ends
 // the load at at. The last step again changes nothing, nor does any after the end. It may be called while Run goes on. The error says why a step came too late or does not fit.
 func (r *Runner) Step(at time.Duration, rate float64) error {
@@ -38,7 +33,7 @@ func (r *Runner) Step(at time.Duration, rate float64) error {
 	}
 	n.pacer.Store(p.step(at, time.Duration(n.length), rate))
 	n.ended.Store(rate == 0)
-	for _, l := range n.loops {
+	for _, l := range r.loops {
 		l.nudge()
 	}
 	return nil

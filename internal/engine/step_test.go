@@ -69,7 +69,7 @@ func TestStepRefuses(t *testing.T) {
 		}
 	}
 	refused("before the start", "not begun", time.Second, 200)
-	r.run.start, r.run.loops = time.Now().Add(-time.Second), nil
+	r.run.start, r.loops = time.Now().Add(-time.Second), nil
 	r.launched.Store(true)
 	refused("past", "is past", 900*time.Millisecond, 200)
 	refused("too high", "not within", 2*time.Second, 1001)

@@ -177,7 +177,7 @@ func TestReplicaComesAndGoes(t *testing.T) {
 	}
 	redistest.Wait(t, "the replica that was added is read from", func() error {
 		if reads(added) == 0 {
-			return errNoAddress
+			return errNoServers
 		}
 		return nil
 	})
@@ -212,7 +212,7 @@ func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
 		t.Fatal(err)
 	}
-	key := r.run.loops[0].book.Key(0)
+	key := r.loops[0].book.Key(0)
 	for n := 100; n < 137; n++ {
 		server.Do("setbit", key, n, 0)
 	}

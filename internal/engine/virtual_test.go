@@ -292,7 +292,7 @@ func TestUsersRestAfterTheEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := r.run.loops[0]
+	l := r.loops[0]
 	l.at = r.run.length
 	if next := l.demand.issue(l.at); next <= l.at {
 		t.Errorf("at the end the users want to be asked again at %s, that is at once", time.Duration(next))

@@ -14,14 +14,6 @@ type waiter interface {
 	close()
 }
 
-// newWaiter is the platform's own, or the portable one where the poller is portable, too.
-func (r *run) newWaiter() (waiter, error) {
-	if r.portable {
-		return newPortableWaiter(), nil
-	}
-	return newWaiter()
-}
-
 // portableWaiter is as precise as Go's timers.
 type portableWaiter struct {
 	once sync.Once
@@ -44,6 +36,6 @@ func (w *portableWaiter) wait(d time.Duration) bool {
 	}
 }
 
-func (w *portableWaiter) interrupt() { w.once.Do(func() { close(w.done) }) }
-
 func (w *portableWaiter) close() { w.interrupt() }
+
+func (w *portableWaiter) interrupt() { w.once.Do(func() { close(w.done) }) }

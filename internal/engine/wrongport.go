@@ -28,11 +28,6 @@ func (d *dialer) wrongPort(ctx context.Context, err error) error {
 	return nil
 }
 
-var (
-	errSpeaksTLS   = errors.New("the port speaks TLS, but the target has no tls settings")
-	errSpeaksPlain = errors.New("the port answers without TLS, but the target has tls settings")
-)
-
 // speaksTLS says whether a TLS handshake gets an answer: also one that refuses this client. Nothing is sent over the connection.
 func (d *dialer) speaksTLS(ctx context.Context, address string) bool {
 	c, err := d.tcp(ctx, "tcp", address)

@@ -63,17 +63,17 @@ func (h *HTTP) check(w *Workload) string {
 	return ""
 }
 
+func (h *HTTP) operations() []Operation {
+	m := h.MethodOrDefault()
+	return []Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead}}
+}
+
 // MethodOrDefault is the method that is used.
 func (h *HTTP) MethodOrDefault() string {
 	if h.Method == "" {
 		return http.MethodGet
 	}
 	return h.Method
-}
-
-func (h *HTTP) operations() []Operation {
-	m := h.MethodOrDefault()
-	return []Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead}}
 }
 
 func (h *HTTP) tallies() []string { return httpTallies }

@@ -31,6 +31,11 @@ func (k *Ranking) check(*Workload) string {
 	return ""
 }
 
+func (k *Ranking) operations() []Operation {
+	_, operations := k.Kinds()
+	return operations
+}
+
 // The kinds of operation, in the order of the records.
 const (
 	RankingSet = iota
@@ -55,11 +60,6 @@ func (k *Ranking) Kinds() ([]int, []Operation) {
 		}
 	}
 	return kinds, operations
-}
-
-func (k *Ranking) operations() []Operation {
-	_, operations := k.Kinds()
-	return operations
 }
 
 func (k *Ranking) tallies() []string { return nil }

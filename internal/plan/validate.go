@@ -76,16 +76,6 @@ func unknown[T ~string](field string, value T, known ...T) string {
 	return fmt.Sprintf("%s: %q is none of %s", field, value, strings.Join(names, ", "))
 }
 
-// firstOf is the first problem.
-func firstOf(problems ...string) string {
-	for _, problem := range problems {
-		if problem != "" {
-			return problem
-		}
-	}
-	return ""
-}
-
 // checkTarget refuses a target in which nothing was found to dial.
 func (p *Plan) checkTarget() string {
 	t := &p.Target
@@ -99,6 +89,16 @@ func (p *Plan) checkTarget() string {
 		return "target.sentinel: no address of a sentinel was found: set service or addresses"
 	}
 	return firstOf(checkAddresses("target.addresses", t.Addresses), checkAddresses("target.sentinel.addresses", t.Sentinel.Addresses))
+}
+
+// firstOf is the first problem.
+func firstOf(problems ...string) string {
+	for _, problem := range problems {
+		if problem != "" {
+			return problem
+		}
+	}
+	return ""
 }
 
 func checkAddresses(field string, addresses []string) string {

@@ -51,36 +51,6 @@ type definition interface {
 	tallies() []string        // names of further counters
 }
 
-// named is a workload that the spec sets.
-type named struct {
-	name string // the JSON name
-	definition
-}
-
-// set are the workloads that the spec sets: one, where it is right.
-func (w *Workload) set() []named {
-	var found []named
-	if len(w.Commands) > 0 {
-		found = append(found, named{"commands", commandList(w.Commands)})
-	}
-	if w.Benchmark != nil {
-		found = append(found, named{"benchmark", w.Benchmark})
-	}
-	if w.Ranking != nil {
-		found = append(found, named{"ranking", w.Ranking})
-	}
-	if w.RateLimiter != nil {
-		found = append(found, named{"rateLimiter", w.RateLimiter})
-	}
-	if w.CacheAside != nil {
-		found = append(found, named{"cacheAside", w.CacheAside})
-	}
-	if w.HTTP != nil {
-		found = append(found, named{"http", w.HTTP})
-	}
-	return found
-}
-
 // Problem says what is wrong with the workload, beginning with the field's path below spec.workload; "" = nothing.
 func (w *Workload) Problem() string {
 	set := w.set()
@@ -123,6 +93,36 @@ func (w *Workload) Tallies() []string {
 		return nil
 	}
 	return set[0].tallies()
+}
+
+// named is a workload that the spec sets.
+type named struct {
+	name string // the JSON name
+	definition
+}
+
+// set are the workloads that the spec sets: one, where it is right.
+func (w *Workload) set() []named {
+	var found []named
+	if len(w.Commands) > 0 {
+		found = append(found, named{"commands", commandList(w.Commands)})
+	}
+	if w.Benchmark != nil {
+		found = append(found, named{"benchmark", w.Benchmark})
+	}
+	if w.Ranking != nil {
+		found = append(found, named{"ranking", w.Ranking})
+	}
+	if w.RateLimiter != nil {
+		found = append(found, named{"rateLimiter", w.RateLimiter})
+	}
+	if w.CacheAside != nil {
+		found = append(found, named{"cacheAside", w.CacheAside})
+	}
+	if w.HTTP != nil {
+		found = append(found, named{"http", w.HTTP})
+	}
+	return found
 }
 
 // IsRemote says whether the workload does not speak RESP on the engine's connections.

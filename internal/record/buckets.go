@@ -45,17 +45,6 @@ func Merge(a, b Buckets) Buckets {
 	return a
 }
 
-// extend makes a n cells long.
-func extend(a Buckets, n int) Buckets {
-	if cap(a) < n {
-		// A quarter more: an interval is merged once per pod, and its cells are mostly the same.
-		grown := make(Buckets, len(a), n+n/4)
-		copy(grown, a)
-		a = grown
-	}
-	return a[:n]
-}
-
 // mergeFew is Merge for a b that is much the shorter, as a pod's histogram beside the sum of many: it looks for b's cells in a instead
 // of walking all of a, and moves a's memory only where cells are new.
 func mergeFew(a, b Buckets) Buckets {
@@ -87,6 +76,17 @@ func mergeFew(a, b Buckets) Buckets {
 		end = from
 	}
 	return a
+}
+
+// extend makes a n cells long.
+func extend(a Buckets, n int) Buckets {
+	if cap(a) < n {
+		// A quarter more: an interval is merged once per pod, and its cells are mostly the same.
+		grown := make(Buckets, len(a), n+n/4)
+		copy(grown, a)
+		a = grown
+	}
+	return a[:n]
 }
 
 // search returns the first position from from on whose index is at least index, len(a) if there is none. What lies before from must be lower.
@@ -133,15 +133,6 @@ func addSaturated(a, b uint32) uint32 {
 	return math.MaxUint32
 }
 
-// Count is the number of recorded values.
-func (b Buckets) Count() uint64 {
-	var n uint64
-	for _, c := range b {
-		n += uint64(c.Count)
-	}
-	return n
-}
-
 // Quantile returns the value below or at which the share q (0 to 1) of the recorded values lies: the highest value that the layout
 // cannot tell from it, as HdrHistogram's ValueAtQuantile(q*100). 0 where nothing was recorded.
 func (b Buckets) Quantile(q float64) time.Duration {
@@ -157,6 +148,15 @@ func (b Buckets) Quantile(q float64) time.Duration {
 		}
 	}
 	return 0
+}
+
+// Count is the number of recorded values.
+func (b Buckets) Count() uint64 {
+	var n uint64
+	for _, c := range b {
+		n += uint64(c.Count)
+	}
+	return n
 }
 
 // Max returns the highest recorded value, as exactly as the layout keeps it. 0 where nothing was recorded.

@@ -34,28 +34,9 @@ func cellOfMicros(us uint64) int {
 	return shift<<(subBits-1) + int(us>>shift)
 }
 
-// lowest is the lowest value of a cell.
-func lowest(cell int) time.Duration {
-	shift := shiftOf(cell)
-	return time.Duration(cell-shift<<(subBits-1)) << shift * time.Microsecond
-}
-
-// highest is the highest whole microsecond of a cell.
-func highest(cell int) time.Duration {
-	return lowest(cell) + (1<<shiftOf(cell)-1)*time.Microsecond
-}
-
 // middle is the value that stands for a cell in a mean.
 func middle(cell int) time.Duration {
 	return lowest(cell) + (1<<shiftOf(cell)>>1)*time.Microsecond
-}
-
-// shiftOf is the power of two of a cell's width in microseconds.
-func shiftOf(cell int) int {
-	if cell < subCells {
-		return 0
-	}
-	return cell>>(subBits-1) - 1
 }
 
 // rankOf is the place, from 1, of the quantile q among total > 0 ordered values, rounded as HdrHistogram does.
@@ -77,4 +58,23 @@ func valueAt(cell int, q float64) time.Duration {
 		return lowest(cell)
 	}
 	return highest(cell)
+}
+
+// highest is the highest whole microsecond of a cell.
+func highest(cell int) time.Duration {
+	return lowest(cell) + (1<<shiftOf(cell)-1)*time.Microsecond
+}
+
+// lowest is the lowest value of a cell.
+func lowest(cell int) time.Duration {
+	shift := shiftOf(cell)
+	return time.Duration(cell-shift<<(subBits-1)) << shift * time.Microsecond
+}
+
+// shiftOf is the power of two of a cell's width in microseconds.
+func shiftOf(cell int) int {
+	if cell < subCells {
+		return 0
+	}
+	return cell>>(subBits-1) - 1
 }

@@ -42,34 +42,6 @@ type Loss struct {
 	Errors uint64 `json:"errors,omitempty"`
 }
 
-const (
-	// LossesApart is how far two stretches of lost writes lie apart at least, in ns.
-	LossesApart = 1_000_000_000
-	// MaxLosses bounds their number: where there are more, those that lie closest are joined.
-	MaxLosses = 32
-)
-
-// JoinLosses sorts stretches and joins those that lie close together.
-func JoinLosses(all []Loss) []Loss {
-	slices.SortFunc(all, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
-	for apart := int64(LossesApart); ; apart *= 2 {
-		joined := all[:0:0]
-		for _, l := range all {
-			if n := len(joined); n > 0 && l.First-joined[n-1].Last < apart {
-				last := &joined[n-1]
-				last.Last = max(last.Last, l.Last)
-				last.Count += l.Count
-				last.Errors += l.Errors
-			} else {
-				joined = append(joined, l)
-			}
-		}
-		if len(joined) <= MaxLosses {
-			return joined
-		}
-	}
-}
-
 // Staleness is how far replicas were behind their primary, as a client that reads from them sees it.
 type Staleness struct {
 	Reads        uint64 `json:"reads"`                  // answers from replicas
@@ -167,6 +139,34 @@ func (r *Ledger) add(o *Ledger) {
 	slices.Sort(r.Notes)
 	r.Notes = slices.Compact(r.Notes)
 	r.Notes = r.Notes[:min(len(r.Notes), maxNotes)]
+}
+
+const (
+	// LossesApart is how far two stretches of lost writes lie apart at least, in ns.
+	LossesApart = 1_000_000_000
+	// MaxLosses bounds their number: where there are more, those that lie closest are joined.
+	MaxLosses = 32
+)
+
+// JoinLosses sorts stretches and joins those that lie close together.
+func JoinLosses(all []Loss) []Loss {
+	slices.SortFunc(all, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
+	for apart := int64(LossesApart); ; apart *= 2 {
+		joined := all[:0:0]
+		for _, l := range all {
+			if n := len(joined); n > 0 && l.First-joined[n-1].Last < apart {
+				last := &joined[n-1]
+				last.Last = max(last.Last, l.Last)
+				last.Count += l.Count
+				last.Errors += l.Errors
+			} else {
+				joined = append(joined, l)
+			}
+		}
+		if len(joined) <= MaxLosses {
+			return joined
+		}
+	}
 }
 
 // JoinWindows is the smallest window that holds both, where a window counts only with something in it.

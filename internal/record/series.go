@@ -203,9 +203,6 @@ func sumOK(ops []Op) uint64 {
 	return n
 }
 
-// share is how many of the pods' intervals make one of the series.
-func (s *Series) share() int64 { return int64(s.Step / s.PodStep) }
-
 // Next is the index of the interval that the pod must deliver next, counted in PodStep.
 func (s *Series) Next(pod int) int64 { return s.pods[pod].next }
 
@@ -229,6 +226,68 @@ func (s *Series) Lost() int {
 	}
 	return n
 }
+
+// LoadEnd is when the load ended, from the run's start. planned is its length, 0 where only a number of requests ends it. A load that was over before that ended with its
+// last outcome: allDone says that it had sent all its requests. Otherwise it was interrupted, and where the last interval has no outcome, End is as good.
+func (s *Series) LoadEnd(planned time.Duration, allDone bool) time.Duration {
+	end := s.End()
+	if planned > 0 && end >= planned {
+		return planned
+	}
+	for i := len(s.intervals) - 1; i >= 0; i-- {
+		last := time.Duration(max(s.intervals[i].LastOK, s.intervals[i].LastError))
+		switch {
+		case last > end-s.PodStep, last >= 0 && allDone:
+			return min(end, last)
+		case !allDone:
+			return end
+		}
+	}
+	return end
+}
+
+// End is where the complete part ends, from the run's start. The last interval may reach beyond it when Step is not PodStep.
+func (s *Series) End() time.Duration {
+	if s.Ended() {
+		return time.Duration(s.completeShares()) * s.PodStep
+	}
+	return time.Duration(s.Complete()) * s.Step
+}
+
+// Len is the number of intervals that any pod delivered.
+func (s *Series) Len() int { return len(s.intervals) }
+
+// At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers and Agents are empty: the series keeps them
+// for the whole run. It is the series' own and must not be changed.
+func (s *Series) At(i int) *Interval { return &s.intervals[i] }
+
+// Window returns the complete intervals that begin in [from, to) as the indices first <= i < end.
+func (s *Series) Window(from, to time.Duration) (first, end int) {
+	n := int64(s.Complete())
+	index := func(t time.Duration) int64 {
+		if t <= 0 {
+			return 0
+		}
+		i := int64(t / s.Step)
+		if t%s.Step > 0 {
+			i++
+		}
+		return min(i, n)
+	}
+	first, end = int(index(from)), int(index(to))
+	return first, max(first, end)
+}
+
+// Complete is the number of leading intervals that every live pod delivered; all of them once no pod is live.
+func (s *Series) Complete() int {
+	if s.Ended() {
+		return len(s.intervals)
+	}
+	return int(s.completeShares() / s.share())
+}
+
+// share is how many of the pods' intervals make one of the series.
+func (s *Series) share() int64 { return int64(s.Step / s.PodStep) }
 
 // Ended says that every pod is lost or finished: the record will not grow.
 func (s *Series) Ended() bool {
@@ -254,65 +313,6 @@ func (s *Series) completeShares() int64 {
 		return most
 	}
 	return least
-}
-
-// Complete is the number of leading intervals that every live pod delivered; all of them once no pod is live.
-func (s *Series) Complete() int {
-	if s.Ended() {
-		return len(s.intervals)
-	}
-	return int(s.completeShares() / s.share())
-}
-
-// End is where the complete part ends, from the run's start. The last interval may reach beyond it when Step is not PodStep.
-func (s *Series) End() time.Duration {
-	if s.Ended() {
-		return time.Duration(s.completeShares()) * s.PodStep
-	}
-	return time.Duration(s.Complete()) * s.Step
-}
-
-// LoadEnd is when the load ended, from the run's start. planned is its length, 0 where only a number of requests ends it. A load that was over before that ended with its
-// last outcome: allDone says that it had sent all its requests. Otherwise it was interrupted, and where the last interval has no outcome, End is as good.
-func (s *Series) LoadEnd(planned time.Duration, allDone bool) time.Duration {
-	end := s.End()
-	if planned > 0 && end >= planned {
-		return planned
-	}
-	for i := len(s.intervals) - 1; i >= 0; i-- {
-		last := time.Duration(max(s.intervals[i].LastOK, s.intervals[i].LastError))
-		switch {
-		case last > end-s.PodStep, last >= 0 && allDone:
-			return min(end, last)
-		case !allDone:
-			return end
-		}
-	}
-	return end
-}
-
-// Len is the number of intervals that any pod delivered.
-func (s *Series) Len() int { return len(s.intervals) }
-
-// At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers and Agents are empty: the series keeps them
-// for the whole run. It is the series' own and must not be changed.
-func (s *Series) At(i int) *Interval { return &s.intervals[i] }
-
-// Window returns the complete intervals that begin in [from, to) as the indices first <= i < end.
-func (s *Series) Window(from, to time.Duration) (first, end int) {
-	n := int64(s.Complete())
-	index := func(t time.Duration) int64 {
-		if t <= 0 {
-			return 0
-		}
-		i := int64(t / s.Step)
-		if t%s.Step > 0 {
-			i++
-		}
-		return min(i, n)
-	}
-	first, end = int(index(from)), int(index(to))
-	return first, max(first, end)
 }
 
 // Servers are the readings of INFO by time.

@@ -36,20 +36,6 @@ func (s *Series) addAgents(pod int, agents []AgentUse) {
 	s.thinAgents()
 }
 
-// keepAgent appends a reading, or replaces the last one that lies in the same cell of the grid.
-func keepAgent(list []AgentUse, a AgentUse, step time.Duration) []AgentUse {
-	last := len(list) - 1
-	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
-		return append(list, a)
-	}
-	if before := &list[last]; a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
-		a.RoundTrip = before.RoundTrip
-	}
-	a.Memory = max(a.Memory, list[last].Memory)
-	list[last] = a
-	return list
-}
-
 // thinAgents doubles the grid's step until the readings are few enough, which does not depend on the order in which they came.
 func (s *Series) thinAgents() {
 	for s.agentReadings > maxAgentReadings && s.agentStep < 1<<20*agentStep {
@@ -64,4 +50,18 @@ func (s *Series) thinAgents() {
 			s.agentReadings += len(kept)
 		}
 	}
+}
+
+// keepAgent appends a reading, or replaces the last one that lies in the same cell of the grid.
+func keepAgent(list []AgentUse, a AgentUse, step time.Duration) []AgentUse {
+	last := len(list) - 1
+	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
+		return append(list, a)
+	}
+	if before := &list[last]; a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
+		a.RoundTrip = before.RoundTrip
+	}
+	a.Memory = max(a.Memory, list[last].Memory)
+	list[last] = a
+	return list
 }

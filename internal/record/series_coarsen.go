@@ -36,17 +36,6 @@ func (s *Series) memory() (histograms, rest int) {
 	return histograms, rest
 }
 
-// allHistograms lists those of every operation and of the probe.
-func (iv *Interval) allHistograms() []*Buckets {
-	list := make([]*Buckets, 0, 3*(len(iv.Ops)+1))
-	for k := range iv.Ops {
-		h := iv.Ops[k].histograms()
-		list = append(list, h[:]...)
-	}
-	h := iv.Probe.histograms()
-	return append(list, h[:]...)
-}
-
 // coarsenLarger takes one step down on the part that is larger. Histograms finer than 1 s go first: few figures need them.
 // They stay at 20 s at most until the counts are at 1 s, since latency after a fault is wanted by the ten seconds.
 func (s *Series) coarsenLarger(histograms, rest int) {
@@ -80,23 +69,6 @@ func nextStep(step time.Duration) time.Duration {
 		}
 	}
 	return 2 * step
-}
-
-func (s *Series) coarsenHistograms(step time.Duration) {
-	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
-	for first := 0; first < len(s.intervals); first += to {
-		sums := s.intervals[first].allHistograms()
-		for k, sum := range sums {
-			whole := slices.Clone(*sum) // encoding coarsens a copy that shares its cells with the original
-			for i := first + from; i < min(first+to, len(s.intervals)); i += from {
-				part := s.intervals[i].allHistograms()[k]
-				whole = Merge(whole, *part)
-				*part = nil
-			}
-			*sum = whole
-		}
-	}
-	s.LatencyStep = step
 }
 
 func (s *Series) coarsenCounts(step time.Duration) {
@@ -137,6 +109,34 @@ func (s *Series) coarsenCounts(step time.Duration) {
 	s.thinServers()
 }
 
+func (s *Series) coarsenHistograms(step time.Duration) {
+	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
+	for first := 0; first < len(s.intervals); first += to {
+		sums := s.intervals[first].allHistograms()
+		for k, sum := range sums {
+			whole := slices.Clone(*sum) // encoding coarsens a copy that shares its cells with the original
+			for i := first + from; i < min(first+to, len(s.intervals)); i += from {
+				part := s.intervals[i].allHistograms()[k]
+				whole = Merge(whole, *part)
+				*part = nil
+			}
+			*sum = whole
+		}
+	}
+	s.LatencyStep = step
+}
+
+// allHistograms lists those of every operation and of the probe.
+func (iv *Interval) allHistograms() []*Buckets {
+	list := make([]*Buckets, 0, 3*(len(iv.Ops)+1))
+	for k := range iv.Ops {
+		h := iv.Ops[k].histograms()
+		list = append(list, h[:]...)
+	}
+	h := iv.Probe.histograms()
+	return append(list, h[:]...)
+}
+
 func leastCommonMultiple(a, b time.Duration) time.Duration {
 	x, y := a, b
 	for y != 0 {
@@ -175,19 +175,6 @@ func (s *Series) thinServers() {
 // gapNote begins the note that says which gaps were left out.
 const gapNote = "Short gaps left out: "
 
-// streams lists all that have a gap log.
-func (s *Series) streams() []*stream {
-	list := make([]*stream, 0, 2*len(s.pods))
-	for i := range s.pods {
-		p := &s.pods[i]
-		list = append(list, &p.load, &p.probe)
-		for k := range p.shards {
-			list = append(list, &p.shards[k].stream)
-		}
-	}
-	return list
-}
-
 // dropShortGaps leaves out the shorter half of the logged gaps: the last resort where a run has so many that they alone are too much.
 func (s *Series) dropShortGaps(reason string) {
 	var lengths []int64
@@ -206,6 +193,19 @@ func (s *Series) dropShortGaps(reason string) {
 		t.gaps = slices.DeleteFunc(slices.Clone(t.gaps), func(g Gap) bool { return g.To-g.From <= limit })
 	}
 	s.note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
+}
+
+// streams lists all that have a gap log.
+func (s *Series) streams() []*stream {
+	list := make([]*stream, 0, 2*len(s.pods))
+	for i := range s.pods {
+		p := &s.pods[i]
+		list = append(list, &p.load, &p.probe)
+		for k := range p.shards {
+			list = append(list, &p.shards[k].stream)
+		}
+	}
+	return list
 }
 
 func (s *Series) noteCoarse(reason string) {

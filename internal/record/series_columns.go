@@ -5,49 +5,6 @@ import (
 	"math/bits"
 )
 
-// ops lists an interval's operations and its probe.
-func (iv *Interval) op(k int) *Op {
-	if k < len(iv.Ops) {
-		return &iv.Ops[k]
-	}
-	return &iv.Probe
-}
-
-// predict guesses a figure from those before it in the interval and from the interval before: what is written is the difference.
-// col counts in the order of Counts.figures.
-func predict(col int, now, before *Counts) uint64 {
-	switch col {
-	case 1:
-		return now.OK // sent
-	case 2:
-		return now.Sent // due
-	case 3:
-		return scaled(before.BytesOut, now.Sent, before.Sent)
-	case 4:
-		return scaled(before.BytesIn, now.OK, before.OK)
-	}
-	return *before.figures()[col]
-}
-
-// scaled is v*by/of, or v where that is no number.
-func scaled(v, by, of uint64) uint64 {
-	high, low := bits.Mul64(v, by)
-	if of == 0 || high >= of {
-		return v
-	}
-	q, _ := bits.Div64(high, low, of)
-	return q
-}
-
-// instants lists an interval's instants, each with the end of the interval near which it usually lies.
-func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
-	begin := iv.Index * step
-	end := begin + step
-	return [...]struct{ at, near *int64 }{
-		{&iv.FirstError, &begin}, {&iv.LastError, &end}, {&iv.FirstOK, &begin}, {&iv.LastOK, &end},
-	}
-}
-
 func appendColumns(b []byte, s *Series) []byte {
 	for k := range len(s.Ops) + 1 {
 		for col := range 8 {
@@ -131,6 +88,49 @@ func (r *reader) columns(s *Series) {
 	for i := range s.intervals {
 		s.intervals[i].Shards = r.shards(before)
 		before = s.intervals[i].Shards
+	}
+}
+
+// ops lists an interval's operations and its probe.
+func (iv *Interval) op(k int) *Op {
+	if k < len(iv.Ops) {
+		return &iv.Ops[k]
+	}
+	return &iv.Probe
+}
+
+// predict guesses a figure from those before it in the interval and from the interval before: what is written is the difference.
+// col counts in the order of Counts.figures.
+func predict(col int, now, before *Counts) uint64 {
+	switch col {
+	case 1:
+		return now.OK // sent
+	case 2:
+		return now.Sent // due
+	case 3:
+		return scaled(before.BytesOut, now.Sent, before.Sent)
+	case 4:
+		return scaled(before.BytesIn, now.OK, before.OK)
+	}
+	return *before.figures()[col]
+}
+
+// scaled is v*by/of, or v where that is no number.
+func scaled(v, by, of uint64) uint64 {
+	high, low := bits.Mul64(v, by)
+	if of == 0 || high >= of {
+		return v
+	}
+	q, _ := bits.Div64(high, low, of)
+	return q
+}
+
+// instants lists an interval's instants, each with the end of the interval near which it usually lies.
+func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
+	begin := iv.Index * step
+	end := begin + step
+	return [...]struct{ at, near *int64 }{
+		{&iv.FirstError, &begin}, {&iv.LastError, &end}, {&iv.FirstOK, &begin}, {&iv.LastOK, &end},
 	}
 }
 

@@ -153,17 +153,6 @@ func (r *reader) series() *Series {
 	return s
 }
 
-func appendStream(b []byte, t *stream) []byte {
-	b = appendUint(b, t.ok)
-	b = appendInt(b, t.first)
-	b = appendInt(b, t.last)
-	return appendGaps(b, t.gaps)
-}
-
-func (r *reader) stream(t *stream) {
-	t.ok, t.first, t.last, t.gaps = r.uint(), r.int(), r.int(), r.gaps()
-}
-
 func (s *Series) appendState(b []byte) []byte {
 	b = appendText(b, s.Run)
 	b = appendInt(b, s.Start.UnixNano())
@@ -191,6 +180,13 @@ func (s *Series) appendState(b []byte) []byte {
 	b = appendUint(b, uint64(s.agentStep/agentStep))
 	b = appendServers(b, s.servers)
 	return appendUint(b, uint64(len(s.intervals)))
+}
+
+func appendStream(b []byte, t *stream) []byte {
+	b = appendUint(b, t.ok)
+	b = appendInt(b, t.first)
+	b = appendInt(b, t.last)
+	return appendGaps(b, t.gaps)
 }
 
 func (r *reader) state() *Series {
@@ -248,6 +244,10 @@ func (r *reader) pods(s *Series) (most int64) {
 		most = max(most, p.next)
 	}
 	return most
+}
+
+func (r *reader) stream(t *stream) {
+	t.ok, t.first, t.last, t.gaps = r.uint(), r.int(), r.int(), r.gaps()
 }
 
 // makeIntervals makes n empty intervals, each with the number of pods that delivered it.

@@ -10,8 +10,6 @@ import (
 // ErrCorrupt is wrapped by every error of decoding.
 var ErrCorrupt = errors.New("corrupt record")
 
-func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
-
 // appendInt writes zigzag: small numbers of either sign are short.
 func appendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) }
 
@@ -20,6 +18,8 @@ func appendFloat(dst []byte, v float64) []byte {
 }
 
 func appendText(dst []byte, s string) []byte { return append(appendUint(dst, uint64(len(s))), s...) }
+
+func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
 
 func appendBool(dst []byte, v bool) []byte {
 	if v {
@@ -32,28 +32,6 @@ func appendBool(dst []byte, v bool) []byte {
 type reader struct {
 	rest []byte
 	err  error
-}
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
-		r.rest = nil
-	}
-}
-
-func (r *reader) uint() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small
-		v := r.rest[0]
-		r.rest = r.rest[1:]
-		return uint64(v)
-	}
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.fail("number cut short or too long")
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
 }
 
 func (r *reader) int() int64 {
@@ -103,4 +81,26 @@ func (r *reader) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+func (r *reader) uint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail("number cut short or too long")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+		r.rest = nil
+	}
 }

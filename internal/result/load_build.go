@@ -143,6 +143,17 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 	return highest
 }
 
+// longestOfShards is the longest gap of any shard; nil where there are not several, or no gap.
+func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
+	var found *ShardGap
+	for shard := range series.Shards() {
+		if g := longest(series.ShardGaps(shard), from); g != nil && (found == nil || g.Length > found.Length) {
+			found = &ShardGap{Shard: shard, Gap: *g}
+		}
+	}
+	return found
+}
+
 // longest is the longest gap that reaches beyond from; nil where there is none.
 func longest(gaps []record.Gap, from time.Duration) *Gap {
 	var found *Gap
@@ -152,17 +163,6 @@ func longest(gaps []record.Gap, from time.Duration) *Gap {
 		}
 		if length := Seconds(g.To - g.From); found == nil || length > found.Length {
 			found = &Gap{At: Seconds(g.From), Length: length, Open: g.Open}
-		}
-	}
-	return found
-}
-
-// longestOfShards is the longest gap of any shard; nil where there are not several, or no gap.
-func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
-	var found *ShardGap
-	for shard := range series.Shards() {
-		if g := longest(series.ShardGaps(shard), from); g != nil && (found == nil || g.Length > found.Length) {
-			found = &ShardGap{Shard: shard, Gap: *g}
 		}
 	}
 	return found

@@ -74,8 +74,6 @@ type analysis struct {
 // gap is a Gap that tells its length.
 type gap struct{ record.Gap }
 
-func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
-
 func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 	a := &analysis{curve: newCurve(s), fault: f, options: o}
 	c := a.curve
@@ -204,3 +202,5 @@ func longestOf(gaps []gap) gap {
 	}
 	return longest
 }
+
+func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }

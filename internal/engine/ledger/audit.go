@@ -29,30 +29,6 @@ type Layout struct {
 	ShardOf func(slot uint16) int // which shard serves a hash slot now, below 0 for none; nil = all of it is shard 0
 }
 
-// shardOf is the shard that holds a page's keys now.
-func (l *Layout) shardOf(slot uint16) int {
-	if l.ShardOf == nil {
-		return 0
-	}
-	return l.ShardOf(slot)
-}
-
-func (l *Layout) primary(shard int) (Node, error) {
-	found := -1
-	for i, n := range l.Nodes {
-		if n.Primary && n.Shard == shard {
-			if found >= 0 {
-				return Node{}, fmt.Errorf("shard %d has two primaries, %s and %s", shard, l.Nodes[found].Address, n.Address)
-			}
-			found = i
-		}
-	}
-	if found < 0 {
-		return Node{}, fmt.Errorf("shard %d has no primary", shard)
-	}
-	return l.Nodes[found], nil
-}
-
 // Limits of an Audit.
 const (
 	// DefaultResyncLimit is how long replicas may take to be in step after the load.
@@ -145,6 +121,14 @@ func (a *Audit) Prepare(ctx context.Context, books []*Book, writes uint64, run t
 		}
 	}
 	return nil
+}
+
+// shardOf is the shard that holds a page's keys now.
+func (l *Layout) shardOf(slot uint16) int {
+	if l.ShardOf == nil {
+		return 0
+	}
+	return l.ShardOf(slot)
 }
 
 // Verify reads the ledgers back. The load must have stopped, and so must every use of the books. It waits until the replicas are in step, to ResyncLimit,
@@ -263,6 +247,22 @@ func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]strin
 	return late, nil
 }
 
+func (l *Layout) primary(shard int) (Node, error) {
+	found := -1
+	for i, n := range l.Nodes {
+		if n.Primary && n.Shard == shard {
+			if found >= 0 {
+				return Node{}, fmt.Errorf("shard %d has two primaries, %s and %s", shard, l.Nodes[found].Address, n.Address)
+			}
+			found = i
+		}
+	}
+	if found < 0 {
+		return Node{}, fmt.Errorf("shard %d has no primary", shard)
+	}
+	return l.Nodes[found], nil
+}
+
 // behind says why a replica is not in step with what its primary said, "" when it is.
 func (a *Audit) behind(ctx context.Context, n Node, primary redis.Info) string {
 	at, err := a.infoOf(ctx, n.Address)
@@ -294,15 +294,6 @@ func (a *Audit) infoOf(ctx context.Context, address string) (redis.Info, error) 
 	return info, nil
 }
 
-// conn is a connection to a node, each of whose exchanges is bounded.
-func (a *Audit) conn(address string, within time.Duration, readReplica bool) *redis.Conn {
-	return redis.NewConn(within, func(ctx context.Context) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, within)
-		defer cancel()
-		return a.Dial(ctx, address, readReplica)
-	})
-}
-
 // connections are the nodes' connections of one pass.
 type connections struct {
 	audit *Audit
@@ -331,6 +322,15 @@ func (c *connections) exchange(ctx context.Context, n Node, inCluster bool, requ
 		return nil, fmt.Errorf("%s: %w", n.Address, err)
 	}
 	return values, nil
+}
+
+// conn is a connection to a node, each of whose exchanges is bounded.
+func (a *Audit) conn(address string, within time.Duration, readReplica bool) *redis.Conn {
+	return redis.NewConn(within, func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		return a.Dial(ctx, address, readReplica)
+	})
 }
 
 // errReply is an error that a node answered to a read.

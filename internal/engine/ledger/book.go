@@ -149,14 +149,6 @@ func (b *Book) Append(dst []byte, shard int, n uint64) []byte {
 	return append(dst, "\r\n$1\r\n1\r\n"...)
 }
 
-func digitsOf(n uint64) int {
-	digits := 1
-	for ; n >= 10; n /= 10 {
-		digits++
-	}
-	return digits
-}
-
 // Settle notes how write n ended, at an instant. Once Acked or Failed it stays so.
 func (b *Book) Settle(shard int, n uint64, o Outcome, at int64) {
 	p := &b.pages[shard]
@@ -208,4 +200,12 @@ func (b *Book) AppendExtend(dst []byte, shard int, writes uint64) []byte {
 	dst = append(dst, '\r', '\n')
 	dst = strconv.AppendUint(dst, last, 10)
 	return append(dst, "\r\n$1\r\n0\r\n"...)
+}
+
+func digitsOf(n uint64) int {
+	digits := 1
+	for ; n >= 10; n /= 10 {
+		digits++
+	}
+	return digits
 }

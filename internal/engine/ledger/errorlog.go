@@ -1,8 +1,5 @@
 package ledger
 
-// maxErrorSpans bounds the log: beyond it, the grid gets coarser.
-const maxErrorSpans = 4096
-
 // errorLog remembers when requests were not answered well: how many in each step of a grid.
 type errorLog struct {
 	spans []errorSpan // ascending, as instants come almost in order
@@ -14,6 +11,9 @@ type errorSpan struct {
 	count       uint64
 }
 
+// maxErrorSpans bounds the log: beyond it, the grid gets coarser.
+const maxErrorSpans = 4096
+
 func (l *errorLog) add(at int64) {
 	if l.step == 0 {
 		l.step = 1_000_000
@@ -22,6 +22,15 @@ func (l *errorLog) add(at int64) {
 		l.coarsen()
 	}
 	l.put(errorSpan{at, at, 1})
+}
+
+func (l *errorLog) coarsen() {
+	l.step *= 2
+	old := l.spans
+	l.spans = l.spans[:0]
+	for _, s := range old {
+		l.put(s)
+	}
 }
 
 // put adds a span to the last one if that has the same step of the grid, or a later one.
@@ -34,15 +43,6 @@ func (l *errorLog) put(s errorSpan) {
 		}
 	}
 	l.spans = append(l.spans, s)
-}
-
-func (l *errorLog) coarsen() {
-	l.step *= 2
-	old := l.spans
-	l.spans = l.spans[:0]
-	for _, s := range old {
-		l.put(s)
-	}
 }
 
 // between counts the errors of all spans that touch [from, to].

@@ -168,14 +168,6 @@ func (r *reading) readKeys(ctx context.Context, p *page, n Node) ([]byte, error)
 	return present, nil
 }
 
-func keyWords(command, key string, from, to uint64) []string {
-	words := []string{command}
-	for i := from; i < to; i++ {
-		words = append(words, key+":"+strconv.FormatUint(i, 10))
-	}
-	return words
-}
-
 // conclude adds what concerns all pages, and deletes the keys.
 func (r *reading) conclude(ctx context.Context, books []*Book) {
 	result := r.result
@@ -264,4 +256,12 @@ func (r *reading) removePage(ctx context.Context, b *Book, p *page, primary Node
 		}
 	}
 	return nil
+}
+
+func keyWords(command, key string, from, to uint64) []string {
+	words := []string{command}
+	for i := from; i < to; i++ {
+		words = append(words, key+":"+strconv.FormatUint(i, 10))
+	}
+	return words
 }

@@ -132,45 +132,6 @@ func (s *Sampler) close() {
 	}
 }
 
-// ask sends one command to a node; false where it did not answer.
-func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
-	node := s.nodes[n.Address]
-	if node == nil {
-		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
-		s.nodes[n.Address] = node
-	}
-	if s.Now() < node.avoidUntil {
-		return resp.Value{}, false
-	}
-	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
-	defer cancel()
-	v, err := node.conn.Do(ctx, words...)
-	if err != nil && !redis.IsReply(err) {
-		node.avoidUntil = s.Now() + int64(avoidFor)
-		return v, false
-	}
-	return v, true
-}
-
-// set writes a number into a key of a node; true when it was acknowledged.
-func (s *Sampler) set(ctx context.Context, layout *Layout, n Node, key string, number uint64) bool {
-	v, ok := s.ask(ctx, layout, n, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
-	return ok && !v.IsError()
-}
-
-// get reads a number from a key of a node; 0 where there is none.
-func (s *Sampler) get(ctx context.Context, layout *Layout, n Node, key string) (number uint64, ok bool) {
-	v, ok := s.ask(ctx, layout, n, "GET", key)
-	if !ok || v.IsError() {
-		return 0, false
-	}
-	if v.Type == '_' {
-		return 0, true
-	}
-	number, err := strconv.ParseUint(v.Text, 10, 64)
-	return number, err == nil
-}
-
 // sampleRegister writes a shard's register and reads it everywhere. The primary is read before it is written: then it shows what it has lost.
 func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *register) {
 	shard := layout.shardOf(topology.SlotOf([]byte(r.key)))
@@ -210,6 +171,19 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 }
 
+// get reads a number from a key of a node; 0 where there is none.
+func (s *Sampler) get(ctx context.Context, layout *Layout, n Node, key string) (number uint64, ok bool) {
+	v, ok := s.ask(ctx, layout, n, "GET", key)
+	if !ok || v.IsError() {
+		return 0, false
+	}
+	if v.Type == '_' {
+		return 0, true
+	}
+	number, err := strconv.ParseUint(v.Text, 10, 64)
+	return number, err == nil
+}
+
 // behind counts the acknowledged writes after a value, and says when the first of them was acknowledged.
 func (r *register) behind(value uint64) (writes uint64, since int64) {
 	from := value + 1
@@ -245,4 +219,30 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	}
 	s.dual.Last = now
 	s.dual.Writes += uint64(len(took) - 1)
+}
+
+// set writes a number into a key of a node; true when it was acknowledged.
+func (s *Sampler) set(ctx context.Context, layout *Layout, n Node, key string, number uint64) bool {
+	v, ok := s.ask(ctx, layout, n, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
+	return ok && !v.IsError()
+}
+
+// ask sends one command to a node; false where it did not answer.
+func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
+	node := s.nodes[n.Address]
+	if node == nil {
+		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
+		s.nodes[n.Address] = node
+	}
+	if s.Now() < node.avoidUntil {
+		return resp.Value{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
+	defer cancel()
+	v, err := node.conn.Do(ctx, words...)
+	if err != nil && !redis.IsReply(err) {
+		node.avoidUntil = s.Now() + int64(avoidFor)
+		return v, false
+	}
+	return v, true
 }

@@ -47,14 +47,6 @@ func (c *commands) compile(words []string, prefix string) error {
 	return nil
 }
 
-// withTTL appends PX to a plain SET of {key}: one with a key and a value and nothing else.
-func withTTL(words []string, ttl time.Duration) []string {
-	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") || !strings.Contains(words[1], "{key}") {
-		return words
-	}
-	return append(words[:3:3], "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
-}
-
 // Fill sets this pod's part of the keys where that is asked for.
 func (c *commands) Fill(ctx context.Context, f *Filler) error {
 	if !c.keyspace.Prefill {
@@ -87,6 +79,14 @@ func fillKeys(ctx context.Context, f *Filler, k plan.Keyspace, values *valuePool
 			return t.Append(dst, &args), 1, slot
 		}
 	}})
+}
+
+// withTTL appends PX to a plain SET of {key}: one with a key and a value and nothing else.
+func withTTL(words []string, ttl time.Duration) []string {
+	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") || !strings.Contains(words[1], "{key}") {
+		return words
+	}
+	return append(words[:3:3], "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
 }
 
 // Source makes one event loop's requests.
@@ -130,10 +130,6 @@ func (s *commandSource) drawRest(op int, r *Request) {
 	}
 }
 
-func (s *commandSource) take(r *Request) {
-	s.args.Key, s.args.Int, s.args.User, s.args.Seq = r.Key, r.state[0], r.User, uint64(r.state[1])
-}
-
 func (s *commandSource) Append(dst []byte, r *Request) ([]byte, int) {
 	t := s.commands.templates[r.Op]
 	s.take(r)
@@ -141,6 +137,10 @@ func (s *commandSource) Append(dst []byte, r *Request) ([]byte, int) {
 		s.args.Value = s.commands.values.draw(&s.chance)
 	}
 	return t.Append(dst, &s.args), 1
+}
+
+func (s *commandSource) take(r *Request) {
+	s.args.Key, s.args.Int, s.args.User, s.args.Seq = r.Key, r.state[0], r.User, uint64(r.state[1])
 }
 
 // keyWord is the word of a command that routes it.

@@ -14,6 +14,9 @@ type mix struct {
 	upTo       []uint64 // sum of the weights up to and including each
 }
 
+// mixOf is the mix of a plan's workload.
+func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
+
 func newMix(operations []plan.Operation, tallies ...string) mix {
 	m := mix{operations: operations, tallies: tallies}
 	var sum uint64
@@ -24,9 +27,6 @@ func newMix(operations []plan.Operation, tallies ...string) mix {
 	return m
 }
 
-// mixOf is the mix of a plan's workload.
-func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
-
 // Operations are in the order of every record.
 func (m *mix) Operations() []plan.Operation { return m.operations }
 
@@ -35,6 +35,29 @@ func (m *mix) Tallies() []string { return m.tallies }
 
 // OperationOf is the operation of arrival i of an open loop.
 func (m *mix) OperationOf(arrival int64) int { return m.pick(mix64(uint64(arrival))) }
+
+// chance is the randomness of one source or caller: the same number gives the same.
+type chance struct {
+	mix *mix
+	pcg *rand.PCG
+	rng *rand.Rand // over pcg
+}
+
+func newChance(m *mix, number int64) chance {
+	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
+	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
+}
+
+// mix64 turns a counter into well spread bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func mix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Pick is the operation of a closed loop's next request.
+func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
 
 // pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 where the weights' sum is under 2^32.
 func (m *mix) pick(bits uint64) int {
@@ -49,29 +72,6 @@ func (m *mix) pick(bits uint64) int {
 	}
 	return len(m.upTo) - 1
 }
-
-// mix64 turns a counter into well spread bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-func mix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// chance is the randomness of one source or caller: the same number gives the same.
-type chance struct {
-	mix *mix
-	pcg *rand.PCG
-	rng *rand.Rand // over pcg
-}
-
-func newChance(m *mix, number int64) chance {
-	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
-	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
-}
-
-// Pick is the operation of a closed loop's next request.
-func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
 
 // below is a random number in [0, n). The bias is under n/2^64.
 func (c *chance) below(n int64) int64 {

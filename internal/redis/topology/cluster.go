@@ -301,6 +301,14 @@ func (g *Group) firstSlot() int {
 	return int(g.Ranges[0][0])
 }
 
+// withMoves applies moves that no look has confirmed yet.
+func (m *Map) withMoves(moves map[uint16]string) *Map {
+	for _, slot := range slices.Sorted(maps.Keys(moves)) {
+		m = m.withMoved(slot, moves[slot])
+	}
+	return m
+}
+
 // withMoved is the map after a node said that a slot is at address. A replica that gets a slot of its shard was promoted; an address that is
 // not known yet is a new shard.
 func (m *Map) withMoved(slot uint16, address string) *Map {
@@ -329,12 +337,4 @@ func (m *Map) withMoved(slot uint16, address string) *Map {
 	c.slots[slot] = uint16(to)
 	c.Shards[to].Slots++
 	return c
-}
-
-// withMoves applies moves that no look has confirmed yet.
-func (m *Map) withMoves(moves map[uint16]string) *Map {
-	for _, slot := range slices.Sorted(maps.Keys(moves)) {
-		m = m.withMoved(slot, moves[slot])
-	}
-	return m
 }

@@ -15,43 +15,43 @@ import (
 // Nothing is lost: a record for a closed interval goes to the open one, a record too far ahead to the next one.
 type recorder struct {
 	step   int64
-	shards []*shard // of the load
-	probe  *shard
+	stripes []*stripe // of the load
+	probe  *stripe
 	last   int64 // no interval after this one: later records go to it; math.MaxInt64 = none set yet
 }
 
-type shard struct {
+type stripe struct {
 	step int64
 	mu   sync.Mutex
 	// open is the first interval that is not closed; top is the last that may be recorded in; last is the run's last interval.
 	open, top, last int64
-	slots           [2]*slot
+	partials           [2]*partial
 }
 
 func newRecorder(step int64, ops, tallies, shards int) *recorder {
-	r := &recorder{step: step, probe: newShard(step, 1, 0), last: math.MaxInt64}
+	r := &recorder{step: step, probe: newStripe(step, 1, 0), last: math.MaxInt64}
 	for range shards {
-		r.shards = append(r.shards, newShard(step, ops, tallies))
+		r.stripes = append(r.stripes, newStripe(step, ops, tallies))
 	}
 	return r
 }
 
-func newShard(step int64, ops, tallies int) *shard {
-	return &shard{step: step, top: 1, last: math.MaxInt64, slots: [2]*slot{newSlot(ops, tallies), newSlot(ops, tallies)}}
+func newStripe(step int64, ops, tallies int) *stripe {
+	return &stripe{step: step, top: 1, last: math.MaxInt64, partials: [2]*partial{newPartial(ops, tallies), newPartial(ops, tallies)}}
 }
 
 // lock returns the slot for records of instant at, and the end of at's interval; the caller must unlock the shard when it has written them.
-func (s *shard) lock(at int64) (*slot, int64) {
+func (s *stripe) lock(at int64) (*partial, int64) {
 	s.mu.Lock()
-	return s.slotAt(at), (at/s.step + 1) * s.step
+	return s.partialAt(at), (at/s.step + 1) * s.step
 }
 
 // slotAt is the slot for records of instant at. The caller holds the lock.
-func (s *shard) slotAt(at int64) *slot {
-	return s.slots[min(max(at/s.step, s.open), s.top, s.last)&1]
+func (s *stripe) partialAt(at int64) *partial {
+	return s.partials[min(max(at/s.step, s.open), s.top, s.last)&1]
 }
 
-func (s *shard) unlock() { s.mu.Unlock() }
+func (s *stripe) unlock() { s.mu.Unlock() }
 
 // setLast makes interval i the last one: what is recorded for later instants counts there.
 func (r *recorder) setLast(i int64) {
@@ -63,19 +63,19 @@ func (r *recorder) setLast(i int64) {
 	}
 }
 
-func (r *recorder) all() []*shard { return append(r.shards[:len(r.shards):len(r.shards)], r.probe) }
+func (r *recorder) all() []*stripe { return append(r.stripes[:len(r.stripes):len(r.stripes)], r.probe) }
 
 // close takes interval i, which must be the open one, out of all shards.
 func (r *recorder) close(i int64) *record.Interval {
 	iv := &record.Interval{
-		Index: i, Pods: 1, Ops: make([]record.Op, len(r.shards[0].slots[0].ops)),
+		Index: i, Pods: 1, Ops: make([]record.Op, len(r.stripes[0].partials[0].ops)),
 		FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
 	}
-	if tallies := len(r.shards[0].slots[0].tallies); tallies > 0 {
+	if tallies := len(r.stripes[0].partials[0].tallies); tallies > 0 {
 		iv.Tallies = make([]uint64, tallies)
 	}
-	for _, s := range r.shards {
-		s.drain(i, func(sl *slot) {
+	for _, s := range r.stripes {
+		s.drain(i, func(sl *partial) {
 			for op := range iv.Ops {
 				sl.addTo(&iv.Ops[op], op)
 			}
@@ -94,17 +94,17 @@ func (r *recorder) close(i int64) *record.Interval {
 			}
 		})
 	}
-	r.probe.drain(i, func(sl *slot) { sl.addTo(&iv.Probe, 0) })
+	r.probe.drain(i, func(sl *partial) { sl.addTo(&iv.Probe, 0) })
 	return iv
 }
 
 // drain closes interval i and empties its slot into take. Nobody writes the slot meanwhile: the shard's records are held below
 // the interval that uses it next until it is empty.
-func (s *shard) drain(i int64, take func(*slot)) {
+func (s *stripe) drain(i int64, take func(*partial)) {
 	s.mu.Lock()
 	s.open, s.top = i+1, i+1
 	s.mu.Unlock()
-	sl := s.slots[i&1]
+	sl := s.partials[i&1]
 	take(sl)
 	sl.reset()
 	s.mu.Lock()

@@ -2,27 +2,9 @@ package engine
 
 import (
 	"math"
-	"sync/atomic"
 
 	"github.com/redquake/redquake/internal/plan"
 )
-
-// budget is how many requests are left to this pod.
-type budget struct{ left atomic.Int64 }
-
-// claim takes up to n requests.
-func (b *budget) claim(n int) int {
-	for {
-		left := b.left.Load()
-		if left == math.MaxInt64 {
-			return n
-		}
-		k := min(int64(n), left)
-		if k <= 0 || b.left.CompareAndSwap(left, left-k) {
-			return int(max(k, 0))
-		}
-	}
-}
 
 // users are virtual users. A user's turn is one batch; after its last reply it thinks, then it is due again.
 type users struct {
@@ -35,21 +17,63 @@ type users struct {
 // closedLoop is the demand of a loop's users.
 type closedLoop struct {
 	*users
-	loop    *loop
-	batch   int // requests of a turn
-	playing int // users with a turn under way
-	spent   bool
+	loop        *loop
+	batch       int // requests of a turn
+	activeTurns int // users with a turn under way
+	exhausted   bool
 }
 
-// turn is a user.
-type turn struct {
-	user int64 // number over all pods: active while the level is above it
-	due  int64 // of the next turn
-	left int   // requests of the present turn that have not ended
+func newClosedLoop(l *loop, number, loops int64) *closedLoop {
+	return &closedLoop{users: newUsers(l.run, number, loops), loop: l, batch: l.run.plan.Client.Pipeline}
+}
+
+// newUsers are part number of parts of the pod's users. Users are dealt out one by one, first to pods, then to parts, so that a ramp grows
+// evenly everywhere.
+func newUsers(r *runState, number, parts int64) *users {
+	p := r.plan
+	u := &users{level: plan.NewSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
+	u.flat = u.level.FlatFrom()
+	mine := share(int64(math.Ceil(u.level.Peak())), int64(p.Pods), int64(r.pod))
+	for i := number; i < mine; i += parts {
+		u.schedule(&turn{user: i*int64(p.Pods) + int64(r.pod)}, 0)
+	}
+	return u
+}
+
+func (d *closedLoop) issue(now int64) int64 {
+	for len(d.idle) > 0 && d.idle[0].due <= now {
+		t := d.idle.pop()
+		if d.active(t, now) {
+			d.begin(t)
+		} else {
+			d.schedule(t, now) // its stage ended while it waited
+		}
+	}
+	next := int64(math.MaxInt64)
+	if d.loop.run.length > now {
+		next = d.loop.run.length // when all is over
+	}
+	if len(d.idle) > 0 {
+		next = min(next, d.idle[0].due)
+	}
+	return next
+}
+
+func (d *closedLoop) ended(r *request, at int64) {
+	t := r.turn
+	if t.left--; t.left > 0 {
+		return
+	}
+	d.activeTurns--
+	if d.think == 0 && d.active(t, at) {
+		d.begin(t)
+	} else {
+		d.schedule(t, at+d.think)
+	}
 }
 
 // rest lets the user be due at the instant at or when it is active next, whichever is later.
-func (u *users) rest(t *turn, at int64) {
+func (u *users) schedule(t *turn, at int64) {
 	if t.due = u.level.WhenAbove(float64(t.user), at); t.due != math.MaxInt64 {
 		u.idle.push(t)
 	}
@@ -63,54 +87,18 @@ func (u *users) active(t *turn, at int64) bool {
 	return u.level.WhenAbove(float64(t.user), at) <= at
 }
 
-func newClosedLoop(l *loop, number, loops int64) *closedLoop {
-	return &closedLoop{users: newUsers(l.run, number, loops), loop: l, batch: l.run.plan.Client.Pipeline}
-}
-
-// newUsers are part number of parts of the pod's users. Users are dealt out one by one, first to pods, then to parts, so that a ramp grows
-// evenly everywhere.
-func newUsers(r *run, number, parts int64) *users {
-	p := r.plan
-	u := &users{level: plan.NewSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
-	u.flat = u.level.FlatFrom()
-	mine := share(int64(math.Ceil(u.level.Peak())), int64(p.Pods), int64(r.pod))
-	for i := number; i < mine; i += parts {
-		u.rest(&turn{user: i*int64(p.Pods) + int64(r.pod)}, 0)
-	}
-	return u
-}
-
-func (d *closedLoop) issue(now int64) int64 {
-	for len(d.idle) > 0 && d.idle[0].due <= now {
-		t := d.idle.pop()
-		if d.active(t, now) {
-			d.begin(t)
-		} else {
-			d.rest(t, now) // its stage ended while it waited
-		}
-	}
-	next := int64(math.MaxInt64)
-	if d.loop.run.length > now {
-		next = d.loop.run.length // when all is over
-	}
-	if len(d.idle) > 0 {
-		next = min(next, d.idle[0].due)
-	}
-	return next
-}
-
 // begin queues the user's next turn.
 func (d *closedLoop) begin(t *turn) {
 	l := d.loop
 	if l.run.over(l.at) {
-		d.spent = true
+		d.exhausted = true
 		return
 	}
 	if t.left = l.run.budget.claim(d.batch); t.left == 0 {
-		d.spent = true
+		d.exhausted = true
 		return
 	}
-	d.playing++
+	d.activeTurns++
 	for range t.left {
 		if l.book != nil {
 			if l.issued++; l.run.isLedgerWrite(l.issued) && l.enqueueLedger(t.user, -1, t) {
@@ -121,26 +109,13 @@ func (d *closedLoop) begin(t *turn) {
 	}
 }
 
-func (d *closedLoop) ended(r *request, at int64) {
-	t := r.turn
-	if t.left--; t.left > 0 {
-		return
-	}
-	d.playing--
-	if d.think == 0 && d.active(t, at) {
-		d.begin(t)
-	} else {
-		d.rest(t, at+d.think)
-	}
-}
-
 // over: at the end of the run's length what has not been sent is let be.
 func (d *closedLoop) over(now int64) bool {
 	if d.loop.run.over(now) {
-		d.loop.forget()
+		d.loop.dropQueued()
 		return true
 	}
-	return d.playing == 0 && (d.spent || len(d.idle) == 0)
+	return d.activeTurns == 0 && (d.exhausted || len(d.idle) == 0)
 }
 
 // turnHeap is a binary heap of users by when they are due.

@@ -3,8 +3,8 @@ package engine
 import "github.com/redquake/redquake/internal/record"
 
 // slot is what one shard recorded in one interval. It is written under the shard's lock.
-type slot struct {
-	ops                                      []opSlot
+type partial struct {
+	ops                                      []partialOp
 	firstOK, lastOK, firstError, lastFailure int64 // -1 = none
 	maxLag                                   int64
 	tallies                                  []uint64
@@ -12,18 +12,18 @@ type slot struct {
 }
 
 // opSlot is one operation in a slot. The histograms are made when they are first needed: 68 KiB each.
-type opSlot struct {
+type partialOp struct {
 	record.Counts
 	latency, service, waited *record.Histogram
 }
 
-func newSlot(ops, tallies int) *slot {
-	s := &slot{ops: make([]opSlot, ops), tallies: make([]uint64, tallies)}
+func newPartial(ops, tallies int) *partial {
+	s := &partial{ops: make([]partialOp, ops), tallies: make([]uint64, tallies)}
 	s.reset()
 	return s
 }
 
-func (s *slot) reset() {
+func (s *partial) reset() {
 	for i := range s.ops {
 		o := &s.ops[i]
 		o.Counts = record.Counts{}
@@ -39,31 +39,24 @@ func (s *slot) reset() {
 }
 
 // shard is what is counted of a shard.
-func (s *slot) shard(shard int) *record.ShardCounts {
+func (s *partial) shard(shard int) *record.ShardCounts {
 	for len(s.shards) <= shard {
 		s.shards = append(s.shards, record.ShardCounts{})
 	}
 	return &s.shards[shard]
 }
 
-func count(h **record.Histogram, ns int64, n uint32) {
-	if *h == nil {
-		*h = new(record.Histogram)
-	}
-	(*h).RecordN(ns, n)
-}
-
 // sent counts a request that was written.
-func (s *slot) sent(op, bytes int) {
+func (s *partial) sent(op, bytes int) {
 	s.ops[op].Sent++
 	s.ops[op].BytesOut += uint64(bytes)
 }
 
 // lag notes how long after its due time an arrival was sent.
-func (s *slot) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
+func (s *partial) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
 
 // ok counts n successes at instant at, whose replies have so many bytes together. service is -1 in a closed loop.
-func (s *slot) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
+func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
 	o := &s.ops[op]
 	o.OK += uint64(n)
 	o.BytesIn += bytes
@@ -75,18 +68,18 @@ func (s *slot) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
 }
 
 // fail counts a request that was surely not applied.
-func (s *slot) fail(op int, at int64, class record.Class, waited int64, bytes int) {
+func (s *partial) fail(op int, at int64, class record.Class, waited int64, bytes int) {
 	s.ops[op].Fail++
 	s.failure(op, at, class, waited, bytes)
 }
 
 // unknown counts a request that may have been applied.
-func (s *slot) unknown(op int, at int64, class record.Class, waited int64, bytes int) {
+func (s *partial) unknown(op int, at int64, class record.Class, waited int64, bytes int) {
 	s.ops[op].Unknown++
 	s.failure(op, at, class, waited, bytes)
 }
 
-func (s *slot) failure(op int, at int64, class record.Class, waited int64, bytes int) {
+func (s *partial) failure(op int, at int64, class record.Class, waited int64, bytes int) {
 	o := &s.ops[op]
 	o.Errors[class]++
 	o.BytesIn += uint64(bytes)
@@ -94,8 +87,15 @@ func (s *slot) failure(op int, at int64, class record.Class, waited int64, bytes
 	s.firstError, s.lastFailure = widen(s.firstError, s.lastFailure, at)
 }
 
+func count(h **record.Histogram, ns int64, n uint32) {
+	if *h == nil {
+		*h = new(record.Histogram)
+	}
+	(*h).RecordN(ns, n)
+}
+
 // dropped counts an arrival that was never sent.
-func (s *slot) dropped(op int) { s.ops[op].Dropped++ }
+func (s *partial) dropped(op int) { s.ops[op].Dropped++ }
 
 // widen grows the span [first, last], -1 = empty, so that it holds at.
 func widen(first, last, at int64) (int64, int64) {
@@ -106,7 +106,7 @@ func widen(first, last, at int64) (int64, int64) {
 }
 
 // addTo adds the slot's operation i to op.
-func (s *slot) addTo(op *record.Op, i int) {
+func (s *partial) addTo(op *record.Op, i int) {
 	o := &s.ops[i]
 	op.Due += o.Due
 	op.Sent += o.Sent

@@ -12,7 +12,7 @@ type openLoop struct {
 }
 
 // queueMost bounds the arrivals that a loop takes from the schedule and cannot send yet; the others wait there.
-const queueMost = 16 << 10
+const maxQueued = 16 << 10
 
 func newOpenLoop(l *loop, number, loops int64) *openLoop {
 	d := &openLoop{loop: l, pacer: l.run.pacer.Load(), number: number, loops: loops, next: number}
@@ -25,21 +25,21 @@ func (d *openLoop) issue(now int64) int64 {
 	if p := l.run.pacer.Load(); p != d.pacer { // a step of a search
 		d.pacer, d.due = p, p.due(d.next)
 	}
-	forgone := d.pacer.forgone(now)
+	forgone := d.pacer.discardBefore(now)
 	for d.due <= now {
 		late := d.due + l.run.timeout
 		switch {
 		case late < now:
-			l.shard.slotAt(late).dropped(l.run.opOf(d.next))
+			l.stripe.partialAt(late).dropped(l.run.opOf(d.next))
 		case d.due < forgone:
-			l.shard.slotAt(now).dropped(l.run.opOf(d.next))
-		case l.queued >= queueMost || l.closing():
+			l.stripe.partialAt(now).dropped(l.run.opOf(d.next))
+		case l.queued >= maxQueued || l.closing():
 			return late // or when something ends, which wakes the loop
 		default:
 			op := l.run.opOf(d.next)
 			if l.book != nil && op == l.run.ledgerOp() {
 				if !l.enqueueLedger(d.number, d.due, nil) {
-					l.shard.slotAt(d.due).dropped(op) // the book is full
+					l.stripe.partialAt(d.due).dropped(op) // the book is full
 				}
 			} else {
 				l.enqueue(op, d.number, d.due, nil)
