@@ -156,3 +156,19 @@ func (s *Session) note(sentence string) {
 		}
 	})
 }
+
+// addInterval merges an interval of a pod. The caller holds record.
+func (s *Session) addInterval(pod int, interval *record.Interval) error {
+	if err := s.series.Add(pod, interval); err != nil {
+		return err
+	}
+	if s.compact == nil {
+		return nil
+	}
+	if err := s.compact.Add(pod, interval); err != nil {
+		// It was told all that the record was told, so this cannot be; the next checkpoint makes another.
+		s.cfg.Logger.Error("the compact record is given up", "pod", pod, "error", err)
+		s.compact = nil
+	}
+	return nil
+}

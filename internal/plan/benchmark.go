@@ -67,7 +67,7 @@ func msetWords() string {
 	return b.String()
 }
 
-func (b *Benchmark) check(*Workload) string {
+func (b *Benchmark) check(*Keyspace) string {
 	for i, name := range b.Tests {
 		if problem := unknown(fmt.Sprintf("tests[%d]", i), name, BenchmarkTests()...); problem != "" {
 			return problem

@@ -24,7 +24,7 @@ type RankingWeights struct {
 	FindByOrder int `json:"findByOrder,omitempty"`
 }
 
-func (k *Ranking) check(*Workload) string {
+func (k *Ranking) check(*Keyspace) string {
 	if k.Members < 1 || k.ScoreSpread < 1 || k.FindCount < 1 || k.Weights == (RankingWeights{}) {
 		return "members, scoreSpread, findCount and weights: must be above 0"
 	}

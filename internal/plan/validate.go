@@ -5,7 +5,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/redquake/redquake/internal/analysis/search"
 )
@@ -62,20 +61,6 @@ func (p *Plan) checkKnown() string {
 	)
 }
 
-// unknown is a problem where value is none of known.
-func unknown[T ~string](field string, value T, known ...T) string {
-	if slices.Contains(known, value) {
-		return ""
-	}
-	var names []string
-	for _, name := range known {
-		if name != "" {
-			names = append(names, string(name))
-		}
-	}
-	return fmt.Sprintf("%s: %q is none of %s", field, value, strings.Join(names, ", "))
-}
-
 // checkTarget refuses a target in which nothing was found to dial.
 func (p *Plan) checkTarget() string {
 	t := &p.Target
@@ -89,16 +74,6 @@ func (p *Plan) checkTarget() string {
 		return "target.sentinel: no address of a sentinel was found: set service or addresses"
 	}
 	return firstOf(checkAddresses("target.addresses", t.Addresses), checkAddresses("target.sentinel.addresses", t.Sentinel.Addresses))
-}
-
-// firstOf is the first problem.
-func firstOf(problems ...string) string {
-	for _, problem := range problems {
-		if problem != "" {
-			return problem
-		}
-	}
-	return ""
 }
 
 func checkAddresses(field string, addresses []string) string {

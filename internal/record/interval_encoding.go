@@ -146,14 +146,6 @@ func (r *reader) bucket(next uint64) (Bucket, uint64) {
 	return Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
 }
 
-// figures lists the counts in the order of the encoding.
-func (c *Counts) figures() [8]*uint64 {
-	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped}
-}
-
-// histograms lists the histograms in the order of the encoding.
-func (o *Op) histograms() [3]*Buckets { return [...]*Buckets{&o.Latency, &o.Service, &o.Waited} }
-
 // appendClasses writes which classes are not zero as a bit set, then these.
 func appendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
 	var set uint64
@@ -182,31 +174,4 @@ func (r *reader) classes(errs *[NumClasses]uint64) {
 			errs[c] = r.uint()
 		}
 	}
-}
-
-func appendGaps(dst []byte, gaps []Gap) []byte {
-	dst = appendUint(dst, uint64(len(gaps)))
-	var last int64
-	for _, g := range gaps {
-		dst = appendInt(dst, g.From-last)
-		dst = appendInt(dst, g.To-g.From)
-		dst = appendBool(dst, g.Open)
-		last = g.To
-	}
-	return dst
-}
-
-func (r *reader) gaps() []Gap {
-	n := r.count(3)
-	if n == 0 {
-		return nil
-	}
-	gaps := make([]Gap, n)
-	var last int64
-	for i := range gaps {
-		from := last + r.int()
-		last = from + r.int()
-		gaps[i] = Gap{From: from, To: last, Open: r.bool()}
-	}
-	return gaps
 }

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -71,136 +70,12 @@ func (s *Series) SetTallies(names []string) {
 	s.Tallies = slices.Clone(names)
 }
 
-// Add merges an interval of a pod, exactly. Each pod's intervals must come in order and without holes: the error wraps ErrDuplicate or
-// ErrHole otherwise, ErrEnded after Lose or Finish, ErrShape where the interval is not of this run. After an error nothing has changed.
-// iv is only read and not kept.
-func (s *Series) Add(pod int, iv *Interval) error {
-	if err := s.check(pod, iv); err != nil {
-		return err
-	}
-	p := &s.pods[pod]
-	share := s.share()
-	i := iv.Index / share
-	if i == int64(len(s.intervals)) {
-		s.intervals = append(s.intervals, s.newInterval(i))
-	}
-	sum := &s.intervals[i]
-	s.mergeFigures(i, iv)
-	if iv.Index%share == 0 {
-		sum.Pods++
-		sum.Connections += iv.Connections
-	} else {
-		sum.Connections += iv.Connections - p.connections
-	}
-	p.connections = iv.Connections
-	p.next++
-	begin, end := iv.Index*int64(s.PodStep), p.next*int64(s.PodStep)
-	p.load.add(iv.Gaps, sumOK(iv.Ops), iv.FirstOK, iv.LastOK)
-	first, last := int64(-1), int64(-1)
-	if iv.Probe.OK > 0 {
-		first, last = begin, end // intervals do not carry the probe's instants
-	}
-	p.probe.add(iv.ProbeGaps, iv.Probe.OK, first, last)
-	p.addShards(iv, begin, end)
-	s.addServers(iv.Servers)
-	s.addAgents(pod, iv.Agents)
-	return nil
-}
-
-// check says why an interval of a pod is refused.
-func (s *Series) check(pod int, iv *Interval) error {
-	if pod < 0 || pod >= s.Pods {
-		return fmt.Errorf("%w: pod %d of %d", ErrShape, pod, s.Pods)
-	}
-	p := &s.pods[pod]
-	switch {
-	case len(iv.Ops) != len(s.Ops):
-		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod, len(iv.Ops), len(s.Ops))
-	case len(iv.Tallies) > 0 && len(iv.Tallies) != len(s.Tallies):
-		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
-	case len(iv.Shards) > MaxShards || slices.ContainsFunc(iv.ShardGaps, func(g ShardGap) bool { return g.Shard < 0 || g.Shard >= MaxShards }):
-		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, MaxShards)
-	case iv.Index < p.next:
-		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrDuplicate, pod, iv.Index, p.next)
-	case p.lost || p.finished:
-		return fmt.Errorf("%w: pod %d delivered %d", ErrEnded, pod, iv.Index)
-	case iv.Index > p.next:
-		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrHole, pod, iv.Index, p.next)
-	}
-	return nil
-}
-
 func (s *Series) newInterval(i int64) Interval {
 	iv := newInterval(i, len(s.Ops))
 	if len(s.Tallies) > 0 {
 		iv.Tallies = make([]uint64, len(s.Tallies))
 	}
 	return iv
-}
-
-func newInterval(i int64, ops int) Interval {
-	return Interval{Index: i, Ops: make([]Op, ops), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
-}
-
-// mergeFigures adds everything that simply adds: all but Pods, Connections and the lists.
-func (s *Series) mergeFigures(i int64, iv *Interval) {
-	sum := &s.intervals[i]
-	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // where the histograms lie
-	for k := range iv.Ops {
-		sum.Ops[k].Counts.add(&iv.Ops[k].Counts)
-		at.Ops[k].merge(&iv.Ops[k])
-	}
-	sum.Probe.Counts.add(&iv.Probe.Counts)
-	at.Probe.merge(&iv.Probe)
-	sum.mergeInstants(iv)
-	sum.mergeTallies(iv)
-}
-
-func (iv *Interval) mergeTallies(from *Interval) {
-	for k, n := range from.Tallies {
-		iv.Tallies[k] += n
-	}
-	iv.Shards = addShardCounts(iv.Shards, from.Shards)
-}
-
-func (iv *Interval) mergeInstants(from *Interval) {
-	iv.FirstError, iv.FirstOK = earlier(iv.FirstError, from.FirstError), earlier(iv.FirstOK, from.FirstOK)
-	iv.LastError, iv.LastOK = max(iv.LastError, from.LastError), max(iv.LastOK, from.LastOK)
-	iv.MaxLag = max(iv.MaxLag, from.MaxLag)
-}
-
-// earlier is the smaller of two instants, of which -1 means none.
-func earlier(a, b int64) int64 {
-	if a < 0 || (b >= 0 && b < a) {
-		return b
-	}
-	return a
-}
-
-func (c *Counts) add(from *Counts) {
-	to, by := c.figures(), from.figures()
-	for i := range to {
-		*to[i] += *by[i]
-	}
-	for i := range c.Errors {
-		c.Errors[i] += from.Errors[i]
-	}
-}
-
-// merge adds the histograms.
-func (o *Op) merge(from *Op) {
-	to, by := o.histograms(), from.histograms()
-	for i := range to {
-		*to[i] = Merge(*to[i], *by[i])
-	}
-}
-
-func sumOK(ops []Op) uint64 {
-	var n uint64
-	for i := range ops {
-		n += ops[i].OK
-	}
-	return n
 }
 
 // Next is the index of the interval that the pod must deliver next, counted in PodStep.
@@ -318,17 +193,9 @@ func (s *Series) completeShares() int64 {
 // Servers are the readings of INFO by time.
 func (s *Series) Servers() []Server { return slices.Clone(s.servers) }
 
-func (s *Series) addServers(servers []Server) {
-	for i := range servers {
-		at, _ := slices.BinarySearchFunc(s.servers, servers[i], compareServers)
-		s.servers = slices.Insert(s.servers, at, servers[i])
-	}
-	if len(servers) > 0 {
-		s.thinServers()
-	}
-}
-
-func compareServers(a, b Server) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Address, b.Address), cmp.Compare(a.RunID, b.RunID),
-		cmp.Compare(a.CommandsProcessed, b.CommandsProcessed), cmp.Compare(a.CPUSeconds, b.CPUSeconds))
-}
+const (
+	// agentStep is the finest grid on which a series keeps the load generators' readings.
+	agentStep = time.Second
+	// maxAgentReadings bounds how many it keeps over all pods, as long as that leaves each pod one.
+	maxAgentReadings = 4096
+)

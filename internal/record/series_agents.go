@@ -6,13 +6,6 @@ import (
 	"time"
 )
 
-const (
-	// agentStep is the finest grid on which a series keeps the load generators' readings.
-	agentStep = time.Second
-	// maxAgentReadings bounds how many it keeps over all pods, as long as that leaves each pod one.
-	maxAgentReadings = 4096
-)
-
 // Agents are the load generators' readings by time, then by pod. Each pod has at most one per second: the last of the second, with the second's
 // smallest round trip and its largest memory. Of many pods, or of a long run, the series keeps one per 2 s, 4 s and so on.
 func (s *Series) Agents() []AgentUse {

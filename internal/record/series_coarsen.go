@@ -126,17 +126,6 @@ func (s *Series) coarsenHistograms(step time.Duration) {
 	s.LatencyStep = step
 }
 
-// allHistograms lists those of every operation and of the probe.
-func (iv *Interval) allHistograms() []*Buckets {
-	list := make([]*Buckets, 0, 3*(len(iv.Ops)+1))
-	for k := range iv.Ops {
-		h := iv.Ops[k].histograms()
-		list = append(list, h[:]...)
-	}
-	h := iv.Probe.histograms()
-	return append(list, h[:]...)
-}
-
 func leastCommonMultiple(a, b time.Duration) time.Duration {
 	x, y := a, b
 	for y != 0 {

@@ -91,14 +91,6 @@ func (r *reader) columns(s *Series) {
 	}
 }
 
-// ops lists an interval's operations and its probe.
-func (iv *Interval) op(k int) *Op {
-	if k < len(iv.Ops) {
-		return &iv.Ops[k]
-	}
-	return &iv.Probe
-}
-
 // predict guesses a figure from those before it in the interval and from the interval before: what is written is the difference.
 // col counts in the order of Counts.figures.
 func predict(col int, now, before *Counts) uint64 {

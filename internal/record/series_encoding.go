@@ -182,13 +182,6 @@ func (s *Series) appendState(b []byte) []byte {
 	return appendUint(b, uint64(len(s.intervals)))
 }
 
-func appendStream(b []byte, t *stream) []byte {
-	b = appendUint(b, t.ok)
-	b = appendInt(b, t.first)
-	b = appendInt(b, t.last)
-	return appendGaps(b, t.gaps)
-}
-
 func (r *reader) state() *Series {
 	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
@@ -244,10 +237,6 @@ func (r *reader) pods(s *Series) (most int64) {
 		most = max(most, p.next)
 	}
 	return most
-}
-
-func (r *reader) stream(t *stream) {
-	t.ok, t.first, t.last, t.gaps = r.uint(), r.int(), r.int(), r.gaps()
 }
 
 // makeIntervals makes n empty intervals, each with the number of pods that delivered it.

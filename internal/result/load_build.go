@@ -176,13 +176,6 @@ func OperationOf(name string, f *impact.Figures) Operation {
 	}
 }
 
-func quantilesOf(l impact.Latency) *Quantiles {
-	if l.Count == 0 {
-		return nil
-	}
-	return &Quantiles{P50: Seconds(l.P50), P90: Seconds(l.P90), P99: Seconds(l.P99), P999: Seconds(l.P999), Max: Seconds(l.Max)}
-}
-
 // ErrorCounts lists the classes that were seen, the most frequent first.
 func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	counts := []ErrorCount{} // an empty list in JSON, not null

@@ -302,11 +302,11 @@ func ratio(a, b int64) float64 {
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
 
-func cores(n float64) string       { return fmt.Sprintf("%.2f cores", n) }
+func cores(n float64) string { return fmt.Sprintf("%.2f cores", n) }
 
-func number(n float64) string      { return fmt.Sprintf("%.0f", n) }
+func number(n float64) string { return fmt.Sprintf("%.0f", n) }
 
-func bytes(n int64) string         { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+func bytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 func duration(d time.Duration) string {
 	switch ms := float64(d) / float64(time.Millisecond); {
@@ -318,3 +318,29 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%.2fms", ms)
 	}
 }
+
+// Input is a run and what is known of it beside the record.
+type Input struct {
+	Series       *record.Series
+	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
+	Without      []impact.Window // stretches that are not steady: from each fault to its recovery
+
+	ServerCPULimit float64       // cores that Redis' container may use; 0 = no limit, or not known
+	AddedLatency   time.Duration // what the client adds to each round trip of a request, but not of a PING
+	Backend        string        // what the workload waits for beside Redis: "MySQL", "the API"; "" = nothing
+}
+
+// The limits from which a component counts as the bottleneck.
+const (
+	saturated        = 0.9                    // of a CPU limit, or of one core per thread
+	throttledShare   = 0.05                   // of the time
+	lagShare         = 0.1                    // of the p99
+	lagLeast         = 5 * time.Millisecond   // less is what the scheduler of a shared machine takes
+	occupied         = 0.8                    // of the connections: then arrivals wait for a free one, not for the generator
+	roundTripShare   = 0.7                    // of the median latency
+	nearby           = time.Millisecond       // a round trip that is nothing special
+	eventShare       = 0.2                    // of the readings, or of the seconds where there are fewer: events are known to the second
+	evictionsLeast   = 1.0                    // per second
+	blockedShare     = 0.5                    // of the readings
+	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less, CPU says nothing
+)

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -153,19 +152,4 @@ func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, in
 	}
 	c.args.seq++
 	return request, len(text), nil
-}
-
-// brokenClass is what broke a request that may have reached the other side.
-func brokenClass(err error) record.Class {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) { // the latter at the end of an aborted run
-		return record.ClassTimeout
-	}
-	var network net.Error
-	switch {
-	case errors.As(err, &network) && network.Timeout():
-		return record.ClassTimeout
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "connection"):
-		return record.ClassReset
-	}
-	return record.ClassProtocol
 }

@@ -13,13 +13,11 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
@@ -105,69 +103,9 @@ type Caller interface {
 	Call(ctx context.Context, op int, user int64, tally []uint64) Result
 }
 
-// Outcome is what became of a called operation.
-type Outcome uint8
-
-// The outcomes.
-const (
-	OK      Outcome = iota
-	Fail            // surely not carried out, or answered with an error
-	Unknown         // may or may not have been carried out
-)
-
-// Result is a called operation's outcome. Its latency is the caller's to measure, around Call.
-type Result struct {
-	Outcome  Outcome
-	Class    record.Class // of Fail and Unknown
-	BytesIn  int          // received; 0 where it is not known
-	BytesOut int          // sent; 0 where it is not known
-	Slot     uint16       // of its key, where it is a command to a Redis Cluster
-}
-
 // RemoteOptions is what a Remote needs beside its spec.
 type RemoteOptions struct {
 	Connections int           // kept to the other side at most: as many as there are callers of this pod
 	Timeout     time.Duration // of a dial, and of each step of Prepare
 	Cache       redis.Cmdable // cacheAside in mode CacheAside: the Redis under test; the caller closes it
-}
-
-// New makes a workload over Redis connections. The plan's workload must have no Problem.
-func New(w *plan.Workload) (Redis, error) {
-	if problem := w.Problem(); problem != "" {
-		return nil, errors.New(problem)
-	}
-	switch {
-	case len(w.Commands) > 0:
-		return newCommands(w)
-	case w.Benchmark != nil:
-		return newBenchmark(w)
-	case w.Ranking != nil:
-		return newRanking(w), nil
-	case w.RateLimiter != nil:
-		return newRateLimiter(w)
-	}
-	return nil, errors.New("the workload does not go over connections to Redis: NewRemote makes it")
-}
-
-// NewRemote makes a workload that does not go over the engine's connections. The plan's workload must have no Problem.
-func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
-	if problem := w.Problem(); problem != "" {
-		return nil, errors.New(problem)
-	}
-	switch {
-	case w.CacheAside != nil:
-		return newCacheAside(w, o)
-	case w.HTTP != nil:
-		return newHTTP(w, o), nil
-	}
-	return nil, errors.New("the workload goes over connections to Redis: New makes it")
-}
-
-// Described is a workload as far as it can be known without making it: no caller, no requests. The plan's workload must have no Problem.
-func Described(w *plan.Workload) (Workload, error) {
-	if problem := w.Problem(); problem != "" {
-		return nil, errors.New(problem)
-	}
-	m := mixOf(w)
-	return &m, nil
 }

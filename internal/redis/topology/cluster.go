@@ -294,13 +294,6 @@ func (m *Map) fill(n int, g *Group) {
 	}
 }
 
-func (g *Group) firstSlot() int {
-	if len(g.Ranges) == 0 {
-		return SlotCount
-	}
-	return int(g.Ranges[0][0])
-}
-
 // withMoves applies moves that no look has confirmed yet.
 func (m *Map) withMoves(moves map[uint16]string) *Map {
 	for _, slot := range slices.Sorted(maps.Keys(moves)) {

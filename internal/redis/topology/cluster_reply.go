@@ -218,3 +218,10 @@ func InOrder(v View) []Group {
 	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.firstSlot(), b.firstSlot()) })
 	return groups
 }
+
+func (g *Group) firstSlot() int {
+	if len(g.Ranges) == 0 {
+		return SlotCount
+	}
+	return int(g.Ranges[0][0])
+}

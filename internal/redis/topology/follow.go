@@ -76,12 +76,6 @@ func newFollower(target Target, p policy, login LoginFunc, seeds []string, most 
 // Map implements Tracker.
 func (f *follower) Map() *Map { return f.current.Load() }
 
-// hurry asks for several looks: what was announced may not have reached every sentinel yet.
-func (f *follower) hurry(reason string) {
-	f.hurried.Store(eagerLooks)
-	f.Refresh(reason)
-}
-
 // Moved implements Tracker.
 func (f *follower) Moved(slot uint16, address string) {
 	f.mu.Lock()
@@ -96,14 +90,6 @@ func (f *follower) Moved(slot uint16, address string) {
 		f.store(now, next)
 	}
 	f.Refresh("MOVED")
-}
-
-// Refresh implements Tracker.
-func (f *follower) Refresh(reason string) {
-	select {
-	case f.wake <- reason:
-	default: // a look is already asked for
-	}
 }
 
 // OnChange implements Tracker.
@@ -371,4 +357,30 @@ func anyOf(errs map[string]error) map[string]any {
 		all[k] = v
 	}
 	return all
+}
+
+// subscribe follows +switch-master of one sentinel until ctx ends. A message only says when to look: what is true, most sentinels say.
+func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
+	f.target.conn(address, f.login).Subscribe(ctx, "SUBSCRIBE", "+switch-master", func() {
+		f.Refresh("subscribed at " + address) // a message may have been missed before
+	}, func(_, payload string) {
+		if name, from, to, ok := ParseSwitchMaster(payload); ok && (s.name == "" || name == s.name) {
+			f.log.Info("a sentinel announces another primary", "sentinel", address, "master", name, "was", from, "is", to)
+			f.hurry("+switch-master from " + address)
+		}
+	})
+}
+
+// hurry asks for several looks: what was announced may not have reached every sentinel yet.
+func (f *follower) hurry(reason string) {
+	f.hurried.Store(eagerLooks)
+	f.Refresh(reason)
+}
+
+// Refresh implements Tracker.
+func (f *follower) Refresh(reason string) {
+	select {
+	case f.wake <- reason:
+	default: // a look is already asked for
+	}
 }

@@ -24,16 +24,6 @@ func listOf(reply any) []any {
 	return l
 }
 
-// joinAddress makes host:port of what a server said; "" where that cannot be dialled.
-func joinAddress(host, port any) string {
-	h := textOf(host)
-	p, ok := numberOf(port)
-	if h == "" || !ok || p < 1 || p > 65535 {
-		return ""
-	}
-	return net.JoinHostPort(h, strconv.FormatInt(p, 10))
-}
-
 // textOf reads text or a number as text; "" for anything else.
 func textOf(reply any) string {
 	switch r := reply.(type) {
@@ -55,6 +45,16 @@ func numberOf(reply any) (int64, bool) {
 		return n, err == nil
 	}
 	return 0, false
+}
+
+// joinAddress makes host:port of what a server said; "" where that cannot be dialled.
+func joinAddress(host, port any) string {
+	h := textOf(host)
+	p, ok := numberOf(port)
+	if h == "" || !ok || p < 1 || p > 65535 {
+		return ""
+	}
+	return net.JoinHostPort(h, strconv.FormatInt(p, 10))
 }
 
 // hostOf is the host of host:port, or all of it.
