@@ -13,18 +13,18 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// callers is the load of what performs whole operations by itself (a database behind a cache, an API, go-redis): a goroutine for each operation
-// that may be under way, as applications have them. It costs more per request than the loops do.
+// callers sends the load of workloads that perform whole operations themselves (a database behind a cache, an HTTP API, go-redis): one goroutine
+// per concurrent operation, as in an application. It costs more per request than the event loops.
 type callers struct {
 	run   *runState
 	count int64                                  // goroutines
 	make  func(number, of int64) workload.Caller // set by open
 	close func() error
-	// timeout bounds an operation, nanoseconds; 0 = what performs it has timeouts of its own.
+	// timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
 	timeout time.Duration
 }
 
-// open makes ready what performs the operations. kind is the deployment's.
+// open creates the client that performs the operations. kind is the deployment's topology.
 func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	if c.run.redis != nil {
 		client, err := c.run.goRedisClient(kind)
@@ -66,7 +66,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	return nil
 }
 
-// start runs the goroutines until the demand is over; all is done when the group is.
+// start runs the goroutines in group; they return when the load is over.
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
@@ -99,10 +99,10 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	return nil
 }
 
-// arrival is the number and the due time of one arrival.
+// arrival is one scheduled request: its number and its due time.
 type arrival struct{ number, due int64 }
 
-// deal hands each arrival to a free goroutine when it is due, or drops it when that was too long ago.
+// deal hands each arrival to an idle goroutine when it is due, and drops it once requestTimeout has passed.
 func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
@@ -117,7 +117,7 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 			continue
 		}
 		late := a.due + r.timeout
-		select { // mostly somebody is free
+		select { // usually a goroutine is idle
 		case to <- a:
 			continue
 		default:
@@ -133,17 +133,17 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	}
 }
 
-// drop counts an arrival that nobody was free for.
+// drop counts an arrival for which no goroutine was idle in time.
 func (c *callers) drop(a arrival, at int64) {
 	s, _ := c.run.rec.stripes[0].lock(at)
 	s.dropped(c.run.opOf(a.number))
 	c.run.rec.stripes[0].unlock()
 }
 
-// stepNotice is how soon a change of the rate is seen while the next arrival is awaited.
+// stepNotice is the longest delay after which a change of the rate takes effect while the next arrival is awaited.
 const stepNotice = 100 * time.Millisecond
 
-// await waits until arrival i is due, and returns when that was; math.MaxInt64 when it never is, or ctx has ended.
+// await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such arrival or ctx has ended.
 func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 	for {
 		due := c.run.pacer.Load().due(i)
@@ -162,7 +162,7 @@ func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 	}
 }
 
-// caller is one goroutine of callers.
+// caller is the state of one goroutine of callers.
 type caller struct {
 	run     *runState
 	stripe  *stripe
@@ -233,7 +233,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	if due >= 0 {
 		waited = at - due
 	}
-	if result.Outcome == workload.OK && c.run.redis != nil && service > c.run.timeout { // go-redis gives up later than the plan does, if at all
+	if result.Outcome == workload.OK && c.run.redis != nil && service > c.run.timeout { // go-redis may return after the plan's requestTimeout
 		result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
 	}
 	switch {
@@ -252,7 +252,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 }
 
-// noteShard counts the outcome at the shard that served the key when it came. A request without a key belongs to none.
+// noteShard counts the outcome for the shard that serves the key now. A request without a key is counted for no shard.
 func (c *caller) noteShard(s *partial, result *workload.Result, at int64) {
 	if c.run.shards == nil || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return

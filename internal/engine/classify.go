@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// lossClass is why requests in flight were lost.
+// lossClass is the error class of requests that were in flight on a connection that broke.
 func lossClass(err error) record.Class {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -20,10 +20,10 @@ func lossClass(err error) record.Class {
 	return record.ClassReset
 }
 
-// errUnasked is a reply without a request: the stream is out of step.
-var errUnexpectedReply = errors.New("a reply that nobody asked for")
+// errUnexpectedReply is returned for a reply without a request: client and server are out of sync.
+var errUnexpectedReply = errors.New("received a reply without a request")
 
-// classOf is the kind of a failed dial, for the record. A handshake that broke is a connection that could not be made: ClassReset is for requests.
+// classOf returns the error class of a failed dial. A connection that breaks during the handshake is ClassRefused: ClassReset is for requests.
 func classOf(err error) record.Class {
 	e, ok := errors.AsType[*redis.DialError](err)
 	switch {

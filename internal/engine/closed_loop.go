@@ -6,20 +6,20 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// users are virtual users. A user's turn is one batch; after its last reply it thinks, then it is due again.
+// users are virtual users. A user sends one batch per turn; after the batch's last reply it pauses for the think time, then its next turn is due.
 type users struct {
 	level plan.Schedule // how many are active, over all pods
-	flat  int64         // from here on the level does not change
+	flat  int64         // instant after which the level is constant
 	think int64
-	idle  turnHeap // by when they are due
+	idle  turnHeap // ordered by due time
 }
 
-// closedLoop is the demand of a loop's users.
+// closedLoop is the demand of the virtual users of one event loop.
 type closedLoop struct {
 	*users
 	loop        *loop
 	batch       int // requests of a turn
-	activeTurns int // users with a turn under way
+	activeTurns int // users whose turn is in progress
 	exhausted   bool
 }
 
@@ -27,8 +27,8 @@ func newClosedLoop(l *loop, number, loops int64) *closedLoop {
 	return &closedLoop{users: newUsers(l.run, number, loops), loop: l, batch: l.run.plan.Client.Pipeline}
 }
 
-// newUsers are part number of parts of the pod's users. Users are dealt out one by one, first to pods, then to parts, so that a ramp grows
-// evenly everywhere.
+// newUsers returns part number of parts of the pod's users. Users are assigned round-robin, first to pods, then to parts, so that a ramp-up is
+// spread evenly.
 func newUsers(r *runState, number, parts int64) *users {
 	p := r.plan
 	u := &users{level: plan.NewSchedule(p.Shape), think: int64(p.Shape.ThinkTime)}
@@ -46,12 +46,12 @@ func (d *closedLoop) issue(now int64) int64 {
 		if d.active(t, now) {
 			d.begin(t)
 		} else {
-			d.schedule(t, now) // its stage ended while it waited
+			d.schedule(t, now) // its stage ended in the meantime
 		}
 	}
 	next := int64(math.MaxInt64)
 	if d.loop.run.length > now {
-		next = d.loop.run.length // when all is over
+		next = d.loop.run.length // the end of the run
 	}
 	if len(d.idle) > 0 {
 		next = min(next, d.idle[0].due)
@@ -72,14 +72,14 @@ func (d *closedLoop) ended(r *request, at int64) {
 	}
 }
 
-// rest lets the user be due at the instant at or when it is active next, whichever is later.
+// schedule makes the user's next turn due at the instant at, or when the user is next active, whichever is later.
 func (u *users) schedule(t *turn, at int64) {
 	if t.due = u.level.WhenAbove(float64(t.user), at); t.due != math.MaxInt64 {
 		u.idle.push(t)
 	}
 }
 
-// active says whether the user has a place in the load at the instant at.
+// active reports whether the user is part of the load at the instant at.
 func (u *users) active(t *turn, at int64) bool {
 	if at >= u.flat {
 		return u.level.Final() > float64(t.user)
@@ -109,7 +109,7 @@ func (d *closedLoop) begin(t *turn) {
 	}
 }
 
-// over: at the end of the run's length what has not been sent is let be.
+// over also drops the requests that are still queued when the run's length is reached.
 func (d *closedLoop) over(now int64) bool {
 	if d.loop.run.over(now) {
 		d.loop.dropQueued()
@@ -118,7 +118,7 @@ func (d *closedLoop) over(now int64) bool {
 	return d.activeTurns == 0 && (d.exhausted || len(d.idle) == 0)
 }
 
-// turnHeap is a binary heap of users by when they are due.
+// turnHeap is a binary min-heap of users, ordered by due time.
 type turnHeap []*turn
 
 func (h *turnHeap) push(t *turn) {

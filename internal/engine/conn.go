@@ -13,37 +13,37 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// conn is one of the load's connections, which outlives its sockets: when one breaks it dials the next. Only its loop touches it.
+// conn is one of the load's connections. It outlives its sockets: when one breaks, conn dials a new one. Only its loop's goroutine accesses it.
 type conn struct {
 	loop   *loop
 	pool   *pool
-	number int64 // over all pods: which address is tried first
+	number int64 // over all pods; selects the address that is dialled first
 	index  int32 // in the loop
 	depth  int   // requests in flight at most
 
-	// generation counts the sockets, so that an event of an old one is known as such.
+	// generation counts the sockets, so that events of a previous socket can be recognized.
 	generation   int32
 	up           bool
-	free         bool // it stands in the pool's list of those that can send
-	renewPending bool // to be made anew as soon as nothing is in flight
+	free         bool // it is in the pool's list of connections that can send
+	renewPending bool // replace the socket as soon as nothing is in flight
 	address      string
 	born         int64 // when it was made
-	renewed      int64 // when it was last made anew for a server's sake
+	renewed      int64 // when it was last replaced because its server refused writes
 	socket       socket
-	pump         *pump // instead of socket, where TLS lies between
+	pump         *pump // replaces socket where the connection uses TLS
 	stopDial     context.CancelFunc
 
 	scan   resp.Scanner
-	flight queue  // written and not settled, in order
-	unsent []byte // written by us, not yet taken by the kernel
-	held   int    // replies that have come and are delayed
-	raw    []byte // what has come of a reply that is read as a value
+	flight queue  // written, without an outcome, in order
+	unsent []byte // not yet accepted by the kernel
+	held   int    // replies that were received and are being delayed
+	raw    []byte // received part of a reply that is read as a value
 }
 
-// rawMost bounds a reply that is read as a value, in bytes: no workload asks for as much.
+// maxRawReply bounds a reply that is read as a value, in bytes. No workload needs larger ones.
 const maxRawReply = 1 << 20
 
-// adopt makes an established connection the one to load over.
+// adopt starts to send load over an established connection.
 func (c *conn) adopt(stands line) {
 	l := c.loop
 	c.generation++
@@ -69,7 +69,7 @@ func (c *conn) adopt(stands line) {
 	c.release()
 }
 
-// send takes requests from the pool's queue, as many as may be in flight, and writes them at once.
+// send takes as many requests from the pool's queue as may be in flight, and writes them with one system call.
 func (c *conn) send() {
 	l := c.loop
 	at := l.stamp()
@@ -94,7 +94,7 @@ func (c *conn) send() {
 	}
 }
 
-// receive reads what has come, until there is less than asked for.
+// receive reads from the socket until a read returns less than the buffer holds.
 func (c *conn) receive() {
 	l := c.loop
 	c.flush()
@@ -118,7 +118,7 @@ func (c *conn) receive() {
 	}
 }
 
-// flush writes what the kernel did not take before.
+// flush writes what the kernel did not accept earlier.
 func (c *conn) flush() {
 	if len(c.unsent) == 0 || c.pump != nil {
 		return
@@ -134,7 +134,7 @@ func (c *conn) flush() {
 	c.unsent = c.unsent[:copy(c.unsent, c.unsent[n:])]
 }
 
-// take follows the replies in p, and settles their requests.
+// take scans the replies in p and settles their requests.
 func (c *conn) take(p []byte) {
 	l := c.loop
 	at := l.stamp()
@@ -153,7 +153,7 @@ func (c *conn) take(p []byte) {
 			c.lose(err)
 			return
 		}
-		if !done { // the rest of p was a part of a reply, or a push
+		if !done { // the rest of p is an incomplete reply, or a push message
 			break
 		}
 		if c.flight.count == 0 {
@@ -163,10 +163,10 @@ func (c *conn) take(p []byte) {
 		if r := c.flight.at(0); r.asking {
 			r.asking = false // the reply to ASKING
 		} else if c.noteReply(r, &reply) {
-			c.flight.pop() // r stays readable: nothing is sent on this connection before it is settled
+			c.flight.pop() // r stays readable: nothing is sent on this connection until it is settled
 			if l.addedLatency == 0 {
 				c.finishRound(r, c.raw, at)
-			} else { // as a slower network would deliver it
+			} else { // simulate a slower network
 				c.held++
 				l.held.push(delayed{at: at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
 			}
@@ -176,7 +176,7 @@ func (c *conn) take(p []byte) {
 	c.release()
 }
 
-// release puts the connection into the list of those that can send, or makes it anew where it is too old.
+// release puts the connection into the pool's list of connections that can send, or replaces it if it has reached its maximum age.
 func (c *conn) release() {
 	switch {
 	case !c.up || c.free:
@@ -188,10 +188,10 @@ func (c *conn) release() {
 	}
 }
 
-// maxAge is the connection's own: up to a tenth shorter, so that not all are made anew at once.
+// maxAge is up to a tenth shorter for some connections, so that not all of them are replaced at once.
 func (c *conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.number%16)/16 }
 
-// renew makes the connection anew, at once or when nothing is in flight any more.
+// renew replaces the connection, immediately or once nothing is in flight.
 func (c *conn) renew() {
 	if c.renewPending = true; c.flight.count+c.held > 0 {
 		return
@@ -202,7 +202,7 @@ func (c *conn) renew() {
 	}
 }
 
-// arrived goes on with a request whose round trip has ended: with the next one, or with its outcome.
+// finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
 func (c *conn) finishRound(r *request, raw []byte, at int64) {
 	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw) {
 		return
@@ -211,7 +211,7 @@ func (c *conn) finishRound(r *request, raw []byte, at int64) {
 	c.loop.settle(c, r, at)
 }
 
-// replied notes a reply to the request at the front, and says whether its round trip has ended.
+// noteReply adds a reply to the request at the front and reports whether its round trip has ended.
 func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
@@ -226,7 +226,7 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	return true
 }
 
-// goOn writes a request's next round trip, if there is one.
+// sendNextRound writes a request's next round trip; false if there is none.
 func (c *conn) sendNextRound(r *request, raw []byte) bool {
 	l := c.loop
 	l.values = l.values[:0]
@@ -269,14 +269,14 @@ func (c *conn) write(p []byte) {
 	}
 }
 
-// expire ends the connection if its oldest request was sent before the instant.
+// expire closes the connection if its oldest request was sent before the given instant.
 func (c *conn) expire(before int64) {
 	if c.flight.count > 0 && c.flight.at(0).sent < before {
 		c.lose(os.ErrDeadlineExceeded)
 	}
 }
 
-// lose ends the connection: what was in flight is unknown. A new one is dialled at once.
+// lose closes the connection: the outcome of requests in flight is unknown. A new connection is dialled immediately.
 func (c *conn) lose(err error) {
 	if !c.up {
 		return
@@ -298,7 +298,8 @@ func (c *conn) lose(err error) {
 	}
 }
 
-// connect dials in the background until a connection stands or ctx ends; the loop is notified of both. A dial that is under way is given up.
+// connect dials in the background until a connection is established or ctx ends, and notifies the loop of each result. A dial in progress is
+// cancelled.
 func (c *conn) connect(ctx context.Context) {
 	if c.stopDial != nil {
 		c.stopDial()

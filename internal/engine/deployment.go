@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// findOut asks how the deployment looks, follows it from then on, and lays out the loops' connections accordingly.
+// discover queries the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
 func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	n := r.run
 	kind := topology.Kind(n.plan.Target.Topology)
@@ -27,11 +27,11 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("looking for %s within %s: %v", what, budget, err)}
+		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s within %s: %v", what, budget, err)}
 	}
 	if n.plan.Target.Topology == plan.TopologyAuto {
-		progress("asking what kind of deployment it is")
-		what = "what kind of deployment it is"
+		progress("detecting the topology of the deployment")
+		what = "the topology of the deployment"
 		var err error
 		if kind, err = topology.Detect(within, target); err != nil {
 			return failed(err)
@@ -41,7 +41,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		}
 	}
 	what = fmt.Sprintf("the primaries of the %s", kind)
-	progress("looking for " + what)
+	progress("finding " + what)
 	tracker, err := topology.Start(within, target, kind)
 	if err != nil {
 		return failed(err)
@@ -59,7 +59,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		return err
 	}
 	r.layOutShards(m)
-	tracker.OnChange(func(*topology.Map) { // the loops take it up at once
+	tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
 		for _, l := range r.loops {
 			l.nudge()
 		}
@@ -67,7 +67,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	return nil
 }
 
-// layOutShards gives every loop connections to each shard.
+// layOutShards creates the connections of every loop to each shard.
 func (r *Runner) layOutShards(m *topology.Map) {
 	n := r.run
 	loops := int64(len(r.loops))
@@ -82,7 +82,7 @@ func (r *Runner) layOutShards(m *topology.Map) {
 	}
 }
 
-// probeShards gives every shard a probe of its own.
+// probeShards creates one probe per shard.
 func (r *Runner) probeShards(m *topology.Map) error {
 	if len(r.probes) == 0 || len(m.Shards) == 1 {
 		return nil
@@ -102,21 +102,21 @@ func (r *Runner) probeShards(m *topology.Map) error {
 	return nil
 }
 
-// fits says what in the plan cannot be with such a deployment.
+// checkDeployment returns what in the plan is not possible with this deployment; "" = nothing.
 func (r *runState) checkDeployment(m *topology.Map) string {
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
 		return "spec.target.database: a cluster has database 0 only"
 	}
 	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
-		return "spec.client.readFrom: is Replica, and the deployment has no replica now"
+		return "spec.client.readFrom: is Replica, but the deployment has no replica"
 	}
 	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return "spec.client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
+		return "spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too"
 	}
 	return ""
 }
 
-// shardTag is a hash tag "{n}" that leads a key to the shard; false where the shard serves no slot.
+// shardTag returns a hash tag "{n}" whose slot belongs to the shard; false if the shard serves no slot.
 func shardTag(m *topology.Map, shard int) (string, bool) {
 	if m.Shards[shard].Slots == 0 {
 		return "", false
@@ -130,8 +130,8 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 	return "", false
 }
 
-// deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. secret is the servers' password; the sentinels
-// have a file of their own.
+// deploymentOf converts the target for package topology. timeout bounds each dial and each reply. secret returns the servers' password; the
+// sentinels have a separate password file.
 func deploymentOf(t *plan.Target, timeout time.Duration, secret func() (string, error)) topology.Target {
 	d := topology.Target{Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After}
 	if s := t.Sentinel; s != nil {

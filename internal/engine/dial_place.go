@@ -10,13 +10,13 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// dialNode connects to a place, for what is done beside the load.
+// dialNode connects to a place, for requests that are not part of the load.
 func (r *runState) dialNode(ctx context.Context, p place) (net.Conn, error) {
 	c, err := r.dialerTo(p, 0).dial(ctx, 0, nil)
 	return c.Conn, err
 }
 
-// dialerTo is the dialer of a place. number spreads connections over replicas.
+// dialerTo returns the dialer for a place. number spreads connections over replicas.
 func (r *runState) dialerTo(p place, number int64) *dialer {
 	if p.address == "" && r.routes.tracker == nil {
 		return r.dialer
@@ -43,7 +43,7 @@ func (r *runState) dialerTo(p place, number int64) *dialer {
 	return &d
 }
 
-// kind is the deployment's, as it was found.
+// kind is the topology of the deployment.
 func (r *runState) kind() plan.Topology {
 	if r.routes.tracker == nil {
 		return plan.TopologyStandalone
@@ -51,7 +51,7 @@ func (r *runState) kind() plan.Topology {
 	return plan.Topology(r.routes.current().Kind)
 }
 
-// someServer names the deployment by a server that is known now.
+// anyServer returns the address of one known server, for messages.
 func (r *runState) anyServer() string {
 	if known := r.servers(); len(known) > 0 {
 		return known[0]
@@ -59,7 +59,7 @@ func (r *runState) anyServer() string {
 	return "the deployment"
 }
 
-// servers are the addresses that are known now, primaries first.
+// servers returns the known addresses, primaries first.
 func (r *runState) servers() []string {
 	if r.routes.tracker == nil {
 		return r.plan.Target.Addresses[:1]

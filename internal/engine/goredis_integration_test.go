@@ -93,7 +93,7 @@ func TestRankingAndRateLimiter(t *testing.T) {
 	}
 }
 
-// TestGoRedisFindsSentinelsAtTheAddresses: Auto takes addresses of sentinels for what they are.
+// TestGoRedisFindsSentinelsAtTheAddresses: Auto detects that the addresses are those of sentinels.
 func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})

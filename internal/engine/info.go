@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// slowest reads SLOWLOG GET's reply. Entries with a number below next were told in an earlier reading; it returns the number that comes next.
+// slowLogOf reads the reply of SLOWLOG GET. Entries with an ID below next were part of an earlier reading. It returns the next ID.
 func slowLogOf(v resp.Value, next int64) (record.SlowLog, int64) {
 	log := record.SlowLog{Total: next}
 	for _, entry := range v.Items {
@@ -30,7 +30,7 @@ func slowLogOf(v resp.Value, next int64) (record.SlowLog, int64) {
 	return log, log.Total
 }
 
-// latencyEvents reads LATENCY LATEST's reply.
+// latencyEvents reads the reply of LATENCY LATEST.
 func latencyEvents(v resp.Value) []record.LatencyEvent {
 	var events []record.LatencyEvent
 	for _, e := range v.Items {
@@ -44,7 +44,7 @@ func latencyEvents(v resp.Value) []record.LatencyEvent {
 	return events
 }
 
-// configValue is the value in the reply to CONFIG GET of one parameter: a list, or with RESP3 a map.
+// configValue returns the value from the reply to CONFIG GET of one parameter: a list, or a map in RESP3.
 func configValue(v resp.Value) string {
 	if len(v.Items) < 2 {
 		return ""
@@ -53,14 +53,14 @@ func configValue(v resp.Value) string {
 }
 
 func integer(v resp.Value) int64 {
-	n, _ := strconv.ParseInt(v.Text, 10, 64) // strange: 0
+	n, _ := strconv.ParseInt(v.Text, 10, 64) // 0 if it is not a number
 	return n
 }
 
-// bounded is a server's word, cut to what a record has room for.
+// truncate limits text from a server to the length that a record allows.
 func truncate(text string) string { return text[:min(len(text), 64)] }
 
-// readInfo asks for INFO. At is left to the caller.
+// readInfo reads INFO. The caller sets At.
 func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
 	info, err := c.Info(ctx)
 	if err != nil {
@@ -71,7 +71,7 @@ func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
 	return s, nil
 }
 
-// serverOf is what a server says of itself in INFO. What it does not say stays zero.
+// serverFromInfo converts INFO. Fields that are missing stay zero.
 func serverFromInfo(info redis.Info) record.Server {
 	s := record.Server{
 		RunID: info["run_id"], Name: info.Name(), Version: info.Version(), Mode: info.Mode(), Role: info["role"],

@@ -8,10 +8,10 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Run waits for start, runs the load, and calls sink from its own goroutine with every finished interval, from index 0 without holes, also
-// where nothing happened. It returns when no further interval will come. If ctx ends it stops sending, waits for at most 100 ms for what is
-// in flight (which then counts as unknown), delivers the interval that was open and returns ctx's cause.
-// Requests in flight at the run's end are waited for; they are recorded in the last interval.
+// Run waits until start, generates the load, and calls sink in its own goroutine with every finished interval, from index 0 without holes,
+// including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
+// outcome then is unknown), delivers the open interval and returns ctx's cause.
+// Requests in flight at the end of the run are awaited and recorded in the last interval.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	n := r.run
 	n.start = withMonotonic(start)
@@ -43,7 +43,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 	return nil
 }
 
-// launch starts all that runs beside the recording, and returns what is closed when load and probe are through.
+// launch starts loops, callers, probes and samplers. The returned channel is closed when all of them have ended.
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.length > 0 {
@@ -66,7 +66,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	go func() {
 		defer close(sampled)
 		if n.sampler != nil {
-			_ = n.sampler.Run(probing) // the books found keys in every shard, so it does, too
+			_ = n.sampler.Run(probing) // fails only if a shard has no key, and the books found one in each
 		}
 	}()
 	for _, l := range r.loops {
@@ -102,8 +102,8 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	return done, nil
 }
 
-// lastsUntilEnd waits for the run's end when its length says so, as the last request may be long before it. It returns false when the run is over
-// before: the requests are done, or ctx has ended.
+// lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all
+// requests are done, or ctx has ended.
 func (r *runState) lastsUntilEnd(ctx context.Context) bool {
 	requests, pacer := r.plan.Shape.Requests, r.pacer.Load()
 	mine := int64(share(requests, uint64(r.plan.Pods), uint64(r.pod)))
@@ -121,7 +121,7 @@ func (r *runState) lastsUntilEnd(ctx context.Context) bool {
 	}
 }
 
-// withMonotonic is t with a monotonic reading, so that a step of the wall clock during the run does not move it.
+// withMonotonic returns t with a monotonic reading, so that a step of the wall clock during the run does not move it.
 func withMonotonic(t time.Time) time.Time {
 	now := time.Now()
 	return now.Add(t.Sub(now))

@@ -8,17 +8,17 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// perLoop is how many connections one loop serves before another one is worth its thread, and loopsMost bounds the loops: one fills a core
-// with some hundred thousand requests per second, and each costs 136 KiB and more per operation for its records.
+// connsPerLoop is the number of connections per event loop, and maxLoops bounds the loops: one loop saturates a core with some hundred thousand
+// requests per second, and each needs at least 136 KiB per operation for its histograms.
 const (
 	connsPerLoop = 64
 	maxLoops     = 8
 )
 
-// sharedDepth is how many requests may be in flight on a connection that users share.
+// sharedDepth is the number of requests that may be in flight on a connection in mode Multiplexed.
 const sharedDepth = 1024
 
-// layOut makes the loops, and for a target that is used as it is their connections: as many as the plan says, or fewer where fewer can ever be busy.
+// layOut creates the loops, with connections to the target's addresses: as many as the plan sets, or fewer if fewer can be busy at a time.
 func (r *Runner) layOut() {
 	n := r.run
 	p := n.plan
@@ -55,7 +55,7 @@ func (r *Runner) layOut() {
 	}
 }
 
-// newLoop is loop number i of loops.
+// newLoop creates loop number i of loops.
 func (r *Runner) newLoop(i, loops int64) *loop {
 	n := r.run
 	p := n.plan

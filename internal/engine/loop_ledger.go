@@ -5,7 +5,7 @@ import (
 	"github.com/redquake/redquake/internal/engine/workload"
 )
 
-// enqueueLedger queues a ledger write, to the shards in turn. It returns false once the book is full.
+// enqueueLedger queues a ledger write, to the shards round-robin. It returns false once the book is full.
 func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
 	shard := int(l.rotation % uint64(l.book.Shards()))
 	l.rotation++
@@ -24,7 +24,7 @@ func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
 	return true
 }
 
-// account notes the outcome of a ledger write, or of any other request that was not answered well.
+// account records the outcome of a ledger write, and of any other request that did not succeed.
 func (l *loop) account(r *request, outcome ledger.Outcome, at int64) {
 	switch {
 	case l.book == nil:

@@ -13,22 +13,22 @@ import (
 // Option changes how a Runner works.
 type Option func(*Runner)
 
-// WithPassword gives the password itself, instead of the file in the plan: for a run from the command line.
+// WithPassword sets the password instead of the password file of the plan: for a run from the command line.
 func WithPassword(password string) Option {
 	return func(r *Runner) { r.run.dialer.password = &password }
 }
 
-// WithoutRecording counts only how many requests ended, in the last interval: to measure what recording costs. Every outcome counts as ok.
+// WithoutRecording only counts how many requests ended, in the last interval, to measure the cost of recording. Every outcome counts as success.
 func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = true } }
 
-// WithDialer makes every connection of the run with dial, which gets addresses as the plan has them, for transports without file descriptors. The loops then wait on
-// channels and Go's timers instead of epoll: slower, and less precise than a real load should be, but able to run in virtual time. A deployment that is followed
-// (Target.Topology) is still asked over TCP, and the driver GoRedis does not do TLS over it.
+// WithDialer establishes every connection with dial, which receives addresses as in the plan, for transports without file descriptors. The loops
+// then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
+// (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
 func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
 	return func(r *Runner) { r.run.dialer.tcp, r.run.portable = dial, true }
 }
 
-// New checks the plan and lays out pod's share of it, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.
+// New validates the plan and creates the runner of a pod, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.
 func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -75,7 +75,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	return r, nil
 }
 
-// chooseWorkload makes the workload as far as it can be made before the deployment is known.
+// chooseWorkload creates the workload, as far as that is possible before the deployment's topology is known.
 func (r *Runner) chooseWorkload() error {
 	n := r.run
 	spec := &n.plan.Workload
@@ -103,7 +103,7 @@ func (r *Runner) chooseWorkload() error {
 	return nil
 }
 
-// operationsOf are the plan's operations, with the ledger's last.
+// operationsOf returns the plan's operations, followed by the ledger's.
 func operationsOf(p *plan.Plan, all []plan.Operation) []plan.Operation {
 	if p.Verify == nil {
 		return all

@@ -11,36 +11,36 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// observer asks every server of the deployment how it is, once per period.
+// observer reads INFO and related data from every server of the deployment, once per period.
 type observer struct {
 	run   *runState
 	every time.Duration
 
 	mu        sync.Mutex
 	read      []record.Server
-	roundTrip int64 // nanoseconds, the smallest since it was taken; 0 = none
+	roundTrip int64 // nanoseconds, the minimum since the last takeRoundTrip; 0 = none
 }
 
-// observed is one server, asked on a connection of its own: a PING for the round trip, INFO, and where the user may, SLOWLOG, LATENCY and CONFIG
-// GET. It sets nothing. A failure is no reading, nothing more.
+// observed is one server that is queried over a separate connection: PING for the round trip, INFO, and if the ACL user is permitted to, SLOWLOG,
+// LATENCY and CONFIG GET. It changes nothing on the server. A failed query only means that there is no reading.
 type observed struct {
 	*observer
 	place place
 
 	conn          *redis.Conn
-	runID         string          // run_id that answered last
-	nextSlowEntry int64           // the number that SLOWLOG's next entry of this process will have
-	denied        map[string]bool // questions that this connection's user may not ask
+	runID         string          // run_id of the last reading
+	nextSlowEntry int64           // ID of the next SLOWLOG entry of this process
+	denied        map[string]bool // commands that the server rejected on this connection
 }
 
-// mostObserved bounds how many servers are asked.
+// maxObserved bounds how many servers are observed.
 const maxObserved = 64
 
-// slowEntries is how many entries of SLOWLOG are read per period; more are only counted.
+// slowEntries is how many SLOWLOG entries are read per period; further entries are only counted.
 const slowEntries = "16"
 
-// loop follows the deployment until ctx ends: a server that comes is asked from then on, one that is gone is not asked any more. It returns
-// once nothing asks any more.
+// loop follows the deployment until ctx ends: servers that join are observed from then on, servers that leave are not observed any more. It
+// returns when all observations have ended.
 func (o *observer) loop(ctx context.Context) {
 	asked := map[string]context.CancelFunc{}
 	var loops sync.WaitGroup
@@ -74,7 +74,7 @@ func (o *observer) loop(ctx context.Context) {
 	}
 }
 
-// addresses are the servers to ask; "" is whichever the target's addresses lead to.
+// addresses returns the servers to observe; "" stands for the server behind the target's addresses.
 func (o *observer) addresses() []string {
 	if o.run.routes.tracker == nil {
 		return []string{""}
@@ -122,7 +122,7 @@ func (o *observed) observe(ctx context.Context) {
 	}
 	s.At = o.run.now()
 	if err := o.readDetails(ctx, &s); err != nil && ctx.Err() != nil {
-		return // cut off by the end of the run: a reading without the rest would be the last word about the server
+		return // interrupted by the end of the run: the last reading must not be incomplete
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,13 +132,13 @@ func (o *observed) observe(ctx context.Context) {
 	}
 }
 
-// inquire adds what INFO does not say. What the user may not ask stays empty.
+// readDetails adds data that INFO lacks. Fields of commands that the ACL user may not run stay empty.
 func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 	slowlog, err := o.query(ctx, "SLOWLOG", "GET", slowEntries)
 	if err != nil {
 		return err
 	}
-	if o.runID != s.RunID { // what happened before the first reading of a process is not new
+	if o.runID != s.RunID { // entries older than the first reading of a process are not new
 		o.runID = s.RunID
 		_, o.nextSlowEntry = slowLogOf(slowlog, 0)
 	}
@@ -158,7 +158,7 @@ func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 	return nil
 }
 
-// question asks, unless it was refused before on this connection. A refusal is an empty answer.
+// query runs a command, unless the server rejected it before on this connection. The result of a rejected command is empty.
 func (o *observed) query(ctx context.Context, words ...string) (resp.Value, error) {
 	name := words[0]
 	if o.denied[name] {
@@ -172,7 +172,7 @@ func (o *observed) query(ctx context.Context, words ...string) (resp.Value, erro
 	return v, err
 }
 
-// take removes and returns the readings since the last call.
+// take returns and removes the readings since the last call.
 func (o *observer) take() []record.Server {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -181,7 +181,7 @@ func (o *observer) take() []record.Server {
 	return read
 }
 
-// takeRoundTrip removes and returns the smallest round trip since the last call, nanoseconds; 0 = none.
+// takeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 = none.
 func (o *observer) takeRoundTrip() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

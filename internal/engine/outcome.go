@@ -16,7 +16,7 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 	}
 }
 
-// settle records what became of a request whose replies have all come, or sends it where they point to.
+// settle records the outcome of a request whose replies are complete, or follows their redirection.
 func (l *loop) settle(c *conn, r *request, at int64) {
 	service := at - r.sent
 	reply := &r.reply
@@ -58,22 +58,22 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 	l.ended(r, at)
 }
 
-// retried are the errors after which a client may try again: the server did nothing, and another time or server may do it.
+// retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
 var retried = [record.NumClasses]bool{
 	record.ClassReadOnly: true, record.ClassMoved: true, record.ClassClusterDown: true, record.ClassLoading: true, record.ClassMasterDown: true,
 	record.ClassBusy: true,
 }
 
-// onReadOnly handles a server that refuses writes: the deployment is looked at again, and the connection made anew, as clients do.
+// onReadOnly handles a server that refuses writes: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
-	l.run.routes.refresh("a primary answered READONLY")
+	l.run.routes.refresh("a primary replied READONLY")
 	if at-c.renewed > renewEvery || c.renewed == 0 {
 		c.renewed = max(at, 1)
 		c.renewPending = true
 	}
 }
 
-// recordUnknown records a request whose reply will not come.
+// recordUnknown records a request that will not receive a reply.
 func (l *loop) recordUnknown(p *pool, r *request, at int64, class record.Class) {
 	l.partial.unknown(r.Op, at, class, at-r.sent, 0)
 	l.failed(l.partial, p.place.shard)
@@ -86,13 +86,13 @@ func (l *loop) ended(r *request, at int64) {
 	}
 }
 
-// success is what is recorded of one. Those of one batch are mostly the same to the nanosecond: sent by one write, read by one read.
+// success is the record of one successful request. Those of one batch are mostly equal to the nanosecond: sent by one write, received by one read.
 type success struct {
 	op, shard            int
 	at, latency, service int64 // service -1 in a closed loop
 }
 
-// recordAlike records the successes that were the same.
+// recordBatch records the equal successes counted so far.
 func (l *loop) recordBatch() {
 	a := &l.batch
 	if a.count == 0 {
@@ -103,7 +103,7 @@ func (l *loop) recordBatch() {
 	a.count, a.bytes = 0, 0
 }
 
-// succeeded notes n successes at a shard.
+// succeeded records n successes at a shard.
 func (l *loop) succeeded(shard int, at int64, n uint32) {
 	if l.firstOK < 0 {
 		l.firstOK = at
@@ -123,14 +123,14 @@ func (l *loop) succeeded(shard int, at int64, n uint32) {
 	s.last = at
 }
 
-// failed notes an outcome that is no success at the shard.
+// failed records an outcome other than success at a shard.
 func (l *loop) failed(s *partial, shard int) {
 	if l.run.shards != nil && shard < record.MaxShards {
 		s.shard(shard).Errors++
 	}
 }
 
-// tellShards hands the wake-up's successes to the gap logs.
+// noteShardSuccesses passes the wake-up's successes to the gap logs of the shards.
 func (l *loop) noteShardSuccesses() {
 	for i := range l.shardOK {
 		if s := &l.shardOK[i]; s.first >= 0 {
@@ -142,7 +142,7 @@ func (l *loop) noteShardSuccesses() {
 	}
 }
 
-// shardSuccess notes successes of one wake-up, for the gap logs.
+// shardSuccess is the first and last success at a shard in one wake-up, for the gap logs.
 type shardSuccess struct {
 	first, last int64 // first -1 = none
 }

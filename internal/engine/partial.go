@@ -2,7 +2,7 @@ package engine
 
 import "github.com/redquake/redquake/internal/record"
 
-// slot is what one shard recorded in one interval. It is written under the shard's lock.
+// partial is what one stripe recorded in one interval. It is written under the stripe's lock.
 type partial struct {
 	ops                                      []partialOp
 	firstOK, lastOK, firstError, lastFailure int64 // -1 = none
@@ -11,7 +11,7 @@ type partial struct {
 	shards                                   []record.ShardCounts
 }
 
-// opSlot is one operation in a slot. The histograms are made when they are first needed: 68 KiB each.
+// partialOp is one operation in a partial. The histograms, 68 KiB each, are allocated on first use.
 type partialOp struct {
 	record.Counts
 	latency, service, waited *record.Histogram
@@ -38,7 +38,7 @@ func (s *partial) reset() {
 	s.firstOK, s.lastOK, s.firstError, s.lastFailure, s.maxLag = -1, -1, -1, -1, 0
 }
 
-// shard is what is counted of a shard.
+// shard returns the counts of a shard of the cluster.
 func (s *partial) shard(shard int) *record.ShardCounts {
 	for len(s.shards) <= shard {
 		s.shards = append(s.shards, record.ShardCounts{})
@@ -52,10 +52,10 @@ func (s *partial) sent(op, bytes int) {
 	s.ops[op].BytesOut += uint64(bytes)
 }
 
-// lag notes how long after its due time an arrival was sent.
+// lag records how long after its due time an arrival was sent.
 func (s *partial) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
 
-// ok counts n successes at instant at, whose replies have so many bytes together. service is -1 in a closed loop.
+// ok counts n successes at the instant at; bytes is the size of all their replies. service is -1 in a closed loop.
 func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
 	o := &s.ops[op]
 	o.OK += uint64(n)
@@ -67,7 +67,7 @@ func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32)
 	s.firstOK, s.lastOK = widen(s.firstOK, s.lastOK, at)
 }
 
-// fail counts a request that was surely not applied.
+// fail counts a request that was certainly not applied.
 func (s *partial) fail(op int, at int64, class record.Class, waited int64, bytes int) {
 	s.ops[op].Fail++
 	s.failure(op, at, class, waited, bytes)
@@ -97,7 +97,7 @@ func count(h **record.Histogram, ns int64, n uint32) {
 // dropped counts an arrival that was never sent.
 func (s *partial) dropped(op int) { s.ops[op].Dropped++ }
 
-// widen grows the span [first, last], -1 = empty, so that it holds at.
+// widen extends the span [first, last], -1 = empty, to include at.
 func widen(first, last, at int64) (int64, int64) {
 	if first < 0 || at < first {
 		first = at
@@ -105,7 +105,7 @@ func widen(first, last, at int64) (int64, int64) {
 	return first, max(last, at)
 }
 
-// addTo adds the slot's operation i to op.
+// addTo adds operation i of the partial to op.
 func (s *partial) addTo(op *record.Op, i int) {
 	o := &s.ops[i]
 	op.Due += o.Due

@@ -17,11 +17,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// preparing is how many connections are dialled at a time before the start.
+// dialsAtOnce is how many connections are dialled concurrently before the start.
 const dialsAtOnce = 64
 
-// Prepare makes ready for Run: it reaches Redis within a budget of max(3 x dialTimeout, 5 s), reads INFO, tries each command once, pre-fills this pod's
-// part of the keyspace, and establishes the load's connections. progress is called with sentences for people; it may be nil.
+// Prepare connects to Redis within max(3 x dialTimeout, 5 s), reads INFO, runs each command once, prefills this pod's part of the keyspace, and
+// establishes the load's connections. progress is called with human-readable messages; it may be nil.
 // Errors are *Error, or ctx's.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	if progress == nil {
@@ -56,8 +56,8 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	return r.establish(ctx, progress)
 }
 
-// arrive finds out how the deployment looks, and connects to the primary that answers, or the first of several. The given addresses are tried
-// first: what is wrong there is told best.
+// connectToPrimary discovers the topology and connects to the first primary. The addresses of the plan are tried first: an error there names what
+// the user has configured.
 func (r *Runner) connectToPrimary(ctx context.Context, progress func(string)) (*redis.Conn, error) {
 	var c *redis.Conn
 	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
@@ -81,7 +81,7 @@ func (r *Runner) connectToPrimary(ctx context.Context, progress func(string)) (*
 	return r.connectUntilReady(ctx)
 }
 
-// reach dials until the server answers a PING and has loaded its data, or the budget is used up.
+// connectUntilReady dials until the server replies to PING and has loaded its data, or the dial budget is used up.
 func (r *Runner) connectUntilReady(ctx context.Context) (*redis.Conn, error) {
 	n := r.run
 	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
@@ -106,7 +106,7 @@ func (r *Runner) connectUntilReady(ctx context.Context) (*redis.Conn, error) {
 				err = wrong
 			}
 		}
-		if last == nil || within.Err() == nil || isPermanent(err) { // an attempt that the budget cut off says less than the one before
+		if last == nil || within.Err() == nil || isPermanent(err) { // an attempt that the budget interrupted has a less precise error than the previous one
 			last = err
 		}
 		if isPermanent(err) || within.Err() != nil {
@@ -124,7 +124,7 @@ func (r *Runner) connectUntilReady(ctx context.Context) (*redis.Conn, error) {
 	}
 }
 
-// ping makes sure that a Redis answers which serves data. An ACL that forbids PING is no obstacle.
+// ping checks that the server replies and serves data. An ACL that denies PING is accepted.
 func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, r.plan.Client.DialTimeout)
 	defer cancel()
@@ -142,8 +142,8 @@ func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
 	return nil
 }
 
-// tryCommands sends each command of the workload, and the probe's, once with its placeholders filled, so that what cannot work is known before
-// the start. Only what shows that a command can never work is an error; an answer such as WRONGTYPE may be what the test is about.
+// tryCommands runs each command of the workload and of the probe once, to find commands that cannot work before the start. Only replies that show
+// that a command can never succeed are errors; a reply such as WRONGTYPE may be intended.
 func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
 	source := n.redis.Source(int64(n.pod), int64(n.plan.Pods), false)
@@ -152,7 +152,7 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 		request := workload.Request{}
 		source.Draw(op, &request)
 		out, replies := source.Append(nil, &request)
-		for replies > 0 { // an operation of several round trips is gone through to its end: half of one may leave something behind
+		for replies > 0 { // an operation of several round trips is completed: a part of it may leave data behind
 			answers, err := n.tryCommand(ctx, c, out, replies, o.Name)
 			if err != nil {
 				return err
@@ -177,20 +177,20 @@ func (r *runState) tryCommand(ctx context.Context, c *redis.Conn, request []byte
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
 		return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err,
-			Message: fmt.Sprintf("the command %q (%s) got no answer from %s: %v", name, word, c.RemoteAddr(), err)}
+			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %v", name, word, c.RemoteAddr(), err)}
 	}
 	for _, v := range answers {
 		if !v.IsError() {
 			continue
 		}
 		if reason := reasonOfReply(v.Text); reason != "" {
-			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is refused by %s: %s", name, word, c.RemoteAddr(), v.Text)}
+			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is rejected by %s: %s", name, word, c.RemoteAddr(), v.Text)}
 		}
 	}
 	return answers, nil
 }
 
-// firstWord is the name of an encoded command.
+// firstWord returns the name of an encoded command.
 func firstWord(request []byte) string {
 	_, rest, _ := strings.Cut(string(request), "\r\n") // *n
 	_, rest, _ = strings.Cut(rest, "\r\n")             // $n
@@ -198,7 +198,7 @@ func firstWord(request []byte) string {
 	return word
 }
 
-// fill makes this pod's part of the workload's data.
+// fill writes this pod's part of the workload's initial data.
 func (r *runState) fill(ctx context.Context, progress func(string)) error {
 	f := &workload.Filler{
 		Pod: r.pod, Pods: r.plan.Pods,
@@ -230,7 +230,7 @@ func (r *runState) fill(ctx context.Context, progress func(string)) error {
 	return failed
 }
 
-// establish makes every connection of the load.
+// establish establishes all connections of the load and the probes.
 func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	n := r.run
 	var conns []*conn
@@ -286,7 +286,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	return explain(last, budget)
 }
 
-// establishProbe makes a connection for each probe's first arrival, so that it does not have to dial.
+// establishProbe establishes a connection for the first arrival of each probe, so that it does not have to dial.
 func (r *Runner) establishProbe(ctx context.Context) error {
 	for _, p := range r.probes {
 		c, err := p.dialer().dial(ctx, 0, nil)
@@ -298,7 +298,7 @@ func (r *Runner) establishProbe(ctx context.Context) error {
 	return nil
 }
 
-// grouped writes n with a comma between thousands.
+// grouped formats n with commas between thousands.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

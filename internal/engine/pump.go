@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// pump carries the bytes of a connection that the event loop cannot read itself, because TLS lies between: one goroutine reads, one writes.
+// pump reads and writes a connection that the event loop cannot read itself, because it uses TLS: one goroutine reads, another writes.
 type pump struct {
 	conn net.Conn
 	mu   sync.Mutex
@@ -14,7 +14,8 @@ type pump struct {
 	closed bool
 }
 
-// newPump starts the goroutines. got is told of every piece that was read, and last of the error that ended it; it puts the piece back.
+// newPump starts the goroutines. got is called for every piece that was read, and last with the error that ended reading; it must return the piece to
+// the pool.
 func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	p := &pump{conn: c}
 	p.changed = sync.NewCond(&p.mu)
@@ -37,7 +38,7 @@ func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	return p
 }
 
-// piece is what one read of a pump took.
+// piece is the data of one read of a pump.
 type piece struct {
 	bytes  [4 << 10]byte
 	length int
@@ -59,12 +60,12 @@ func (p *pump) writing() {
 		buffer, p.out = p.out, buffer[:0]
 		p.mu.Unlock()
 		if _, err := p.conn.Write(buffer); err != nil {
-			return // the reader meets it too
+			return // the reading goroutine gets the error as well
 		}
 	}
 }
 
-// write takes all of b; it does not wait for it to be written.
+// write queues b and returns without waiting for the write.
 func (p *pump) write(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// movedTo reads "MOVED 3999 10.0.0.1:6379", which the server at from answered.
+// movedTo parses "MOVED 3999 10.0.0.1:6379", a reply of the server at from.
 func movedTo(message []byte, from string) (slot uint16, to string, ok bool) {
 	return redirection(message, "MOVED ", from)
 }
@@ -18,7 +18,7 @@ func redirection(message []byte, word, from string) (slot uint16, to string, ok 
 	return uint16(n), withHost(string(address), from), ok && err == nil
 }
 
-// completed is an address of a redirection; a server that does not know its own name leaves the host out.
+// withHost completes an address of a redirection: a server that does not know its own address leaves the host out.
 func withHost(address, from string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "" {

@@ -7,13 +7,13 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// routes says where the run's requests go. Every deployment is a map: one address that stands for all of it is a map of one shard.
+// routes holds the topology that determines where requests go. A target without a tracked topology is a map of one shard.
 type routes struct {
-	tracker topology.Tracker // nil where there is nothing to follow: the target's addresses are used as they are
+	tracker topology.Tracker // nil if the topology is not tracked: the target's addresses are used
 
 }
 
-// one is the map of a target that is used as it is.
+// standaloneMap is the map of a target whose topology is not tracked.
 var standaloneMap = topology.NewMap(topology.KindStandalone, 0, []topology.Shard{{}})
 
 func (r *routes) current() *topology.Map {
@@ -29,7 +29,7 @@ func (r *routes) refresh(why string) {
 	}
 }
 
-// rotated is the list from entry number on, and round.
+// rotated returns the list rotated to begin with entry number.
 func rotated(list []string, number int64) []string {
 	if len(list) == 0 {
 		return nil
@@ -38,12 +38,12 @@ func rotated(list []string, number int64) []string {
 	return slices.Concat(list[first:], list[:first])
 }
 
-// place is where a request goes: the primary of a shard or its replicas, or one server by its address.
+// place is a destination of requests: the primary or the replicas of a shard, or one server by its address.
 type place struct {
 	shard   int
 	replica bool
-	address string // "" = as the map says
+	address string // "" = according to the topology map
 }
 
-// renewEvery bounds how often a connection is made anew because its server turned out to be no primary, nanoseconds.
+// renewEvery is the minimum time between two replacements of a connection because its server refuses writes, nanoseconds.
 const renewEvery = int64(100 * time.Millisecond)

@@ -8,17 +8,17 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// hopsMost is how often a request is sent elsewhere before MOVED counts as its failure.
+// maxHops is how often a request is redirected before MOVED counts as its failure.
 const maxHops = 8
 
-// redirect sends a request where the reply points to, which is no failure; false where it points nowhere. The replying server's address completes a
-// reply that leaves the host out.
+// redirect follows the redirection in an error reply, which is not a failure; false if there is none. from, the address of the server that replied,
+// completes an address without a host.
 func (l *loop) redirect(r *request, message []byte, from string) bool {
 	if l.layout.Kind != topology.KindCluster || r.hops == maxHops {
 		return false
 	}
 	r.hops++
-	if bytes.HasPrefix(message, []byte("TRYAGAIN")) { // keys of one command on both sides of a slot that moves
+	if bytes.HasPrefix(message, []byte("TRYAGAIN")) { // the keys of one command are on both sides of a slot migration
 		l.requeue(r, l.route(r))
 		return true
 	}
@@ -39,14 +39,14 @@ func (l *loop) redirect(r *request, message []byte, from string) bool {
 	return ok
 }
 
-// route is the pool that a request goes to.
+// route returns the pool that sends a request.
 func (l *loop) route(r *request) *pool {
 	if len(l.pools) == 1 {
 		return l.pools[0]
 	}
 	shard := 0
 	if r.Slot != workload.NoSlot {
-		// A slot that nobody serves goes to any server: its own words say what is wrong.
+		// A request for a slot that no server serves goes to any server, so that its error reply is recorded.
 		shard, _ = l.layout.ShardOf(r.Slot)
 	} else if len(l.layout.Shards) > 1 {
 		shard = int(l.rotation) % len(l.layout.Shards)
@@ -63,7 +63,7 @@ func (l *loop) route(r *request) *pool {
 	return l.primaries[shard]
 }
 
-// takesReplica says whether the next read goes to a replica: always, or in turn with the primary, as often as there are servers of each.
+// takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas.
 func (l *loop) takesReplica(shard int) bool {
 	servers := len(l.layout.Shards[shard].Replicas)
 	if l.run.plan.Client.ReadFrom == plan.ReadReplica {
@@ -73,7 +73,7 @@ func (l *loop) takesReplica(shard int) bool {
 	return int(l.rotation%uint64(servers+1)) < servers
 }
 
-// follow takes up a new map: new shards get connections, and those that lead to a server that is not any more what it was are made anew.
+// follow applies a new topology map: it creates connections to new shards, and replaces connections to servers whose role has changed.
 func (l *loop) follow(m *topology.Map) {
 	l.layout = m
 	for shard := range m.Shards {
@@ -91,14 +91,14 @@ func (l *loop) follow(m *topology.Map) {
 				!p.place.replica && shard.Primary == "" && c.up:
 			case c.up:
 				c.renew()
-			default: // a dial is under way, to an address that may not be the right one any more
+			default: // a dial is in progress, perhaps to an outdated address
 				c.connect(l.dialing)
 			}
 		}
 	}
 }
 
-// reach makes the pools of a shard where they are missing.
+// ensurePools creates missing pools for the shards up to the given one.
 func (l *loop) ensurePools(shard int) {
 	for len(l.primaries) <= shard {
 		l.primaries = append(l.primaries, l.newPool(place{shard: len(l.primaries)}, l.connsPerPool))
@@ -114,7 +114,7 @@ func (l *loop) shardOf(slot uint16) int {
 	return min(shard, len(l.primaries)-1)
 }
 
-// poolAt is the pool whose primary has the address; where there is none yet, as a server without slots may be unknown, one to the address alone.
+// poolAt returns the pool whose primary has the address. If there is none, as a server without slots may be unknown, it creates a pool for the address.
 func (l *loop) poolAt(address string) *pool {
 	for shard := range l.layout.Shards {
 		if l.layout.Shards[shard].Primary == address {
@@ -130,7 +130,7 @@ func (l *loop) poolAt(address string) *pool {
 	return l.newPool(place{address: address}, min(l.connsPerPool, 4))
 }
 
-// newPool makes the loop's connections to a place; they are dialled at once where the loop runs already.
+// newPool creates the loop's connections to a place. They are dialled immediately if the loop is already running.
 func (l *loop) newPool(to place, conns int64) *pool {
 	p := &pool{place: to}
 	for i := range conns {
@@ -145,7 +145,7 @@ func (l *loop) newPool(to place, conns int64) *pool {
 	return p
 }
 
-// requeue sends a request again, to p.
+// requeue adds a request to the queue of p once more.
 func (l *loop) requeue(r *request, p *pool) {
 	r.reply, r.replies = replyNone, 0
 	l.queued++

@@ -10,22 +10,22 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// run is what the loops of one run share.
+// runState is the state that the loops, callers and probes of one run share.
 type runState struct {
 	plan        *plan.Plan
 	pod         int
-	noRecording bool      // nothing is recorded but how many requests ended
+	noRecording bool      // only count how many requests ended: see WithoutRecording
 	start       time.Time // T, with a monotonic reading; set before the loops begin
 	portable    bool      // the connections have no file descriptors: see WithDialer
 	length      int64     // nanoseconds; 0 = until the requests are done
 
 	timeout    int64 // requestTimeout, nanoseconds
 	dialer     *dialer
-	shards     *shardLog       // nil where there is one shard
-	audit      *ledger.Audit   // nil where no ledger is kept
-	sampler    *ledger.Sampler // nil where nothing is sampled beside the load
+	shards     *shardLog       // nil if there is one shard
+	audit      *ledger.Audit   // nil if no ledger is kept
+	sampler    *ledger.Sampler // nil if nothing is sampled during the load
 	workload   workload.Workload
-	redis      workload.Redis // the same where the requests are commands to Redis, else nil
+	redis      workload.Redis // the same workload if its requests are Redis commands, otherwise nil
 	operations []plan.Operation
 	routes     routes
 	rec        *recorder
@@ -36,18 +36,18 @@ type runState struct {
 	budget  budget                // closed loop
 	aborted atomic.Bool
 	ended   atomic.Bool // a step has ended the load
-	// scanEvery is how often the loops look for requests that are too old, nanoseconds.
+	// scanEvery is how often the loops check for requests that have exceeded requestTimeout, nanoseconds.
 	scanEvery   int64
-	connections atomic.Int64 // established now
+	connections atomic.Int64 // currently established
 }
 
-// now is the time since T in nanoseconds.
+// now returns the time since T in nanoseconds.
 func (r *runState) now() int64 { return int64(time.Since(r.start)) }
 
-// at is an instant as nanoseconds since T.
+// at converts an instant to nanoseconds since T.
 func (r *runState) at(t time.Time) int64 { return int64(t.Sub(r.start)) }
 
-// opOf is the operation of this pod's arrival i.
+// opOf returns the operation of this pod's arrival i.
 func (r *runState) opOf(i int64) int {
 	arrival := i*int64(r.plan.Pods) + int64(r.pod)
 	if r.isLedgerWrite(arrival) {
@@ -56,10 +56,10 @@ func (r *runState) opOf(i int64) int {
 	return r.workload.OperationOf(arrival)
 }
 
-// budget is how many requests are left to this pod.
+// budget is how many requests this pod may still send.
 type budget struct{ left atomic.Int64 }
 
-// claim takes up to n requests.
+// claim takes up to n requests from the budget and returns how many it took.
 func (b *budget) claim(n int) int {
 	for {
 		left := b.left.Load()
@@ -73,7 +73,7 @@ func (b *budget) claim(n int) int {
 	}
 }
 
-// isLedgerWrite says whether request i of a row of requests is a ledger write: evenly spread, so many that the share comes out.
+// isLedgerWrite reports whether request i of a sequence is a ledger write: the writes are evenly spread and match the configured share.
 func (r *runState) isLedgerWrite(i int64) bool {
 	if r.plan.Verify == nil {
 		return false
@@ -82,18 +82,18 @@ func (r *runState) isLedgerWrite(i int64) bool {
 	return int64(float64(i+1)*share) > int64(float64(i)*share)
 }
 
-// ledgerOp is the place of the ledger writes among the operations: the last.
+// ledgerOp returns the index of the ledger writes among the operations: the last one.
 func (r *runState) ledgerOp() int { return len(r.operations) - 1 }
 
-// mayStep says that the load searches, and a further step may come.
+// mayStep reports whether the load searches for a rate and a further step may follow.
 func (r *runState) mayStep(now int64) bool {
 	return r.plan.Shape.Search != nil && !r.ended.Load() && !r.over(now)
 }
 
-// over says that nothing new may be sent at the instant at.
+// over reports whether no new request may be sent at the instant at.
 func (r *runState) over(at int64) bool { return r.aborted.Load() || r.length > 0 && at >= r.length }
 
-// newPoller is the poller of the loops: the platform's own, or the portable one where the connections have no file descriptors.
+// newPoller returns the platform's poller, or the portable one if the connections have no file descriptors.
 func (r *runState) newPoller() (poller, error) {
 	if r.portable {
 		return newPortablePoller(), nil
@@ -101,7 +101,7 @@ func (r *runState) newPoller() (poller, error) {
 	return newPoller()
 }
 
-// newWaiter is the platform's own, or the portable one where the poller is portable, too.
+// newWaiter returns the platform's waiter, or the portable one if the poller is portable.
 func (r *runState) newWaiter() (waiter, error) {
 	if r.portable {
 		return newPortableWaiter(), nil
@@ -109,5 +109,5 @@ func (r *runState) newWaiter() (waiter, error) {
 	return newWaiter()
 }
 
-// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
+// dialBudget is how long Prepare tries to connect to Redis: three dial timeouts, at least 5 s.
 func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }

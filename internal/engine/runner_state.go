@@ -28,36 +28,36 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// Runner is one pod's part of a run. Prepare is called once, then Run once.
+// Runner generates one pod's part of a load. Prepare must be called once, then Run once.
 type Runner struct {
 	run      *runState
 	loops    []*loop
-	callers  *callers  // instead of loops
-	probes   []*prober // one for each shard; none where the plan has none
-	observer *observer // nil = none
+	callers  *callers  // replaces loops for workloads that perform whole operations
+	probes   []*prober // one per shard; empty if the plan has no probe
+	observer *observer // nil if INFO is not read
 	server   atomic.Pointer[record.Server]
-	layout   atomic.Pointer[topology.Map] // as Prepare found it
+	layout   atomic.Pointer[topology.Map] // as discovered by Prepare
 	started  atomic.Pointer[time.Time]
-	launched atomic.Bool // all loops run
+	launched atomic.Bool // all loops are running
 	sampling sampling
 	stepping sync.Mutex // one Step at a time
 }
 
-// sampling is what Run's own goroutine keeps between intervals.
+// sampling is the state that Run's goroutine keeps between intervals.
 type sampling struct {
 	pace *successPace
 }
 
-// Server is the reading of INFO that Prepare made, At = 0; nil before it was made, or where the server refuses INFO. It may be called while Prepare and Run go on.
+// Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare
+// and Run.
 func (r *Runner) Server() *record.Server {
 	return r.server.Load()
 }
 
-// Layout is how the deployment looked when Prepare found it out; nil before, and where there is nothing to find out: one server at an address.
-// It may be called while Prepare and Run go on.
+// Layout returns the topology that Prepare discovered; nil before, and for a standalone server. It is safe for use during Prepare and Run.
 func (r *Runner) Layout() *topology.Map { return r.layout.Load() }
 
-// StartedAt is when the load really began, the zero time before. It may be called while Run goes on.
+// StartedAt returns when the load actually began, the zero time before. It is safe for use during Run.
 func (r *Runner) StartedAt() time.Time {
 	if t := r.started.Load(); t != nil {
 		return *t
@@ -65,7 +65,7 @@ func (r *Runner) StartedAt() time.Time {
 	return time.Time{}
 }
 
-// close ends what is left of the runner's connections.
+// close closes the remaining connections.
 func (r *Runner) close() {
 	for _, l := range r.loops {
 		l.close()
@@ -76,19 +76,19 @@ func (r *Runner) close() {
 	if c := r.callers; c != nil && c.close != nil {
 		_ = c.close()
 	}
-	if r.run.audit == nil { // else Verify still asks who is primary
+	if r.run.audit == nil { // otherwise Verify still needs the primaries
 		r.stopFollowing()
 	}
 }
 
-// forgetDeployment ends the following of the deployment.
+// stopFollowing stops following the topology of the deployment.
 func (r *Runner) stopFollowing() {
 	if t := r.run.routes.tracker; t != nil {
 		t.Close()
 	}
 }
 
-// abort makes the loops send nothing more, and end.
+// abort makes the loops stop sending and end.
 func (r *Runner) abort() {
 	r.run.aborted.Store(true)
 	for _, l := range r.loops {

@@ -4,12 +4,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// shardLog is what is kept of each shard where there are several: an aggregate hides a shard that is down. Its number may grow.
+// shardLog keeps a gap log per shard if there are several: aggregated figures hide a shard that is down. The number of shards may grow.
 type shardLog struct {
-	gaps [record.MaxShards]*gapLog // filled before the loops begin; nil beyond
+	gaps [record.MaxShards]*gapLog // created before the loops start
 }
 
-// newShardLog makes room for all shards that may come: a gap log is small.
+// newShardLog creates gap logs for the maximum number of shards: a gap log is small.
 func newShardLog() *shardLog {
 	s := &shardLog{}
 	for i := range s.gaps {
@@ -18,7 +18,7 @@ func newShardLog() *shardLog {
 	return s
 }
 
-// take adds the shards' gaps that ended before until to the interval, and at the end those that are open.
+// take adds the shards' gaps that ended before until to the interval, and with last also the open ones.
 func (s *shardLog) take(iv *record.Interval, until, end int64, last bool) {
 	for shard := range iv.Shards {
 		for _, g := range s.gaps[shard].take(until) {
@@ -32,7 +32,7 @@ func (s *shardLog) take(iv *record.Interval, until, end int64, last bool) {
 	}
 }
 
-// setThresholds follows the run's mean time between successes, of which each shard has its part.
+// setThresholds sets the thresholds of the gap logs from the run's mean time between successes, which are spread over the shards.
 func (s *shardLog) setThresholds(shards int, pace int64) {
 	for i := range shards {
 		s.gaps[i].threshold.Store(max(2*pace*int64(shards), gapFloor))

@@ -7,23 +7,24 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// recorder holds what has happened until an interval of the grid is closed. It never reads a clock: every instant is an argument, in
+// recorder collects outcomes until an interval of the grid is closed. It does not read a clock: every instant is an argument, in
 // nanoseconds since the start.
 //
-// A few shards, each with a lock of its own, keep workers apart; a shard has two slots, the open interval's and the next one's, so that
-// an interval can be closed some time after its end and what is recorded meanwhile still lands where it belongs.
-// Nothing is lost: a record for a closed interval goes to the open one, a record too far ahead to the next one.
+// The record is split into stripes, each with its own lock, so that workers do not contend. A stripe has two partials, for the open interval and
+// for the next one: an interval can be closed some time after its end, and outcomes recorded meanwhile are counted in the right interval.
+// Nothing is lost: an outcome for a closed interval is counted in the open one, an outcome too far ahead in the next one.
 type recorder struct {
 	step   int64
 	stripes []*stripe // of the load
 	probe  *stripe
-	last   int64 // no interval after this one: later records go to it; math.MaxInt64 = none set yet
+	last   int64 // the last interval, which also takes later outcomes; math.MaxInt64 = not set yet
 }
 
+// stripe is a part of the recorder with its own lock.
 type stripe struct {
 	step int64
 	mu   sync.Mutex
-	// open is the first interval that is not closed; top is the last that may be recorded in; last is the run's last interval.
+	// open is the first interval that is not closed; top is the last one that may be recorded in; last is the run's last interval.
 	open, top, last int64
 	partials           [2]*partial
 }
@@ -40,20 +41,20 @@ func newStripe(step int64, ops, tallies int) *stripe {
 	return &stripe{step: step, top: 1, last: math.MaxInt64, partials: [2]*partial{newPartial(ops, tallies), newPartial(ops, tallies)}}
 }
 
-// lock returns the slot for records of instant at, and the end of at's interval; the caller must unlock the shard when it has written them.
+// lock returns the partial for outcomes at the instant at, and the end of its interval. The caller must unlock the stripe after writing.
 func (s *stripe) lock(at int64) (*partial, int64) {
 	s.mu.Lock()
 	return s.partialAt(at), (at/s.step + 1) * s.step
 }
 
-// slotAt is the slot for records of instant at. The caller holds the lock.
+// partialAt returns the partial for outcomes at the instant at. The caller holds the lock.
 func (s *stripe) partialAt(at int64) *partial {
 	return s.partials[min(max(at/s.step, s.open), s.top, s.last)&1]
 }
 
 func (s *stripe) unlock() { s.mu.Unlock() }
 
-// setLast makes interval i the last one: what is recorded for later instants counts there.
+// setLast makes interval i the last one: outcomes of later instants are counted in it.
 func (r *recorder) setLast(i int64) {
 	r.last = i
 	for _, s := range r.all() {
@@ -65,7 +66,7 @@ func (r *recorder) setLast(i int64) {
 
 func (r *recorder) all() []*stripe { return append(r.stripes[:len(r.stripes):len(r.stripes)], r.probe) }
 
-// close takes interval i, which must be the open one, out of all shards.
+// close merges interval i, which must be the open one, from all stripes.
 func (r *recorder) close(i int64) *record.Interval {
 	iv := &record.Interval{
 		Index: i, Pods: 1, Ops: make([]record.Op, len(r.stripes[0].partials[0].ops)),
@@ -98,8 +99,8 @@ func (r *recorder) close(i int64) *record.Interval {
 	return iv
 }
 
-// drain closes interval i and empties its slot into take. Nobody writes the slot meanwhile: the shard's records are held below
-// the interval that uses it next until it is empty.
+// drain closes interval i, passes its partial to take and resets it. The partial is not written meanwhile: outcomes are held below the interval
+// that uses it next until it is empty.
 func (s *stripe) drain(i int64, take func(*partial)) {
 	s.mu.Lock()
 	s.open, s.top = i+1, i+1

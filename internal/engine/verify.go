@@ -13,10 +13,10 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// LedgerOperation is the name of the ledger writes in every record.
+// LedgerOperation is the name of the ledger writes' operation in every record.
 const LedgerOperation = "ledger"
 
-// openBooks makes a ledger for each loop, and makes their keys ready.
+// openBooks creates a ledger book for each loop and prepares their keys.
 func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	n := r.run
 	v := n.plan.Verify
@@ -49,7 +49,7 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	return nil
 }
 
-// expectedWrites is how many writes one bitmap is likely to take: in a closed loop and a search nobody knows, and a longer bitmap costs Redis little.
+// expectedWrites estimates the number of writes to one bitmap. For a closed loop or a search it is not known; a longer bitmap costs Redis little.
 func (r *Runner) expectedWrites() uint64 {
 	const unknown = 1 << 18
 	n, p := r.run, r.run.pacer.Load()
@@ -59,7 +59,7 @@ func (r *Runner) expectedWrites() uint64 {
 	return uint64(float64(p.arrivals(n.length))*n.plan.Verify.Share)/uint64(len(r.loops)) + 1
 }
 
-// discover is the deployment as the ledger's audit needs it.
+// ledgerLayout returns the deployment as the ledger's audit needs it.
 func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
 	if r.routes.tracker == nil {
 		return ledger.Layout{Nodes: []ledger.Node{{Address: r.plan.Target.Addresses[0], Primary: true}}}, nil
@@ -84,7 +84,7 @@ func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
 	return layout, nil
 }
 
-// shardOrNone is the shard of a slot as the ledger wants it: below 0 where nobody serves it.
+// shardOrNone returns a function that maps a slot to its shard; below 0 if no shard serves the slot.
 func shardOrNone(m *topology.Map) func(slot uint16) int {
 	return func(slot uint16) int {
 		if shard, ok := m.ShardOf(slot); ok {
@@ -107,8 +107,8 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Verify reads back what the load wrote into its ledger, once Run has returned; the replicas must be in step first, so it may take
-// minutes. progress gets sentences for people. Without Plan.Verify the result is nil. It is called once; afterwards the runner follows nothing any more.
+// Verify reads the ledger back after Run has returned. It first waits until the replicas are in sync, which may take minutes. progress is called with
+// human-readable messages. Without Plan.Verify the result is nil. It must be called once; it stops following the topology.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
 	defer r.stopFollowing()
 	if r.run.audit == nil {
@@ -116,7 +116,7 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 	}
 	result, err := r.run.audit.Verify(ctx, r.books(), progress)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger back: %w", err)
+		return nil, fmt.Errorf("read the ledger back: %w", err)
 	}
 	if r.run.sampler != nil {
 		r.run.sampler.Add(result)
@@ -134,4 +134,4 @@ func (r *Runner) books() []*ledger.Book {
 	return books
 }
 
-var errNoServers = errors.New("the deployment names no server")
+var errNoServers = errors.New("the deployment lists no server")

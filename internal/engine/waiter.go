@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// waiter sleeps until an instant, for one goroutine at a time, and can be interrupted.
+// waiter is an interruptible sleep with high precision. One goroutine at a time may wait.
 type waiter interface {
-	// wait sleeps for d; it returns false when it was interrupted.
+	// wait sleeps for d; it returns false if it was interrupted.
 	wait(d time.Duration) bool
-	// interrupt ends the present wait and all later ones.
+	// interrupt ends the current wait and all later ones.
 	interrupt()
 	close()
 }
 
-// portableWaiter is as precise as Go's timers.
+// portableWaiter has the precision of Go's timers.
 type portableWaiter struct {
 	once sync.Once
 	done chan struct{}
