@@ -10,7 +10,7 @@ func appendShards(dst []byte, shards, before []ShardCounts) []byte {
 	return dst
 }
 
-// shards reads what appendShards wrote as differences from before.
+// shards reads the output of appendShards: differences from before.
 func (r *reader) shards(before []ShardCounts) []ShardCounts {
 	n := r.count(2)
 	if n > MaxShards {

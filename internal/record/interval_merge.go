@@ -67,7 +67,7 @@ func newInterval(i int64, ops int) Interval {
 	return Interval{Index: i, Ops: make([]Op, ops), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
 }
 
-// ops lists an interval's operations and its probe.
+// op returns operation k of the interval; the probe follows the operations.
 func (iv *Interval) op(k int) *Op {
 	if k < len(iv.Ops) {
 		return &iv.Ops[k]

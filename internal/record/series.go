@@ -7,38 +7,38 @@ import (
 	"time"
 )
 
-// What Series.Add refuses. Errors wrap them.
+// Errors of Series.Add.
 var (
-	ErrDuplicate = errors.New("interval already merged")              // harmless: the caller goes on
+	ErrDuplicate = errors.New("interval already merged")              // harmless: the caller can continue
 	ErrHole      = errors.New("interval ahead of the one expected")   // the caller must deliver Next first
 	ErrEnded     = errors.New("record of this pod has ended already") // Lose or Finish was called
-	ErrShape     = errors.New("interval does not fit the series")     // number of operations, number of the pod
+	ErrShape     = errors.New("interval does not fit the series")     // wrong number of operations, or of the pod
 )
 
-// Series is the merged record of a run: one Interval per step, from the run's start, whatever number of pods it came from.
-// What it says does not depend on the order in which pods delivered. It is not safe for concurrent use.
+// Series is the merged record of a run: one Interval per step from the run's start, from any number of pods.
+// It does not depend on the order in which the pods delivered their intervals. It is not safe for concurrent use.
 type Series struct {
 	Run         string        // identifies the run
 	Start       time.Time     // instant T, UTC
 	PodStep     time.Duration // the step of the intervals that pods deliver
 	Step        time.Duration // the step of At: PodStep, or a multiple of it after Coarsen
-	LatencyStep time.Duration // the step of the histograms, a multiple of Step: each lies in the first interval of its stretch, the others' are empty
+	LatencyStep time.Duration // the step of the histograms, a multiple of Step: each is in the first interval of its group, those of the other intervals are empty
 	Ops         []string      // names of the operations, in the order of Interval.Ops
 	Tallies     []string      // names of the workload's counters, in the order of Interval.Tallies; see SetTallies
 	Pods        int           // how many pods share the load
-	Notes       []string      // sentences for people: what was coarsened and why
+	Notes       []string      // human-readable: what was coarsened and why
 
 	intervals []Interval
 	pods      []podRecord
 	servers   []Server
 
-	agentStep     time.Duration // of the generators' readings
-	agentReadings int           // how many there are over all pods
+	agentStep     time.Duration // of the load generators' readings
+	agentReadings int           // their number over all pods
 }
 
-// podRecord is what must be known of one pod beside the sums.
+// podRecord is the state of one pod that is not part of the sums.
 type podRecord struct {
-	next        int64 // index, in PodStep, of the interval to deliver next
+	next        int64 // index of the next interval to deliver, in PodStep
 	lost        bool
 	finished    bool
 	connections int // of the last interval
@@ -47,7 +47,7 @@ type podRecord struct {
 	agents      []AgentUse    // by time
 }
 
-// NewSeries returns an empty record. It panics unless step and pods are positive: both come from a checked plan.
+// NewSeries returns an empty record. It panics unless step and pods are positive: both come from a validated plan.
 func NewSeries(run string, start time.Time, step time.Duration, ops []string, pods int) *Series {
 	if step <= 0 || pods <= 0 {
 		panic(fmt.Sprintf("series with step %v and %d pods", step, pods))
@@ -81,14 +81,14 @@ func (s *Series) newInterval(i int64) Interval {
 // Next is the index of the interval that the pod must deliver next, counted in PodStep.
 func (s *Series) Next(pod int) int64 { return s.pods[pod].next }
 
-// Lose says that a pod will deliver no more although it should have: Complete no longer waits for it. From its last interval on it has no part
-// in the figures, and a gap is a gap of the run if all other pods have it.
+// Lose marks a pod that will deliver no further intervals although its record has not ended: Complete no longer waits for it. After its last interval
+// it does not contribute to the figures, and a gap that all other pods have is a gap of the run.
 func (s *Series) Lose(pod int) { s.pods[pod].lost = true }
 
-// IsLost says whether Lose was called for a pod.
+// IsLost reports whether Lose was called for a pod.
 func (s *Series) IsLost(pod int) bool { return s.pods[pod].lost }
 
-// Finish says that a pod's record has ended as planned. Pods bounded by a number of requests end at different times.
+// Finish marks a pod whose record has ended as planned. Pods bounded by a number of requests end at different times.
 func (s *Series) Finish(pod int) { s.pods[pod].finished = true }
 
 // Lost is the number of pods that were lost.
@@ -102,8 +102,9 @@ func (s *Series) Lost() int {
 	return n
 }
 
-// LoadEnd is when the load ended, from the run's start. planned is its length, 0 where only a number of requests ends it. A load that was over before that ended with its
-// last outcome: allDone says that it had sent all its requests. Otherwise it was interrupted, and where the last interval has no outcome, End is as good.
+// LoadEnd is when the load ended, from the run's start. planned is its length, 0 if only a number of requests ends it. A load that ended earlier ended
+// with its last outcome if allDone is set: it had sent all its requests. Otherwise it was interrupted; if the last interval has no outcome, the
+// result is End.
 func (s *Series) LoadEnd(planned time.Duration, allDone bool) time.Duration {
 	end := s.End()
 	if planned > 0 && end >= planned {
@@ -133,7 +134,7 @@ func (s *Series) End() time.Duration {
 func (s *Series) Len() int { return len(s.intervals) }
 
 // At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers and Agents are empty: the series keeps them
-// for the whole run. It is the series' own and must not be changed.
+// for the whole run. The caller must not modify the interval.
 func (s *Series) At(i int) *Interval { return &s.intervals[i] }
 
 // Window returns the complete intervals that begin in [from, to) as the indices first <= i < end.
@@ -153,7 +154,7 @@ func (s *Series) Window(from, to time.Duration) (first, end int) {
 	return first, max(first, end)
 }
 
-// Complete is the number of leading intervals that every live pod delivered; all of them once no pod is live.
+// Complete is the number of leading intervals that every live pod has delivered; all of them once no pod is live.
 func (s *Series) Complete() int {
 	if s.Ended() {
 		return len(s.intervals)
@@ -161,10 +162,10 @@ func (s *Series) Complete() int {
 	return int(s.completeShares() / s.share())
 }
 
-// share is how many of the pods' intervals make one of the series.
+// share is how many intervals of a pod make one interval of the series.
 func (s *Series) share() int64 { return int64(s.Step / s.PodStep) }
 
-// Ended says that every pod is lost or finished: the record will not grow.
+// Ended reports whether every pod is lost or finished: the record will not grow.
 func (s *Series) Ended() bool {
 	for i := range s.pods {
 		if !s.pods[i].lost && !s.pods[i].finished {
@@ -190,12 +191,12 @@ func (s *Series) completeShares() int64 {
 	return least
 }
 
-// Servers are the readings of INFO by time.
+// Servers returns the readings of the servers, by time.
 func (s *Series) Servers() []Server { return slices.Clone(s.servers) }
 
 const (
 	// agentStep is the finest grid on which a series keeps the load generators' readings.
 	agentStep = time.Second
-	// maxAgentReadings bounds how many it keeps over all pods, as long as that leaves each pod one.
+	// maxAgentReadings bounds how many it keeps over all pods; each pod keeps at least one.
 	maxAgentReadings = 4096
 )

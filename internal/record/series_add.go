@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Add merges an interval of a pod, exactly. Each pod's intervals must come in order and without holes: the error wraps ErrDuplicate or
-// ErrHole otherwise, ErrEnded after Lose or Finish, ErrShape where the interval is not of this run. After an error nothing has changed.
-// iv is only read and not kept.
+// Add merges an interval of a pod, exactly. Each pod's intervals must be added in order and without holes: otherwise the error wraps ErrDuplicate or
+// ErrHole; after Lose or Finish it wraps ErrEnded, and ErrShape if the interval does not belong to this run. An error leaves the series unchanged.
+// iv is only read and not retained.
 func (s *Series) Add(pod int, iv *Interval) error {
 	if err := s.check(pod, iv); err != nil {
 		return err
@@ -33,7 +33,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.load.add(iv.Gaps, sumOK(iv.Ops), iv.FirstOK, iv.LastOK)
 	first, last := int64(-1), int64(-1)
 	if iv.Probe.OK > 0 {
-		first, last = begin, end // intervals do not carry the probe's instants
+		first, last = begin, end // intervals do not contain the probe's instants
 	}
 	p.probe.add(iv.ProbeGaps, iv.Probe.OK, first, last)
 	p.addShards(iv, begin, end)
@@ -42,7 +42,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	return nil
 }
 
-// check says why an interval of a pod is refused.
+// check returns why an interval of a pod cannot be added.
 func (s *Series) check(pod int, iv *Interval) error {
 	if pod < 0 || pod >= s.Pods {
 		return fmt.Errorf("%w: pod %d of %d", ErrShape, pod, s.Pods)
@@ -65,10 +65,10 @@ func (s *Series) check(pod int, iv *Interval) error {
 	return nil
 }
 
-// mergeFigures adds everything that simply adds: all but Pods, Connections and the lists.
+// mergeFigures adds all additive figures: all but Pods, Connections and the lists.
 func (s *Series) mergeFigures(i int64, iv *Interval) {
 	sum := &s.intervals[i]
-	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // where the histograms lie
+	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // the interval that holds the histograms
 	for k := range iv.Ops {
 		sum.Ops[k].Counts.add(&iv.Ops[k].Counts)
 		at.Ops[k].merge(&iv.Ops[k])

@@ -91,8 +91,8 @@ func (r *reader) columns(s *Series) {
 	}
 }
 
-// predict guesses a figure from those before it in the interval and from the interval before: what is written is the difference.
-// col counts in the order of Counts.figures.
+// predict estimates a figure from the preceding figures of the interval and from the previous interval: only the difference is encoded.
+// col is an index into Counts.figures.
 func predict(col int, now, before *Counts) uint64 {
 	switch col {
 	case 1:
@@ -107,7 +107,7 @@ func predict(col int, now, before *Counts) uint64 {
 	return *before.figures()[col]
 }
 
-// scaled is v*by/of, or v where that is no number.
+// scaled is v*by/of, or v if that is not defined.
 func scaled(v, by, of uint64) uint64 {
 	high, low := bits.Mul64(v, by)
 	if of == 0 || high >= of {
@@ -117,7 +117,7 @@ func scaled(v, by, of uint64) uint64 {
 	return q
 }
 
-// instants lists an interval's instants, each with the end of the interval near which it usually lies.
+// instants returns an interval's instants, each with the boundary of the interval that is usually closest.
 func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
 	begin := iv.Index * step
 	end := begin + step
@@ -126,7 +126,7 @@ func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
 	}
 }
 
-// appendHistograms writes first which cells are used, then their counts: both are more alike among themselves.
+// appendHistograms writes first the used cells of all histograms, then their counts: similar values next to each other compress better.
 func appendHistograms(b []byte, s *Series) []byte {
 	every := int(s.LatencyStep / s.Step)
 	for i := 0; i < len(s.intervals); i += every {

@@ -2,7 +2,7 @@ package record
 
 import "slices"
 
-// addShards takes a pod's figures of the interval [begin, end).
+// addShards adds a pod's shard figures of the interval [begin, end).
 func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	n := len(iv.Shards)
 	for i := range iv.ShardGaps {
@@ -20,7 +20,7 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 			t.failed = end
 		}
 		if c.OK > 0 {
-			t.add(nil, c.OK, begin, end) // intervals do not carry the shards' instants
+			t.add(nil, c.OK, begin, end) // intervals do not contain the shards' instants
 		}
 	}
 	for _, g := range iv.ShardGaps {
@@ -29,7 +29,7 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	}
 }
 
-// Shards is how many shards the run has reached so far; 0 for a target with one shard.
+// Shards is the number of shards that have received requests so far; 0 for a target with one shard.
 func (s *Series) Shards() int {
 	n := 0
 	for i := range s.pods {
@@ -38,9 +38,9 @@ func (s *Series) Shards() int {
 	return n
 }
 
-// ShardGaps is as Gaps, for one shard, over the pods that sent requests to it. A shard has no gap before its first request, nor when its first success
-// follows within the interval of that request. Where the last success is followed by none, the gap is taken to begin at the end of its interval, and it is one only if
-// a later interval has an error of that shard: else no more requests go there.
+// ShardGaps is like Gaps, for one shard, over the pods that sent requests to it. A shard has no gap before its first request, nor if its first success
+// is in the same interval as that request. If the last success is not followed by another, the gap is assumed to begin at the end of its interval,
+// and it counts only if a later interval has an error of that shard: otherwise no more requests were sent to it.
 func (s *Series) ShardGaps(shard int) []Gap {
 	end := int64(s.End())
 	born, failed := int64(-1), int64(-1)
@@ -52,7 +52,7 @@ func (s *Series) ShardGaps(shard int) []Gap {
 		}
 		t := p.shards[shard]
 		born, failed = earlier(born, t.tried), max(failed, t.failed)
-		if t.tried > 0 { // until then this pod says nothing about the others' gaps
+		if t.tried > 0 { // until then this pod does not affect the gaps of the others
 			t.gaps = append(slices.Clone(t.gaps), Gap{To: t.tried})
 		}
 		lists = append(lists, t.silence(p.next*int64(s.PodStep), end))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// stream is when one pod's load, or its probe, had successes.
+// stream describes when one pod's load, or its probe, had successes.
 type stream struct {
 	gaps        []Gap  // as the pod logged them
 	ok          uint64 // successes
@@ -23,9 +23,9 @@ func (t *stream) add(gaps []Gap, ok uint64, first, last int64) {
 	t.last = max(t.last, last)
 }
 
-// silence returns the stretches without a success, ascending and apart, of a pod that delivered until the instant delivered.
-// What has not ended by then counts when it is longer than a gap must be: max(2 x mean interval between successes, 5 ms).
-// A pod that will deliver nothing before end is silent from its last success on, so that it says nothing about the others' gaps.
+// silence returns the periods without a success, ascending and disjoint, of a pod that has delivered its record until the instant delivered.
+// A period that has not ended by then counts if it is longer than the minimum length of a gap: max(2 x mean interval between successes, 5 ms).
+// A pod that delivers nothing more before end is silent from its last success on, so that it does not affect the gaps of the other pods.
 func (t *stream) silence(delivered, end int64) []Gap {
 	open := Gap{From: max(t.last, 0), To: delivered}
 	mean := int64(0)
@@ -41,7 +41,7 @@ func (t *stream) silence(delivered, end int64) []Gap {
 	slices.SortFunc(list, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
 	apart := list[:0]
 	for _, g := range list {
-		// Gaps that touch have a success between them; gaps that overlap are the log's open end and what came after.
+		// Adjacent gaps have a success between them; overlapping gaps are the log's open gap and its continuation.
 		if n := len(apart); n > 0 && g.From < apart[n-1].To {
 			apart[n-1].To = max(apart[n-1].To, g.To)
 			continue
@@ -51,7 +51,7 @@ func (t *stream) silence(delivered, end int64) []Gap {
 	return apart
 }
 
-// cut ends gaps at end and leaves out what is too short.
+// cut truncates gaps at end and drops those that are too short.
 func cut(common []Gap, end int64) []Gap {
 	var gaps []Gap
 	for _, g := range common {
@@ -64,7 +64,7 @@ func cut(common []Gap, end int64) []Gap {
 	return gaps
 }
 
-// overlap returns where both lists have a gap. Both are ascending and apart, and so is the result.
+// overlap returns the intersections of two lists of gaps. Both are ascending and disjoint, and so is the result.
 func overlap(a, b []Gap) []Gap {
 	var both []Gap
 	for i, j := 0, 0; i < len(a) && j < len(b); {
@@ -81,12 +81,12 @@ func overlap(a, b []Gap) []Gap {
 	return both
 }
 
-// minGap is the shortest stretch without a success that counts as a gap.
+// minGap is the minimum length of a gap.
 const minGap = int64(5 * time.Millisecond)
 
-// shardStream is what one pod's load had at one shard.
+// shardStream describes when one pod's load had successes and errors at one shard.
 type shardStream struct {
 	stream
-	tried  int64 // begin of the first interval with a request; -1 = none yet
+	tried  int64 // beginning of the first interval with a request; -1 = none yet
 	failed int64 // end of the last interval with an error; -1 = none yet
 }

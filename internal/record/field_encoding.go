@@ -7,10 +7,10 @@ import (
 	"math"
 )
 
-// ErrCorrupt is wrapped by every error of decoding.
+// ErrCorrupt is wrapped by every decoding error.
 var ErrCorrupt = errors.New("corrupt record")
 
-// appendInt writes zigzag: small numbers of either sign are short.
+// appendInt uses zigzag encoding: small numbers of either sign are short.
 func appendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) }
 
 func appendFloat(dst []byte, v float64) []byte {
@@ -28,7 +28,7 @@ func appendBool(dst []byte, v bool) []byte {
 	return append(dst, 0)
 }
 
-// reader reads what the append functions wrote. After the first error it returns zeros; err tells.
+// reader decodes the output of the append functions. After the first error it returns zeros and keeps the error in err.
 type reader struct {
 	rest []byte
 	err  error
@@ -72,8 +72,8 @@ func (r *reader) bool() bool {
 	return false
 }
 
-// count reads how many items follow, each at least size bytes long. More than the rest can hold is an error, so that
-// what is allocated for them stays in proportion to the input.
+// count reads the number of following items, each at least size bytes long. A number that exceeds the remaining input is an error, so that
+// allocations are proportional to the input.
 func (r *reader) count(size int) int {
 	n := r.uint()
 	if n > uint64(len(r.rest)/size) {
