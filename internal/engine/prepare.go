@@ -225,7 +225,7 @@ func (r *runState) fill(ctx context.Context, progress func(string)) error {
 	if reason := reasonOfReply(refused.Reply); reason != "" {
 		failed.Reason = reason
 	} else if refused.Err != nil {
-		failed.Message = fmt.Sprintf("prefilling at %s: %s", refused.Address, shortMessage(refused.Err))
+		failed.Message = fmt.Sprintf("prefill at %s: %s", refused.Address, shortMessage(refused.Err))
 	}
 	return failed
 }

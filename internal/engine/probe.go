@@ -23,13 +23,13 @@ const maxGreetings = 8
 // prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
 // a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
 type prober struct {
-	run    *runState
-	shard  int
-	pacer  *pacer
-	source workload.Source
-	gaps   *gapLog
-	maxInFlight   int64 // concurrent arrivals
-	waiter waiter
+	run         *runState
+	shard       int
+	pacer       *pacer
+	source      workload.Source
+	gaps        *gapLog
+	maxInFlight int64 // concurrent arrivals
+	waiter      waiter
 
 	inFlight atomic.Int64
 	greeting *atomic.Int64 // dials that the server has accepted and not replied to; replaced by loop when the primary changes

@@ -7,11 +7,11 @@ import (
 
 // pump reads and writes a connection that the event loop cannot read itself, because it uses TLS: one goroutine reads, another writes.
 type pump struct {
-	conn net.Conn
-	mu   sync.Mutex
+	conn    net.Conn
+	mu      sync.Mutex
 	changed *sync.Cond
-	out  []byte
-	closed bool
+	out     []byte
+	closed  bool
 }
 
 // newPump starts the goroutines. got is called for every piece that was read, and last with the error that ended reading; it must return the piece to

@@ -14,10 +14,10 @@ import (
 // for the next one: an interval can be closed some time after its end, and outcomes recorded meanwhile are counted in the right interval.
 // Nothing is lost: an outcome for a closed interval is counted in the open one, an outcome too far ahead in the next one.
 type recorder struct {
-	step   int64
+	step    int64
 	stripes []*stripe // of the load
-	probe  *stripe
-	last   int64 // the last interval, which also takes later outcomes; math.MaxInt64 = not set yet
+	probe   *stripe
+	last    int64 // the last interval, which also takes later outcomes; math.MaxInt64 = not set yet
 }
 
 // stripe is a part of the recorder with its own lock.
@@ -26,7 +26,7 @@ type stripe struct {
 	mu   sync.Mutex
 	// open is the first interval that is not closed; top is the last one that may be recorded in; last is the run's last interval.
 	open, top, last int64
-	partials           [2]*partial
+	partials        [2]*partial
 }
 
 func newRecorder(step int64, ops, tallies, shards int) *recorder {

@@ -17,53 +17,53 @@ import (
 type Node struct {
 	Address string // host:port
 	Shard   int    // the group of primary and replicas it belongs to, in the Layout's own numbering
-	Primary bool   // the one that the topology names: the sentinels' majority, the slots' owner; not whoever says so of itself
+	Primary bool   // according to the topology (the majority of the sentinels, the owner of the slots), not to the server's own role
 }
 
-// Layout is a deployment as the topology shows it at one moment.
+// Layout is the topology of a deployment at one moment.
 type Layout struct {
 	Nodes   []Node
-	ShardOf func(slot uint16) int // which shard serves a hash slot now, below 0 for none; nil = all of it is shard 0
+	ShardOf func(slot uint16) int // returns the shard that serves a hash slot now, below 0 for none; nil = there is only shard 0
 }
 
 // Limits of an Audit.
 const (
-	// DefaultResyncLimit is how long replicas may take to be in step after the load.
+	// DefaultResyncLimit is how long replicas may take to be in sync after the load.
 	DefaultResyncLimit = 2 * time.Minute
-	// keyLife is how long after its run a ledger's key may stay, if nobody deleted it: the load pod may die before it can.
+	// keyLife is the TTL of a ledger's key after its run, in case the load pod is terminated before it deletes the key.
 	keyLife = 24 * time.Hour
-	// goneLimit is how long a node that was there before the load may be missing in the topology: a primary that was failed over comes back as a replica
-	// when the sentinels have demoted it, about ten seconds later.
+	// goneLimit is how long a node that was present before the load may be missing in the topology: a primary that was failed over returns as a replica
+	// once the sentinels have demoted it, after about ten seconds.
 	goneLimit = 30 * time.Second
-	// pollEvery is the time between two looks at who is in step.
+	// pollEvery is the time between two checks whether the replicas are in sync.
 	pollEvery = 200 * time.Millisecond
-	// sayEvery is the time between two sentences about it.
+	// sayEvery is the time between two progress messages about it.
 	sayEvery = 10 * pollEvery
-	// askWithin bounds one exchange with one node.
+	// askWithin bounds one request to a node and its reply.
 	askWithin = 10 * time.Second
 )
 
 // Audit prepares ledgers and reads them back. Discover, Dial and Wait must be set. Not safe for concurrent use.
 type Audit struct {
-	// Discover asks the topology anew.
+	// Discover queries the current topology.
 	Discover func(ctx context.Context) (Layout, error)
-	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3. With readReplica a cluster's replica answers reads.
+	// Dial connects to one node: TLS, login and database included, RESP2 or RESP3. With readReplica a replica of a cluster serves reads.
 	Dial func(ctx context.Context, address string, readReplica bool) (net.Conn, error)
-	// Wait lets a time pass; false when ctx ended first.
+	// Wait waits for a duration; false if ctx ended first.
 	Wait func(ctx context.Context, d time.Duration) bool
-	// ResyncLimit is how long a replica may take to be in step after the load; default DefaultResyncLimit.
+	// ResyncLimit is how long a replica may take to be in sync after the load; default DefaultResyncLimit.
 	ResyncLimit time.Duration
-	// Keep leaves the keys in Redis after they were read, for KeyLife.
+	// Keep leaves the keys in Redis after they were read, until their TTL ends.
 	Keep bool
 
-	begun  map[string]counters // by run_id, before the load
-	before int                 // how many nodes there were before the load
+	begun  map[string]counters // by run_id, read before the load
+	before int                 // number of nodes before the load
 }
 
-// counters are what a server has counted since its start.
+// counters are a server's counters since its start.
 type counters struct{ evicted int64 }
 
-// Begin asks every node what it is like before the load, and returns whether Options.Unique is needed: a server may evict keys.
+// Begin reads INFO from every node before the load, and reports whether Options.Unique is needed because a server may evict keys.
 func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	layout, err := a.Discover(ctx)
 	if err != nil {
@@ -76,7 +76,7 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 			return false, fmt.Errorf("ledger: verify.acknowledgedWrites needs INFO from every primary: %w", err)
 		}
 		if err != nil {
-			continue // a replica that is down now may be back when it is read
+			continue // the replica may have recovered by the time its keys are read
 		}
 		a.begun[info["run_id"]] = counters{evicted: info.Int("evicted_keys")}
 		if policy := info["maxmemory_policy"]; n.Primary && policy != "" && policy != "noeviction" {
@@ -86,7 +86,7 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	return unique, nil
 }
 
-// Prepare extends every bitmap for so many writes to each shard, and gives it a time to live far beyond the run, in case nobody can delete it.
+// Prepare extends every bitmap for the given number of writes per shard, and sets a TTL far beyond the run, in case the keys cannot be deleted.
 func (a *Audit) Prepare(ctx context.Context, books []*Book, writes uint64, run time.Duration) error {
 	layout, err := a.Discover(ctx)
 	if err != nil {
@@ -120,7 +120,7 @@ func (a *Audit) Prepare(ctx context.Context, books []*Book, writes uint64, run t
 	return nil
 }
 
-// shardOf is the shard that holds a page's keys now.
+// shardOf returns the shard that serves a slot now.
 func (l *Layout) shardOf(slot uint16) int {
 	if l.ShardOf == nil {
 		return 0
@@ -144,7 +144,7 @@ func (l *Layout) primary(shard int) (Node, error) {
 	return l.Nodes[found], nil
 }
 
-// infoOf asks a node for INFO on a connection of its own.
+// infoOf reads INFO from a node over a new connection.
 func (a *Audit) infoOf(ctx context.Context, address string) (redis.Info, error) {
 	c := a.conn(address, askWithin, false)
 	defer c.Close()
@@ -155,7 +155,7 @@ func (a *Audit) infoOf(ctx context.Context, address string) (redis.Info, error) 
 	return info, nil
 }
 
-// connections are the nodes' connections of one pass.
+// connections are the connections to the nodes during one pass.
 type connections struct {
 	audit *Audit
 	open  map[string]*redis.Conn
@@ -171,7 +171,7 @@ func (c *connections) close() {
 	}
 }
 
-// exchange sends commands to a node; inCluster a replica serves reads.
+// exchange sends commands to a node. With inCluster a replica serves reads.
 func (c *connections) exchange(ctx context.Context, n Node, inCluster bool, request []byte, replies int) ([]resp.Value, error) {
 	open := c.open[n.Address]
 	if open == nil {
@@ -185,7 +185,7 @@ func (c *connections) exchange(ctx context.Context, n Node, inCluster bool, requ
 	return values, nil
 }
 
-// conn is a connection to a node, each of whose exchanges is bounded.
+// conn returns a connection to a node with a time limit for each exchange.
 func (a *Audit) conn(address string, within time.Duration, readReplica bool) *redis.Conn {
 	return redis.NewConn(within, func(ctx context.Context) (net.Conn, error) {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -194,8 +194,8 @@ func (a *Audit) conn(address string, within time.Duration, readReplica bool) *re
 	})
 }
 
-// errReply is an error that a node answered to a read.
-var errReply = errors.New("answered with an error")
+// errReply is an error reply of a node to a read.
+var errReply = errors.New("replied with an error")
 
 func replyError(n Node, v resp.Value) error {
 	return fmt.Errorf("%s %w: %s", n.Address, errReply, strings.TrimSpace(v.Text))

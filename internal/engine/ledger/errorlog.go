@@ -1,6 +1,6 @@
 package ledger
 
-// errorLog remembers when requests were not answered well: how many in each step of a grid.
+// errorLog records when requests did not succeed: how many in each step of a grid.
 type errorLog struct {
 	spans []errorSpan // ascending, as instants come almost in order
 	step  int64       // of the grid, in ns
@@ -11,7 +11,7 @@ type errorSpan struct {
 	count       uint64
 }
 
-// maxErrorSpans bounds the log: beyond it, the grid gets coarser.
+// maxErrorSpans bounds the log: beyond it, the grid becomes coarser.
 const maxErrorSpans = 4096
 
 func (l *errorLog) add(at int64) {
@@ -33,7 +33,7 @@ func (l *errorLog) coarsen() {
 	}
 }
 
-// put adds a span to the last one if that has the same step of the grid, or a later one.
+// put merges a span into the last one if that is in the same step of the grid, or in a later one.
 func (l *errorLog) put(s errorSpan) {
 	if n := len(l.spans); n > 0 {
 		if last := &l.spans[n-1]; s.first/l.step <= last.first/l.step {

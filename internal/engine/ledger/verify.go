@@ -11,9 +11,9 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Verify reads the ledgers back. The load must have stopped, and so must every use of the books. It waits until the replicas are in step, to ResyncLimit,
-// reads every key at its primary and at each replica, and deletes the keys. What could not be read is told in Result.Unread and Notes;
-// the error is ctx's, or that nothing at all could be found. progress gets sentences for people; it may be nil.
+// Verify reads the ledgers back. The load must have stopped, and the books must not be in use. It waits up to ResyncLimit until the replicas are in
+// sync, reads every key from its primary and each replica, and deletes the keys. Unread and Notes of the result list what could not be read;
+// the error is ctx's cause, or that the deployment cannot be read at all. progress is called with human-readable messages; it may be nil.
 func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)) (*record.Ledger, error) {
 	if progress == nil {
 		progress = func(string) {}
@@ -27,7 +27,7 @@ func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)
 		r.AddNote(why)
 	}
 	if missing := a.before - len(layout.Nodes); missing > 0 {
-		r.AddNote(fmt.Sprintf("%d of the %d nodes that were there before the load are no part of the deployment any more, and were not read.", missing, a.before))
+		r.AddNote(fmt.Sprintf("%d of the %d nodes of the deployment before the load have left it and were not read.", missing, a.before))
 	}
 	nodes := a.connections()
 	defer nodes.close()
@@ -52,7 +52,7 @@ func (a *Audit) Verify(ctx context.Context, books []*Book, progress func(string)
 	return r, nil
 }
 
-// awaitStep waits until every replica is in step with its primary. late says which are not, by address, and why.
+// awaitStep waits until every replica is in sync with its primary. late lists those that are not, by address, with the reason.
 func (a *Audit) awaitStep(ctx context.Context, progress func(string)) (layout Layout, late map[string]string, err error) {
 	limit := a.ResyncLimit
 	if limit == 0 {
@@ -79,23 +79,24 @@ func (a *Audit) awaitStep(ctx context.Context, progress func(string)) (layout La
 		}
 	}
 	if err != nil {
-		return layout, nil, fmt.Errorf("ledger: after %v it cannot be read back: %w", limit, err)
+		return layout, nil, fmt.Errorf("ledger: read it back within %v: %w", limit, err)
 	}
 	return layout, late, nil
 }
 
-// waitingFor is a sentence about what keeps the ledger from being read.
+// waitingFor is a progress message about what delays reading the ledger.
 func waitingFor(late map[string]string, missing int, err error) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf("waiting for Redis before the ledger is read: %v", err)
 	case len(late) == 0:
-		return fmt.Sprintf("waiting for %d nodes to be part of the deployment again before the ledger is read", missing)
+		return fmt.Sprintf("waiting for %d nodes to rejoin the deployment before the ledger is read", missing)
 	}
-	return fmt.Sprintf("waiting for %d replicas to be in step before the ledger is read, such as %s", len(late), slices.Min(slices.Collect(maps.Keys(late))))
+	return fmt.Sprintf("waiting for %d replicas to be in sync before the ledger is read, such as %s", len(late), slices.Min(slices.Collect(maps.Keys(late))))
 }
 
-// outOfStep says which replicas lack something that their primary had when it was asked, by address. An error is a primary that cannot be asked.
+// outOfStep returns the replicas that lack data which their primary had when it was queried, by address with the reason. The error means that a
+// primary cannot be queried.
 func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]string, error) {
 	late := map[string]string{}
 	for _, primary := range layout.Nodes {
@@ -110,35 +111,35 @@ func (a *Audit) outOfStep(ctx context.Context, layout *Layout) (map[string]strin
 			return nil, err
 		}
 		if at["role"] != "master" {
-			return nil, fmt.Errorf("%s is named the primary but says role %s", primary.Address, at["role"])
+			return nil, fmt.Errorf("%s should be the primary but has role %s", primary.Address, at["role"])
 		}
 		if at.On("loading") {
-			return nil, fmt.Errorf("%s loads its data set", primary.Address)
+			return nil, fmt.Errorf("%s is loading its data set", primary.Address)
 		}
 		for _, n := range layout.Nodes {
 			if n.Shard != primary.Shard || n.Primary {
 				continue
 			}
 			if why := a.behind(ctx, n, at); why != "" {
-				late[n.Address] = fmt.Sprintf("Replica %s was not in step after the load and was not read: %s.", n.Address, why)
+				late[n.Address] = fmt.Sprintf("Replica %s was not in sync after the load and was not read: %s.", n.Address, why)
 			}
 		}
 	}
 	return late, nil
 }
 
-// behind says why a replica is not in step with what its primary said, "" when it is.
+// behind returns why a replica is not in sync with the INFO of its primary; "" if it is.
 func (a *Audit) behind(ctx context.Context, n Node, primary redis.Info) string {
 	at, err := a.infoOf(ctx, n.Address)
 	switch {
 	case err != nil:
 		return err.Error()
 	case at["role"] != "slave":
-		return "it says role " + at["role"]
+		return "it has role " + at["role"]
 	case at["master_link_status"] != "up":
 		return "its link to the primary is " + at["master_link_status"]
 	case at["master_sync_in_progress"] != "0" || at.On("loading"):
-		return "it still takes over the primary's data"
+		return "it is still synchronizing with the primary"
 	case at["master_replid"] != primary["master_replid"]:
 		return "it follows another primary"
 	case at.Int("slave_repl_offset") < primary.Int("master_repl_offset"):

@@ -7,14 +7,14 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// mix is a workload's operations and the choice among them by weight.
+// mix is a workload's operations and the weighted choice among them.
 type mix struct {
 	operations []plan.Operation
 	tallies    []string
-	upTo       []uint64 // sum of the weights up to and including each
+	upTo       []uint64 // cumulative weights
 }
 
-// mixOf is the mix of a plan's workload.
+// mixOf returns the mix of a plan's workload.
 func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
 
 func newMix(operations []plan.Operation, tallies ...string) mix {
@@ -27,16 +27,16 @@ func newMix(operations []plan.Operation, tallies ...string) mix {
 	return m
 }
 
-// Operations are in the order of every record.
+// Operations returns the operations in the order of every record.
 func (m *mix) Operations() []plan.Operation { return m.operations }
 
-// Tallies are names of further counters.
+// Tallies returns the names of further counters.
 func (m *mix) Tallies() []string { return m.tallies }
 
-// OperationOf is the operation of arrival i of an open loop.
+// OperationOf returns the operation of an arrival of an open loop.
 func (m *mix) OperationOf(arrival int64) int { return m.pick(mix64(uint64(arrival))) }
 
-// chance is the randomness of one source or caller: the same number gives the same.
+// chance is the random generator of one source or caller, seeded with its number.
 type chance struct {
 	mix *mix
 	pcg *rand.PCG
@@ -48,7 +48,7 @@ func newChance(m *mix, number int64) chance {
 	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
 }
 
-// mix64 turns a counter into well spread bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+// mix64 turns a counter into well distributed bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
 func mix64(x uint64) uint64 {
 	x += 0x9e3779b97f4a7c15
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
@@ -56,10 +56,10 @@ func mix64(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// Pick is the operation of a closed loop's next request.
+// Pick returns the operation of the next request of a closed loop.
 func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
 
-// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 where the weights' sum is under 2^32.
+// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 if the sum of the weights is below 2^32.
 func (m *mix) pick(bits uint64) int {
 	if len(m.upTo) == 1 {
 		return 0
@@ -73,7 +73,7 @@ func (m *mix) pick(bits uint64) int {
 	return len(m.upTo) - 1
 }
 
-// below is a random number in [0, n). The bias is under n/2^64.
+// below returns a random number in [0, n). The bias is below n/2^64.
 func (c *chance) below(n int64) int64 {
 	hi, _ := bits.Mul64(c.pcg.Uint64(), uint64(n))
 	return int64(hi)

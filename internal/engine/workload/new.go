@@ -6,7 +6,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// New makes a workload over Redis connections. The plan's workload must have no Problem.
+// New creates a workload over the engine's connections to Redis. The plan's workload must have no Problem.
 func New(w *plan.Workload) (Redis, error) {
 	if problem := w.Problem(); problem != "" {
 		return nil, errors.New(problem)
@@ -21,10 +21,10 @@ func New(w *plan.Workload) (Redis, error) {
 	case w.RateLimiter != nil:
 		return newRateLimiter(w)
 	}
-	return nil, errors.New("the workload does not go over connections to Redis: NewRemote makes it")
+	return nil, errors.New("the workload is remote: use NewRemote")
 }
 
-// NewRemote makes a workload that does not go over the engine's connections. The plan's workload must have no Problem.
+// NewRemote creates a workload that does not use the engine's connections. The plan's workload must have no Problem.
 func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
 	if problem := w.Problem(); problem != "" {
 		return nil, errors.New(problem)
@@ -35,10 +35,10 @@ func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
 	case w.HTTP != nil:
 		return newHTTP(w, o), nil
 	}
-	return nil, errors.New("the workload goes over connections to Redis: New makes it")
+	return nil, errors.New("the workload is not remote: use New")
 }
 
-// Described is a workload as far as it can be known without making it: no caller, no requests. The plan's workload must have no Problem.
+// Described returns the operations and tallies of a workload, without creating requests or callers. The plan's workload must have no Problem.
 func Described(w *plan.Workload) (Workload, error) {
 	if problem := w.Problem(); problem != "" {
 		return nil, errors.New(problem)

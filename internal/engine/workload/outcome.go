@@ -10,9 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// brokenClass is what broke a request that may have reached the other side.
+// brokenClass returns the error class of a request that may have reached the server.
 func brokenClass(err error) record.Class {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) { // the latter at the end of an aborted run
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) { // canceled at the end of an aborted run
 		return record.ClassTimeout
 	}
 	var network net.Error
@@ -25,21 +25,21 @@ func brokenClass(err error) record.Class {
 	return record.ClassProtocol
 }
 
-// Outcome is what became of a called operation.
+// Outcome is the outcome of an operation.
 type Outcome uint8
 
 // The outcomes.
 const (
 	OK      Outcome = iota
-	Fail            // surely not carried out, or answered with an error
-	Unknown         // may or may not have been carried out
+	Fail            // certainly not applied, or an error reply
+	Unknown         // may have been applied
 )
 
-// Result is a called operation's outcome. Its latency is the caller's to measure, around Call.
+// Result is the outcome of an operation with its details. The engine measures its latency, around Call.
 type Result struct {
 	Outcome  Outcome
 	Class    record.Class // of Fail and Unknown
-	BytesIn  int          // received; 0 where it is not known
-	BytesOut int          // sent; 0 where it is not known
-	Slot     uint16       // of its key, where it is a command to a Redis Cluster
+	BytesIn  int          // received; 0 if unknown
+	BytesOut int          // sent; 0 if unknown
+	Slot     uint16       // of its key, for a command to a Redis Cluster
 }
