@@ -218,7 +218,7 @@ func TestCacheAside(t *testing.T) {
 			spec := articles(t, dsn, plan.DatabaseOnly)
 			spec.CacheAside.Database.Driver = driver
 			_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: time.Second})
-			if err == nil || !strings.HasPrefix(err.Error(), "the data source name") || strings.Contains(err.Error(), "secret") {
+			if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%s: the error is %v", driver, err)
 			}
 		}
