@@ -2,7 +2,7 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// NetworkPeers are the pods at the other end of a network fault. They are chosen when the targets are, and stay the same.
+// NetworkPeers are the pods at the other end of a network fault. They are selected together with the targets and do not change afterwards.
 // +kubebuilder:validation:Enum=Clients;Servers;Primary;Replicas;Sentinels
 type NetworkPeers string
 
@@ -12,25 +12,25 @@ const (
 	PeersClients NetworkPeers = "Clients"
 	// PeersServers are all other Redis servers of the target.
 	PeersServers NetworkPeers = "Servers"
-	// PeersPrimary is the primary of the hit server's data.
+	// PeersPrimary is the primary of the target server's shard.
 	PeersPrimary NetworkPeers = "Primary"
-	// PeersReplicas are the other replicas of the hit server's data.
+	// PeersReplicas are the other replicas of the target server's shard.
 	PeersReplicas NetworkPeers = "Replicas"
-	// PeersSentinels are the sentinels that are connected to the hit server.
+	// PeersSentinels are the sentinels that are connected to the target server.
 	PeersSentinels NetworkPeers = "Sentinels"
 )
 
-// NetworkDirection says which packets are meant, as seen from the hit server.
+// NetworkDirection is the direction of the affected packets, from the perspective of the target server.
 // +kubebuilder:validation:Enum=To;From;Both
 type NetworkDirection string
 
 // The directions.
 const (
-	// DirectionTo means packets that the server sends to its peers.
+	// DirectionTo is packets that the server sends to its peers.
 	DirectionTo NetworkDirection = "To"
-	// DirectionFrom means packets that its peers send to it.
+	// DirectionFrom is packets that its peers send to it.
 	DirectionFrom NetworkDirection = "From"
-	// DirectionBoth means both.
+	// DirectionBoth is both.
 	DirectionBoth NetworkDirection = "Both"
 )
 
@@ -39,11 +39,11 @@ const (
 // +kubebuilder:validation:Pattern=`^(100|[0-9]{1,2}(\.[0-9]{1,2})?)%$`
 type Percentage string
 
-// NetworkDelay makes packets late, by Chaos Mesh.
+// NetworkDelay delays packets, by Chaos Mesh.
 // +kubebuilder:validation:XValidation:rule="has(self.peers) || self.direction == 'To'",message="directions From and Both need peers"
 // +kubebuilder:validation:XValidation:rule="!has(self.jitter) || duration(self.jitter) <= duration(self.latency)",message="jitter must not exceed latency"
 type NetworkDelay struct {
-	// latency that is added. Between 1ms and 10s. From 1s on, without peers, it also makes the kubelet's probes fail.
+	// latency that is added. Between 1ms and 10s. Without peers, a latency of 1s or more also makes the kubelet's probes fail.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -51,7 +51,7 @@ type NetworkDelay struct {
 	// +kubebuilder:validation:Type=string
 	Latency metav1.Duration `json:"latency,omitzero"`
 
-	// jitter by which it varies, to both sides. At most latency; none where absent.
+	// jitter is the variation of the latency in both directions. At most latency. Defaults to none.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -59,11 +59,11 @@ type NetworkDelay struct {
 	// +kubebuilder:validation:Type=string
 	Jitter *metav1.Duration `json:"jitter,omitempty"`
 
-	// correlation of a packet's delay with that of the one before it; none where absent.
+	// correlation of a packet's delay with that of the previous one. Defaults to none.
 	// +optional
 	Correlation Percentage `json:"correlation,omitempty"`
 
-	// direction of the packets that are delayed, as seen from the hit server.
+	// direction of the packets that are delayed, from the perspective of the target server.
 	// To: packets that the server sends to its peers.
 	// From: packets that its peers send to it.
 	// Both: both.
@@ -71,12 +71,12 @@ type NetworkDelay struct {
 	// +kubebuilder:default=To
 	Direction NetworkDirection `json:"direction,omitempty"`
 
-	// peers at the other end; everybody where absent.
+	// peers at the other end. Defaults to all.
 	// Clients: the load pods of the test that measures the fault.
 	// Servers: all other Redis servers of the target.
-	// Primary: the primary of the hit server's data.
-	// Replicas: the other replicas of the hit server's data.
-	// Sentinels: the sentinels that are connected to the hit server.
+	// Primary: the primary of the target server's shard.
+	// Replicas: the other replicas of the target server's shard.
+	// Sentinels: the sentinels that are connected to the target server.
 	// +optional
 	Peers NetworkPeers `json:"peers,omitempty"`
 }
@@ -90,11 +90,11 @@ type NetworkLoss struct {
 	// +kubebuilder:validation:XValidation:rule="double(self.split('%')[0]) > 0.0",message="must be more than 0%"
 	Loss Percentage `json:"loss,omitempty"`
 
-	// correlation of a packet's loss with that of the one before it; none where absent.
+	// correlation of a packet's loss with that of the previous one. Defaults to none.
 	// +optional
 	Correlation Percentage `json:"correlation,omitempty"`
 
-	// direction of the packets that are dropped, as seen from the hit server.
+	// direction of the packets that are dropped, from the perspective of the target server.
 	// To: packets that the server sends to its peers.
 	// From: packets that its peers send to it.
 	// Both: both.
@@ -102,29 +102,29 @@ type NetworkLoss struct {
 	// +kubebuilder:default=To
 	Direction NetworkDirection `json:"direction,omitempty"`
 
-	// peers at the other end; everybody where absent.
+	// peers at the other end. Defaults to all.
 	// Clients: the load pods of the test that measures the fault.
 	// Servers: all other Redis servers of the target.
-	// Primary: the primary of the hit server's data.
-	// Replicas: the other replicas of the hit server's data.
-	// Sentinels: the sentinels that are connected to the hit server.
+	// Primary: the primary of the target server's shard.
+	// Replicas: the other replicas of the target server's shard.
+	// Sentinels: the sentinels that are connected to the target server.
 	// +optional
 	Peers NetworkPeers `json:"peers,omitempty"`
 }
 
-// NetworkPartition drops all packets between the server and its peers, by Chaos Mesh. It always names peers: a server cut off from everybody is
-// cut off from the kubelet's probes, too, which then restart it.
+// NetworkPartition drops all packets between the server and its peers, by Chaos Mesh. It requires peers: a server that is isolated from all
+// pods is isolated from the kubelet's probes as well, which then restart it.
 type NetworkPartition struct {
-	// from whom the server is cut off.
+	// from is the peers from which the server is isolated.
 	// Clients: the load pods of the test that measures the fault.
 	// Servers: all other Redis servers of the target.
-	// Primary: the primary of the hit server's data.
-	// Replicas: the other replicas of the hit server's data.
-	// Sentinels: the sentinels that are connected to the hit server.
+	// Primary: the primary of the target server's shard.
+	// Replicas: the other replicas of the target server's shard.
+	// Sentinels: the sentinels that are connected to the target server.
 	// +required
 	From NetworkPeers `json:"from,omitempty"`
 
-	// direction of the packets that are dropped, as seen from the hit server.
+	// direction of the packets that are dropped, from the perspective of the target server.
 	// To: packets that the server sends to its peers.
 	// From: packets that its peers send to it.
 	// Both: both.
@@ -139,17 +139,17 @@ type DiskMethod string
 
 // The calls.
 const (
-	// DiskRead means calls that read.
+	// DiskRead is calls that read.
 	DiskRead DiskMethod = "Read"
-	// DiskWrite means calls that write.
+	// DiskWrite is calls that write.
 	DiskWrite DiskMethod = "Write"
-	// DiskFlush means calls that flush a file when it is closed.
+	// DiskFlush is calls that flush a file when it is closed.
 	DiskFlush DiskMethod = "Flush"
-	// DiskFsync means fsync.
+	// DiskFsync is fsync.
 	DiskFsync DiskMethod = "Fsync"
 )
 
-// DiskDelay makes the calls to a volume slow, by Chaos Mesh.
+// DiskDelay delays the file system calls to a volume, by Chaos Mesh.
 type DiskDelay struct {
 	// delay of each call. Between 1ms and 1m.
 	// +required
@@ -159,19 +159,19 @@ type DiskDelay struct {
 	// +kubebuilder:validation:Type=string
 	Delay metav1.Duration `json:"delay,omitzero"`
 
-	// volumePath at which the volume is mounted in the Redis container; where absent, the mount that holds the server's dir.
+	// volumePath is the mount path of the volume in the Redis container. Defaults to the mount that contains the server's dir.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^/`
 	VolumePath string `json:"volumePath,omitempty"`
 
-	// path of the files that are slow, a pattern such as /data/appendonlydir/*; all of the volume where absent.
+	// path is a pattern of the affected files, such as /data/appendonlydir/*. Defaults to the whole volume.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	// +kubebuilder:validation:Pattern=`^/`
 	Path string `json:"path,omitempty"`
 
-	// methods are the calls that are slow.
+	// methods are the calls that are delayed.
 	// Read: calls that read.
 	// Write: calls that write.
 	// Flush: calls that flush a file when it is closed.
@@ -183,7 +183,7 @@ type DiskDelay struct {
 	// +kubebuilder:validation:MaxItems=4
 	Methods []DiskMethod `json:"methods,omitempty"`
 
-	// percent of the calls that are slow.
+	// percent of the calls that are delayed.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=1
@@ -191,9 +191,9 @@ type DiskDelay struct {
 	Percent int32 `json:"percent,omitempty"`
 }
 
-// CPUStress burns CPU in the Redis container, by Chaos Mesh.
+// CPUStress consumes CPU in the Redis container, by Chaos Mesh.
 type CPUStress struct {
-	// workers that burn CPU.
+	// workers is the number of processes that consume CPU.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -208,7 +208,7 @@ type CPUStress struct {
 	Load int32 `json:"load,omitempty"`
 }
 
-// ClockSkew sets the server's wall clock off, by Chaos Mesh. The clocks of other processes stay right.
+// ClockSkew shifts the server's wall clock, by Chaos Mesh. The clocks of other processes are not affected.
 type ClockSkew struct {
 	// offset of the clock; negative sets it back. Between -8760h and 8760h, and at least 1s to either side.
 	// +required

@@ -19,8 +19,8 @@ type ReadFrom string
 // Where to read.
 const (
 	ReadFromPrimary ReadFrom = "Primary"
-	ReadFromReplica ReadFrom = "Replica" // the replicas in turn; the primary where none is known
-	ReadFromAny     ReadFrom = "Any"     // all in turn
+	ReadFromReplica ReadFrom = "Replica" // the replicas round-robin; the primary if none is known
+	ReadFromAny     ReadFrom = "Any"     // all servers round-robin
 )
 
 // ClientMode is how users share connections.
@@ -30,10 +30,10 @@ type ClientMode string
 // The modes.
 const (
 	ClientDedicated   ClientMode = "Dedicated"   // one request, or one batch, in flight per connection
-	ClientMultiplexed ClientMode = "Multiplexed" // what users ask for at the same time goes out in one batch
+	ClientMultiplexed ClientMode = "Multiplexed" // concurrent requests of several users are sent in one batch
 )
 
-// ClientDriver is the client that makes the requests.
+// ClientDriver is the client implementation that sends the requests.
 // +kubebuilder:validation:Enum=Native;GoRedis
 type ClientDriver string
 
@@ -45,19 +45,19 @@ const (
 
 // GoRedisOptions are options of go-redis, which has its own pool, retries and view of the topology.
 type GoRedisOptions struct {
-	// poolSize is the number of connections per load pod, in a cluster per node; client.connections where absent.
+	// poolSize is the number of connections per load pod, in a cluster per node. Defaults to client.connections.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	PoolSize *int32 `json:"poolSize,omitempty"`
 
-	// maxRetries is how often go-redis tries a failed command again; -1 is never, go-redis's own default where absent.
+	// maxRetries is how often go-redis retries a failed command; -1 disables retries. Defaults to the default of go-redis.
 	// +optional
 	// +kubebuilder:validation:Minimum=-1
 	// +kubebuilder:validation:Maximum=100
 	MaxRetries *int32 `json:"maxRetries,omitempty"`
 
-	// stateReloadInterval is how often go-redis asks a cluster for its layout; its own default (60s) where absent. Between 100ms and 1h.
+	// stateReloadInterval is how often go-redis reloads the layout of a cluster. Defaults to the default of go-redis, 60s. Between 100ms and 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -66,14 +66,14 @@ type GoRedisOptions struct {
 	StateReloadInterval *metav1.Duration `json:"stateReloadInterval,omitempty"`
 }
 
-// LoadClient is how a load pod talks to Redis. A failed request is a result here: unless retries are asked for, none is retried.
+// LoadClient is how load pods connect to Redis. Failed requests are part of the result: they are not retried unless retries is set.
 // +kubebuilder:validation:XValidation:rule="!has(self.goRedis) || (has(self.driver) && self.driver == 'GoRedis')",message="goRedis belongs to driver GoRedis"
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.mode) || self.mode != 'Multiplexed'",message="driver GoRedis has a pool of its own: mode Multiplexed belongs to driver Native"
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.retries) || self.retries == 0",message="driver GoRedis retries by itself: set goRedis.maxRetries instead of retries"
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.pipeline) || self.pipeline == 1",message="driver GoRedis sends one request at a time: pipeline must be 1"
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.addedLatency) || duration(self.addedLatency) == duration('0s')",message="addedLatency belongs to driver Native"
 type LoadClient struct {
-	// connections per load pod. Each has one request in flight, or one batch where pipeline is above 1.
+	// connections per load pod. Each has one request in flight, or one batch if pipeline is above 1.
 	// +optional
 	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=1
@@ -96,7 +96,7 @@ type LoadClient struct {
 	// +kubebuilder:validation:Type=string
 	DialTimeout metav1.Duration `json:"dialTimeout,omitzero"`
 
-	// requestTimeout is how long a reply may take, counted from the send; a later reply counts as unknown. Between 10ms and 60s.
+	// requestTimeout is how long a reply may take after the request was sent; a request with a later reply counts as unknown. Between 10ms and 60s.
 	// +optional
 	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:MaxLength=16
@@ -112,24 +112,24 @@ type LoadClient struct {
 	// +kubebuilder:default=RESP3
 	Protocol Protocol `json:"protocol,omitempty"`
 
-	// readFrom is where commands go that only read. Replica and Any need a topology with replicas; reads from replicas may be stale.
+	// readFrom is where read-only commands are sent. Replica and Any need a topology with replicas; reads from replicas may be stale.
 	// Primary: to the primary.
-	// Replica: to the replicas in turn; to the primary where no replica is known.
-	// Any: to all servers in turn.
+	// Replica: to the replicas round-robin; to the primary if no replica is known.
+	// Any: to all servers round-robin.
 	// +optional
 	// +kubebuilder:default=Primary
 	ReadFrom ReadFrom `json:"readFrom,omitempty"`
 
 	// mode is how users share connections.
 	// Dedicated: one request, or one batch, in flight on each connection.
-	// Multiplexed: requests of several users at the same time go out in one batch.
+	// Multiplexed: concurrent requests of several users are sent in one batch.
 	// +optional
 	// +kubebuilder:default=Dedicated
 	Mode ClientMode `json:"mode,omitempty"`
 
-	// driver is the client that makes the requests.
-	// Native: Redquake's own, which hides nothing.
-	// GoRedis: go-redis with its pool and its retries, to show what a Go service will experience.
+	// driver is the client implementation that sends the requests.
+	// Native: Redquake's own, which does not retry or hide errors.
+	// GoRedis: go-redis with its pool and its retries, to measure what a Go service experiences.
 	// +optional
 	// +kubebuilder:default=Native
 	Driver ClientDriver `json:"driver,omitempty"`
@@ -138,7 +138,7 @@ type LoadClient struct {
 	// +optional
 	GoRedis *GoRedisOptions `json:"goRedis,omitempty"`
 
-	// connectionMaxAge is the age at which a connection is replaced by a new one, between two requests; never where absent. Between 10ms and 24h.
+	// connectionMaxAge is the age at which a connection is replaced, between two requests. Connections are not replaced if it is not set. Between 10ms and 24h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -146,14 +146,14 @@ type LoadClient struct {
 	// +kubebuilder:validation:Type=string
 	ConnectionMaxAge *metav1.Duration `json:"connectionMaxAge,omitempty"`
 
-	// retries is how often a request is sent again, 10ms later, that surely was not applied: READONLY, MOVED, CLUSTERDOWN, LOADING, MASTERDOWN, BUSY. A retry hides an error.
+	// retries is how often a request that was certainly not applied (READONLY, MOVED, CLUSTERDOWN, LOADING, MASTERDOWN, BUSY) is retried, each time after 10ms. A retry hides an error.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	Retries int32 `json:"retries,omitempty"`
 
-	// addedLatency is added to each round trip in the client, to stand for a slower network. Between 0s and 10s.
+	// addedLatency is added to each round trip in the client, to simulate a slower network. Between 0s and 10s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`

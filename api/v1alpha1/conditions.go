@@ -1,18 +1,18 @@
 package v1alpha1
 
-// Condition types that both kinds carry. Complete's reason is the column STATUS; it is the object's summary.
-// Complete, Failed and Suspended are Job's words; Reconciling and Stalled are what kstatus (Flux, kubectl plugins) reads.
+// Condition types of both kinds. The reason of Complete summarizes the object and is shown in the column STATUS.
+// Complete, Failed and Suspended are named as those of Job; Reconciling and Stalled are read by kstatus (Flux, kubectl plugins).
 const (
-	ConditionComplete    = "Complete"    // True: it ran to its end. Terminal
-	ConditionFailed      = "Failed"      // True: it could not run to its end. Terminal
-	ConditionSuspended   = "Suspended"   // True: spec.suspend holds it
-	ConditionReconciling = "Reconciling" // True: work is under way
-	ConditionStalled     = "Stalled"     // True: it failed, waiting will not help
+	ConditionComplete    = "Complete"    // True: it ran to completion. Terminal
+	ConditionFailed      = "Failed"      // True: it could not run to completion. Terminal
+	ConditionSuspended   = "Suspended"   // True: it is suspended by spec.suspend
+	ConditionReconciling = "Reconciling" // True: it is in progress
+	ConditionStalled     = "Stalled"     // True: it failed and cannot proceed without a change
 )
 
 // Condition types of RedisLoadTest.
 const (
-	ConditionAccepted      = "Accepted"      // the spec can work: its references exist
+	ConditionAccepted      = "Accepted"      // the spec is valid and its references exist
 	ConditionLoadReady     = "LoadReady"     // all load pods are connected to Redis
 	ConditionObjectivesMet = "ObjectivesMet" // the verdict as a condition
 )
@@ -25,32 +25,32 @@ const (
 	ConditionRecovered       = "Recovered"
 )
 
-// Reasons of Complete: where an object stands.
+// Reasons of Complete: the current state of the object.
 const (
-	ReasonPending          = "Pending"          // seen, nothing done yet
-	ReasonPreparing        = "Preparing"        // load pods are being made, connect, pre-fill
-	ReasonStarting         = "Starting"         // the start instant is set and lies ahead
+	ReasonPending          = "Pending"          // observed, not processed yet
+	ReasonPreparing        = "Preparing"        // load pods are created, connect and prefill
+	ReasonStarting         = "Starting"         // the start instant is set and is in the future
 	ReasonRampingUp        = "RampingUp"        //
 	ReasonWarmingUp        = "WarmingUp"        //
 	ReasonRunning          = "Running"          // the measured time
-	ReasonSearching        = "Searching"        // the measured time of a search: rates are tried
+	ReasonSearching        = "Searching"        // the measured time of a search for a rate
 	ReasonVerifying        = "Verifying"        // the load has ended; its ledger of acknowledged writes is read back
-	ReasonWaitingForFaults = "WaitingForFaults" // the load has ended, or goes on after its duration; a fault on it is not settled yet
-	ReasonWaitingForLoad   = "WaitingForLoad"   // the load test does not run yet
+	ReasonWaitingForFaults = "WaitingForFaults" // the load has ended or exceeded its duration, and a fault on it is not settled yet
+	ReasonWaitingForLoad   = "WaitingForLoad"   // the load test is not running yet
 	ReasonWaitingForSteady = "WaitingForSteady" // the throughput is not steady yet
-	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after lies ahead
-	ReasonInjecting        = "Injecting"        // the record is written, the breaking call is made
-	ReasonActive           = "Active"           // injected, and to stay for its duration
-	ReasonObserving        = "Observing"        // injected; recovery is watched
-	ReasonReverting        = "Reverting"        // what was done is undone
-	ReasonWaitingForLosses = "WaitingForLosses" // settled; which acknowledged writes were lost shows when the load has ended and was read back
+	ReasonWaitingForTime   = "WaitingForTime"   // trigger.after has not passed yet
+	ReasonInjecting        = "Injecting"        // the revert record is stored, the fault is being injected
+	ReasonActive           = "Active"           // injected, for its duration
+	ReasonObserving        = "Observing"        // injected, recovery is being observed
+	ReasonReverting        = "Reverting"        // the fault is being reverted
+	ReasonWaitingForLosses = "WaitingForLosses" // settled; lost writes are determined when the load has ended and its ledger was read back
 	ReasonSuspended        = "Suspended"        //
-	ReasonSucceeded        = "Succeeded"        // ran to its end
+	ReasonSucceeded        = "Succeeded"        // ran to completion
 	ReasonAborted          = "Aborted"          // ended by spec.abort
 	ReasonStopped          = "Stopped"          // ended by the annotation redquake.dev/stop of a namespace
 )
 
-// Reasons of Failed that the operator finds by itself; reasons that load pods report (engine.Reason) stand beside them.
+// Reasons of Failed that the operator detects. Load pods report further reasons (plan.Reason).
 const (
 	ReasonSecretNotFound     = "SecretNotFound"
 	ReasonServiceNotFound    = "ServiceNotFound"
@@ -64,10 +64,10 @@ const (
 	ReasonLoadTestEnded      = "LoadTestEnded" // the load ended before the fault was injected
 	ReasonNotSteady          = "NotSteady"
 	ReasonInjectionFailed    = "InjectionFailed"
-	ReasonRevertFailed       = "RevertFailed"      // it could not be undone; the message says what to do by hand
-	ReasonProtected          = "Protected"         // the namespace forbids faults
-	ReasonBlastRadius        = "BlastRadius"       // it would break more than it should; spec.allow lifts the guard
-	ReasonNotSupported       = "NotSupported"      // the server or the cluster cannot do it
+	ReasonRevertFailed       = "RevertFailed"      // the fault could not be reverted; the message contains the command to do so manually
+	ReasonProtected          = "Protected"         // the namespace does not allow faults
+	ReasonBlastRadius        = "BlastRadius"       // a guard rejected the fault; spec.allow lifts guards
+	ReasonNotSupported       = "NotSupported"      // the server or the cluster does not support it
 	ReasonEngineUnavailable  = "EngineUnavailable" // spec.engine is not installed in the cluster
 	ReasonDeadlineExceeded   = "DeadlineExceeded"  // spec.deadline
 	ReasonNotRecovered       = "NotRecovered"

@@ -2,11 +2,11 @@ package v1alpha1
 
 import "time"
 
-// Defaults of optional members that exclude others: as defaults of the CRD they would keep those others from being set.
+// Defaults of optional fields that exclude others: as defaults in the CRD they would prevent setting the others.
 const (
-	// DefaultValueBytes is the size of {value} where values sets neither bytes nor minBytes and maxBytes.
+	// DefaultValueBytes is the size of {value} if values sets neither bytes nor minBytes and maxBytes.
 	DefaultValueBytes = 32
 
-	// DefaultSteadyFor is how long the throughput must have been steady where a trigger sets neither steadyFor nor after.
+	// DefaultSteadyFor is how long the throughput must have been steady if a trigger sets neither steadyFor nor after.
 	DefaultSteadyFor = 10 * time.Second
 )

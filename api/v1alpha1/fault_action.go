@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Action is what a fault does: its type, and the member of that type.
+// Action is what a fault does: its type, and the settings of that type.
 // +kubebuilder:validation:XValidation:rule="!has(self.podKill) || self.type == 'PodKill'",message="podKill belongs to type PodKill: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.processCrash) || self.type == 'ProcessCrash'",message="processCrash belongs to type ProcessCrash: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="!has(self.failover) || self.type == 'Failover'",message="failover belongs to type Failover: set the member that type names, or none"
@@ -21,26 +21,26 @@ package v1alpha1
 // +kubebuilder:validation:XValidation:rule="!has(self.cpuStress) || self.type == 'CPUStress'",message="cpuStress belongs to type CPUStress: set the member that type names, or none"
 // +kubebuilder:validation:XValidation:rule="(self.type == 'ClockSkew') == has(self.clockSkew)",message="clockSkew is required with type ClockSkew, and forbidden otherwise"
 type Action struct {
-	// type of the fault; the member of the same name holds its settings.
-	// PodKill: deletes the pod, its controller replaces it.
-	// ProcessCrash: ends the server process, the kubelet restarts its container in the same pod.
+	// type of the fault; the field of the same name contains its settings.
+	// PodKill: deletes the pod; its controller replaces it.
+	// ProcessCrash: ends the server process; the kubelet restarts its container in the same pod.
 	// Failover: promotes a replica in place of the primary.
 	// VolumeAttachDelay: deletes the pod and keeps its volume attached to the old node, so that the replacement waits for it.
 	// IOThreads: changes the number of I/O threads.
 	// Config: changes settings by CONFIG SET.
 	// ReplicaScale: adds or removes replicas.
 	// Resources: changes the container's CPU and memory in place.
-	// Hang: keeps the server from answering anything.
+	// Hang: keeps the server from replying to any request.
 	// ClientPause: suspends clients by CLIENT PAUSE.
 	// ClientKill: closes the connections of clients, once.
 	// BackgroundSave: makes the server fork, to save or to rewrite its append-only file.
-	// NodeLoss: cordons a node and deletes the Redis pods on it by force.
+	// NodeLoss: cordons a node and force-deletes the Redis pods on it.
 	// With engine ChaosMesh: PodKill, and
 	// NetworkDelay: delays packets of the server.
 	// NetworkLoss: drops some of its packets.
 	// NetworkPartition: drops all packets between it and its peers.
 	// DiskDelay: delays calls to its volume.
-	// CPUStress: burns CPU in its container.
+	// CPUStress: consumes CPU in its container.
 	// ClockSkew: shifts its wall clock.
 	// +required
 	Type FaultType `json:"type,omitempty"`
@@ -77,7 +77,7 @@ type Action struct {
 	// +optional
 	Resources *Resources `json:"resources,omitempty"`
 
-	// hang keeps the server from answering.
+	// hang keeps the server from replying.
 	// +optional
 	Hang *Hang `json:"hang,omitempty"`
 
@@ -93,7 +93,7 @@ type Action struct {
 	// +optional
 	BackgroundSave *BackgroundSave `json:"backgroundSave,omitempty"`
 
-	// nodeLoss takes a node away: it is cordoned and the Redis pods on it are deleted by force.
+	// nodeLoss simulates the loss of a node: it is cordoned and the Redis pods on it are force-deleted.
 	// +optional
 	NodeLoss *NodeLoss `json:"nodeLoss,omitempty"`
 
@@ -105,7 +105,7 @@ type Action struct {
 	// +optional
 	NetworkLoss *NetworkLoss `json:"networkLoss,omitempty"`
 
-	// networkPartition cuts it off from its peers; engine ChaosMesh.
+	// networkPartition isolates it from its peers; engine ChaosMesh.
 	// +optional
 	NetworkPartition *NetworkPartition `json:"networkPartition,omitempty"`
 
@@ -113,7 +113,7 @@ type Action struct {
 	// +optional
 	DiskDelay *DiskDelay `json:"diskDelay,omitempty"`
 
-	// cpuStress burns CPU in its container; engine ChaosMesh.
+	// cpuStress consumes CPU in its container; engine ChaosMesh.
 	// +optional
 	CPUStress *CPUStress `json:"cpuStress,omitempty"`
 

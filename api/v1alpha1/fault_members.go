@@ -5,10 +5,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is deleted, too, as soon as it appears, until
-// the duration is over: a StatefulSet replaces a pod in 1 to 2 s, before any time-out of Sentinel or a cluster, so that no failover would happen.
+// PodKill deletes the pods; their controller replaces them. With spec.duration every replacement is deleted as well, as soon as it appears, until
+// the duration has passed: a StatefulSet replaces a pod in 1 to 2 s, before a timeout of Sentinel or a cluster, so that no failover would happen.
 type PodKill struct {
-	// gracePeriodSeconds given to the pod; 0 kills it at once, the pod's own where absent.
+	// gracePeriodSeconds of the deletion; 0 kills the pod immediately. Defaults to the pod's terminationGracePeriodSeconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=3600
@@ -21,7 +21,7 @@ type CrashMethod string
 
 // The methods.
 const (
-	// CrashShutdown ends the process by SHUTDOWN NOSAVE: at once, without saving.
+	// CrashShutdown ends the process by SHUTDOWN NOSAVE: immediately, without saving.
 	CrashShutdown CrashMethod = "Shutdown"
 	// CrashSegfault crashes it by DEBUG SEGFAULT; the server must allow DEBUG.
 	CrashSegfault CrashMethod = "Segfault"
@@ -29,21 +29,21 @@ const (
 
 // ProcessCrash ends the server process; the kubelet restarts its container in the same pod.
 type ProcessCrash struct {
-	// method of ending it.
-	// Shutdown: ends the process by SHUTDOWN NOSAVE: at once, without saving.
+	// method by which the process is ended.
+	// Shutdown: ends the process by SHUTDOWN NOSAVE: immediately, without saving.
 	// Segfault: crashes it by DEBUG SEGFAULT; the server must allow DEBUG.
 	// +optional
 	// +kubebuilder:default=Shutdown
 	Method CrashMethod `json:"method,omitempty"`
 }
 
-// FailoverMethod is who carries a failover out.
+// FailoverMethod is how a failover is performed.
 // +kubebuilder:validation:Enum=Auto;Sentinel;Cluster;Replication
 type FailoverMethod string
 
 // The methods.
 const (
-	// FailoverAuto takes what the target's topology has.
+	// FailoverAuto uses the method of the target's topology.
 	FailoverAuto FailoverMethod = "Auto"
 	// FailoverSentinel sends SENTINEL FAILOVER.
 	FailoverSentinel FailoverMethod = "Sentinel"
@@ -53,15 +53,15 @@ const (
 	FailoverReplication FailoverMethod = "Replication"
 )
 
-// FailoverMode is how careful it is.
+// FailoverMode is how consistency is treated.
 // +kubebuilder:validation:Enum=Plain;Coordinated;Force;Takeover
 type FailoverMode string
 
 // The modes.
 const (
-	// FailoverPlain leaves it to the method: through Sentinel it loses acknowledged writes.
+	// FailoverPlain uses the default of the method: with Sentinel it may lose acknowledged writes.
 	FailoverPlain FailoverMode = "Plain"
-	// FailoverCoordinated pauses writes first, or uses COORDINATED where the sentinel knows it; Sentinel only.
+	// FailoverCoordinated pauses writes first, or uses COORDINATED if the sentinel supports it; Sentinel only.
 	FailoverCoordinated FailoverMode = "Coordinated"
 	// FailoverForce uses FORCE, without the old primary's consent; Cluster and Replication only.
 	FailoverForce FailoverMode = "Force"
@@ -69,13 +69,13 @@ const (
 	FailoverTakeover FailoverMode = "Takeover"
 )
 
-// Failover promotes a replica of the selected primary. What has been promoted stays so: it is not failed back.
+// Failover promotes a replica of the selected primary. It is not reverted: there is no failback.
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Takeover' || self.method in ['Auto', 'Cluster']",message="mode Takeover is Redis Cluster's"
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Coordinated' || self.method in ['Auto', 'Sentinel']",message="mode Coordinated is Sentinel's: the failovers of Cluster and Replication coordinate by themselves"
 // +kubebuilder:validation:XValidation:rule="self.mode != 'Force' || self.method in ['Auto', 'Cluster', 'Replication']",message="mode Force is Cluster's and Replication's: SENTINEL FAILOVER knows none"
 type Failover struct {
-	// method says who carries it out.
-	// Auto: takes what the target's topology has.
+	// method is how the failover is performed.
+	// Auto: uses the method of the target's topology.
 	// Sentinel: sends SENTINEL FAILOVER.
 	// Cluster: sends CLUSTER FAILOVER to a replica of the target's shard.
 	// Replication: sends FAILOVER TO to a primary without sentinels, and points the other replicas to the new primary.
@@ -83,16 +83,16 @@ type Failover struct {
 	// +kubebuilder:default=Auto
 	Method FailoverMethod `json:"method,omitempty"`
 
-	// mode says how.
-	// Plain: leaves it to the method: through Sentinel it loses acknowledged writes.
-	// Coordinated: pauses writes first, or uses COORDINATED where the sentinel knows it; Sentinel only.
+	// mode is how consistency is treated.
+	// Plain: uses the default of the method: with Sentinel it may lose acknowledged writes.
+	// Coordinated: pauses writes first, or uses COORDINATED if the sentinel supports it; Sentinel only.
 	// Force: uses FORCE, without the old primary's consent; Cluster and Replication only.
 	// Takeover: uses TAKEOVER, without the other primaries' votes; Cluster only.
 	// +optional
 	// +kubebuilder:default=Plain
 	Mode FailoverMode `json:"mode,omitempty"`
 
-	// timeout bounds a failover through Replication (its TIMEOUT: writes stop until then at the longest) and the pause of a coordinated one. Between 1s and 1m.
+	// timeout bounds a failover by Replication (its TIMEOUT: writes are stopped until then at most) and the pause of a coordinated one. Between 1s and 1m.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:MaxLength=16
@@ -102,7 +102,7 @@ type Failover struct {
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 }
 
-// KeepAway is how the replacement is kept off the node that holds its volume.
+// KeepAway is how the replacement is kept off the node to which its volume is attached.
 // +kubebuilder:validation:Enum=Cordon;None
 type KeepAway string
 
@@ -110,21 +110,21 @@ type KeepAway string
 const (
 	// KeepAwayCordon keeps the node unschedulable until the fault is reverted.
 	KeepAwayCordon KeepAway = "Cordon"
-	// KeepAwayNone does nothing: the pod's own scheduling rules keep it away.
+	// KeepAwayNone does nothing: the pod's scheduling rules keep it off the node.
 	KeepAwayNone KeepAway = "None"
 )
 
-// VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there: the replacement, on another node, meets a genuine
-// Multi-Attach error until spec.duration is over, which counts from the kill.
+// VolumeAttachDelay kills the pod while a holder pod on its node keeps the volume attached there: the replacement, on another node, gets a real
+// Multi-Attach error until spec.duration, counted from the kill, has passed.
 type VolumeAttachDelay struct {
-	// keepAway says how the replacement is kept off the old node.
+	// keepAway is how the replacement is kept off the old node.
 	// Cordon: keeps the node unschedulable until the fault is reverted.
-	// None: does nothing: the pod's own scheduling rules keep it away.
+	// None: does nothing: the pod's scheduling rules keep it off the node.
 	// +optional
 	// +kubebuilder:default=Cordon
 	KeepAway KeepAway `json:"keepAway,omitempty"`
 
-	// image of the holder pod, which only sleeps; the image of the Redis container where absent, as the node has it already.
+	// image of the holder pod, which only sleeps. Defaults to the image of the Redis container, which is already present on the node.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -137,7 +137,7 @@ type ApplyMethod string
 
 // The methods.
 const (
-	// ApplyAuto sets it live where the server allows that, and by rolling the pods elsewhere.
+	// ApplyAuto sets it live if the server allows that, otherwise by rolling the pods.
 	ApplyAuto ApplyMethod = "Auto"
 	// ApplyLive sets it by CONFIG SET.
 	ApplyLive ApplyMethod = "Live"
@@ -153,13 +153,13 @@ type IOThreads struct {
 	// +kubebuilder:validation:Maximum=128
 	Count int32 `json:"count,omitempty"`
 
-	// reads lets the threads read and parse, too (io-threads-do-reads of Redis 6 and 7; later servers always do).
+	// reads makes the threads read and parse as well (io-threads-do-reads of Redis 6 and 7; later servers always do).
 	// +optional
 	// +kubebuilder:default=false
 	Reads bool `json:"reads,omitempty"`
 
-	// method says how.
-	// Auto: sets it live where the server allows that, and by rolling the pods elsewhere.
+	// method is how the setting is changed.
+	// Auto: sets it live if the server allows that, otherwise by rolling the pods.
 	// Live: sets it by CONFIG SET.
 	// Roll: sets it in the StatefulSet's pod template, and replaces its pods one by one, replicas first.
 	// +optional
@@ -167,9 +167,9 @@ type IOThreads struct {
 	Method ApplyMethod `json:"method,omitempty"`
 }
 
-// Config changes settings of the server by one CONFIG SET, and sets them back.
+// Config changes settings of the server by one CONFIG SET, and restores them.
 type Config struct {
-	// parameters by name, such as appendfsync: always. Those that would cut Redquake or replicas off (port, bind, requirepass and such) are refused.
+	// parameters by name, such as appendfsync: always. Parameters that would disconnect Redquake or replicas (port, bind, requirepass and similar) are rejected.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=32
@@ -181,16 +181,16 @@ type Config struct {
 // +kubebuilder:validation:MaxLength=512
 type ParameterValue string
 
-// ReplicaScale adds replicas to the selected server's StatefulSet, or removes some, and takes that back.
+// ReplicaScale adds replicas to the selected server's StatefulSet, or removes some, and reverts that.
 type ReplicaScale struct {
-	// by is how many are added; negative removes.
+	// by is the number of replicas to add; a negative number removes replicas.
 	// +required
 	// +kubebuilder:validation:Minimum=-16
 	// +kubebuilder:validation:Maximum=16
 	// +kubebuilder:validation:XValidation:rule="self != 0",message="0 would change nothing"
 	By int32 `json:"by,omitempty"`
 
-	// syncTimeout is how long the scaling may take until all that were added are in sync, and again how long taking it back may. Between 1s and 1h.
+	// syncTimeout is how long it may take until all added replicas are in sync, and also how long the revert may take. Between 1s and 1h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16
@@ -200,14 +200,14 @@ type ReplicaScale struct {
 	SyncTimeout metav1.Duration `json:"syncTimeout,omitzero"`
 }
 
-// Resources resizes the Redis container in place: its limits, and each request that equals its limit or would be above it.
+// Resources resizes the Redis container in place: its limits, and each request that equals its limit or would exceed it.
 // +kubebuilder:validation:XValidation:rule="has(self.cpu) || has(self.memory)",message="set cpu or memory, or both"
 type Resources struct {
-	// cpu that the container is limited to.
+	// cpu is the CPU limit of the container.
 	// +optional
 	CPU *resource.Quantity `json:"cpu,omitempty"`
 
-	// memory that the container is limited to.
+	// memory is the memory limit of the container.
 	// +optional
 	Memory *resource.Quantity `json:"memory,omitempty"`
 }
@@ -218,29 +218,29 @@ type HangMethod string
 
 // The methods.
 const (
-	// HangAuto uses DebugSleep where the server allows it, else Script, else ClientPause.
+	// HangAuto uses DebugSleep if the server allows it, otherwise Script, otherwise ClientPause.
 	HangAuto HangMethod = "Auto"
 	// HangDebugSleep uses DEBUG SLEEP: the main thread sleeps.
 	HangDebugSleep HangMethod = "DebugSleep"
 	// HangScript runs a Lua loop: the main thread is busy.
 	HangScript HangMethod = "Script"
-	// HangClientPause uses CLIENT PAUSE ALL: clients wait, replication and timers go on.
+	// HangClientPause uses CLIENT PAUSE ALL: clients wait, replication and timers continue.
 	HangClientPause HangMethod = "ClientPause"
 )
 
-// Hang keeps the server from answering for spec.duration; it goes on by itself.
+// Hang keeps the server from replying for spec.duration; the server continues by itself.
 type Hang struct {
-	// method says how; the status says which was used.
-	// Auto: uses DebugSleep where the server allows it, else Script, else ClientPause.
+	// method is how the server is made to hang; the status shows which one was used.
+	// Auto: uses DebugSleep if the server allows it, otherwise Script, otherwise ClientPause.
 	// DebugSleep: uses DEBUG SLEEP: the main thread sleeps.
 	// Script: runs a Lua loop: the main thread is busy.
-	// ClientPause: uses CLIENT PAUSE ALL: clients wait, replication and timers go on.
+	// ClientPause: uses CLIENT PAUSE ALL: clients wait, replication and timers continue.
 	// +optional
 	// +kubebuilder:default=Auto
 	Method HangMethod `json:"method,omitempty"`
 }
 
-// PauseMode says which commands wait.
+// PauseMode is which commands are suspended.
 // +kubebuilder:validation:Enum=All;Write
 type PauseMode string
 
@@ -254,7 +254,7 @@ const (
 
 // ClientPause suspends clients for spec.duration.
 type ClientPause struct {
-	// mode says which commands wait.
+	// mode is which commands are suspended.
 	// All: suspends every command of every client.
 	// Write: suspends commands that write; reads are served.
 	// +optional
@@ -262,7 +262,7 @@ type ClientPause struct {
 	Mode PauseMode `json:"mode,omitempty"`
 }
 
-// ClientType is a class of connections, in Redis's words.
+// ClientType is a class of connections, as named by Redis.
 // +kubebuilder:validation:Enum=normal;replica;pubsub
 type ClientType string
 
@@ -278,7 +278,7 @@ const (
 
 // ClientKill closes the connections of clients, once.
 type ClientKill struct {
-	// type of the connections. Those of normal clients include exporters', sentinels' and operators'.
+	// type of the connections. Normal clients include exporters, sentinels and operators.
 	// normal: closes the connections of ordinary clients.
 	// replica: closes those of replicas.
 	// pubsub: closes those of subscribers.
@@ -287,31 +287,31 @@ type ClientKill struct {
 	Type ClientType `json:"type,omitempty"`
 }
 
-// SaveKind is what a fork is made for.
+// SaveKind is the purpose of a fork.
 // +kubebuilder:validation:Enum=Snapshot;AppendOnlyRewrite
 type SaveKind string
 
 // The kinds.
 const (
-	// SaveSnapshot makes it fork for a snapshot: BGSAVE.
+	// SaveSnapshot forks for a snapshot: BGSAVE.
 	SaveSnapshot SaveKind = "Snapshot"
-	// SaveAppendOnlyRewrite makes it fork to rewrite its append-only file: BGREWRITEAOF.
+	// SaveAppendOnlyRewrite forks to rewrite the append-only file: BGREWRITEAOF.
 	SaveAppendOnlyRewrite SaveKind = "AppendOnlyRewrite"
 )
 
-// BackgroundSave makes the server fork, which stalls it for as long as its page tables take to copy.
+// BackgroundSave makes the server fork, which stalls it while its page tables are copied.
 type BackgroundSave struct {
 	// kind of save.
-	// Snapshot: makes it fork for a snapshot: BGSAVE.
-	// AppendOnlyRewrite: makes it fork to rewrite its append-only file: BGREWRITEAOF.
+	// Snapshot: forks for a snapshot: BGSAVE.
+	// AppendOnlyRewrite: forks to rewrite the append-only file: BGREWRITEAOF.
 	// +optional
 	// +kubebuilder:default=Snapshot
 	Kind SaveKind `json:"kind,omitempty"`
 }
 
-// NodeLoss takes a node away from Redis: it is cordoned, the target's pods on it are deleted by force, and it is uncordoned after spec.duration.
+// NodeLoss simulates the loss of a node: it is cordoned, the target's pods on it are force-deleted, and it is uncordoned after spec.duration.
 type NodeLoss struct {
-	// node to lose. A fault never chooses one by itself.
+	// node to cordon. It must be named: a fault never selects a node.
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253

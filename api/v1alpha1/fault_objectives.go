@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // FaultObjectives decide the verdict of a fault: all that are set must be met.
 // +kubebuilder:validation:MinProperties=1
 type FaultObjectives struct {
-	// maxOutage is the longest stretch without a success that the fault may cause, to the load as a whole or to one shard of a cluster.
+	// maxOutage is the longest allowed period without a success, of the whole load or of one shard of a cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
@@ -13,7 +13,7 @@ type FaultObjectives struct {
 	// +kubebuilder:validation:Type=string
 	MaxOutage *metav1.Duration `json:"maxOutage,omitempty"`
 
-	// maxRecoveryTime is the longest time from the injection to sustained recovery.
+	// maxRecoveryTime is the longest allowed time from the injection to sustained recovery.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
@@ -21,19 +21,19 @@ type FaultObjectives struct {
 	// +kubebuilder:validation:Type=string
 	MaxRecoveryTime *metav1.Duration `json:"maxRecoveryTime,omitempty"`
 
-	// maxTPSDip is the deepest fall of the throughput that the fault may cause, from 0% to 100%.
+	// maxTPSDip is the largest allowed drop of the throughput, from 0% to 100%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
 	MaxTPSDip *string `json:"maxTPSDip,omitempty"`
 
-	// maxLostWrites is the most acknowledged ledger writes that the fault may lose; the load test must have verify.acknowledgedWrites.
+	// maxLostWrites is the maximum number of lost acknowledged ledger writes; the load test must have verify.acknowledgedWrites.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000
 	MaxLostWrites *int64 `json:"maxLostWrites,omitempty"`
 
-	// maxErrors is the most requests that may fail, stay unanswered or be dropped from the injection to recovery.
+	// maxErrors is the maximum number of failed, unknown and dropped requests from the injection to recovery.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000

@@ -2,39 +2,39 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Effect says whether the fault was seen to work, proven by Redis and the cluster, never assumed.
+// Effect is whether Redis and the cluster show an effect of the fault.
 // +kubebuilder:validation:Enum=Confirmed;NotObserved;Inconclusive
 type Effect string
 
 // The effects.
 const (
-	// EffectConfirmed is an effect that Redis or the cluster shows.
+	// EffectConfirmed means that Redis or the cluster shows the effect.
 	EffectConfirmed Effect = "Confirmed"
-	// EffectNotObserved is an effect that should show and does not.
+	// EffectNotObserved means that the effect should be visible and is not.
 	EffectNotObserved Effect = "NotObserved"
-	// EffectInconclusive is an effect of which nothing can be seen.
+	// EffectInconclusive means that the effect cannot be observed.
 	EffectInconclusive Effect = "Inconclusive"
 )
 
-// RedisFaultStatus is what a fault did. Every figure is a number: lengths of time are integers in microseconds, rates and shares are decimals
-// whose unit the field says. Text for people stands in display alone.
+// RedisFaultStatus is the result of a fault. Every figure is a number: durations are integers in microseconds, rates and shares are decimals
+// with the unit given by the field. Only display contains formatted text.
 type RedisFaultStatus struct {
-	// conditions say where the fault stands: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the fault: TargetsSelected, Injected, Reverted, Recovered, Complete, Failed, Suspended, Reconciling, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation that the conditions speak of; -1 before the operator saw the object.
+	// observedGeneration is the generation that the conditions refer to; -1 before the operator has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// display is the main figures as text, with units and few digits, as the columns of kubectl get show them. Programs read the fields below.
+	// display is the main figures as formatted text, for the columns of kubectl get. Programs should read the other fields.
 	// +optional
 	Display *FaultDisplay `json:"display,omitempty"`
 
-	// startTime is when the fault's targets were chosen and the way back recorded. The spec is frozen from here on.
+	// startTime is when the targets were selected and their revert records stored. The spec cannot change from then on.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
@@ -47,41 +47,41 @@ type RedisFaultStatus struct {
 	// +kubebuilder:validation:MaxLength=253
 	LoadTest string `json:"loadTest,omitempty"`
 
-	// loadStartTime is the start of that test's run, from which offsets count: a test that is run anew is another load.
+	// loadStartTime is the start of that load, from which offsets count. A test that is started again is another load.
 	// +optional
 	LoadStartTime *metav1.MicroTime `json:"loadStartTime,omitempty"`
 
-	// target is the Redis that was hit: the load test that names it may be deleted before the fault is undone.
+	// target is the Redis of the fault. It is stored because the load test that names it may be deleted before the fault is reverted.
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
 
-	// targets are what is hit, with all that is needed to undo it. Written before anything is broken.
+	// targets are the selected servers, each with its revert record. Stored before the injection.
 	// +optional
 	// +listType=map
 	// +listMapKey=pod
 	// +kubebuilder:validation:MaxItems=1000
 	Targets []FaultTarget `json:"targets,omitempty"`
 
-	// warnings are what else will act, found before the injection: hooks, probes, operators that own the workload.
+	// warnings are what else may affect the result, found before the injection: hooks, probes, operators that own the workload.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	// +kubebuilder:validation:items:MaxLength=512
 	Warnings []string `json:"warnings,omitempty"`
 
-	// effect is what Redis and the cluster show of the fault.
+	// effect is whether Redis and the cluster show an effect of the fault.
 	// Confirmed: they show it.
-	// NotObserved: it should show and does not.
-	// Inconclusive: neither can be seen.
+	// NotObserved: it should be visible and is not.
+	// Inconclusive: it cannot be observed.
 	// +optional
 	Effect Effect `json:"effect,omitempty"`
 
-	// effectEvidence is what proves it.
+	// effectEvidence is the evidence for effect.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	EffectEvidence string `json:"effectEvidence,omitempty"`
 
-	// injectedAt is t0: just before the first breaking call was sent.
+	// injectedAt is t0: the time just before the first call of the injection was sent.
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
 
@@ -89,11 +89,11 @@ type RedisFaultStatus struct {
 	// +optional
 	InjectedOffset *Microseconds `json:"injectedOffset,omitempty"`
 
-	// revertingSince is when undoing began. Where it errs ten times in a row it is given up, not before 40s, and then told how to do it by hand.
+	// revertingSince is when the revert began. After ten consecutive errors, and at least 40s, it is abandoned, and targets[].manualRevertCommand is set.
 	// +optional
 	RevertingSince *metav1.MicroTime `json:"revertingSince,omitempty"`
 
-	// revertedAt is when everything was undone. A pod kill has nothing to undo.
+	// revertedAt is when the fault was completely reverted. A pod kill needs no revert.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
 
@@ -101,21 +101,21 @@ type RedisFaultStatus struct {
 	// +optional
 	RecoveredAt *metav1.MicroTime `json:"recoveredAt,omitempty"`
 
-	// settledTime is when everything was undone and recovery had been judged: from here on only lost writes may still become known.
+	// settledTime is when the fault was reverted and recovery evaluated. From then on only figures of lost writes may still be added.
 	// +optional
 	SettledTime *metav1.MicroTime `json:"settledTime,omitempty"`
 
-	// timeline is what happened, in order.
+	// timeline is the list of events, in chronological order.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=256
 	Timeline []TimelineEvent `json:"timeline,omitempty"`
 
-	// impact is what clients experienced.
+	// impact is the effect on the clients.
 	// +optional
 	Impact *Impact `json:"impact,omitempty"`
 
-	// objectives, each with what was measured.
+	// objectives, each with the measured value.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -123,24 +123,24 @@ type RedisFaultStatus struct {
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
 	// verdict of the complete fault.
-	// Pass: every objective is met, and no figure is in doubt.
+	// Pass: every objective is met, and the figures are reliable.
 	// Fail: an objective is missed.
-	// Inconclusive: the figures cannot be trusted, or an objective could not be judged.
+	// Inconclusive: the figures are not reliable, or an objective could not be evaluated.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 }
 
-// FaultDisplay is the main figures of a fault as text.
+// FaultDisplay is the main figures of a fault as formatted text.
 type FaultDisplay struct {
-	// target is the pod that was hit, and how many others were.
+	// target is the first target pod, and the number of others.
 	// +optional
 	// +kubebuilder:validation:MaxLength=280
 	Target string `json:"target,omitempty"`
-	// dip is the deepest fall of the throughput, such as 94%.
+	// dip is the largest drop of the throughput, such as 94%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Dip string `json:"dip,omitempty"`
-	// outage is the longest stretch without a success, such as 1.01s.
+	// outage is the longest period without a success, such as 1.01s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Outage string `json:"outage,omitempty"`
@@ -150,9 +150,9 @@ type FaultDisplay struct {
 	Recovery string `json:"recovery,omitempty"`
 }
 
-// FaultTarget is one server that is hit, and the record of it.
+// FaultTarget is one target server and its state.
 type FaultTarget struct {
-	// pod's name.
+	// pod is the name of the target pod.
 	// +required
 	// +kubebuilder:validation:MaxLength=253
 	Pod string `json:"pod,omitempty"`
@@ -160,17 +160,17 @@ type FaultTarget struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	UID string `json:"uid,omitempty"`
-	// node the pod was on.
+	// node of the pod before the fault.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Node string `json:"node,omitempty"`
 	// role that Redis reported.
-	// Primary: it takes writes.
-	// Replica: it replicates from another.
+	// Primary: it accepts writes.
+	// Replica: it replicates from another server.
 	// Any: not used here.
 	// +optional
 	Role RedisRole `json:"role,omitempty"`
-	// address that was asked.
+	// address of the server.
 	// +optional
 	// +kubebuilder:validation:MaxLength=300
 	Address string `json:"address,omitempty"`
@@ -186,167 +186,167 @@ type FaultTarget struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	Container string `json:"container,omitempty"`
-	// intendedAt is when this record was made, before the breaking call.
+	// intendedAt is when this record was created, before the injection.
 	// +optional
 	IntendedAt *metav1.MicroTime `json:"intendedAt,omitempty"`
-	// injectedAt is just before the breaking call was sent.
+	// injectedAt is the time just before the call of the injection was sent.
 	// +optional
 	InjectedAt *metav1.MicroTime `json:"injectedAt,omitempty"`
-	// injectionTook is how long the breaking call took, in microseconds.
+	// injectionTook is the duration of the call, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	InjectionTook *Microseconds `json:"injectionTook,omitempty"`
-	// activeAt is when the fault was complete on this target: the duration of a lasting one counts from here.
+	// activeAt is when the injection was complete on this target. The duration of the fault counts from then.
 	// +optional
 	ActiveAt *metav1.MicroTime `json:"activeAt,omitempty"`
-	// progress of an injection or a revert that takes several steps; empty when none is under way.
+	// progress of an injection or a revert that takes several steps; empty if none is in progress.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Progress string `json:"progress,omitempty"`
-	// revert is the record of what was there before the fault, from which it is reverted. Stored before the fault, and added to where a revert needs more.
+	// revert is the record of the state before the fault, from which it is reverted. Stored before the injection, and extended if the revert needs more.
 	// +optional
 	Revert *RevertRecord `json:"revert,omitempty"`
-	// revertedAt is when the fault was reverted, or when there was found to be nothing to revert.
+	// revertedAt is when the fault was reverted on this target, or found to need no revert.
 	// +optional
 	RevertedAt *metav1.MicroTime `json:"revertedAt,omitempty"`
-	// revertAbandoned says that the operator stopped trying to revert the fault here: lastError says why, manualRevertCommand what to do.
+	// revertAbandoned is true if the operator stopped trying to revert the fault on this target. See lastError for the reason and manualRevertCommand.
 	// +optional
 	RevertAbandoned bool `json:"revertAbandoned,omitempty"`
-	// manualRevertCommand is the command that reverts the fault on this target. Set when revertAbandoned is.
+	// manualRevertCommand is the command that reverts the fault on this target. Set together with revertAbandoned.
 	// +optional
 	// +kubebuilder:validation:MaxLength=2048
 	ManualRevertCommand string `json:"manualRevertCommand,omitempty"`
-	// attempts of the breaking call.
+	// attempts is the number of injection attempts.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Attempts int32 `json:"attempts,omitempty"`
-	// revertAttempts that failed, in a row.
+	// revertAttempts is the number of consecutive failed revert attempts.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RevertAttempts int32 `json:"revertAttempts,omitempty"`
-	// lastError of either.
+	// lastError of an injection or revert attempt.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	LastError string `json:"lastError,omitempty"`
 }
 
-// RevertRecord is what a revert needs, in the words of the kind of fault.
+// RevertRecord is the data that a revert needs, in a format specific to the type of the fault.
 type RevertRecord struct {
-	// version of the format; an operator that does not know it leaves the target alone.
+	// version of the format; an operator that does not support it does not touch the target.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Version int32 `json:"version,omitempty"`
-	// data is JSON, whose members depend on the type of the fault.
+	// data is JSON; its fields depend on the type of the fault.
 	// +required
 	// +kubebuilder:validation:MaxLength=16384
 	Data string `json:"data,omitempty"`
 }
 
-// TimelineEvent is one thing that happened.
+// TimelineEvent is one event.
 type TimelineEvent struct {
-	// at is when, on the operator's clock.
+	// at is the time of the event, on the operator's clock.
 	// +required
 	At metav1.MicroTime `json:"at,omitzero"`
 	// offset from the injection, in microseconds; negative before it.
 	// +optional
 	Offset Microseconds `json:"offset"`
-	// event in one word.
+	// event is the name of the event, one word.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Event string `json:"event,omitempty"`
-	// object it happened to.
+	// object of the event.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Object string `json:"object,omitempty"`
-	// message with what else is known.
+	// message with further details.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`
 }
 
-// Impact is what clients experienced because of a fault. docs/measuring.md defines every figure.
+// Impact is the effect of a fault on the clients. docs/measuring.md defines every figure.
 type Impact struct {
 	// baselineTPS is the median of the 1 s success rates before the injection, per second.
 	// +optional
 	BaselineTPS Decimal `json:"baselineTPS,omitempty"`
-	// minTPS is the lowest success rate over any 1 s window until recovery, per second.
+	// minTPS is the lowest success rate in any 1 s window until recovery, per second.
 	// +optional
 	MinTPS Decimal `json:"minTPS,omitempty"`
 	// tpsDip is 1 - minTPS/baselineTPS, from 0 to 1.
 	// +optional
 	TPSDip Decimal `json:"tpsDip,omitempty"`
-	// timeToImpact is from the injection to the first error or the start of the first gap.
+	// timeToImpact is the time from the injection to the first error or the start of the first gap.
 	// +optional
 	TimeToImpact *BoundedDuration `json:"timeToImpact,omitempty"`
-	// outage is the longest stretch without a success, as the load lived it.
+	// outage is the longest period without a success of the load.
 	// +optional
 	Outage *BoundedDuration `json:"outage,omitempty"`
-	// totalOutage is the sum of all stretches without a success until recovery, in microseconds.
+	// totalOutage is the sum of all periods without a success until recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalOutage Microseconds `json:"totalOutage"`
-	// shardOutage is the longest stretch without a success at one shard of a cluster: the aggregate hides a shard that is down. Empty where there is one shard.
+	// shardOutage is the longest period without a success at one shard of a cluster: the aggregate hides a shard that is down. Not set if there is one shard.
 	// +optional
 	ShardOutage *BoundedDuration `json:"shardOutage,omitempty"`
-	// shard is the one that had it, by its number in the load test's status.summary.shards.
+	// shard is the number of that shard in the load test's status.summary.shards.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Shard *int32 `json:"shard,omitempty"`
-	// serverOutage is the outage as the probe saw it, which dials afresh.
+	// serverOutage is the outage measured by the probe, which dials new connections.
 	// +optional
 	ServerOutage *BoundedDuration `json:"serverOutage,omitempty"`
-	// errorWindow is from the first to the last error until recovery, in microseconds.
+	// errorWindow is the time from the first to the last error until recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ErrorWindow Microseconds `json:"errorWindow"`
-	// recoveryTime is from the injection to sustained recovery; empty if there was none.
+	// recoveryTime is the time from the injection to sustained recovery; not set if there was none.
 	// +optional
 	RecoveryTime *BoundedDuration `json:"recoveryTime,omitempty"`
-	// recovered says whether there was one by the deadline.
+	// recovered is whether the load recovered within recoveryDeadline.
 	// +optional
 	Recovered bool `json:"recovered"`
-	// recoveredThroughput is the throughput after recovery as a share of the baseline: 1 is all of it.
+	// recoveredThroughput is the throughput after recovery as a share of the baseline; 1 is the full baseline.
 	// +optional
 	RecoveredThroughput Decimal `json:"recoveredThroughput,omitempty"`
-	// lostRequests is the area of the dip: the successes that the baseline would have had.
+	// lostRequests is the area of the dip: the number of successes that are missing compared with the baseline.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostRequests int64 `json:"lostRequests"`
-	// lostWrites are the acknowledged ledger writes lost because of this fault: a lower bound. Absent until the load has ended and was
-	// read back, and where its test does not verify.
+	// lostWrites is the number of acknowledged ledger writes that were lost because of this fault: a lower bound of all lost writes. Not set until the
+	// load has ended and its ledger was read back, and if the test does not verify writes.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
-	// firstLost is when the first of them was acknowledged, at the earliest, in microseconds from the injection; negative before it.
+	// firstLost is the earliest time at which the first of them was acknowledged, in microseconds from the injection; negative before it.
 	// +optional
 	FirstLost *Microseconds `json:"firstLost,omitempty"`
-	// lastLost is when the last of them was acknowledged, at the latest, in microseconds from the injection.
+	// lastLost is the latest time at which the last of them was acknowledged, in microseconds from the injection.
 	// +optional
 	LastLost *Microseconds `json:"lastLost,omitempty"`
-	// sawErrors says whether any client saw an error between the two; absent where nothing was lost.
+	// sawErrors is whether a client received an error between firstLost and lastLost; not set if nothing was lost.
 	// +optional
 	SawErrors *bool `json:"sawErrors,omitempty"`
-	// errors until recovery: failed, unknown and dropped requests.
+	// errors is the number of failed, unknown and dropped requests until recovery.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
-	// errorsByClass counts failed and unknown requests by what the client saw.
+	// errorsByClass counts failed and unknown requests by class of error.
 	// +optional
 	// +listType=map
 	// +listMapKey=class
 	// +kubebuilder:validation:MaxItems=32
 	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
-	// latencyP99 before, during and after.
+	// latencyP99 before, during and after the fault.
 	// +optional
 	LatencyP99 *LatencyAround `json:"latencyP99,omitempty"`
-	// phases take the recovery apart: each ends with what it is named after, and they add up to recoveryTime. Unexplained is what neither
-	// cluster nor servers account for. Empty where there was no recovery, or nothing to recover from.
+	// phases divide the recovery: each ends with the event that it is named after, and their sum is recoveryTime. Unexplained is time that neither
+	// cluster nor servers account for. Empty if there was no recovery, or nothing to recover from.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Phases []Phase `json:"phases,omitempty"`
-	// doubts are reasons not to trust the figures; the verdict is then Inconclusive.
+	// doubts are reasons why the figures may not be reliable; the verdict is then Inconclusive.
 	// +optional
 	// +listType=map
 	// +listMapKey=reason
@@ -354,7 +354,7 @@ type Impact struct {
 	Doubts []Doubt `json:"doubts,omitempty"`
 }
 
-// PhaseSource is who showed the end of a phase.
+// PhaseSource is the source of the event that ended a phase.
 // +kubebuilder:validation:Enum=Kubernetes;Redis;Client
 type PhaseSource string
 
@@ -364,26 +364,26 @@ const (
 	PhaseKubernetes PhaseSource = "Kubernetes"
 	// PhaseRedis is a Redis server or a sentinel.
 	PhaseRedis PhaseSource = "Redis"
-	// PhaseClient is the load's own record.
+	// PhaseClient is the record of the load.
 	PhaseClient PhaseSource = "Client"
 )
 
-// Phase is a stretch of a recovery.
+// Phase is a part of a recovery.
 type Phase struct {
-	// name of what ended it.
+	// name of the event that ended the phase.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
-	// source that showed its end.
+	// source of that event.
 	// Kubernetes: the API server.
 	// Redis: a Redis server or a sentinel.
-	// Client: the load's own record.
+	// Client: the record of the load.
 	// +optional
 	Source PhaseSource `json:"source,omitempty"`
-	// at is when it ended, on the common clock.
+	// at is when the phase ended, on the common clock.
 	// +optional
 	At metav1.MicroTime `json:"at,omitzero"`
-	// duration of it, in microseconds.
+	// duration of the phase, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Duration Microseconds `json:"duration"`
@@ -405,9 +405,9 @@ type LatencyAround struct {
 	After *Microseconds `json:"after,omitempty"`
 }
 
-// Doubt is a reason not to trust figures.
+// Doubt is a reason why figures may not be reliable.
 type Doubt struct {
-	// reason in one word.
+	// reason is one word.
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Reason string `json:"reason,omitempty"`

@@ -2,11 +2,11 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// FaultType is a kind of fault.
+// FaultType is a type of fault.
 // +kubebuilder:validation:Enum=PodKill;ProcessCrash;Failover;VolumeAttachDelay;IOThreads;Config;ReplicaScale;Resources;Hang;ClientPause;ClientKill;BackgroundSave;NodeLoss;NetworkDelay;NetworkLoss;NetworkPartition;DiskDelay;CPUStress;ClockSkew
 type FaultType string
 
-// The kinds.
+// The types.
 const (
 	// FaultPodKill deletes the pod; its controller replaces it.
 	FaultPodKill FaultType = "PodKill"
@@ -24,7 +24,7 @@ const (
 	FaultReplicaScale FaultType = "ReplicaScale"
 	// FaultResources resizes the container in place.
 	FaultResources FaultType = "Resources"
-	// FaultHang keeps the server from answering.
+	// FaultHang keeps the server from replying.
 	FaultHang FaultType = "Hang"
 	// FaultClientPause suspends clients by CLIENT PAUSE.
 	FaultClientPause FaultType = "ClientPause"
@@ -32,7 +32,7 @@ const (
 	FaultClientKill FaultType = "ClientKill"
 	// FaultBackgroundSave makes the server fork.
 	FaultBackgroundSave FaultType = "BackgroundSave"
-	// FaultNodeLoss cordons a node and deletes the Redis pods on it by force.
+	// FaultNodeLoss cordons a node and force-deletes the Redis pods on it.
 	FaultNodeLoss FaultType = "NodeLoss"
 
 	// FaultNetworkDelay delays packets; engine ChaosMesh.
@@ -43,13 +43,13 @@ const (
 	FaultNetworkPartition FaultType = "NetworkPartition"
 	// FaultDiskDelay delays calls to the volume; engine ChaosMesh.
 	FaultDiskDelay FaultType = "DiskDelay"
-	// FaultCPUStress burns CPU in the container; engine ChaosMesh.
+	// FaultCPUStress consumes CPU in the container; engine ChaosMesh.
 	FaultCPUStress FaultType = "CPUStress"
 	// FaultClockSkew shifts the server's wall clock; engine ChaosMesh.
 	FaultClockSkew FaultType = "ClockSkew"
 )
 
-// Engine is what injects a fault.
+// Engine is the implementation that injects a fault.
 // +kubebuilder:validation:Enum=Native;ChaosMesh
 type Engine string
 
@@ -61,23 +61,23 @@ const (
 	EngineChaosMesh Engine = "ChaosMesh"
 )
 
-// Allowance lifts one of the guards that keep a fault from breaking more than it should.
+// Allowance lifts one of the guards that limit the impact of a fault.
 // +kubebuilder:validation:Enum=AllCopies;MajorityOfSentinels;TooFewCores;Eviction
 type Allowance string
 
 // The allowances.
 const (
-	// AllowAllCopies permits to silence every copy of a slot at once, though there are several.
+	// AllowAllCopies permits disabling all copies of a slot at once, although there are several.
 	AllowAllCopies Allowance = "AllCopies"
-	// AllowMajorityOfSentinels permits to silence so many sentinels that those left cannot elect a primary.
+	// AllowMajorityOfSentinels permits disabling so many sentinels that the others cannot elect a primary.
 	AllowMajorityOfSentinels Allowance = "MajorityOfSentinels"
-	// AllowTooFewCores permits more I/O threads than the container's CPU limit has room for.
+	// AllowTooFewCores permits more I/O threads than the container's CPU limit has cores.
 	AllowTooFewCores Allowance = "TooFewCores"
-	// AllowEviction permits a maxmemory at which the server evicts data, which cannot be brought back.
+	// AllowEviction permits a maxmemory at which the server evicts data, which cannot be restored.
 	AllowEviction Allowance = "Eviction"
 )
 
-// RedisFaultSpec is one fault, injected once.
+// RedisFaultSpec defines a fault, which is injected once.
 // +kubebuilder:validation:XValidation:rule="has(self.loadTestRef) || has(self.target)",message="set loadTestRef (the load that measures the fault) or target (a small probe load of its own measures it)"
 // +kubebuilder:validation:XValidation:rule="self.engine == 'ChaosMesh' ? self.action.type in ['PodKill', 'NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'] : !(self.action.type in ['NetworkDelay', 'NetworkLoss', 'NetworkPartition', 'DiskDelay', 'CPUStress', 'ClockSkew'])",message="engine ChaosMesh injects PodKill, NetworkDelay, NetworkLoss, NetworkPartition, DiskDelay, CPUStress, ClockSkew; all but PodKill need it"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['ProcessCrash', 'Failover', 'ClientKill', 'BackgroundSave'])",message="a fault of type ProcessCrash, Failover, ClientKill or BackgroundSave does not last: leave duration out",fieldPath=".duration"
@@ -86,32 +86,32 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || self.action.type != 'Hang' || duration(self.duration) <= duration('10m')",message="must be at most 10m with type Hang",fieldPath=".duration"
 // +kubebuilder:validation:XValidation:rule="!has(self.duration) || !(self.action.type in ['PodKill', 'VolumeAttachDelay']) || duration(self.duration) <= duration('1h')",message="must be at most 1h with types PodKill and VolumeAttachDelay",fieldPath=".duration"
 type RedisFaultSpec struct {
-	// loadTestRef is the load that measures the fault. Without it a small open-loop probe load of the fault's own does.
+	// loadTestRef is the load that measures the fault. Without it the fault runs a small open-loop probe load.
 	// +optional
 	LoadTestRef *LoadTestReference `json:"loadTestRef,omitempty"`
 
-	// target is the Redis to break; the load test's where absent.
+	// target is the Redis of the fault. Defaults to the target of the load test.
 	// +optional
 	Target *RedisTarget `json:"target,omitempty"`
 
-	// select says which of the target's servers are hit.
+	// select selects the servers of the target.
 	// +optional
 	// +kubebuilder:default={}
 	Select FaultSelector `json:"select,omitzero"`
 
-	// trigger says when.
+	// trigger is when the fault is injected.
 	// +optional
 	// +kubebuilder:default={}
 	Trigger FaultTrigger `json:"trigger,omitzero"`
 
-	// action is what is done to each target. See the members of action for what each type takes.
+	// action is what is done to each selected server.
 	// +required
 	Action Action `json:"action,omitzero"`
 
-	// duration is how long a fault that lasts stays, from the instant at which it is complete on all targets to its revert.
-	// 30s where absent, but for PodKill: a pod is killed once where duration is absent, and where it is set every replacement is killed, too, until it is over.
+	// duration is how long a lasting fault stays, from the instant at which it is complete on all targets to its revert.
+	// Defaults to 30s, except for PodKill: without duration a pod is killed once, with it every replacement is killed as well until duration has passed.
 	// Between 1s and 24h; with type Hang between 100ms and 10m, with types PodKill and VolumeAttachDelay between 1s and 1h.
-	// Not with ProcessCrash, Failover, ClientKill, BackgroundSave, nor with PodKill by engine ChaosMesh: these do not last.
+	// Not allowed with ProcessCrash, Failover, ClientKill, BackgroundSave, and PodKill by engine ChaosMesh, which do not last.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -119,8 +119,8 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// deadline is when the fault is over at the latest, counted from the object's creation: what was not injected by then will not be, what was
-	// is reverted. 24h where absent, and trigger.after more. Between 1s and 336h.
+	// deadline is the maximum age of the object at which the fault ends: targets not injected by then are not injected, others are reverted.
+	// Defaults to 24h plus trigger.after. Between 1s and 336h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -128,8 +128,8 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	Deadline *metav1.Duration `json:"deadline,omitempty"`
 
-	// recoveryDeadline is how long recovery is waited for, from the injection, and from the revert of a fault that lasts; no recovery by then
-	// is NotRecovered. Between 1s and 24h.
+	// recoveryDeadline is the maximum time until recovery, counted from the injection, or from the revert of a lasting fault. After it
+	// the fault fails as NotRecovered. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:MaxLength=16
@@ -138,47 +138,47 @@ type RedisFaultSpec struct {
 	// +kubebuilder:validation:Type=string
 	RecoveryDeadline metav1.Duration `json:"recoveryDeadline,omitzero"`
 
-	// objectives decide the verdict, beside recovery within recoveryDeadline. Without any, a fault that was confirmed, measured without a doubt and
-	// recovered from passes.
+	// objectives determine the verdict, together with recovery within recoveryDeadline. Without objectives a fault passes if its effect was confirmed, the
+	// figures are reliable, and the load recovered.
 	// +optional
 	Objectives *FaultObjectives `json:"objectives,omitempty"`
 
-	// allow lifts guards that would refuse the fault.
-	// AllCopies: silence every copy of a slot, though there are several.
-	// MajorityOfSentinels: silence so many sentinels that those left cannot elect a primary.
-	// TooFewCores: more I/O threads than the container's CPU limit has room for.
-	// Eviction: a maxmemory at which the server evicts data, which cannot be brought back.
+	// allow lifts guards that would reject the fault.
+	// AllCopies: permits disabling all copies of a slot at once, although there are several.
+	// MajorityOfSentinels: permits disabling so many sentinels that the others cannot elect a primary.
+	// TooFewCores: permits more I/O threads than the container's CPU limit has cores.
+	// Eviction: permits a maxmemory at which the server evicts data, which cannot be restored.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=8
 	Allow []Allowance `json:"allow,omitempty"`
 
-	// engine is what injects the fault.
+	// engine is the implementation that injects the fault.
 	// Native: Redquake itself.
 	// ChaosMesh: Chaos Mesh, which must be installed in the cluster.
 	// +optional
 	// +kubebuilder:default=Native
 	Engine Engine `json:"engine,omitempty"`
 
-	// abort ends the fault now: what was not yet injected will not be, what was is reverted. It cannot be taken back.
+	// abort ends the fault immediately: targets not yet injected are not injected, others are reverted. It cannot be reset.
 	// +optional
 	// +kubebuilder:default=false
 	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
 	Abort bool `json:"abort,omitempty"`
 
-	// suspend keeps the fault from being injected until it is taken back. It does not revert an injected one: abort does.
+	// suspend keeps the fault from being injected until it is reset. It does not revert an injected fault; abort does.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ttlSecondsAfterFinished deletes the object so many seconds after it finished; kept for ever where absent.
+	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not deleted if this is not set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// LoadTestReference names a RedisLoadTest of the object's own namespace.
+// LoadTestReference names a RedisLoadTest in the namespace of this object.
 type LoadTestReference struct {
 	// name of the RedisLoadTest. It need not exist yet.
 	// +required
@@ -193,34 +193,34 @@ type RedisRole string
 
 // The roles.
 const (
-	// RolePrimary is a server that takes writes.
+	// RolePrimary is a server that accepts writes.
 	RolePrimary RedisRole = "Primary"
-	// RoleReplica is a server that replicates from another.
+	// RoleReplica is a server that replicates from another server.
 	RoleReplica RedisRole = "Replica"
 	// RoleAny is either.
 	RoleAny RedisRole = "Any"
 )
 
-// SelectMode says how many of the matching servers are hit.
+// SelectMode is how many of the matching servers are selected.
 // +kubebuilder:validation:Enum=One;All;Count
 type SelectMode string
 
 // The modes.
 const (
-	// SelectOne takes the first by name.
+	// SelectOne selects the first by name.
 	SelectOne SelectMode = "One"
-	// SelectAll takes every one.
+	// SelectAll selects all.
 	SelectAll SelectMode = "All"
-	// SelectCount takes as many as count says, the first by name.
+	// SelectCount selects the number given by count, the first by name.
 	SelectCount SelectMode = "Count"
 )
 
-// FaultSelector says which servers are hit. The role is asked of Redis just before the injection.
+// FaultSelector selects servers. Their roles are read from Redis just before the injection.
 // +kubebuilder:validation:XValidation:rule="(has(self.mode) && self.mode == 'Count') == has(self.count)",message="count belongs to mode Count, and mode Count needs it"
 type FaultSelector struct {
 	// role that a server must have.
-	// Primary: it takes writes.
-	// Replica: it replicates from another.
+	// Primary: it accepts writes.
+	// Replica: it replicates from another server.
 	// Any: either.
 	// +optional
 	// +kubebuilder:default=Any
@@ -232,10 +232,10 @@ type FaultSelector struct {
 	// +kubebuilder:validation:Maximum=999
 	Shard *int32 `json:"shard,omitempty"`
 
-	// mode says how many of the matching servers are hit.
+	// mode is how many of the matching servers are selected.
 	// One: the first by name.
-	// All: every one.
-	// Count: as many as count says, the first by name.
+	// All: all.
+	// Count: the number given by count, the first by name.
 	// +optional
 	// +kubebuilder:default=One
 	Mode SelectMode `json:"mode,omitempty"`
@@ -247,10 +247,10 @@ type FaultSelector struct {
 	Count *int32 `json:"count,omitempty"`
 }
 
-// FaultTrigger says when a fault is injected. With neither member: as soon as the throughput has been steady for 10s.
+// FaultTrigger is when a fault is injected. By default it is injected as soon as the throughput has been steady for 10s.
 // +kubebuilder:validation:XValidation:rule="!(has(self.steadyFor) && has(self.after))",message="set steadyFor or after"
 type FaultTrigger struct {
-	// steadyFor waits until the throughput has been steady for so long, after warm-up. Between 2s and 1h.
+	// steadyFor is how long the throughput must have been steady, after warm-up, before the injection. Between 2s and 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -258,7 +258,7 @@ type FaultTrigger struct {
 	// +kubebuilder:validation:Type=string
 	SteadyFor *metav1.Duration `json:"steadyFor,omitempty"`
 
-	// after waits for so long after the start of the load, and at least until its warm-up is over, whether it is steady or not. At most 168h.
+	// after is the time from the start of the load to the injection, at least the warm-up, whether the throughput is steady or not. At most 168h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -266,7 +266,7 @@ type FaultTrigger struct {
 	// +kubebuilder:validation:Type=string
 	After *metav1.Duration `json:"after,omitempty"`
 
-	// timeout is how long steadiness is waited for, from the end of the load's warm-up; then the fault fails as NotSteady. Between 1s and 24h.
+	// timeout is how long to wait for a steady throughput, from the end of the load's warm-up. After it the fault fails as NotSteady. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:default="5m"
 	// +kubebuilder:validation:MaxLength=16
@@ -276,20 +276,20 @@ type FaultTrigger struct {
 	Timeout metav1.Duration `json:"timeout,omitzero"`
 }
 
-// RedisFault breaks Redis once, reverts what it did, and says what clients lived through.
+// RedisFault injects a fault into Redis once, reverts it, and reports its impact on clients.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rfault,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.spec.action.type`
 // +kubebuilder:printcolumn:name="Type",type=string,JSONPath=`.spec.action.type`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="Where the fault stands"
-// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.display.target`,description="The pod that is hit"
-// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.status.effect`,description="Whether Redis itself shows the effect"
-// +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.display.dip`,description="Fall of the throughput"
-// +kubebuilder:printcolumn:name="Outage",type=string,JSONPath=`.status.display.outage`,description="Longest stretch without a success"
-// +kubebuilder:printcolumn:name="Recovery",type=string,JSONPath=`.status.display.recovery`,description="Injection to sustained recovery"
-// +kubebuilder:printcolumn:name="LostWrites",type=integer,JSONPath=`.status.impact.lostWrites`,description="Acknowledged ledger writes that were lost; empty until the load has ended and was read back"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="State of the fault"
+// +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.display.target`,description="The target pod"
+// +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.status.effect`,description="Whether Redis and the cluster show the effect"
+// +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.display.dip`,description="Largest drop of the throughput"
+// +kubebuilder:printcolumn:name="Outage",type=string,JSONPath=`.status.display.outage`,description="Longest period without a success"
+// +kubebuilder:printcolumn:name="Recovery",type=string,JSONPath=`.status.display.recovery`,description="Time from the injection to sustained recovery"
+// +kubebuilder:printcolumn:name="LostWrites",type=integer,JSONPath=`.status.impact.lostWrites`,description="Acknowledged ledger writes that were lost; empty until the load has ended and its ledger was read back"
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`,description="Pass, Fail or Inconclusive"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="LoadTest",type=string,priority=1,JSONPath=`.status.loadTest`
@@ -303,11 +303,11 @@ type RedisFault struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what to break.
+	// spec is the desired fault.
 	// +required
 	Spec RedisFaultSpec `json:"spec,omitzero"`
 
-	// status is what happened.
+	// status is the observed state and the results.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status RedisFaultStatus `json:"status,omitzero"`

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Microseconds is a length of time in microseconds.
+// Microseconds is a duration in microseconds.
 type Microseconds int64
 
 // MicrosecondsOf rounds a duration to microseconds.
@@ -14,10 +14,10 @@ func MicrosecondsOf(d time.Duration) Microseconds {
 	return Microseconds(d.Round(time.Microsecond) / time.Microsecond)
 }
 
-// Duration is the same length as a duration.
+// Duration converts it to a time.Duration.
 func (m Microseconds) Duration() time.Duration { return time.Duration(m) * time.Microsecond }
 
-// Decimal is a decimal number as text, such as 1996.812: custom resources have no portable floating-point numbers. Each field says its unit.
+// Decimal is a decimal number as text, such as 1996.812: custom resources have no portable floating-point numbers. The unit is given by each field.
 // +kubebuilder:validation:MaxLength=32
 // +kubebuilder:validation:Pattern=`^-?[0-9]+(\.[0-9]+)?$`
 type Decimal string
@@ -25,7 +25,7 @@ type Decimal string
 // decimalDigits is how many significant digits a Decimal has.
 const decimalDigits = 6
 
-// DecimalOf writes a number with six significant digits, and three decimals at least. It is empty for what is no number.
+// DecimalOf formats a number with six significant digits and at least three decimals. It is empty for NaN and infinity.
 func DecimalOf(x float64) Decimal {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -42,7 +42,7 @@ func DecimalOf(x float64) Decimal {
 	return Decimal(text)
 }
 
-// BoundedDuration is a length of time, and the bounds within which it surely lies. All three are in microseconds.
+// BoundedDuration is a duration and its bounds. All three are in microseconds.
 type BoundedDuration struct {
 	// value is the best estimate, in microseconds.
 	// +required

@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Labels and names that the operator puts on its children. No label or annotation of the parent is copied.
+// Labels and annotations that the operator sets on child objects. Labels and annotations of the parent are not copied.
 const (
 	LabelName      = "app.kubernetes.io/name"
 	LabelComponent = "app.kubernetes.io/component"
@@ -8,17 +8,17 @@ const (
 	LabelLoadTest  = "redquake.dev/loadtest"
 	LabelFault     = "redquake.dev/fault"
 
-	// AnnotationGeneration on a Job is the generation of the load test that its pods were made for.
+	// AnnotationGeneration on a Job is the generation of the load test for which it was created.
 	AnnotationGeneration = "redquake.dev/generation"
 
-	// AnnotationProtected on a namespace, "true", forbids all faults in it.
+	// AnnotationProtected, "true" on a namespace, forbids all faults in it.
 	AnnotationProtected = "redquake.dev/protected"
-	// AnnotationStop on a namespace, "true", undoes and ends all faults in it; on the operator's own namespace, all faults there are.
+	// AnnotationStop, "true" on a namespace, reverts and ends all faults in it; on the operator's own namespace, those of all namespaces.
 	AnnotationStop = "redquake.dev/stop"
 
-	// AnnotationCordonPrefix and the UID of a fault, on a node that the fault made unschedulable; the value is the fault's namespace/name.
+	// AnnotationCordonPrefix followed by the UID of a fault marks a node that the fault cordoned; the value is the fault's namespace/name.
 	AnnotationCordonPrefix = "cordoned-by.redquake.dev/"
 
-	// FinalizerFault keeps a fault until everything it did is undone.
+	// FinalizerFault keeps a fault until it is completely reverted.
 	FinalizerFault = "redquake.dev/fault"
 )

@@ -2,21 +2,21 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// RedisLoadTestStatus is what a load test did. Every figure is a number: lengths of time are integers in microseconds, rates and shares are
-// decimals whose unit the field says. Text for people stands in display alone.
+// RedisLoadTestStatus is the result of a load test. Every figure is a number: durations are integers in microseconds, rates and shares are
+// decimals with the unit given by the field. Only display contains formatted text.
 type RedisLoadTestStatus struct {
-	// conditions say where the test stands: Accepted, LoadReady, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
+	// conditions are the state of the test: Accepted, LoadReady, ObjectivesMet, Complete, Failed, Suspended, Reconciling, Stalled.
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=16
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// observedGeneration is the generation that the conditions speak of; -1 before the operator saw the object.
+	// observedGeneration is the generation that the conditions refer to; -1 before the operator has processed the object.
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// startTime is the instant at which all pods began, on the operator's clock.
+	// startTime is the instant at which all pods started the load, on the operator's clock.
 	// +optional
 	StartTime *metav1.MicroTime `json:"startTime,omitempty"`
 
@@ -24,17 +24,17 @@ type RedisLoadTestStatus struct {
 	// +optional
 	CompletionTime *metav1.MicroTime `json:"completionTime,omitempty"`
 
-	// startSkew is how far the pods' first instants lay apart, in microseconds.
+	// startSkew is the time between the first and the last pod's start, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	StartSkew *Microseconds `json:"startSkew,omitempty"`
 
-	// clockUncertainty is by how much, at most, startSkew may be wrong: the sum of what two pods' clocks may be off the operator's after alignment, all in microseconds.
+	// clockUncertainty is the maximum error of startSkew: the sum of the errors of two pods' clocks after alignment with the operator's, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ClockUncertainty *Microseconds `json:"clockUncertainty,omitempty"`
 
-	// display is the main figures as text, with units and few digits, as the columns of kubectl get show them. Programs read the fields below.
+	// display is the main figures as formatted text, for the columns of kubectl get. Programs should read the other fields.
 	// +optional
 	Display *LoadTestDisplay `json:"display,omitempty"`
 
@@ -44,11 +44,11 @@ type RedisLoadTestStatus struct {
 	// +kubebuilder:validation:Maximum=100
 	Progress int32 `json:"progress,omitempty"`
 
-	// loadPods count the pods that make the load.
+	// loadPods counts the load pods.
 	// +optional
 	LoadPods *LoadPodsStatus `json:"loadPods,omitempty"`
 
-	// target is the Redis that was found.
+	// target is the discovered Redis deployment.
 	// +optional
 	Target *TargetStatus `json:"target,omitempty"`
 
@@ -56,36 +56,36 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Summary *LoadSummary `json:"summary,omitempty"`
 
-	// search is how far the search for a rate has come, with spec.load.search.
+	// search is the state of the search for a rate, with spec.load.search.
 	// +optional
 	Search *SearchStatus `json:"search,omitempty"`
 
-	// verification is what the read after the load found of the acknowledged writes. Absent until then, and without spec.verify.
+	// verification is the result of reading back the acknowledged writes after the load. Not set before, and without spec.verify.
 	// +optional
 	Verification *Verification `json:"verification,omitempty"`
 
-	// redis is what Redis said of itself.
+	// redis is data reported by the Redis servers.
 	// +optional
 	Redis *RedisFacts `json:"redis,omitempty"`
 
-	// bottleneck is what limited the load in its steady part: the measured time without the faults. Absent until the test is complete.
+	// bottleneck is what limited the load in the measured time without the faults. Not set until the test is complete.
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 
-	// faults are the faults that hit this load. Each RedisFault holds its own figures, objectives and verdict.
+	// faults are the faults that were injected during this load. Each RedisFault has its own figures, objectives and verdict.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=64
 	Faults []FaultSummary `json:"faults,omitempty"`
 
-	// anomalies are falls of the throughput outside any fault's window.
+	// anomalies are drops of the throughput that no fault explains.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Anomalies []Anomaly `json:"anomalies,omitempty"`
 
-	// objectives, each with what was measured.
+	// objectives, each with the measured value.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -93,18 +93,18 @@ type RedisLoadTestStatus struct {
 	Objectives []ObjectiveResult `json:"objectives,omitempty"`
 
 	// verdict of the finished test.
-	// Pass: every objective is met, and no figure is in doubt.
+	// Pass: every objective is met, and the figures are reliable.
 	// Fail: an objective is missed.
-	// Inconclusive: the figures cannot be trusted, or an objective could not be judged.
+	// Inconclusive: the figures are not reliable, or an objective could not be evaluated.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
 
-	// results say where the full record lies.
+	// results refers to the full record.
 	// +optional
 	Results *ResultsReference `json:"results,omitempty"`
 }
 
-// LoadTestDisplay is the main figures of a load test as text.
+// LoadTestDisplay is the main figures of a load test as formatted text.
 type LoadTestDisplay struct {
 	// progress is the part of the run that has passed, such as 42%.
 	// +optional
@@ -118,11 +118,11 @@ type LoadTestDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	P99 string `json:"p99,omitempty"`
-	// errors is the share of requests that were not answered well, such as 0.1%.
+	// errors is the share of failed, unknown and dropped requests, such as 0.1%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Errors string `json:"errors,omitempty"`
-	// trend draws the throughput so far.
+	// trend is a chart of the throughput so far.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Trend string `json:"trend,omitempty"`
@@ -134,29 +134,29 @@ type LoadTestDisplay struct {
 
 // LoadPodsStatus counts the load pods.
 type LoadPodsStatus struct {
-	// desired is how many there shall be.
+	// desired is the desired number of load pods.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Desired int32 `json:"desired"`
 
-	// ready is how many have connected to Redis and wait for the start, or run.
+	// ready is the number of load pods that have connected to Redis and wait for the start, or are running.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Ready int32 `json:"ready"`
 
-	// lost is how many were lost during the run.
+	// lost is the number of load pods that were lost during the run.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Lost int32 `json:"lost,omitempty"`
 }
 
-// TargetStatus is the Redis that was found.
+// TargetStatus is the discovered Redis deployment.
 type TargetStatus struct {
-	// topology that was found.
-	// Auto: not found yet.
-	// Standalone: one server, or a Service that leads to one.
+	// topology that was detected.
+	// Auto: not detected yet.
+	// Standalone: one server, or a Service in front of one.
 	// Replication: a primary and its replicas.
-	// Sentinel: a primary and its replicas, watched by sentinels.
+	// Sentinel: a primary and its replicas, monitored by sentinels.
 	// Cluster: Redis Cluster.
 	// +optional
 	Topology Topology `json:"topology,omitempty"`
@@ -185,7 +185,7 @@ type TargetStatus struct {
 	// +kubebuilder:validation:items:MaxLength=300
 	Replicas []string `json:"replicas,omitempty"`
 
-	// addresses that the load goes to, as the spec says them.
+	// addresses of the load, as in the spec.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -193,7 +193,7 @@ type TargetStatus struct {
 	Addresses []string `json:"addresses,omitempty"`
 }
 
-// LatencySummary is a few quantiles. With rate they count from the intended arrival, with users from the send.
+// LatencySummary is a set of quantiles. With rate, latency counts from the intended arrival, with users from the send.
 type LatencySummary struct {
 	// p50 is the median, in microseconds.
 	// +optional
@@ -211,35 +211,35 @@ type LatencySummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	P999 Microseconds `json:"p999"`
-	// max is the highest, in microseconds.
+	// max is the maximum, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Max Microseconds `json:"max"`
 }
 
-// LoadSummary is the figures over the measured time: without ramp-up and warm-up.
+// LoadSummary is the figures over the measured time, without ramp-up and warm-up.
 type LoadSummary struct {
 	// requests that had an outcome, or were dropped.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Requests int64 `json:"requests"`
 
-	// errors are the requests that were not answered well: failed, unknown or dropped.
+	// errors is the number of failed, unknown and dropped requests.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
 
-	// failed surely had no effect: an error reply, or no connection.
+	// failed is the number of requests that certainly had no effect: an error reply, or no connection.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Failed int64 `json:"failed"`
 
-	// unknown may or may not have had an effect: sent, then timed out or the connection broke.
+	// unknown is the number of requests that may have had an effect: sent, then timed out or the connection broke.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unknown int64 `json:"unknown"`
 
-	// dropped were never sent, as their time had passed (open loop).
+	// dropped is the number of requests that were not sent because client.requestTimeout had passed (open loop).
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Dropped int64 `json:"dropped"`
@@ -248,7 +248,7 @@ type LoadSummary struct {
 	// +optional
 	ErrorRate Decimal `json:"errorRate,omitempty"`
 
-	// errorsByClass counts failed and unknown requests by what the client saw.
+	// errorsByClass counts failed and unknown requests by class of error.
 	// +optional
 	// +listType=map
 	// +listMapKey=class
@@ -268,26 +268,26 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
-	// lostWrites are the acknowledged ledger writes that the read after the load did not find: a lower bound of what was lost. Absent where nothing was verified.
+	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
 
-	// operations are the same figures for each command of the workload.
+	// operations are the figures of each operation of the workload.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Operations []OperationSummary `json:"operations,omitempty"`
 
-	// shards are the figures of each shard where there are several, of the first 64.
+	// shards are the figures of each shard if there are several; at most the first 64.
 	// +optional
 	// +listType=map
 	// +listMapKey=shard
 	// +kubebuilder:validation:MaxItems=64
 	Shards []ShardSummary `json:"shards,omitempty"`
 
-	// workload are the workload's own figures: requests allowed and denied, hits and misses, status classes, and what they lead to.
+	// workload are figures specific to the workload: requests allowed and denied, hits and misses, status classes, and figures derived from them.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -311,13 +311,13 @@ type ShardSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
 
-	// longestGap is the longest stretch without a success, of those that were logged, in microseconds.
+	// longestGap is the longest logged period without a success, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LongestGap *Microseconds `json:"longestGap,omitempty"`
 }
 
-// WorkloadFigure is one of a workload's own figures.
+// WorkloadFigure is a figure specific to the workload.
 type WorkloadFigure struct {
 	// name, such as hitRatio.
 	// +required
@@ -329,15 +329,15 @@ type WorkloadFigure struct {
 	Value Decimal `json:"value,omitempty"`
 
 	// unit of the value.
-	// Count: a number of what the name says.
+	// Count: a number, of requests for example.
 	// Share: from 0 to 1.
-	// Microseconds: a length of time.
+	// Microseconds: a duration.
 	// PerSecond: a rate.
 	// +required
 	Unit Unit `json:"unit,omitempty"`
 }
 
-// ErrorCount is how often one class of error was seen.
+// ErrorCount is the number of errors of one class.
 type ErrorCount struct {
 	// class of the error.
 	// +required
@@ -349,9 +349,9 @@ type ErrorCount struct {
 	Count int64 `json:"count"`
 }
 
-// OperationSummary is the figures of one command.
+// OperationSummary is the figures of one operation.
 type OperationSummary struct {
-	// name of the command.
+	// name of the operation.
 	// +required
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name,omitempty"`
@@ -359,7 +359,7 @@ type OperationSummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Requests int64 `json:"requests"`
-	// errors of them.
+	// errors is the number of failed, unknown and dropped requests.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
@@ -371,13 +371,13 @@ type OperationSummary struct {
 	Latency *LatencySummary `json:"latency,omitempty"`
 }
 
-// RedisFacts is what Redis said of itself during the run.
+// RedisFacts is data reported by the Redis servers during the run.
 type RedisFacts struct {
-	// maxCPU of the server process, in millicores, from deltas of INFO cpu.
+	// maxCPU is the maximum CPU use of a server process, in millicores, from INFO cpu.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxCPU int64 `json:"maxCPU"`
-	// maxMainThreadCPU is the same for the main thread, in millicores; absent where the server does not report it.
+	// maxMainThreadCPU is the same for the main thread, in millicores; not set if the server does not report it.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxMainThreadCPU *int64 `json:"maxMainThreadCPU,omitempty"`
@@ -393,37 +393,37 @@ type RedisFacts struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RejectedConnections int64 `json:"rejectedConnections"`
-	// restarts seen: changes of run_id.
+	// restarts is the number of observed server restarts.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Restarts int32 `json:"restarts"`
 }
 
-// BottleneckComponent is what limited a load: the first in this order that was at its limit.
+// BottleneckComponent is what limited a load: the first component, in this order, that was at its limit.
 // +kubebuilder:validation:Enum=LoadGenerator;Network;CPULimit;RedisMainThread;Disk;Memory;Clients;Backend;None
 type BottleneckComponent string
 
 // Bottleneck is what limited the load.
 type Bottleneck struct {
 	// component that was at its limit.
-	// LoadGenerator: the load pods themselves: the figures say more of them than of Redis.
+	// LoadGenerator: the load pods; the figures are not those of Redis.
 	// Network: the path between load and Redis.
 	// CPULimit: the CPU limit of Redis' container.
 	// RedisMainThread: the one thread that runs commands.
 	// Disk: fsync of the append-only file.
 	// Memory: maxmemory: evictions, or refused writes.
 	// Clients: maxclients, or blocked clients.
-	// Backend: what lies behind the workload: a database, an API.
+	// Backend: the database or the API of the workload.
 	// None: nothing reached its limit.
 	// +required
 	Component BottleneckComponent `json:"component,omitempty"`
-	// evidence is one sentence with the figures that say so.
+	// evidence is a sentence with the figures that show it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// FaultSummary refers to a RedisFault that hit the load, with the figures that a reader wants at a glance.
+// FaultSummary refers to a RedisFault that was injected during the load, with its main figures.
 type FaultSummary struct {
 	// name of the RedisFault.
 	// +required
@@ -432,39 +432,39 @@ type FaultSummary struct {
 	// type of the fault, as spec.action.type of the RedisFault.
 	// +optional
 	Type FaultType `json:"type,omitempty"`
-	// verdict of the fault; absent until it is complete.
-	// Pass: every objective is met, and no figure is in doubt.
+	// verdict of the fault; not set until it is complete.
+	// Pass: every objective is met, and the figures are reliable.
 	// Fail: an objective is missed.
-	// Inconclusive: the figures cannot be trusted, or an objective could not be judged.
+	// Inconclusive: the figures are not reliable, or an objective could not be evaluated.
 	// +optional
 	Verdict Verdict `json:"verdict,omitempty"`
-	// outage is the longest stretch without a success, in microseconds.
+	// outage is the longest period without a success, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Outage *Microseconds `json:"outage,omitempty"`
-	// recoveryTime is from the injection to sustained recovery, in microseconds; absent if there was none.
+	// recoveryTime is the time from the injection to sustained recovery, in microseconds; not set if there was none.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	RecoveryTime *Microseconds `json:"recoveryTime,omitempty"`
 }
 
-// Anomaly is a fall of the throughput that no fault explains.
+// Anomaly is a drop of the throughput that no fault explains.
 type Anomaly struct {
 	// at is when it began.
 	// +optional
 	At *metav1.MicroTime `json:"at,omitempty"`
-	// length of it, in microseconds.
+	// length of the drop, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Length Microseconds `json:"length"`
-	// dip is its depth as a share of the running median, from 0 to 1.
+	// dip is the depth of the drop as a share of the running median, from 0 to 1.
 	// +optional
 	Dip Decimal `json:"dip,omitempty"`
 }
 
-// ResultsReference says where the full record lies.
+// ResultsReference refers to the full record.
 type ResultsReference struct {
-	// configMap of the object's own namespace: its key series holds the record of every interval, compressed.
+	// configMap in the object's namespace; its key series contains the compressed record of every interval.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	ConfigMap string `json:"configMap,omitempty"`
@@ -472,7 +472,7 @@ type ResultsReference struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Interval Microseconds `json:"interval"`
-	// note says what was coarsened so that the record fits, and what is missing.
+	// note is what was coarsened to fit the record, and what is missing.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Note string `json:"note,omitempty"`

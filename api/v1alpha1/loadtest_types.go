@@ -5,7 +5,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// RedisLoadTestSpec is one load, from start to end.
+// RedisLoadTestSpec defines a load test.
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || (has(self.objectives) && (has(self.objectives.maxLatencyP50) || has(self.objectives.maxLatencyP99) || has(self.objectives.maxLatencyP999) || has(self.objectives.maxErrorRate)))",message="load.search needs one of objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate: it looks for the highest rate that meets them"
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.pods) || !has(self.pods.lost) || self.pods.lost == 'Fail'",message="load.search needs pods.lost: Fail: the load of a lost pod would be missing from every rate"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
@@ -14,62 +14,62 @@ type RedisLoadTestSpec struct {
 	// +required
 	Target RedisTarget `json:"target,omitzero"`
 
-	// client is how each load pod talks to Redis.
+	// client is how load pods connect to Redis.
 	// +optional
 	// +kubebuilder:default={}
 	Client LoadClient `json:"client,omitzero"`
 
-	// load is how much, and how long.
+	// load is the amount of load and its duration.
 	// +required
 	Load LoadShape `json:"load,omitzero"`
 
-	// workload is what is sent.
+	// workload defines the requests.
 	// +required
 	Workload Workload `json:"workload,omitzero"`
 
-	// pods are the pods that make the load.
+	// pods are the load pods.
 	// +optional
 	// +kubebuilder:default={}
 	Pods LoadPods `json:"pods,omitzero"`
 
-	// probe is a thin open-loop stream beside the load, on connections of its own that dial afresh after an error.
-	// It tells the server's outage from the client's.
+	// probe is a low-rate open-loop stream of requests in parallel with the load, over separate connections that are re-established after an error.
+	// It measures the outage of the server independently of the load's connections.
 	// +optional
 	// +kubebuilder:default={}
 	Probe LoadProbe `json:"probe,omitzero"`
 
-	// observe is what is recorded, how finely.
+	// observe is what is recorded, and at which resolution.
 	// +optional
 	// +kubebuilder:default={}
 	Observe LoadObserve `json:"observe,omitzero"`
 
-	// verify says what is read back after the load: writes that were acknowledged and are gone. Nothing where absent.
+	// verify reads acknowledged writes back after the load, to find lost ones. Disabled if it is not set.
 	// +optional
 	Verify *LoadVerify `json:"verify,omitempty"`
 
-	// objectives decide the verdict. Without any, a conclusive run passes.
+	// objectives determine the verdict. Without objectives a run with reliable figures passes.
 	// +optional
 	Objectives *Objectives `json:"objectives,omitempty"`
 
-	// abort ends the load now; what was measured is kept. It cannot be taken back.
+	// abort ends the load immediately; the results are kept. It cannot be reset.
 	// +optional
 	// +kubebuilder:default=false
 	// +kubebuilder:validation:XValidation:rule="self || !oldSelf",message="an abort cannot be taken back: create a new object"
 	Abort bool `json:"abort,omitempty"`
 
-	// suspend keeps the load from starting, or stops it and forgets what it measured, as a Job does. Taken back, it starts from the beginning.
+	// suspend keeps the load from starting, or stops it and discards its results, as for a Job. If it is reset, the load starts from the beginning.
 	// +optional
 	// +kubebuilder:default=false
 	Suspend bool `json:"suspend,omitempty"`
 
-	// ttlSecondsAfterFinished deletes the object so many seconds after it finished; kept for ever where absent.
+	// ttlSecondsAfterFinished is the time after which the finished object is deleted. It is not deleted if this is not set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=31536000
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 }
 
-// LoadShape is how much load there is, and how long. users makes a closed loop: a user sends its next request when the last is answered.
+// LoadShape is the amount of load and its duration. users makes a closed loop: a user sends its next request after the reply to the previous one.
 // rate makes an open loop: the arrival times are fixed in advance and latency counts from them.
 // +kubebuilder:validation:XValidation:rule="!(has(self.stages) && (has(self.users) || has(self.rate)))",message="stages say users or rate themselves: set stages, or users and rate"
 // +kubebuilder:validation:XValidation:rule="has(self.stages) || has(self.users) || has(self.rate) || has(self.search)",message="set users (closed loop), rate (open loop), stages or search: without one of them there is no load"
@@ -83,13 +83,13 @@ type RedisLoadTestSpec struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.rate) || !has(self.thinkTime) || duration(self.thinkTime) == duration('0s')",message="thinkTime belongs to users (closed loop); with rate the arrival times are fixed"
 // +kubebuilder:validation:XValidation:rule="!has(self.stages) || self.stages.all(s, has(s.users)) || self.stages.all(s, has(s.rate))",message="all stages must set users, or all must set rate"
 type LoadShape struct {
-	// users are virtual users over all pods (closed loop). With rate and search, the most requests in flight.
+	// users is the number of virtual users over all pods (closed loop). With rate and search, the maximum number of requests in flight.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	Users *int32 `json:"users,omitempty"`
 
-	// rate is requests per second over all pods (open loop).
+	// rate is the number of requests per second over all pods (open loop).
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=100000000
@@ -103,7 +103,7 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	ThinkTime *metav1.Duration `json:"thinkTime,omitempty"`
 
-	// rampUp is the time over which users or rate grow linearly from 0. Outside every figure. At most 1h.
+	// rampUp is the time over which users or rate grow linearly from 0. It is excluded from all figures. At most 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -111,18 +111,18 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	RampUp *metav1.Duration `json:"rampUp,omitempty"`
 
-	// stages are reached one after the other, each linearly from the one before (from 0 at first).
+	// stages are executed in order; users or rate change linearly from the end value of the previous stage (from 0 in the first).
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
 	Stages []LoadStage `json:"stages,omitempty"`
 
-	// search looks for the highest rate that meets the objectives (open loop), instead of a rate.
+	// search searches for the highest rate that meets the objectives (open loop), instead of a fixed rate.
 	// +optional
 	Search *LoadSearch `json:"search,omitempty"`
 
-	// warmUp is measured but outside every figure; it follows rampUp. At most 1h.
+	// warmUp follows rampUp; it is recorded but excluded from all figures. At most 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -138,8 +138,8 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	Duration *metav1.Duration `json:"duration,omitempty"`
 
-	// untilFaultsSettle lets the load go on after duration, at most so much longer, until every RedisFault on it is undone and its recovery was
-	// judged. Between 1s and 24h.
+	// untilFaultsSettle is the maximum time for which the load continues after duration, until every RedisFault on it is reverted and its recovery
+	// evaluated. Between 1s and 24h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -147,7 +147,7 @@ type LoadShape struct {
 	// +kubebuilder:validation:Type=string
 	UntilFaultsSettle *metav1.Duration `json:"untilFaultsSettle,omitempty"`
 
-	// requests ends the load after so many requests over all pods, ramp-up and warm-up included.
+	// requests is the number of requests over all pods, including ramp-up and warm-up, after which the load ends.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000000
@@ -178,33 +178,33 @@ type LoadStage struct {
 	Rate *int32 `json:"rate,omitempty"`
 }
 
-// LostPodPolicy says what the loss of a load pod during the run means.
+// LostPodPolicy is how the loss of a load pod during the run is handled.
 // +kubebuilder:validation:Enum=Fail;Continue
 type LostPodPolicy string
 
 // The policies.
 const (
 	LostPodFail     LostPodPolicy = "Fail"     // the test fails
-	LostPodContinue LostPodPolicy = "Continue" // the rest goes on; the loss is shown and the verdict is Inconclusive where it touches a figure
+	LostPodContinue LostPodPolicy = "Continue" // the other pods continue; the loss is reported and the verdict is Inconclusive if it affects a figure
 )
 
-// LoadPods are the pods that make the load: one Indexed Job, spread over the nodes, under the restricted Pod Security Standard.
+// LoadPods are the load pods: one Indexed Job, spread over the nodes, under the restricted Pod Security Standard.
 type LoadPods struct {
-	// count of pods. users and rate are shared by them.
+	// count of pods. users and rate are divided among them.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000
 	Count int32 `json:"count,omitempty"`
 
-	// lost says what the loss of a pod during the run means.
+	// lost is how the loss of a pod during the run is handled.
 	// Fail: the test fails.
-	// Continue: the other pods go on; the loss is shown, and the verdict is Inconclusive.
+	// Continue: the other pods continue; the loss is reported, and the verdict is Inconclusive.
 	// +optional
 	// +kubebuilder:default=Fail
 	Lost LostPodPolicy `json:"lost,omitempty"`
 
-	// startDeadline is how long the pods may take until all are ready, pre-filling included. Between 5s and 24h.
+	// startDeadline is how long it may take until all pods are ready, including the prefill. Between 5s and 24h.
 	// +optional
 	// +kubebuilder:default="2m"
 	// +kubebuilder:validation:MaxLength=16
@@ -213,7 +213,7 @@ type LoadPods struct {
 	// +kubebuilder:validation:Type=string
 	StartDeadline metav1.Duration `json:"startDeadline,omitzero"`
 
-	// image that holds the load agent; the operator's own where absent.
+	// image that contains the load agent. Defaults to the operator's image.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=512
@@ -235,9 +235,9 @@ type LoadPods struct {
 	Tolerations []corev1.Toleration `json:"tolerations,omitempty"`
 }
 
-// LoadProbe is the thin stream beside the load.
+// LoadProbe is a low-rate stream of requests in parallel with the load.
 type LoadProbe struct {
-	// rate in requests per second of each load pod; 0 switches the probe off.
+	// rate in requests per second of each load pod; 0 disables the probe.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=0
@@ -256,7 +256,7 @@ type LoadObserve struct {
 	// +kubebuilder:validation:Type=string
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// redisInfo is how often Redis is asked for INFO; 0s switches it off. Otherwise between 100ms and 1h.
+	// redisInfo is how often INFO is read from Redis; 0s disables it. Otherwise between 100ms and 1h.
 	// +optional
 	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:MaxLength=16
@@ -269,13 +269,13 @@ type LoadObserve struct {
 // LoadVerify is what is read back after the load.
 // +kubebuilder:validation:XValidation:rule="self.acknowledgedWrites || !((has(self.staleReads) && self.staleReads) || (has(self.dualPrimary) && self.dualPrimary))",message="staleReads and dualPrimary go with acknowledgedWrites"
 type LoadVerify struct {
-	// acknowledgedWrites makes a share of the requests ledger writes: numbered, remembered by the load pods, and read back at the primary
-	// and at each replica after the load. Acknowledged and absent is lost.
+	// acknowledgedWrites makes a share of the requests ledger writes: they are numbered, recorded by the load pods, and read back from the primary
+	// and each replica after the load. A write that was acknowledged and is absent is lost.
 	// +optional
 	// +kubebuilder:default=false
 	AcknowledgedWrites bool `json:"acknowledgedWrites,omitempty"`
 
-	// share of all requests that are ledger writes, above 0%, at most 100%. More find a loss sooner and displace more of the workload.
+	// share of all requests that are ledger writes, above 0%, at most 100%. A larger share detects smaller losses and displaces more of the workload.
 	// +optional
 	// +kubebuilder:default="1%"
 	// +kubebuilder:validation:MaxLength=16
@@ -283,48 +283,48 @@ type LoadVerify struct {
 	// +kubebuilder:validation:XValidation:rule="double(self.replace('%', '')) > 0.0",message="must be above 0%"
 	Share string `json:"share,omitempty"`
 
-	// staleReads reads a register from the replicas beside the load: how many writes, and how long, they are behind.
+	// staleReads reads a register from the replicas during the load, to measure by how many writes and how much time they are behind.
 	// +optional
 	// +kubebuilder:default=false
 	StaleReads bool `json:"staleReads,omitempty"`
 
-	// dualPrimary offers a write to every node beside the load: two that take it at the same time are two primaries.
+	// dualPrimary sends a write to every node during the load: two nodes that accept it at the same time are two primaries.
 	// +optional
 	// +kubebuilder:default=false
 	DualPrimary bool `json:"dualPrimary,omitempty"`
 }
 
-// ObjectivesOver says which part of the measured time throughput, latency and errors are judged by.
-//   - OutsideFaults: without the stretches from each fault's injection to its recovery: what a fault does is judged by its own objectives.
+// ObjectivesOver is the part of the measured time over which throughput, latency and errors are evaluated.
+//   - OutsideFaults: without the time from each fault's injection to its recovery, which is evaluated by the objectives of the fault.
 //   - Everything: the whole measured time.
 //
 // +kubebuilder:validation:Enum=OutsideFaults;Everything
 type ObjectivesOver string
 
-// What objectives are judged by.
+// The parts of the measured time.
 const (
 	OverOutsideFaults ObjectivesOver = "OutsideFaults"
 	OverEverything    ObjectivesOver = "Everything"
 )
 
-// Objectives decide the verdict: all that are set must be met. What faults do to the load is judged by the objectives of each RedisFault.
+// Objectives determine the verdict: all that are set must be met. The impact of faults is evaluated by the objectives of each RedisFault.
 // +kubebuilder:validation:XValidation:rule="has(self.minThroughput) || has(self.maxLatencyP50) || has(self.maxLatencyP99) || has(self.maxLatencyP999) || has(self.maxErrorRate) || has(self.maxLostWrites)",message="set at least one of minThroughput, maxLatencyP50, maxLatencyP99, maxLatencyP999, maxErrorRate, maxLostWrites"
 type Objectives struct {
-	// over is the part of the measured time that throughput, latency and errors are judged by. maxLostWrites is always over everything.
-	// OutsideFaults: without the stretches from each fault's injection to its recovery.
+	// over is the part of the measured time over which throughput, latency and errors are evaluated. maxLostWrites always covers everything.
+	// OutsideFaults: without the time from each fault's injection to its recovery.
 	// Everything: the whole measured time.
 	// +optional
 	// +kubebuilder:default=OutsideFaults
 	Over ObjectivesOver `json:"over,omitempty"`
 
-	// minThroughput is the lowest mean of successes per second over the measured time, above 0.
+	// minThroughput is the minimum mean of successes per second over the measured time, above 0.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^[0-9]+(\.[0-9]+)?$`
 	// +kubebuilder:validation:XValidation:rule="double(self) > 0.0",message="must be above 0"
 	MinThroughput *string `json:"minThroughput,omitempty"`
 
-	// maxLatencyP50 is the highest median latency over the measured time, above 0s.
+	// maxLatencyP50 is the maximum median latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
@@ -332,7 +332,7 @@ type Objectives struct {
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP50 *metav1.Duration `json:"maxLatencyP50,omitempty"`
 
-	// maxLatencyP99 is the highest 99th percentile of latency over the measured time, above 0s.
+	// maxLatencyP99 is the maximum 99th percentile of latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
@@ -340,7 +340,7 @@ type Objectives struct {
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP99 *metav1.Duration `json:"maxLatencyP99,omitempty"`
 
-	// maxLatencyP999 is the highest 99.9th percentile of latency over the measured time, above 0s.
+	// maxLatencyP999 is the maximum 99.9th percentile of latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
@@ -348,30 +348,30 @@ type Objectives struct {
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP999 *metav1.Duration `json:"maxLatencyP999,omitempty"`
 
-	// maxErrorRate is the highest share of requests that were not answered well, from 0% to 100%.
+	// maxErrorRate is the maximum share of failed, unknown and dropped requests, from 0% to 100%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
 	MaxErrorRate *string `json:"maxErrorRate,omitempty"`
 
-	// maxLostWrites is the most acknowledged ledger writes that may be lost; it needs verify.acknowledgedWrites.
+	// maxLostWrites is the maximum number of acknowledged ledger writes that may be lost; it needs verify.acknowledgedWrites.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000000000
 	MaxLostWrites *int64 `json:"maxLostWrites,omitempty"`
 }
 
-// RedisLoadTest loads Redis from pods and says how it fared.
+// RedisLoadTest generates load on Redis from pods and reports throughput, latency and errors.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
 // +kubebuilder:resource:shortName=rlt,categories=redquake
 // +kubebuilder:selectablefield:JSONPath=`.status.verdict`
-// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="Where the test stands"
+// +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="State of the test"
 // +kubebuilder:printcolumn:name="Progress",type=string,JSONPath=`.status.display.progress`,description="Part of the run that has passed"
 // +kubebuilder:printcolumn:name="TPS",type=string,JSONPath=`.status.display.tps`,description="Mean successes per second over the measured time"
 // +kubebuilder:printcolumn:name="P99",type=string,JSONPath=`.status.display.p99`,description="99th percentile of latency over the measured time"
-// +kubebuilder:printcolumn:name="Errors",type=string,JSONPath=`.status.display.errors`,description="Share of requests that were not answered well"
+// +kubebuilder:printcolumn:name="Errors",type=string,JSONPath=`.status.display.errors`,description="Share of failed, unknown and dropped requests"
 // +kubebuilder:printcolumn:name="Trend",type=string,JSONPath=`.status.display.trend`,description="Throughput so far"
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`,description="Pass, Fail or Inconclusive"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
@@ -391,11 +391,11 @@ type RedisLoadTest struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what to run.
+	// spec is the desired load test.
 	// +required
 	Spec RedisLoadTestSpec `json:"spec,omitzero"`
 
-	// status is what happened.
+	// status is the observed state and the results.
 	// +optional
 	// +kubebuilder:default={"observedGeneration":-1}
 	Status RedisLoadTestStatus `json:"status,omitzero"`

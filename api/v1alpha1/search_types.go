@@ -2,8 +2,8 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// LoadSearch looks for the highest rate that meets objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate, as far as they are set, and that
-// the load keeps up with. It doubles the rate until a trial misses, and then bisects. A rate counts as missed when it missed twice.
+// LoadSearch searches for the highest rate that the load pods can sustain and that meets objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and
+// maxErrorRate, as far as they are set. It doubles the rate until a trial misses, and then bisects. A rate is missed if two trials missed it.
 // +kubebuilder:validation:XValidation:rule="self.from <= self.to",message="from must not be above to"
 type LoadSearch struct {
 	// from is the rate of the first trial, in requests per second over all pods.
@@ -20,14 +20,14 @@ type LoadSearch struct {
 	// +kubebuilder:validation:Maximum=100000000
 	To int32 `json:"to,omitempty"`
 
-	// precision ends the search: the lowest rate that missed is at most so much above the highest that met the objectives. From 1% to 50%.
+	// precision ends the search: the maximum distance of the lowest missed rate from the highest rate that met the objectives. From 1% to 50%.
 	// +optional
 	// +kubebuilder:default="5%"
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^([1-9]|[1-4][0-9]|50)(\.[0-9]+)?%$`
 	Precision string `json:"precision,omitempty"`
 
-	// trial is how long each rate is judged, at least: a low rate is judged until it made enough requests for the objectives. Between 1s and 1h.
+	// trial is the minimum time for which each rate is evaluated: a low rate is evaluated until there are enough requests for the objectives. Between 1s and 1h.
 	// +optional
 	// +kubebuilder:default="10s"
 	// +kubebuilder:validation:MaxLength=16
@@ -36,7 +36,7 @@ type LoadSearch struct {
 	// +kubebuilder:validation:Type=string
 	Trial metav1.Duration `json:"trial,omitzero"`
 
-	// settle is how long a new rate runs before it is judged; at least twice client.requestTimeout. Between 0s and 10m.
+	// settle is how long a new rate runs before it is evaluated; at least twice client.requestTimeout. Between 0s and 10m.
 	// +optional
 	// +kubebuilder:default="2s"
 	// +kubebuilder:validation:MaxLength=16
@@ -46,23 +46,23 @@ type LoadSearch struct {
 	Settle metav1.Duration `json:"settle,omitzero"`
 }
 
-// SearchStatus is how far a search has come. The summary of the test is that of the highest rate that met the objectives.
+// SearchStatus is the state of a search. The summary of the test is that of the highest rate that met the objectives.
 type SearchStatus struct {
 	// rate is the highest rate that met the objectives so far, in requests per second over all pods; 0 while none has.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Rate int32 `json:"rate"`
 
-	// done says that the search came to its end; else it is under way, or was cut off.
+	// done is true once the search has converged; otherwise it is in progress, or was interrupted.
 	// +optional
 	Done bool `json:"done"`
 
-	// message says how the search stands.
+	// message describes the state of the search.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Message string `json:"message,omitempty"`
 
-	// trials in their order; the last may be under way.
+	// trials in chronological order; the last one may be in progress.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -80,24 +80,24 @@ type SearchTrial struct {
 	// +required
 	StartTime metav1.MicroTime `json:"startTime,omitzero"`
 
-	// met says whether the rate met the objectives; absent while the trial is under way.
+	// met is whether the rate met the objectives; not set while the trial is in progress.
 	// +optional
 	Met *bool `json:"met,omitempty"`
 
-	// throughput is the successes per second in the judged part.
+	// throughput is the successes per second in the evaluated part.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 
-	// latencyP99 in the judged part, in microseconds.
+	// latencyP99 in the evaluated part, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LatencyP99 *Microseconds `json:"latencyP99,omitempty"`
 
-	// errorRate in the judged part, from 0 to 1.
+	// errorRate in the evaluated part, from 0 to 1.
 	// +optional
 	ErrorRate Decimal `json:"errorRate,omitempty"`
 
-	// message says what was missed.
+	// message states which objective was missed.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`

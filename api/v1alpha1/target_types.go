@@ -8,14 +8,14 @@ type Topology string
 
 // The topologies.
 const (
-	TopologyAuto        Topology = "Auto"        // asked of the servers
-	TopologyStandalone  Topology = "Standalone"  // one server, or a Service that leads to one
+	TopologyAuto        Topology = "Auto"        // detected from the servers
+	TopologyStandalone  Topology = "Standalone"  // one server, or a Service in front of one
 	TopologyReplication Topology = "Replication" // a primary and its replicas
-	TopologySentinel    Topology = "Sentinel"    // a primary and its replicas, watched by sentinels
+	TopologySentinel    Topology = "Sentinel"    // a primary and its replicas, monitored by sentinels
 	TopologyCluster     Topology = "Cluster"     // Redis Cluster
 )
 
-// RedisTarget says where Redis is and how to log in. Everything named here lies in the object's own namespace.
+// RedisTarget is a Redis deployment and its credentials. All objects that it names must be in the namespace of this object.
 // +kubebuilder:validation:XValidation:rule="(has(self.service) ? 1 : 0) + (has(self.addresses) ? 1 : 0) + (has(self.podSelector) ? 1 : 0) + (has(self.sentinel) ? 1 : 0) > 0",message="set service, addresses or podSelector, or sentinel: without one of them there is no Redis to load"
 // +kubebuilder:validation:XValidation:rule="!(has(self.service) && has(self.addresses))",message="service and addresses are two ways to say the same: set one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.topology) || self.topology != 'Sentinel' || has(self.sentinel)",message="topology Sentinel needs sentinel: where the sentinels are"
@@ -23,20 +23,20 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.database) || self.database == 0 || !has(self.topology) || self.topology != 'Cluster'",message="a cluster has only database 0"
 type RedisTarget struct {
 	// topology is how the servers relate.
-	// Auto: found by asking the servers: Sentinel where sentinel is set, Cluster where a server reports it, Replication where there are several addresses with a replica among them, else Standalone.
-	// Standalone: one server: service, or the first address that answers.
+	// Auto: detected from the servers: Sentinel if sentinel is set, Cluster if a server reports it, Replication if there are several addresses with a replica among them, otherwise Standalone.
+	// Standalone: one server: service, or the first address that replies.
 	// Replication: a primary and its replicas.
-	// Sentinel: a primary and its replicas, watched by sentinels.
+	// Sentinel: a primary and its replicas, monitored by sentinels.
 	// Cluster: Redis Cluster.
 	// +optional
 	// +kubebuilder:default=Auto
 	Topology Topology `json:"topology,omitempty"`
 
-	// service is the Service that clients use; the load goes through it.
+	// service is the Service that clients use; the load is sent through it.
 	// +optional
 	Service *ServiceReference `json:"service,omitempty"`
 
-	// addresses are host:port pairs that clients use instead of a Service; the first that answers is used.
+	// addresses are host:port pairs that clients use instead of a Service; the first one that replies is used.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -46,12 +46,12 @@ type RedisTarget struct {
 	// +kubebuilder:validation:items:Pattern=`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}$`
 	Addresses []string `json:"addresses,omitempty"`
 
-	// podSelector says which pods are Redis. Faults on pods need it, unless service has a selector.
-	// Where neither service nor addresses is set, the load goes to these pods directly.
+	// podSelector selects the Redis pods. Faults on pods need it, unless service has a selector.
+	// If neither service nor addresses is set, the load is sent to these pods directly.
 	// +optional
 	PodSelector *metav1.LabelSelector `json:"podSelector,omitempty"`
 
-	// sentinel is where the sentinels are that tell the primary. The load then needs neither service nor addresses nor podSelector.
+	// sentinel is the sentinels from which the primary is discovered. The load then needs neither service nor addresses nor podSelector.
 	// +optional
 	Sentinel *SentinelTarget `json:"sentinel,omitempty"`
 
@@ -59,7 +59,7 @@ type RedisTarget struct {
 	// +optional
 	Auth *RedisAuth `json:"auth,omitempty"`
 
-	// tls switches TLS on.
+	// tls enables TLS.
 	// +optional
 	TLS *RedisTLS `json:"tls,omitempty"`
 
@@ -71,10 +71,10 @@ type RedisTarget struct {
 	Database int32 `json:"database,omitempty"`
 }
 
-// SentinelTarget says where the sentinels of a Redis are and how to log in to them.
+// SentinelTarget is the sentinels of a Redis deployment and their credentials.
 // +kubebuilder:validation:XValidation:rule="has(self.service) != has(self.addresses)",message="set service or addresses: one of them says where the sentinels are"
 type SentinelTarget struct {
-	// service is the Service of the sentinels. Those that they announce are asked too.
+	// service is the Service of the sentinels. Further sentinels that they announce are queried as well.
 	// +optional
 	Service *SentinelService `json:"service,omitempty"`
 
@@ -88,23 +88,23 @@ type SentinelTarget struct {
 	// +kubebuilder:validation:items:Pattern=`^(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9_.-]+):[0-9]{1,5}$`
 	Addresses []string `json:"addresses,omitempty"`
 
-	// masterName is the name under which the sentinels watch the primary. Needed only where they watch several.
+	// masterName is the name under which the sentinels monitor the primary. Needed only if they monitor several.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[-._A-Za-z0-9]+$`
 	MasterName string `json:"masterName,omitempty"`
 
-	// auth is the ACL user of the sentinels and its password; theirs, not that of the servers.
+	// auth is the ACL user of the sentinels and its password, which may differ from those of the servers.
 	// +optional
 	Auth *RedisAuth `json:"auth,omitempty"`
 
-	// tls switches TLS on towards the sentinels; the target's own tls says nothing about them.
+	// tls enables TLS for connections to the sentinels, independently of the target's tls.
 	// +optional
 	TLS *RedisTLS `json:"tls,omitempty"`
 }
 
-// SentinelService names a Service of the object's own namespace.
+// SentinelService names a Service in the namespace of this object.
 type SentinelService struct {
 	// name of the Service.
 	// +required
@@ -120,7 +120,7 @@ type SentinelService struct {
 	Port int32 `json:"port,omitempty"`
 }
 
-// ServiceReference names a Service of the object's own namespace.
+// ServiceReference names a Service in the namespace of this object.
 type ServiceReference struct {
 	// name of the Service.
 	// +required
@@ -138,18 +138,18 @@ type ServiceReference struct {
 
 // RedisAuth is how to log in.
 type RedisAuth struct {
-	// username is the ACL user; the default user where absent.
+	// username is the ACL user. Defaults to the default user.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Username string `json:"username,omitempty"`
 
-	// passwordSecretRef is the key of a Secret that holds the password. Load pods read it from a mounted file, at every dial.
+	// passwordSecretRef is the key of a Secret that contains the password. Load pods read it from a mounted file for every dial.
 	// +required
 	PasswordSecretRef SecretKeyReference `json:"passwordSecretRef,omitzero"`
 }
 
-// SecretKeyReference names a key of a Secret of the object's own namespace.
+// SecretKeyReference names a key of a Secret in the namespace of this object.
 type SecretKeyReference struct {
 	// name of the Secret.
 	// +required
@@ -165,7 +165,7 @@ type SecretKeyReference struct {
 	Key string `json:"key,omitempty"`
 }
 
-// SecretReference names a Secret of the object's own namespace.
+// SecretReference names a Secret in the namespace of this object.
 type SecretReference struct {
 	// name of the Secret.
 	// +required
@@ -174,23 +174,23 @@ type SecretReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// RedisTLS says how to trust Redis and how to be trusted by it.
+// RedisTLS are the TLS settings: trusted certificates and the client certificate.
 type RedisTLS struct {
-	// caSecretRef is a Secret whose key ca.crt holds the certificates to trust; the system's roots where absent.
+	// caSecretRef is a Secret whose key ca.crt contains the trusted certificates. Defaults to the system's roots.
 	// +optional
 	CASecretRef *SecretReference `json:"caSecretRef,omitempty"`
 
-	// certSecretRef is a Secret of type kubernetes.io/tls: the client certificate.
+	// certSecretRef is a Secret of type kubernetes.io/tls with the client certificate.
 	// +optional
 	CertSecretRef *SecretReference `json:"certSecretRef,omitempty"`
 
-	// serverName is the name that the server's certificate must have; the name that was dialled where absent.
+	// serverName is the name that the server's certificate must have. Defaults to the host that is dialled.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	ServerName string `json:"serverName,omitempty"`
 
-	// insecureSkipVerify takes any certificate. For tests only.
+	// insecureSkipVerify accepts any certificate. For tests only.
 	// +optional
 	// +kubebuilder:default=false
 	InsecureSkipVerify bool `json:"insecureSkipVerify,omitempty"`

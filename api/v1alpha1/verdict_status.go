@@ -1,6 +1,6 @@
 package v1alpha1
 
-// Verdict is the outcome of a finished test. Complete and verdict are different things: a test can complete with the verdict Fail.
+// Verdict is the outcome of a finished test. It is independent of the condition Complete: a test can complete with the verdict Fail.
 // +kubebuilder:validation:Enum=Pass;Fail;Inconclusive
 type Verdict string
 
@@ -8,10 +8,10 @@ type Verdict string
 const (
 	VerdictPass         Verdict = "Pass"
 	VerdictFail         Verdict = "Fail"
-	VerdictInconclusive Verdict = "Inconclusive" // the figures cannot be trusted, or an objective had nothing to be judged by
+	VerdictInconclusive Verdict = "Inconclusive" // the figures are not reliable, or an objective could not be evaluated
 )
 
-// Unit is the unit of a figure: Count (of whatever its name says), Share (from 0 to 1), Microseconds, or PerSecond.
+// Unit is the unit of a figure: Count, Share (from 0 to 1), Microseconds, or PerSecond.
 // +kubebuilder:validation:Enum=Count;Share;Microseconds;PerSecond
 type Unit string
 
@@ -23,35 +23,35 @@ const (
 	UnitPerSecond    Unit = "PerSecond"
 )
 
-// ObjectiveResult is one objective and what was measured.
+// ObjectiveResult is one objective and the measured value.
 type ObjectiveResult struct {
 	// name of the objective, as in the spec.
 	// +required
 	// +kubebuilder:validation:MaxLength=32
 	Name string `json:"name,omitempty"`
 	// unit of limit, actual, atLeast and atMost.
-	// Count: a number of what the name says.
+	// Count: a number, of requests for example.
 	// Share: from 0 to 1.
-	// Microseconds: a length of time.
+	// Microseconds: a duration.
 	// PerSecond: a rate.
 	// +required
 	Unit Unit `json:"unit,omitempty"`
 	// limit that was set.
 	// +required
 	Limit Decimal `json:"limit,omitempty"`
-	// actual value; absent where there was nothing to judge by.
+	// actual value; not set if it could not be determined.
 	// +optional
 	Actual Decimal `json:"actual,omitempty"`
-	// atLeast is the lower bound of actual, where it has one.
+	// atLeast is the lower bound of actual, if it has one.
 	// +optional
 	AtLeast Decimal `json:"atLeast,omitempty"`
-	// atMost is the upper bound of actual, where it has one.
+	// atMost is the upper bound of actual, if it has one.
 	// +optional
 	AtMost Decimal `json:"atMost,omitempty"`
-	// met says whether the limit was kept; absent where that cannot be told: message says why.
+	// met is whether the objective was met; not set if it could not be evaluated, with the reason in message.
 	// +optional
 	Met *bool `json:"met,omitempty"`
-	// message says why the objective was missed, or could not be judged.
+	// message is why the objective was missed, or could not be evaluated.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`

@@ -2,99 +2,99 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Verification is what became of the ledger writes. It is exact for them, and a lower bound for everything that the load wrote.
+// Verification is the result of reading the ledger writes back. It is exact for them, and a lower bound for all writes of the load.
 type Verification struct {
-	// acknowledged ledger writes: numbered writes that Redis answered well, in time.
+	// acknowledged is the number of ledger writes that Redis acknowledged in time.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Acknowledged int64 `json:"acknowledged"`
 
-	// failed ledger writes surely had no effect.
+	// failed is the number of ledger writes that certainly had no effect.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Failed int64 `json:"failed"`
 
-	// unknown ledger writes were sent and never answered in time.
+	// unknown is the number of ledger writes that were sent and not replied to in time.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Unknown int64 `json:"unknown"`
 
-	// unknownPresent are those of the unknown that the read found. That is legal.
+	// unknownPresent is how many of the unknown ledger writes were found, which is legitimate.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	UnknownPresent int64 `json:"unknownPresent"`
 
-	// lostWrites were acknowledged and are absent at the primary. Absent where unread says something.
+	// lostWrites is the number of acknowledged ledger writes that are absent at the primary. Not set if unread is set.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
 
-	// firstLost is when the first lost write was acknowledged, at the earliest.
+	// firstLost is the earliest time at which the first lost write was acknowledged.
 	// +optional
 	FirstLost *metav1.MicroTime `json:"firstLost,omitempty"`
 
-	// lastLost is when the last lost write was acknowledged, at the latest.
+	// lastLost is the latest time at which the last lost write was acknowledged.
 	// +optional
 	LastLost *metav1.MicroTime `json:"lastLost,omitempty"`
 
-	// losses are the lost writes by when they were acknowledged, ascending: each stretch is apart from the next by a second or more.
+	// losses are the lost writes by time of acknowledgement, ascending. Consecutive periods are a second or more apart.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32
 	Losses []LossWindow `json:"losses,omitempty"`
 
-	// sawErrors says whether any client saw an error between the two; absent where nothing was lost.
+	// sawErrors is whether a client received an error between firstLost and lastLost; not set if nothing was lost.
 	// +optional
 	SawErrors *bool `json:"sawErrors,omitempty"`
 
-	// replicasRead is how many replicas were in step and were read as well.
+	// replicasRead is the number of replicas that were in sync and were read as well.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	ReplicasRead int32 `json:"replicasRead"`
 
-	// missingAtReplica are acknowledged writes that the primary has and a replica in step lacks; of the worst replica.
+	// missingAtReplica is the number of acknowledged writes that are present at the primary and absent at a replica that is in sync; of the worst replica.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MissingAtReplica int64 `json:"missingAtReplica,omitempty"`
 
-	// staleReads is what was read from replicas beside the load, where spec.verify.staleReads asked for it.
+	// staleReads are the reads from replicas during the load, with spec.verify.staleReads.
 	// +optional
 	StaleReads *StaleReads `json:"staleReads,omitempty"`
 
-	// dualPrimaryWrites were acknowledged by a node while another was the primary, where spec.verify.dualPrimary asked for it.
+	// dualPrimaryWrites is the number of writes that a node acknowledged while another was the primary, with spec.verify.dualPrimary.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	DualPrimaryWrites *int64 `json:"dualPrimaryWrites,omitempty"`
 
-	// settings are what the primary said of its persistence and limits.
+	// settings are the persistence settings and limits of the primary.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Settings string `json:"settings,omitempty"`
 
-	// unread says why the ledger, or a part of it, could not be read back: then nothing can be said of lost writes.
+	// unread is why the ledger, or a part of it, could not be read back. The number of lost writes is not known then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Unread string `json:"unread,omitempty"`
 
-	// note is what else has to be known.
+	// note contains further information.
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Note string `json:"note,omitempty"`
 }
 
-// StaleReads is how far replicas were behind, as a client that reads from them sees it.
+// StaleReads is how far replicas were behind, from the perspective of a client that reads from them.
 type StaleReads struct {
-	// reads that replicas answered.
+	// reads is the number of replies from replicas.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Reads int64 `json:"reads"`
 
-	// stale of them lacked a write that was acknowledged before the read was sent.
+	// stale is how many of them lacked a write that was acknowledged before the read was sent.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Stale int64 `json:"stale"`
 
-	// maxWrites is the most acknowledged writes that an answer lacked.
+	// maxWrites is the maximum number of acknowledged writes that a reply lacked.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxWrites int64 `json:"maxWrites"`
@@ -104,20 +104,20 @@ type StaleReads struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxBehind Microseconds `json:"maxBehind"`
 
-	// backwards are answers older than one that the same node had given, and answers of the primary older than an acknowledged write.
+	// backwards is the number of replies older than a previous one of the same node, and of replies of the primary older than an acknowledged write.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Backwards int64 `json:"backwards"`
 }
 
-// LossWindow is a stretch of the run in which acknowledged writes were lost.
+// LossWindow is a period of the run in which acknowledged writes were lost.
 type LossWindow struct {
-	// first is when the first of them was acknowledged, at the earliest, in microseconds from the start of the load.
+	// first is the earliest time at which the first of them was acknowledged, in microseconds from the start of the load.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	First Microseconds `json:"first"`
 
-	// last is when the last of them was acknowledged, at the latest, in microseconds from the start of the load.
+	// last is the latest time at which the last of them was acknowledged, in microseconds from the start of the load.
 	// +required
 	// +kubebuilder:validation:Minimum=0
 	Last Microseconds `json:"last"`
@@ -127,7 +127,7 @@ type LossWindow struct {
 	// +kubebuilder:validation:Minimum=1
 	Count int64 `json:"count"`
 
-	// errors are about how many requests were not answered well meanwhile.
+	// errors is the approximate number of failed, unknown and dropped requests in this period.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors,omitempty"`

@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// Workload is what is sent: exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http.
+// Workload defines the requests: exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http.
 // +kubebuilder:validation:XValidation:rule="[has(self.commands), has(self.benchmark), has(self.ranking), has(self.rateLimiter), has(self.cacheAside), has(self.http)].filter(x, x).size() == 1",message="set exactly one of commands, benchmark, ranking, rateLimiter, cacheAside and http"
 type Workload struct {
-	// commands are a mix by weight. Each is an operation with figures of its own.
+	// commands are a weighted mix. Each is an operation with separate figures.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -13,7 +13,7 @@ type Workload struct {
 	// +kubebuilder:validation:MaxItems=32
 	Commands []WorkloadCommand `json:"commands,omitempty"`
 
-	// benchmark is redis-benchmark's tests, mixed.
+	// benchmark is a mix of the tests of redis-benchmark.
 	// +optional
 	Benchmark *BenchmarkWorkload `json:"benchmark,omitempty"`
 
@@ -25,15 +25,15 @@ type Workload struct {
 	// +optional
 	RateLimiter *RateLimiterWorkload `json:"rateLimiter,omitempty"`
 
-	// cacheAside reads rows of a database through Redis as a cache, or past it.
+	// cacheAside reads rows of a database with Redis as a cache, or directly.
 	// +optional
 	CacheAside *CacheAsideWorkload `json:"cacheAside,omitempty"`
 
-	// http is requests to an application's API, behind which the Redis lies.
+	// http sends requests to the API of an application that uses the Redis.
 	// +optional
 	HTTP *HTTPWorkload `json:"http,omitempty"`
 
-	// keyspace is where {key} comes from, and what the other workloads draw from, too: users, rows, members.
+	// keyspace is the set of keys for {key}, and of users, rows and members of the other workloads.
 	// +optional
 	// +kubebuilder:default={}
 	Keyspace Keyspace `json:"keyspace,omitzero"`
@@ -61,7 +61,7 @@ type WorkloadCommand struct {
 	Weight int32 `json:"weight,omitempty"`
 
 	// command and its arguments. Placeholders: {key} a key of the keyspace, {value} random bytes, {int} a random number below keyspace.keys,
-	// {user} the virtual user's number, {seq} a number that grows with each request of a connection.
+	// {user} the virtual user's number, {seq} a number that increases with each request of a connection.
 	// +required
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
@@ -74,9 +74,9 @@ type WorkloadCommand struct {
 // +kubebuilder:validation:Enum=ping;set;get;incr;lpush;rpush;lpop;rpop;sadd;hset;spop;zadd;zpopmin;lrange_100;lrange_300;lrange_500;lrange_600;mset;xadd
 type BenchmarkTest string
 
-// BenchmarkWorkload is redis-benchmark's tests by their names.
+// BenchmarkWorkload is a mix of tests of redis-benchmark.
 type BenchmarkWorkload struct {
-	// tests to send, mixed with equal weights. Each is an operation with figures of its own.
+	// tests to send, mixed with equal weights. Each is an operation with separate figures.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -87,13 +87,13 @@ type BenchmarkWorkload struct {
 // RankingWorkload is a sorted set {prefix}ranking, filled before the start.
 // +kubebuilder:validation:XValidation:rule="self.findCount <= self.members",message="findCount must not be above members"
 type RankingWorkload struct {
-	// members of the sorted set, written before the start. 10 million take about 1.2 GB of Redis's memory.
+	// members of the sorted set, written before the start. 10 million take about 1.2 GB of memory in Redis.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000000
 	Members int64 `json:"members,omitempty"`
 
-	// scoreSpread is how many different scores there are: whole numbers from 0, drawn uniformly.
+	// scoreSpread is the number of different scores: integers from 0, drawn uniformly.
 	// +optional
 	// +kubebuilder:default=100000
 	// +kubebuilder:validation:Minimum=1
@@ -107,13 +107,13 @@ type RankingWorkload struct {
 	// +kubebuilder:validation:Maximum=1000
 	FindCount int32 `json:"findCount,omitempty"`
 
-	// weights of the operations; where absent, all are 1.
+	// weights of the operations. Defaults to 1 for all.
 	// +optional
 	// +kubebuilder:default={set: 1, get: 1, find: 1, findByOrder: 1}
 	Weights *RankingWeights `json:"weights,omitempty"`
 }
 
-// RankingWeights are relative to one another. An operation of weight 0 is left out.
+// RankingWeights are relative to each other. An operation of weight 0 is not sent.
 // +kubebuilder:validation:XValidation:rule="[has(self.set) && self.set > 0, has(self.get) && self.get > 0, has(self.find) && self.find > 0, has(self.findByOrder) && self.findByOrder > 0].exists(x, x)",message="at least one weight must be above 0"
 type RankingWeights struct {
 	// set gives a member a new score: ZADD.
@@ -128,20 +128,20 @@ type RankingWeights struct {
 	// +kubebuilder:validation:Maximum=1000000
 	Get int32 `json:"get,omitempty"`
 
-	// find reads the scores and ranks of findCount members: ZSCOREs at once, then ZCOUNTs at once.
+	// find reads the scores and ranks of findCount members: ZSCOREs in one batch, then ZCOUNTs in one batch.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	Find int32 `json:"find,omitempty"`
 
-	// findByOrder reads findCount members from a random place on: ZREVRANGE, then ZCOUNT for the first one's rank.
+	// findByOrder reads findCount members from a random rank on: ZREVRANGE, then ZCOUNT for the rank of the first.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=1000000
 	FindByOrder int32 `json:"findByOrder,omitempty"`
 }
 
-// RateLimiterWorkload is INCR of a user's counter {prefix}limit:{n}, and PEXPIRE when that began a window.
+// RateLimiterWorkload sends INCR for a user's counter {prefix}limit:{n}, and PEXPIRE for the first request of a window.
 type RateLimiterWorkload struct {
 	// limit is how many requests of a user are allowed in a window.
 	// +required
@@ -149,7 +149,7 @@ type RateLimiterWorkload struct {
 	// +kubebuilder:validation:Maximum=1000000000
 	Limit int64 `json:"limit,omitempty"`
 
-	// window is how long it is counted. Between 1ms and 24h.
+	// window is the length of a window. Between 1ms and 24h.
 	// +required
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -158,7 +158,7 @@ type RateLimiterWorkload struct {
 	Window metav1.Duration `json:"window,omitzero"`
 }
 
-// CacheAsideMode says where reads go.
+// CacheAsideMode is where reads go.
 // +kubebuilder:validation:Enum=CacheAside;DatabaseOnly
 type CacheAsideMode string
 
@@ -168,21 +168,21 @@ const (
 	CacheAsideDatabaseOnly CacheAsideMode = "DatabaseOnly"
 )
 
-// CacheAsideWorkload is reads of rows, each kept under {prefix}{n}.
+// CacheAsideWorkload reads rows, each cached under {prefix}{n}.
 type CacheAsideWorkload struct {
-	// database is where the rows are.
+	// database contains the rows.
 	// +required
 	Database WorkloadDatabase `json:"database,omitzero"`
 
-	// mode says what is asked.
-	// CacheAside: Redis first, then the database.
-	// DatabaseOnly: the database alone, as before there was a cache.
+	// mode is where reads go.
+	// CacheAside: to Redis first, then to the database.
+	// DatabaseOnly: to the database only, as without a cache.
 	// +optional
 	// +kubebuilder:default=CacheAside
 	Mode CacheAsideMode `json:"mode,omitempty"`
 
-	// hitRatio that the cache is held to once it is warm, above 0%, at most 100%: the other reads look for a key that is never there.
-	// Where absent, the ratio is what keyspace, ttl and eviction make it.
+	// hitRatio is the hit ratio of the warm cache, above 0%, at most 100%: the other reads use a key that does not exist.
+	// If it is not set, the ratio depends on keyspace, ttl and eviction.
 	// +optional
 	// +kubebuilder:validation:MaxLength=8
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`
@@ -190,7 +190,7 @@ type CacheAsideWorkload struct {
 	HitRatio string `json:"hitRatio,omitempty"`
 }
 
-// DatabaseDriver is how a database is spoken to.
+// DatabaseDriver is the protocol of a database.
 // +kubebuilder:validation:Enum=mysql;postgres
 type DatabaseDriver string
 
@@ -208,7 +208,7 @@ type WorkloadDatabase struct {
 	// +required
 	Driver DatabaseDriver `json:"driver,omitempty"`
 
-	// dsnSecretRef is the data source name, with the password in it: for mysql user:password@tcp(host:3306)/database,
+	// dsnSecretRef is the data source name including the password: for mysql user:password@tcp(host:3306)/database,
 	// for postgres postgres://user:password@host:5432/database.
 	// +required
 	DSNSecretRef SecretKeyReference `json:"dsnSecretRef,omitzero"`
@@ -224,9 +224,9 @@ type WorkloadDatabase struct {
 // +kubebuilder:validation:Enum=GET;HEAD;POST;PUT;PATCH;DELETE
 type HTTPMethod string
 
-// HTTPWorkload is a request to an API, again and again. An answer of 400 and above is a failure.
+// HTTPWorkload sends requests to an API. A response with status 400 or above is a failure.
 type HTTPWorkload struct {
-	// url to send to. Placeholders here, in body and in headers' values: {key}, {int}, {user}, {seq}, as in a command.
+	// url of the requests. It, body and header values may contain the placeholders {key}, {int}, {user} and {seq}, as in a command.
 	// +required
 	// +kubebuilder:validation:MinLength=8
 	// +kubebuilder:validation:MaxLength=2048
@@ -243,14 +243,14 @@ type HTTPWorkload struct {
 	// +kubebuilder:validation:MaxLength=65536
 	Body string `json:"body,omitempty"`
 
-	// headers of each request. They are written into the plan, a ConfigMap: no place for secrets.
+	// headers of each request. They are stored in a ConfigMap: do not put secrets here.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MaxItems=32
 	Headers []HTTPHeader `json:"headers,omitempty"`
 
-	// keepAlive uses connections again. With false each request makes its own.
+	// keepAlive reuses connections. If false, each request opens a new one.
 	// +optional
 	// +kubebuilder:default=true
 	KeepAlive *bool `json:"keepAlive,omitempty"`
@@ -283,7 +283,7 @@ type Keyspace struct {
 	// +kubebuilder:validation:MaxLength=128
 	Prefix string `json:"prefix,omitempty"`
 
-	// keys is how many there are.
+	// keys is the number of keys.
 	// +optional
 	// +kubebuilder:default=100000
 	// +kubebuilder:validation:Minimum=1
@@ -291,7 +291,7 @@ type Keyspace struct {
 	Keys int64 `json:"keys,omitempty"`
 
 	// distribution is how keys are drawn.
-	// Uniform: each as often as any other.
+	// Uniform: all keys with the same frequency.
 	// Zipf: with exponent 1.1; key 0 is the most frequent.
 	// Gaussian: around the middle.
 	// Sequential: one after the other.
@@ -304,7 +304,7 @@ type Keyspace struct {
 	// +kubebuilder:default=false
 	Prefill bool `json:"prefill,omitempty"`
 
-	// ttl of the keys that prefill and plain SET commands write; none where absent. Between 1s and 8760h.
+	// ttl of the keys that prefill and plain SET commands write. No TTL if it is not set. Between 1s and 8760h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
@@ -318,7 +318,7 @@ type Keyspace struct {
 // +kubebuilder:validation:XValidation:rule="!(has(self.bytes) && has(self.minBytes))",message="set bytes, or minBytes and maxBytes"
 // +kubebuilder:validation:XValidation:rule="!has(self.minBytes) || self.minBytes <= self.maxBytes",message="minBytes must not be above maxBytes"
 type ValueSizes struct {
-	// bytes of every value; 32 where neither bytes nor minBytes and maxBytes are set.
+	// bytes of every value. Defaults to 32 if minBytes and maxBytes are not set either.
 	// +optional
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=16777216

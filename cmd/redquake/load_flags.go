@@ -13,63 +13,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// passwordVariable holds the password, as it does for redis-cli: a password on a command line can be read by every user of the machine.
-const passwordVariable = "REDISCLI_AUTH"
-
-// What is run where neither a file nor a flag says it.
-const (
-	defaultAddress  = "127.0.0.1:6379"
-	defaultUsers    = 50
-	defaultDuration = 30 * time.Second
-)
-
 var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
-
-// loadFlags are the flags of `redquake load`.
-type loadFlags struct {
-	file   string
-	output string
-
-	addresses                 []string
-	username, passwordFile    string
-	tls, insecure             bool
-	ca, cert, key, serverName string
-	database                  int32
-
-	topology, masterName   string
-	sentinels              []string
-	sentinelUsername       string
-	sentinelPasswordFile   string
-	sentinelTLS            bool
-	readFrom, mode, driver string
-	poolSize, maxRetries   int32
-	stateReloadInterval    time.Duration
-	connectionMaxAge       time.Duration
-	retries                int32
-	addedLatency           time.Duration
-
-	users, rate               int32
-	thinkTime, rampUp, warmUp time.Duration
-	duration                  time.Duration
-	requests                  int64
-	connections, pipeline     int32
-	resp2                     bool
-	commands                  []string
-	keys                      int64
-	valueBytes                int32
-	prefill                   bool
-	interval                  time.Duration
-	verify, staleReads        bool
-	verifyShare               string
-	search, searchPrecision   string
-	searchTrial, maxP99       time.Duration
-	maxErrorRate              string
-	dualPrimary               bool
-
-	unrecorded bool
-
-	changed func(name string) bool // whether a flag was given
-}
 
 func (f *loadFlags) register(flags *pflag.FlagSet) {
 	f.changed = flags.Changed

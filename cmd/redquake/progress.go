@@ -14,12 +14,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// How often progress is shown, in time of the run.
-const (
-	everyOnTerminal = 500 * time.Millisecond
-	everyElsewhere  = 5 * time.Second
-)
-
 // progress shows on w how a run goes: on a terminal in one line that is rewritten, elsewhere in a line now and then.
 type progress struct {
 	w        io.Writer
@@ -32,6 +26,12 @@ type progress struct {
 	requests uint64
 }
 
+// How often progress is shown, in time of the run.
+const (
+	everyOnTerminal = 500 * time.Millisecond
+	everyElsewhere  = 5 * time.Second
+)
+
 func newProgress(w io.Writer, plan *plan.Plan) *progress {
 	p := &progress{w: w, plan: plan, every: everyElsewhere}
 	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
@@ -39,16 +39,6 @@ func newProgress(w io.Writer, plan *plan.Plan) *progress {
 	}
 	p.next = p.every
 	return p
-}
-
-// say shows a sentence about the preparation.
-func (p *progress) say(text string) {
-	if p.terminal {
-		fmt.Fprintf(p.w, "\r%s\x1b[K", text)
-		p.shown = true
-		return
-	}
-	fmt.Fprintln(p.w, text)
 }
 
 // note shows a sentence that stays.
@@ -69,6 +59,16 @@ func (p *progress) interval(iv *record.Interval, series *record.Series) {
 	}
 	p.next = elapsed - elapsed%p.every + p.every
 	p.say(p.line(elapsed, series))
+}
+
+// say shows a sentence about the preparation.
+func (p *progress) say(text string) {
+	if p.terminal {
+		fmt.Fprintf(p.w, "\r%s\x1b[K", text)
+		p.shown = true
+		return
+	}
+	fmt.Fprintln(p.w, text)
 }
 
 // line is e.g. "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.

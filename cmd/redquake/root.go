@@ -4,49 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
-
-// Exit codes, as the help of the root command documents them.
-const (
-	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
-	exitInterrupted = 130 // as shells have it: 128 + SIGINT
-)
-
-// streams are a process's input and output: results go to out, everything else to err.
-type streams struct {
-	in       io.Reader
-	out, err io.Writer
-}
-
-// failure is an error that is not one of usage: something was tried and did not work.
-type failure struct {
-	code int
-	err  error // nil = already told
-}
-
-func (f *failure) Error() string {
-	if f.err == nil {
-		return fmt.Sprintf("exit code %d", f.code)
-	}
-	return f.err.Error()
-}
-
-func (f *failure) Unwrap() error { return f.err }
-
-// failed makes err one that ends with exit code 1.
-func failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &failure{code: exitFailed, err: err}
-}
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
 func execute(ctx context.Context, args []string, io streams) int {

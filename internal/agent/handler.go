@@ -42,15 +42,6 @@ func (p *process) handler() http.Handler {
 	})
 }
 
-// answer is 204, or 409 with the reason.
-func answer(w http.ResponseWriter, err error) {
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusConflict)
-		return
-	}
-	w.WriteHeader(http.StatusNoContent)
-}
-
 func (p *process) serveStatus(w http.ResponseWriter, _ *http.Request) {
 	body, err := json.Marshal(p.status())
 	if err != nil {
@@ -84,35 +75,6 @@ func decode(r *http.Request, into any) bool {
 	decoder := json.NewDecoder(r.Body)
 	decoder.DisallowUnknownFields()
 	return decoder.Decode(into) == nil
-}
-
-// pull is a request for intervals.
-type pull struct {
-	after, ack uint64
-	wait       time.Duration
-	instance   string
-}
-
-func parsePull(query url.Values) (pull, error) {
-	request := pull{instance: query.Get("instance")}
-	var err error
-	for name, into := range map[string]*uint64{"after": &request.after, "ack": &request.ack} {
-		if text := query.Get(name); text != "" {
-			if *into, err = strconv.ParseUint(text, 10, 63); err != nil {
-				return pull{}, errors.New(name + " is not a sequence number")
-			}
-		}
-	}
-	if text := query.Get("wait"); text != "" {
-		if request.wait, err = time.ParseDuration(text); err != nil || request.wait < 0 {
-			return pull{}, errors.New("wait is not a duration")
-		}
-	}
-	if request.ack > request.after {
-		return pull{}, errors.New("ack is beyond after")
-	}
-	request.wait = min(request.wait, MaxWait)
-	return request, nil
 }
 
 func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
@@ -163,4 +125,42 @@ func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
+}
+
+// answer is 204, or 409 with the reason.
+func answer(w http.ResponseWriter, err error) {
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusConflict)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// pull is a request for intervals.
+type pull struct {
+	after, ack uint64
+	wait       time.Duration
+	instance   string
+}
+
+func parsePull(query url.Values) (pull, error) {
+	request := pull{instance: query.Get("instance")}
+	var err error
+	for name, into := range map[string]*uint64{"after": &request.after, "ack": &request.ack} {
+		if text := query.Get(name); text != "" {
+			if *into, err = strconv.ParseUint(text, 10, 63); err != nil {
+				return pull{}, errors.New(name + " is not a sequence number")
+			}
+		}
+	}
+	if text := query.Get("wait"); text != "" {
+		if request.wait, err = time.ParseDuration(text); err != nil || request.wait < 0 {
+			return pull{}, errors.New("wait is not a duration")
+		}
+	}
+	if request.ack > request.after {
+		return pull{}, errors.New("ack is beyond after")
+	}
+	request.wait = min(request.wait, MaxWait)
+	return request, nil
 }

@@ -57,11 +57,6 @@ func (r *outbox) acknowledge(seq uint64) {
 	r.frames = slices.Delete(r.frames, 0, n)
 }
 
-// from returns the position of the first frame newer than seq.
-func (r *outbox) from(seq uint64) int {
-	return sort.Search(len(r.frames), func(i int) bool { return r.frames[i].seq > seq })
-}
-
 // after returns frames newer than seq, oldest first, until they are about max bytes, and their size. The data must not be changed.
 func (r *outbox) after(seq uint64, max int) (batch []frame, size int) {
 	start := r.from(seq)
@@ -71,4 +66,9 @@ func (r *outbox) after(seq uint64, max int) (batch []frame, size int) {
 		end++
 	}
 	return slices.Clone(r.frames[start:end]), size
+}
+
+// from returns the position of the first frame newer than seq.
+func (r *outbox) from(seq uint64) int {
+	return sort.Search(len(r.frames), func(i int) bool { return r.frames[i].seq > seq })
 }

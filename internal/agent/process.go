@@ -48,9 +48,6 @@ func newProcess(cfg Config) *process {
 	}
 }
 
-// now is the pod's clock.
-func (p *process) now() int64 { return int64(time.Since(p.cfg.Epoch)) }
-
 // work leads the runner through its life. It returns when the load is over; ctx ends it early.
 func (p *process) work(ctx context.Context) {
 	loadCtx, cancel := context.WithCancel(ctx)
@@ -168,12 +165,6 @@ func (p *process) sink(interval *record.Interval) {
 	p.tell()
 }
 
-// tell wakes those who wait for news. The caller holds mu.
-func (p *process) tell() {
-	close(p.news)
-	p.news = make(chan struct{})
-}
-
 // errConflict is why a request does not fit the agent's state.
 type errConflict string
 
@@ -201,6 +192,12 @@ func (p *process) setStart(request StartRequest) error {
 	p.tell()
 	p.cfg.Logger.Info("start is set", "in", time.Duration(request.At-p.now()))
 	return nil
+}
+
+// tell wakes those who wait for news. The caller holds mu.
+func (p *process) tell() {
+	close(p.news)
+	p.news = make(chan struct{})
 }
 
 // step changes the rate of a load that searches.
@@ -277,6 +274,9 @@ func (p *process) status() Status {
 	}
 	return status
 }
+
+// now is the pod's clock.
+func (p *process) now() int64 { return int64(time.Since(p.cfg.Epoch)) }
 
 // failure is why the agent failed, nil if it did not.
 func (p *process) failure() error {

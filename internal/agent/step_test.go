@@ -23,7 +23,7 @@ func (s *steppable) Step(at time.Duration, rate float64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if rate == 666 {
-		return errors.New("the step begins at 1s, that is past")
+		return errors.New("the step at 1s is in the past")
 	}
 	s.taken = append(s.taken, agent.StepRequest{At: int64(at), Rate: rate})
 	return nil

@@ -38,42 +38,6 @@ func conflict(err error) bool {
 	return ok && r.code == http.StatusConflict
 }
 
-// call makes one request. The answer's body is read into into, which may have grown.
-func (s *Session) call(ctx context.Context, method, address, path, query string, body []byte, into *bytes.Buffer) (http.Header, error) {
-	if address == "" {
-		return nil, errors.New("no address is known yet")
-	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
-	defer cancel()
-	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query}
-	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
-	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Authorization", "Bearer "+s.cfg.Credentials.Token)
-	response, err := s.transport.RoundTrip(request) // no redirects, no cookies
-	if err != nil {
-		return nil, err
-	}
-	defer response.Body.Close()
-	if response.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // what there is of it
-		return nil, &refusal{response.StatusCode, strings.TrimSpace(string(text))}
-	}
-	into.Reset()
-	n, err := into.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
-	if n > maxAnswer {
-		return response.Header, fmt.Errorf("answer is longer than %d bytes", maxAnswer)
-	}
-	return response.Header, err
-}
-
-// post makes a request that has no answer but its code.
-func (s *Session) post(ctx context.Context, address, path string, body []byte) error {
-	_, err := s.call(ctx, http.MethodPost, address, path, "", body, &bytes.Buffer{})
-	return err
-}
-
 // status asks for the status, and says between which local instants it was made.
 func (s *Session) status(ctx context.Context, address string) (status agent.Status, sent, received int64, err error) {
 	var body bytes.Buffer
@@ -122,6 +86,42 @@ func (s *Session) postStart(ctx context.Context, address string, request agent.S
 		return err
 	}
 	return s.post(ctx, address, agent.PathStart, body)
+}
+
+// post makes a request that has no answer but its code.
+func (s *Session) post(ctx context.Context, address, path string, body []byte) error {
+	_, err := s.call(ctx, http.MethodPost, address, path, "", body, &bytes.Buffer{})
+	return err
+}
+
+// call makes one request. The answer's body is read into into, which may have grown.
+func (s *Session) call(ctx context.Context, method, address, path, query string, body []byte, into *bytes.Buffer) (http.Header, error) {
+	if address == "" {
+		return nil, errors.New("no address is known yet")
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
+	defer cancel()
+	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query}
+	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", "Bearer "+s.cfg.Credentials.Token)
+	response, err := s.transport.RoundTrip(request) // no redirects, no cookies
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode/100 != 2 {
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // what there is of it
+		return nil, &refusal{response.StatusCode, strings.TrimSpace(string(text))}
+	}
+	into.Reset()
+	n, err := into.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
+	if n > maxAnswer {
+		return response.Header, fmt.Errorf("answer is longer than %d bytes", maxAnswer)
+	}
+	return response.Header, err
 }
 
 // pause waits, and says false when ctx ended first.

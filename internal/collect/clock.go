@@ -1,7 +1,5 @@
 package collect
 
-import "time"
-
 const (
 	// clockSamples is how many round trips an estimate remembers.
 	clockSamples = 32
@@ -45,14 +43,3 @@ func (c *clock) estimate(now int64) (offset, uncertainty int64, ok bool) {
 	}
 	return offset, uncertainty, ok
 }
-
-// local converts between time.Time and nanoseconds since the session was opened. Instants without a monotonic reading (those that were
-// stored) go by the wall clock as it stands now, others by the monotonic one.
-func (s *Session) local(t time.Time) int64 {
-	now := s.cfg.Now()
-	return int64(now.Sub(s.base) + t.Sub(now))
-}
-
-func (s *Session) instant(local int64) time.Time { return s.base.Add(time.Duration(local)) }
-
-func (s *Session) now() int64 { return int64(s.cfg.Now().Sub(s.base)) }

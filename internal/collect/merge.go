@@ -19,18 +19,6 @@ const (
 
 var errFrame = errors.New("an interval's frame is malformed")
 
-// split takes the first frame off b. A frame that b does not hold entirely gives nil, b.
-func split(b []byte) (frame, rest []byte, err error) {
-	length, n := binary.Uvarint(b)
-	switch {
-	case n < 0 || length > maxAnswer:
-		return nil, b, errFrame
-	case n == 0 || uint64(len(b)-n) < length:
-		return nil, b, nil
-	}
-	return b[n : n+int(length)], b[n+int(length):], nil
-}
-
 // merge adds a pulled batch to the series, and says whether more waits at the pod.
 func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	into, _ := s.decoded.Get().(*[]record.Interval)
@@ -82,6 +70,18 @@ func (s *Session) decode(intervals []record.Interval, b batch) ([]record.Interva
 		rest = next
 	}
 	return intervals, nil
+}
+
+// split takes the first frame off b. A frame that b does not hold entirely gives nil, b.
+func split(b []byte) (frame, rest []byte, err error) {
+	length, n := binary.Uvarint(b)
+	switch {
+	case n < 0 || length > maxAnswer:
+		return nil, b, errFrame
+	case n == 0 || uint64(len(b)-n) < length:
+		return nil, b, nil
+	}
+	return b[n : n+int(length)], b[n+int(length):], nil
 }
 
 // add puts intervals of one pod into the series in their order. Those that are there already are ignored; a hole before one is filled
@@ -155,4 +155,20 @@ func (s *Session) note(sentence string) {
 			series.Notes = append(series.Notes, "Further notes were left out.")
 		}
 	})
+}
+
+// addInterval merges an interval of a pod. The caller holds record.
+func (s *Session) addInterval(pod int, interval *record.Interval) error {
+	if err := s.series.Add(pod, interval); err != nil {
+		return err
+	}
+	if s.compact == nil {
+		return nil
+	}
+	if err := s.compact.Add(pod, interval); err != nil {
+		// It was told all that the record was told, so this cannot be; the next checkpoint makes another.
+		s.cfg.Logger.Error("the compact record is given up", "pod", pod, "error", err)
+		s.compact = nil
+	}
+	return nil
 }

@@ -6,8 +6,8 @@
 package collect
 
 import (
+	"bytes"
 	"context"
-	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -25,23 +25,6 @@ type Store interface {
 	// Save replaces it. The data must be durable when it returns nil, and is not kept by reference.
 	Save(ctx context.Context, data []byte) error
 }
-
-// Defaults of Config.
-const (
-	DefaultPollEvery       = 250 * time.Millisecond
-	DefaultPullEvery       = 500 * time.Millisecond
-	DefaultStatusEvery     = 5 * time.Second
-	DefaultCheckpointEvery = 10 * time.Second
-	DefaultCheckpointLimit = 900 << 10
-	DefaultMemoryLimit     = 128 << 20
-	DefaultRequestTimeout  = 10 * time.Second
-)
-
-// A pull costs the same whether it brings one interval or twenty, so of many pods each is pulled more rarely.
-const (
-	pullsApart   = 2 * time.Millisecond
-	maxPullEvery = 2 * time.Second
-)
 
 // Config is what a session needs. Run, Step, Ops, Pods, Credentials and Store must be set.
 type Config struct {
@@ -65,35 +48,6 @@ type Config struct {
 	Now    func() time.Time                                                     // with a monotonic reading; default time.Now
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // default: a net.Dialer
 	Logger *slog.Logger                                                         // default slog.Default()
-}
-
-func (c Config) withDefaults() Config {
-	setDuration := func(d *time.Duration, value time.Duration) {
-		if *d == 0 {
-			*d = value
-		}
-	}
-	setDuration(&c.PollEvery, DefaultPollEvery)
-	setDuration(&c.PullEvery, min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
-	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
-	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
-	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
-	if c.CheckpointLimit == 0 {
-		c.CheckpointLimit = DefaultCheckpointLimit
-	}
-	if c.MemoryLimit == 0 {
-		c.MemoryLimit = DefaultMemoryLimit
-	}
-	if c.Now == nil {
-		c.Now = time.Now
-	}
-	if c.Dial == nil {
-		c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
-	}
-	if c.Logger == nil {
-		c.Logger = slog.Default()
-	}
-	return c
 }
 
 // Pod is where a load pod is reached.
@@ -133,93 +87,6 @@ type Session struct {
 	saving sync.Mutex // one checkpoint at a time; taken before record and mu
 }
 
-// Open starts a session: it watches the pods that SetPods names. Nothing is started or pulled before Start or Resume.
-func Open(config Config) (*Session, error) {
-	cfg := config.withDefaults()
-	switch {
-	case cfg.Run == "" || cfg.Pods < 1 || cfg.Step <= 0 || len(cfg.Ops) == 0:
-		return nil, errors.New("collect: run, pods, step and operations must be set")
-	case cfg.Store == nil:
-		return nil, errors.New("collect: no store")
-	}
-	secure, err := agent.ClientTLS(cfg.Credentials.CertificatePEM)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{
-		cfg:  cfg,
-		base: cfg.Now(),
-		transport: &http.Transport{ // no proxy, whatever the environment says; HTTP/1.1: one connection per pod, kept
-			DialContext:            cfg.Dial,
-			TLSClientConfig:        secure,
-			TLSHandshakeTimeout:    5 * time.Second,
-			MaxIdleConns:           0,
-			MaxIdleConnsPerHost:    2,
-			IdleConnTimeout:        2 * time.Minute,
-			DisableCompression:     true,
-			MaxResponseHeaderBytes: 16 << 10,
-		},
-		changed: make(chan struct{}, 1),
-		saveNow: make(chan struct{}, 1),
-		series:  record.NewSeries(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
-	}
-	s.series.SetTallies(cfg.Tallies)
-	s.ctx, s.cancel = context.WithCancel(context.Background())
-	for i := range cfg.Pods {
-		p := &pod{index: i, ledgerWanted: cfg.Ledger, poke: make(chan struct{}, 1), unreachableSince: s.base}
-		p.ctx, p.cancel = context.WithCancel(s.ctx)
-		s.pods = append(s.pods, p)
-		s.loops.Go(func() { s.follow(p) })
-	}
-	s.loops.Go(s.keepSaving)
-	return s, nil
-}
-
-// Close ends the session without touching the pods or the store: what was not yet checkpointed is still at the pods.
-func (s *Session) Close() {
-	s.cancel()
-	s.loops.Wait()
-	s.transport.CloseIdleConnections()
-}
-
-// SetPods says where pods are reached. Pods that are not named keep what is known of them; a session follows a pod that moves.
-func (s *Session) SetPods(pods []Pod) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, named := range pods {
-		if named.Index < 0 || named.Index >= len(s.pods) {
-			continue
-		}
-		p := s.pods[named.Index]
-		p.name = named.Name
-		if p.address != named.Address {
-			p.address = named.Address
-			p.known = false // who answers there has to be asked first
-			wake(p.poke)
-		}
-	}
-}
-
-// Lose says that a pod is gone for good: it is no longer waited for, and its record ends with what was pulled.
-func (s *Session) Lose(index int) {
-	if index < 0 || index >= len(s.pods) {
-		return
-	}
-	s.record.Lock()
-	s.mu.Lock()
-	p := s.pods[index]
-	if !p.gone {
-		p.gone = true
-		p.cancel()
-		s.merged(func(series *record.Series) { series.Lose(index) })
-		s.grown = true
-		wake(s.changed)
-	}
-	s.mu.Unlock()
-	s.record.Unlock()
-	s.settle()
-}
-
 // Read gives the merged series to f, which must not change or keep it. Pulled intervals wait until f returns.
 func (s *Session) Read(f func(*record.Series)) {
 	s.record.RLock()
@@ -231,10 +98,128 @@ func (s *Session) Read(f func(*record.Series)) {
 // Growth of the record alone does not count. Several changes may give one receive.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
 
+// Problem is why a pod that answers cannot be collected from. It does not go away by itself: the caller has to Lose the pod or to end the run.
+type Problem string
+
+// The problems.
+const (
+	Restarted  Problem = "Restarted"  // its process is not the one that was started: what was not yet pulled is gone
+	NotStarted Problem = "NotStarted" // the start instant has passed, and the pod never took it
+	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
+)
+
+// pod is one load pod as the session knows it. Session.mu guards the fields below it; one goroutine follows each pod.
+type pod struct {
+	index        int
+	ledgerWanted bool
+	ctx          context.Context // ends with the session, and when the pod is gone or released
+	cancel       context.CancelFunc
+	poke         chan struct{} // look again now
+	body         bytes.Buffer  // of the following goroutine
+
+	name, address    string
+	gone, released   bool
+	known            bool // status was read at least once
+	last             agent.Status
+	clock            clock
+	began            beginning
+	sentAt           int64 // start instant sent to this instance, pod's clock; 0 = none
+	lastContact      time.Time
+	reachable        bool
+	unreachableSince time.Time
+	failures         int // requests failed in a row
+	err              string
+	problem          Problem
+	problemText      string
+	statusAt         int64 // when the status was last read, local
+	statusWanted     bool  // read it at the next visit, however old the last one is
+
+	pulled uint64 // seq up to which the series holds the pod's intervals
+	filled uint64 // of these, holes that this session filled with zeros
+	acked  uint64 // seq up to which a stored checkpoint holds them
+	closed bool   // the series knows that the record has ended
+	over   bool   // complete or gone, as settle saw it last
+}
+
+// beginning is when a pod's load began, read with the best view of its clock there was.
+type beginning struct {
+	at, uncertainty int64 // local
+	known           bool
+}
+
+// complete says that the pod has ended and everything was pulled. The caller holds mu.
+func (p *pod) complete() bool {
+	ended := p.problem == "" && p.last.State.Ended()
+	if p.closed { // a checkpoint knew it already; it does not hold the ledger's result
+		return !p.ledgerWanted || ended || p.problem != "" || p.released
+	}
+	return ended && p.pulled >= p.last.LastSeq
+}
+
+// startInstant is T as decided, local.
+func (s *Session) startInstant() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.startAt
+}
+
+// begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
+func (s *Session) begin(at time.Time) {
+	s.begun, s.startAt, s.start = true, s.local(at), at
+	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
+	for _, p := range s.pods {
+		wake(p.poke)
+	}
+}
+
+// merged does the same to the record and to the compact one, if there is one. The caller holds record.
+func (s *Session) merged(do func(*record.Series)) {
+	do(s.series)
+	if s.compact != nil {
+		do(s.compact)
+	}
+}
+
+func (s *Session) addressOf(p *pod) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return p.address
+}
+
+// local converts between time.Time and nanoseconds since the session was opened. Instants without a monotonic reading (those that were
+// stored) go by the wall clock as it stands now, others by the monotonic one.
+func (s *Session) local(t time.Time) int64 {
+	now := s.cfg.Now()
+	return int64(now.Sub(s.base) + t.Sub(now))
+}
+
+func (s *Session) instant(local int64) time.Time { return s.base.Add(time.Duration(local)) }
+
+func (s *Session) now() int64 { return int64(s.cfg.Now().Sub(s.base)) }
+
+// changedSince wakes the caller if a decision may hang on what was learned. The caller holds mu.
+func (s *Session) changedSince(p *pod, before agent.Status, problem Problem) {
+	if p.last.State != before.State || (p.last.StartedAt != 0) != (before.StartedAt != 0) || p.problem != problem {
+		s.cfg.Logger.Debug("pod changed", "pod", p.index, "state", p.last.State, "reason", p.last.Reason, "problem", p.problem)
+		wake(s.changed)
+	}
+}
+
 // wake fills a channel of capacity one.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
+	}
+}
+
+// refineBeginning converts the start of the pod's load with the best view of its clock so far. The caller holds mu.
+func (p *pod) refineBeginning(now int64) {
+	if p.last.StartedAt == 0 {
+		return
+	}
+	offset, uncertainty, ok := p.clock.estimate(now)
+	if ok && (!p.began.known || uncertainty < p.began.uncertainty) {
+		p.began = beginning{at: p.last.StartedAt - offset, uncertainty: uncertainty, known: true}
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
 )
 
 const (
@@ -16,22 +15,6 @@ const (
 	// startRetry is the pause between two tries at one pod.
 	startRetry = 50 * time.Millisecond
 )
-
-// begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
-func (s *Session) begin(at time.Time) {
-	s.begun, s.startAt, s.start = true, s.local(at), at
-	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
-	for _, p := range s.pods {
-		wake(p.poke)
-	}
-}
-
-// startInstant is T as decided, local.
-func (s *Session) startInstant() int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.startAt
-}
 
 // Start sends every pod that is not lost the instant at, on the pod's own clock, all at the same time, again and again until it has
 // taken it or at is near. The error names each pod that did not. A pod that has a start already keeps it, so that Start
@@ -50,34 +33,6 @@ func (s *Session) Start(ctx context.Context, at time.Time) error {
 	}
 	return s.each(never, func(p *pod) error { return s.startPod(ctx, p, local) })
 }
-
-// each calls f for every pod that is neither gone nor released nor to be left out, all at once, and joins the errors, each with its pod.
-func (s *Session) each(leaveOut func(p *pod) bool, f func(p *pod) error) error {
-	s.mu.Lock()
-	var pods []*pod
-	for _, p := range s.pods {
-		if !p.gone && !p.released && !leaveOut(p) {
-			pods = append(pods, p)
-		}
-	}
-	s.mu.Unlock()
-	failed := make([]error, len(pods))
-	done := make(chan struct{})
-	for i, p := range pods {
-		go func() {
-			if err := f(p); err != nil {
-				failed[i] = fmt.Errorf("pod %d: %w", p.index, err)
-			}
-			done <- struct{}{}
-		}()
-	}
-	for range pods {
-		<-done
-	}
-	return errors.Join(failed...)
-}
-
-func never(*pod) bool { return false }
 
 // startPod gives one pod the start instant.
 func (s *Session) startPod(ctx context.Context, p *pod, local int64) error {

@@ -6,7 +6,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Self reads the load generator's own use: CPU, limits, memory. It is called once per interval.
+// Self reads the load generator's own resource use: CPU, limits, memory. It is called once per interval.
 type Self func() record.AgentUse
 
 // Watch returns a sink for Run that completes each interval with a reading of the load generator itself, and then calls sink.
@@ -22,10 +22,10 @@ func (r *Runner) Watch(self Self, sink func(*record.Interval)) func(*record.Inte
 	}
 }
 
-// busyThreads is how many threads can send load at the same time: one for each loop, or all.
+// busyThreads is how many threads can send load at the same time: one per event loop, or all of GOMAXPROCS.
 func (r *Runner) busyThreads() int {
-	if r.run.callers != nil || r.run.plan.Target.TLS != nil { // TLS has goroutines of its own for each connection
+	if r.callers != nil || r.run.plan.Target.TLS != nil { // with TLS each connection has its own goroutines
 		return runtime.GOMAXPROCS(0)
 	}
-	return max(1, len(r.run.loops))
+	return max(1, len(r.loops))
 }

@@ -13,45 +13,18 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// callers is the load of what performs whole operations by itself (a database behind a cache, an API, go-redis): a goroutine for each operation
-// that may be under way, as applications have them. It costs more per request than the loops do.
+// callers sends the load of workloads that perform whole operations themselves (a database behind a cache, an HTTP API, go-redis): one goroutine
+// per concurrent operation, as in an application. It costs more per request than the event loops.
 type callers struct {
-	run   *run
-	most  int64                                  // goroutines
+	run   *runState
+	count int64                                  // goroutines
 	make  func(number, of int64) workload.Caller // set by open
 	close func() error
-	// timeout bounds an operation, nanoseconds; 0 = what performs it has timeouts of its own.
+	// timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
 	timeout time.Duration
 }
 
-// chooseWorkload makes the workload as far as it can be made before the deployment is known.
-func (r *run) chooseWorkload() error {
-	spec := &r.plan.Workload
-	wrong := func(err error) error {
-		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
-	}
-	if spec.IsRemote() {
-		r.callers = &callers{run: r, timeout: r.plan.Client.RequestTimeout}
-		w, err := workload.Described(spec)
-		if err != nil {
-			return wrong(err)
-		}
-		r.workload = w
-	} else {
-		w, err := workload.New(spec)
-		if err != nil {
-			return wrong(err)
-		}
-		r.workload, r.redis = w, w
-		if r.plan.Client.Driver == plan.GoRedisDriver {
-			r.callers = &callers{run: r}
-		}
-	}
-	r.operations = operationsOf(r.plan, r.workload.Operations())
-	return nil
-}
-
-// open makes ready what performs the operations. kind is the deployment's.
+// open creates the client that performs the operations. kind is the deployment's topology.
 func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	if c.run.redis != nil {
 		client, err := c.run.goRedisClient(kind)
@@ -64,7 +37,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 		}
 		return nil
 	}
-	options := workload.RemoteOptions{Connections: int(c.most), Timeout: dialBudget(c.run.plan.Client)}
+	options := workload.RemoteOptions{Connections: int(c.count), Timeout: dialBudget(c.run.plan.Client)}
 	var cache redis.UniversalClient
 	if a := c.run.plan.Workload.CacheAside; a != nil && a.Mode == plan.ThroughCache {
 		var err error
@@ -93,7 +66,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 	return nil
 }
 
-// start runs the goroutines until the demand is over; all is done when the group is.
+// start runs the goroutines in group; they return when the load is over.
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
@@ -110,26 +83,26 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 			c.deal(ctx, wake, due)
 		})
 	}
-	for i := range c.most {
+	for i := range c.count {
 		one := &caller{
-			run: c.run, shard: c.run.rec.shards[int(i)%len(c.run.rec.shards)], caller: c.make(int64(c.run.pod)*c.most+i, int64(c.run.plan.Pods)*c.most),
-			tally: make([]uint64, len(c.run.plan.Tallies())), number: i,
+			run: c.run, stripe: c.run.rec.stripes[int(i)%len(c.run.rec.stripes)], caller: c.make(int64(c.run.pod)*c.count+i, int64(c.run.plan.Pods)*c.count),
+			tally: make([]uint64, len(c.run.plan.Tallies())), number: i, timeout: c.timeout,
 		}
 		group.Go(func() {
 			if due != nil {
 				one.serveArrivals(ctx, due)
 			} else {
-				one.serveUsers(ctx, newUsers(c.run, i, c.most))
+				one.serveUsers(ctx, newUsers(c.run, i, c.count))
 			}
 		})
 	}
 	return nil
 }
 
-// arrival is the number and the due time of one arrival.
+// arrival is one scheduled request: its number and its due time.
 type arrival struct{ number, due int64 }
 
-// deal hands each arrival to a free goroutine when it is due, or drops it when that was too long ago.
+// deal hands each arrival to an idle goroutine when it is due, and drops it once requestTimeout has passed.
 func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
@@ -139,12 +112,12 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 		if a.due == math.MaxInt64 {
 			return
 		}
-		if now := r.now(); a.due < r.pacer.Load().forgone(now) {
+		if now := r.now(); a.due < r.pacer.Load().discardBefore(now) {
 			c.drop(a, now)
 			continue
 		}
 		late := a.due + r.timeout
-		select { // mostly somebody is free
+		select { // usually a goroutine is idle
 		case to <- a:
 			continue
 		default:
@@ -160,17 +133,17 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	}
 }
 
-// drop counts an arrival that nobody was free for.
+// drop counts an arrival for which no goroutine was idle in time.
 func (c *callers) drop(a arrival, at int64) {
-	s, _ := c.run.rec.shards[0].lock(at)
+	s, _ := c.run.rec.stripes[0].lock(at)
 	s.dropped(c.run.opOf(a.number))
-	c.run.rec.shards[0].unlock()
+	c.run.rec.stripes[0].unlock()
 }
 
-// stepNotice is how soon a change of the rate is seen while the next arrival is awaited.
+// stepNotice is the longest delay after which a change of the rate takes effect while the next arrival is awaited.
 const stepNotice = 100 * time.Millisecond
 
-// await waits until arrival i is due, and returns when that was; math.MaxInt64 when it never is, or ctx has ended.
+// await waits until arrival i is due and returns its due time; math.MaxInt64 if there is no such arrival or ctx has ended.
 func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 	for {
 		due := c.run.pacer.Load().due(i)
@@ -189,13 +162,14 @@ func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 	}
 }
 
-// caller is one goroutine of callers.
+// caller is the state of one goroutine of callers.
 type caller struct {
-	run    *run
-	shard  *shard
-	caller workload.Caller
-	number int64
-	tally  []uint64
+	run     *runState
+	stripe  *stripe
+	caller  workload.Caller
+	number  int64
+	tally   []uint64
+	timeout time.Duration // of an operation; 0 = none
 }
 
 func (c *caller) serveArrivals(ctx context.Context, due <-chan arrival) {
@@ -222,14 +196,14 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 			return
 		}
 		if !u.active(t, now) {
-			u.rest(t, now)
+			u.schedule(t, now)
 			continue
 		}
 		if c.run.budget.claim(1) == 0 {
 			return
 		}
 		c.call(ctx, c.caller.Pick(), t.user, -1)
-		u.rest(t, c.run.now()+u.think)
+		u.schedule(t, c.run.now()+u.think)
 	}
 }
 
@@ -237,20 +211,20 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	sent := c.run.now()
 	within, cancel := ctx, context.CancelFunc(func() {})
-	if c.run.callers.timeout > 0 {
-		within, cancel = context.WithTimeout(ctx, c.run.callers.timeout)
+	if c.timeout > 0 {
+		within, cancel = context.WithTimeout(ctx, c.timeout)
 	}
 	result := c.caller.Call(within, op, user, c.tally)
 	cancel()
 	at := c.run.now()
-	s, _ := c.shard.lock(sent)
+	s, _ := c.stripe.lock(sent)
 	s.sent(op, result.BytesOut)
 	if due >= 0 {
 		s.lag(sent - due)
 	}
-	c.shard.unlock()
-	s, _ = c.shard.lock(at)
-	defer c.shard.unlock()
+	c.stripe.unlock()
+	s, _ = c.stripe.lock(at)
+	defer c.stripe.unlock()
 	for i, n := range c.tally {
 		s.tallies[i] += n
 	}
@@ -259,7 +233,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	if due >= 0 {
 		waited = at - due
 	}
-	if result.Outcome == workload.OK && c.run.redis != nil && service > c.run.timeout { // go-redis gives up later than the plan does, if at all
+	if result.Outcome == workload.OK && c.run.redis != nil && service > c.run.timeout { // go-redis may return after the plan's requestTimeout
 		result.Outcome, result.Class = workload.Unknown, record.ClassTimeout
 	}
 	switch {
@@ -278,8 +252,8 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	}
 }
 
-// noteShard counts the outcome at the shard that served the key when it came. A request without a key belongs to none.
-func (c *caller) noteShard(s *slot, result *workload.Result, at int64) {
+// noteShard counts the outcome for the shard that serves the key now. A request without a key is counted for no shard.
+func (c *caller) noteShard(s *partial, result *workload.Result, at int64) {
 	if c.run.shards == nil || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return
 	}

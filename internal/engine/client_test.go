@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// TestMaximumAge: each connection lives 180 to 200 ms of the run's second, and is made anew as soon as nothing is in flight.
+// TestMaximumAge: each connection lives 180 to 200 ms of the run's second, and is replaced as soon as nothing is in flight.
 func TestMaximumAge(t *testing.T) {
 	virtually(t, time.Millisecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -30,7 +30,7 @@ func TestMaximumAge(t *testing.T) {
 	})
 }
 
-// TestMultiplexed: fifty users on one connection wait for nobody where the server takes no time.
+// TestMultiplexed: fifty users on one connection do not wait for each other if the server needs no time.
 func TestMultiplexed(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
@@ -61,7 +61,7 @@ func TestAddedLatency(t *testing.T) {
 	}
 }
 
-// TestRetries: requests that were refused are tried again until the server is back; none fails.
+// TestRetries: rejected requests are retried until the server has recovered; none fails.
 func TestRetries(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
@@ -123,7 +123,7 @@ func TestManyConnections(t *testing.T) {
 	})
 }
 
-// TestLedgerInVirtualTime: what the server lost by a restart without data is found, to the write, and of a clean run nothing.
+// TestLedgerInVirtualTime: exactly the writes that the server lost in a restart without data are found, and none in a run without faults.
 func TestLedgerInVirtualTime(t *testing.T) {
 	for name, lost := range map[string]uint64{"clean": 0, "restarted": 500} {
 		t.Run(name, func(t *testing.T) {

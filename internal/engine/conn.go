@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"os"
 	"syscall"
@@ -14,66 +13,43 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// conn is one of the load's connections, which outlives its sockets: when one breaks it dials the next. Only its loop touches it.
+// conn is one of the load's connections. It outlives its sockets: when one breaks, conn dials a new one. Only its loop's goroutine accesses it.
 type conn struct {
 	loop   *loop
 	pool   *pool
-	number int64 // over all pods: which address is tried first
+	number int64 // over all pods; selects the address that is dialled first
 	index  int32 // in the loop
 	depth  int   // requests in flight at most
 
-	// generation counts the sockets, so that an event of an old one is known as such.
-	generation int32
-	up         bool
-	free       bool // it stands in the pool's list of those that can send
-	old        bool // to be made anew as soon as nothing is in flight
-	address    string
-	born       int64 // when it was made
-	renewed    int64 // when it was last made anew for a server's sake
-	socket     socket
-	pump       *pump // instead of socket, where TLS lies between
-	stopDial   context.CancelFunc
+	// generation counts the sockets, so that events of a previous socket can be recognized.
+	generation   int32
+	up           bool
+	free         bool // it is in the pool's list of connections that can send
+	renewPending bool // replace the socket as soon as nothing is in flight
+	address      string
+	born         int64 // when it was made
+	renewed      int64 // when it was last replaced because its server refused writes
+	socket       socket
+	pump         *pump // replaces socket where the connection uses TLS
+	stopDial     context.CancelFunc
 
 	scan   resp.Scanner
-	flight queue  // written and not settled, in order
-	rest   []byte // written by us, not yet taken by the kernel
-	held   int    // replies that have come and are delayed
-	raw    []byte // what has come of a reply that is read as a value
+	flight queue  // written, without an outcome, in order
+	unsent []byte // not yet accepted by the kernel
+	held   int    // replies that were received and are being delayed
+	raw    []byte // received part of a reply that is read as a value
 }
 
-// rawMost bounds a reply that is read as a value, in bytes: no workload asks for as much.
-const rawMost = 1 << 20
+// maxRawReply bounds a reply that is read as a value, in bytes. No workload needs larger ones.
+const maxRawReply = 1 << 20
 
-// errUnasked is a reply without a request: the stream is out of step.
-var errUnasked = errors.New("a reply that nobody asked for")
-
-// connect dials in the background until a connection stands or ctx ends; the loop is notified of both. A dial that is under way is given up.
-func (c *conn) connect(ctx context.Context) {
-	if c.stopDial != nil {
-		c.stopDial()
-	}
-	ctx, c.stopDial = context.WithCancel(ctx)
-	c.generation++
-	l, generation := c.loop, c.generation
-	dialer := l.run.dialerTo(c.pool.place, c.number)
-	go func() {
-		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
-			at := l.run.now()
-			l.notify(note{conn: c, generation: generation, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
-		})
-		if err == nil && !l.notify(note{conn: c, generation: generation, stands: stands}) {
-			_ = stands.Close()
-		}
-	}()
-}
-
-// adopt makes an established connection the one to load over.
+// adopt starts to send load over an established connection.
 func (c *conn) adopt(stands line) {
 	l := c.loop
 	c.generation++
 	c.scan.Reset()
-	c.rest, c.raw = c.rest[:0], c.raw[:0]
-	c.up, c.old, c.address, c.born = true, false, stands.address, l.run.now()
+	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
+	c.up, c.renewPending, c.address, c.born = true, false, stands.address, l.run.now()
 	l.run.connections.Add(1)
 	if s, ok := stands.Conn.(syscall.Conn); ok {
 		if fd, ok := detach(s); ok {
@@ -93,7 +69,7 @@ func (c *conn) adopt(stands line) {
 	c.release()
 }
 
-// send takes requests from the pool's queue, as many as may be in flight, and writes them at once.
+// send takes as many requests from the pool's queue as may be in flight, and writes them with one system call.
 func (c *conn) send() {
 	l := c.loop
 	at := l.stamp()
@@ -113,38 +89,12 @@ func (c *conn) send() {
 	}
 	l.out = out
 	c.write(out)
-	if l.shares {
+	if l.multiplexed {
 		c.release()
 	}
 }
 
-// release puts the connection into the list of those that can send, or makes it anew where it is too old.
-func (c *conn) release() {
-	switch {
-	case !c.up || c.free:
-	case c.flight.count+c.held == 0 && (c.old || c.loop.maxAge > 0 && c.loop.at-c.born > c.maxAge()):
-		c.renew()
-	case c.flight.count+c.held == 0 || c.loop.shares && c.flight.count < c.depth && !c.old:
-		c.free = true
-		c.pool.free.push(c)
-	}
-}
-
-// maxAge is the connection's own: up to a tenth shorter, so that not all are made anew at once.
-func (c *conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.number%16)/16 }
-
-// renew makes the connection anew, at once or when nothing is in flight any more.
-func (c *conn) renew() {
-	if c.old = true; c.flight.count+c.held > 0 {
-		return
-	}
-	c.disconnect()
-	if !c.loop.closing() {
-		c.connect(c.loop.dialing)
-	}
-}
-
-// receive reads what has come, until there is less than asked for.
+// receive reads from the socket until a read returns less than the buffer holds.
 func (c *conn) receive() {
 	l := c.loop
 	c.flush()
@@ -168,12 +118,12 @@ func (c *conn) receive() {
 	}
 }
 
-// flush writes what the kernel did not take before.
+// flush writes what the kernel did not accept earlier.
 func (c *conn) flush() {
-	if len(c.rest) == 0 || c.pump != nil {
+	if len(c.unsent) == 0 || c.pump != nil {
 		return
 	}
-	n, err := c.socket.write(c.rest)
+	n, err := c.socket.write(c.unsent)
 	if err == errAgain { //nolint:errorlint // a bare errno, on the hot path
 		return
 	}
@@ -181,17 +131,17 @@ func (c *conn) flush() {
 		c.lose(err)
 		return
 	}
-	c.rest = c.rest[:copy(c.rest, c.rest[n:])]
+	c.unsent = c.unsent[:copy(c.unsent, c.unsent[n:])]
 }
 
-// take follows the replies in p, and settles their requests.
+// take scans the replies in p and settles their requests.
 func (c *conn) take(p []byte) {
 	l := c.loop
 	at := l.stamp()
 	for len(p) > 0 {
 		k, reply, done, err := c.scan.Next(p)
 		if c.flight.count > 0 && c.flight.at(0).follows {
-			if len(c.raw)+k > rawMost {
+			if len(c.raw)+k > maxRawReply {
 				c.raw = nil
 				c.lose(resp.ErrProtocol)
 				return
@@ -203,22 +153,22 @@ func (c *conn) take(p []byte) {
 			c.lose(err)
 			return
 		}
-		if !done { // the rest of p was a part of a reply, or a push
+		if !done { // the rest of p is an incomplete reply, or a push message
 			break
 		}
 		if c.flight.count == 0 {
-			c.lose(errUnasked)
+			c.lose(errUnexpectedReply)
 			return
 		}
 		if r := c.flight.at(0); r.asking {
 			r.asking = false // the reply to ASKING
-		} else if c.replied(r, &reply) {
-			c.flight.pop() // r stays readable: nothing is sent on this connection before it is settled
-			if l.added == 0 {
-				c.arrived(r, c.raw, at)
-			} else { // as a slower network would deliver it
+		} else if c.noteReply(r, &reply) {
+			c.flight.pop() // r stays readable: nothing is sent on this connection until it is settled
+			if l.addedLatency == 0 {
+				c.finishRound(r, c.raw, at)
+			} else { // simulate a slower network
 				c.held++
-				l.held.push(delayed{at: at + l.added, conn: c, request: *r, raw: bytes.Clone(c.raw)})
+				l.held.push(delayed{at: at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
 			}
 			c.raw = c.raw[:0]
 		}
@@ -226,17 +176,43 @@ func (c *conn) take(p []byte) {
 	c.release()
 }
 
-// arrived goes on with a request whose round trip has ended: with the next one, or with its outcome.
-func (c *conn) arrived(r *request, raw []byte, at int64) {
-	if r.follows && r.reply.Kind != resp.Error && c.up && c.goOn(r, raw) {
+// release puts the connection into the pool's list of connections that can send, or replaces it if it has reached its maximum age.
+func (c *conn) release() {
+	switch {
+	case !c.up || c.free:
+	case c.flight.count+c.held == 0 && (c.renewPending || c.loop.maxAge > 0 && c.loop.at-c.born > c.maxAge()):
+		c.renew()
+	case c.flight.count+c.held == 0 || c.loop.multiplexed && c.flight.count < c.depth && !c.renewPending:
+		c.free = true
+		c.pool.free.push(c)
+	}
+}
+
+// maxAge is up to a tenth shorter for some connections, so that not all of them are replaced at once.
+func (c *conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.number%16)/16 }
+
+// renew replaces the connection, immediately or once nothing is in flight.
+func (c *conn) renew() {
+	if c.renewPending = true; c.flight.count+c.held > 0 {
+		return
+	}
+	c.disconnect()
+	if !c.loop.closing() {
+		c.connect(c.loop.dialing)
+	}
+}
+
+// finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
+func (c *conn) finishRound(r *request, raw []byte, at int64) {
+	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw) {
 		return
 	}
 	c.loop.inFlight--
 	c.loop.settle(c, r, at)
 }
 
-// replied notes a reply to the request at the front, and says whether its round trip has ended.
-func (c *conn) replied(r *request, reply *resp.Reply) bool {
+// noteReply adds a reply to the request at the front and reports whether its round trip has ended.
+func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
 		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
@@ -250,8 +226,8 @@ func (c *conn) replied(r *request, reply *resp.Reply) bool {
 	return true
 }
 
-// goOn writes a request's next round trip, if there is one.
-func (c *conn) goOn(r *request, raw []byte) bool {
+// sendNextRound writes a request's next round trip; false if there is none.
+func (c *conn) sendNextRound(r *request, raw []byte) bool {
 	l := c.loop
 	l.values = l.values[:0]
 	in := bufio.NewReader(bytes.NewReader(raw))
@@ -262,7 +238,7 @@ func (c *conn) goOn(r *request, raw []byte) bool {
 		}
 		l.values = append(l.values, v)
 	}
-	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.slot.tallies)
+	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.partial.tallies)
 	if l.out = out; replies == 0 {
 		return false
 	}
@@ -278,43 +254,29 @@ func (c *conn) write(p []byte) {
 		c.pump.write(p)
 		return
 	}
-	if len(c.rest) > 0 {
-		c.rest = append(c.rest, p...)
+	if len(c.unsent) > 0 {
+		c.unsent = append(c.unsent, p...)
 		return
 	}
 	n, err := c.socket.write(p)
 	switch {
 	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
-		c.rest = append(c.rest, p...)
+		c.unsent = append(c.unsent, p...)
 	case err != nil:
 		c.lose(err)
 	case n < len(p):
-		c.rest = append(c.rest, p[n:]...)
+		c.unsent = append(c.unsent, p[n:]...)
 	}
 }
 
-func (c *conn) disconnect() {
-	if !c.up {
-		return
-	}
-	c.up = false
-	c.generation++
-	c.loop.run.connections.Add(-1)
-	if c.pump != nil {
-		c.pump.close()
-	} else {
-		c.socket.close()
-	}
-}
-
-// expire ends the connection if its oldest request was sent before the instant.
+// expire closes the connection if its oldest request was sent before the given instant.
 func (c *conn) expire(before int64) {
 	if c.flight.count > 0 && c.flight.at(0).sent < before {
 		c.lose(os.ErrDeadlineExceeded)
 	}
 }
 
-// lose ends the connection: what was in flight is unknown. A new one is dialled at once.
+// lose closes the connection: the outcome of requests in flight is unknown. A new connection is dialled immediately.
 func (c *conn) lose(err error) {
 	if !c.up {
 		return
@@ -336,13 +298,37 @@ func (c *conn) lose(err error) {
 	}
 }
 
-// lossClass is why requests in flight were lost.
-func lossClass(err error) record.Class {
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return record.ClassTimeout
-	case errors.Is(err, resp.ErrProtocol), errors.Is(err, errUnasked):
-		return record.ClassProtocol
+// connect dials in the background until a connection is established or ctx ends, and notifies the loop of each result. A dial in progress is
+// cancelled.
+func (c *conn) connect(ctx context.Context) {
+	if c.stopDial != nil {
+		c.stopDial()
 	}
-	return record.ClassReset
+	ctx, c.stopDial = context.WithCancel(ctx)
+	c.generation++
+	l, generation := c.loop, c.generation
+	dialer := l.run.dialerTo(c.pool.place, c.number)
+	go func() {
+		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
+			at := l.run.now()
+			l.notify(note{conn: c, generation: generation, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
+		})
+		if err == nil && !l.notify(note{conn: c, generation: generation, line: stands}) {
+			_ = stands.Close()
+		}
+	}()
+}
+
+func (c *conn) disconnect() {
+	if !c.up {
+		return
+	}
+	c.up = false
+	c.generation++
+	c.loop.run.connections.Add(-1)
+	if c.pump != nil {
+		c.pump.close()
+	} else {
+		c.socket.close()
+	}
 }

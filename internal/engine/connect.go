@@ -7,25 +7,26 @@ import (
 	"time"
 )
 
-// The pace of reconnecting. A new attempt begins while older ones still hang in TCP: after a pod's death its address swallows SYNs, and one
-// hanging dial must not put a floor under the outage that is measured. Once TCP stands the server itself is slow, and more dials would only be a
-// herd that it has to work off when it is back, or that overflows its backlog.
+// Timing of reconnects. A new attempt starts while older ones are still waiting for TCP: after a pod is killed its address drops SYNs, and one
+// hanging dial must not set a lower bound on the measured outage. Once TCP is established the server itself is slow; further dials would only add
+// connections that it has to accept when it recovers, or overflow its backlog.
 const (
 	backoffFirst = time.Millisecond
 	backoffLast  = 50 * time.Millisecond
 	hedgeAfter   = 100 * time.Millisecond
 )
 
-// attempt is how one dial ended.
+// attempt is the result of one dial.
 type attempt struct {
 	line  line
 	err   error
 	began time.Time
 }
 
-// connect dials until a connection stands or ctx ends (then the error is ctx's). It starts at once; attempts that fail begin 1 ms apart, doubling
-// to 50 ms, with jitter; while all attempts hang in TCP it starts another every 50 to 150 ms, up to timeout/100ms at a time. The first to succeed
-// wins, the others are cancelled. failed is called for each attempt that failed, from the caller's goroutine; it may be nil.
+// connect dials until a connection is established or ctx ends (then the error is ctx's). It starts immediately; failed attempts are retried with a
+// backoff of 1 ms that doubles to 50 ms, with jitter. While all attempts are waiting for TCP it starts another one every 50 to 150 ms, up to
+// timeout/100ms concurrently. The first success wins and the others are cancelled. failed is called in the caller's goroutine for each failed
+// attempt; it may be nil.
 func (d *dialer) connect(ctx context.Context, failed func(err error, began time.Time)) (line, error) {
 	attempts, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -45,7 +46,7 @@ func (d *dialer) connect(ctx context.Context, failed func(err error, began time.
 				begun++
 				pending++
 			}
-			timer.Reset(hedgeAfter/2 + rand.N(hedgeAfter)) // connections that broke together do not dial in step
+			timer.Reset(hedgeAfter/2 + rand.N(hedgeAfter)) // spreads the dials of connections that broke together
 		case a := <-results:
 			pending--
 			if a.err == nil {
@@ -57,14 +58,14 @@ func (d *dialer) connect(ctx context.Context, failed func(err error, began time.
 			if failed != nil {
 				failed(a.err, a.began)
 			}
-			// The backoff counts from the attempt's beginning: one that hung for longer has waited enough.
+			// The backoff counts from the start of the attempt: after an attempt that hung for longer there is no further wait.
 			timer.Reset(max(0, jitter(backoff)-time.Since(a.began)))
 			backoff = min(2*backoff, backoffLast)
 		}
 	}
 }
 
-// try makes one attempt and hands the result over, or closes it when nobody wants it any more.
+// try makes one attempt and delivers its result, or closes the connection if ctx has ended.
 func (d *dialer) try(ctx context.Context, number int, hedge bool, greeting *atomic.Int64, results chan<- attempt) {
 	began := time.Now()
 	c, err := d.dial(ctx, number, greeting)
@@ -80,8 +81,8 @@ func (d *dialer) try(ctx context.Context, number int, hedge bool, greeting *atom
 	}
 }
 
-// takeHedge takes a token for one more attempt at the same time, if there is one left: thousands of connections that all dial a black hole
-// must not exhaust the ports.
+// takeHedge takes a token for one more concurrent attempt, if one is left: thousands of connections that dial an unreachable address must not
+// exhaust the local ports.
 func (d *dialer) takeHedge() bool {
 	select {
 	case d.hedges <- struct{}{}:
@@ -91,5 +92,5 @@ func (d *dialer) takeHedge() bool {
 	}
 }
 
-// jitter is a random time between half of d and d.
+// jitter returns a random duration between d/2 and d.
 func jitter(d time.Duration) time.Duration { return d/2 + rand.N(d/2+1) }

@@ -2,9 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/workload"
@@ -13,8 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// findOut asks how the deployment looks, follows it from then on, and lays out the loops' connections accordingly.
-func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
+// discover queries the topology of the deployment, follows its changes, and assigns the loops' connections accordingly.
+func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 	n := r.run
 	kind := topology.Kind(n.plan.Target.Topology)
 	if kind == "" || kind == topology.KindStandalone {
@@ -29,11 +27,11 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("looking for %s within %s: %v", what, budget, err)}
+		return &plan.Error{Reason: plan.TargetUnreachable, Err: err, Message: fmt.Sprintf("failed to find %s within %s: %v", what, budget, err)}
 	}
 	if n.plan.Target.Topology == plan.TopologyAuto {
-		progress("asking what kind of deployment it is")
-		what = "what kind of deployment it is"
+		progress("detecting the topology of the deployment")
+		what = "the topology of the deployment"
 		var err error
 		if kind, err = topology.Detect(within, target); err != nil {
 			return failed(err)
@@ -43,7 +41,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 		}
 	}
 	what = fmt.Sprintf("the primaries of the %s", kind)
-	progress("looking for " + what)
+	progress("finding " + what)
 	tracker, err := topology.Start(within, target, kind)
 	if err != nil {
 		return failed(err)
@@ -51,7 +49,7 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	n.routes.tracker = tracker
 	m := tracker.Map()
 	r.layout.Store(m)
-	if problem := n.fits(m); problem != "" {
+	if problem := n.checkDeployment(m); problem != "" {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
 	}
 	if len(m.Shards) > 1 {
@@ -60,30 +58,31 @@ func (r *Runner) findOut(ctx context.Context, progress func(string)) error {
 	if err := r.probeShards(m); err != nil {
 		return err
 	}
-	n.layOutShards(m)
-	tracker.OnChange(func(*topology.Map) { // the loops take it up at once
-		for _, l := range n.loops {
+	r.layOutShards(m)
+	tracker.OnChange(func(*topology.Map) { // the loops apply it immediately
+		for _, l := range r.loops {
 			l.nudge()
 		}
 	})
 	return nil
 }
 
-// layOutShards gives every loop connections to each shard.
-func (r *run) layOutShards(m *topology.Map) {
+// layOutShards creates the connections of every loop to each shard.
+func (r *Runner) layOutShards(m *topology.Map) {
+	n := r.run
 	loops := int64(len(r.loops))
 	for i, l := range r.loops {
-		l.source = r.redis.Source(int64(r.pod)*loops+int64(i), int64(r.plan.Pods)*loops, m.Kind == topology.KindCluster)
+		l.source = n.redis.Source(int64(n.pod)*loops+int64(i), int64(n.plan.Pods)*loops, m.Kind == topology.KindCluster)
 		l.follower, _ = l.source.(workload.Follower)
-		l.readsElsewhere = r.plan.Client.ReadFrom == plan.ReadReplica || r.plan.Client.ReadFrom == plan.ReadAny
+		l.readsReplicas = n.plan.Client.ReadFrom == plan.ReadReplica || n.plan.Client.ReadFrom == plan.ReadAny
 		l.layout = m
 		for shard := range m.Shards {
-			l.reach(shard)
+			l.ensurePools(shard)
 		}
 	}
 }
 
-// probeShards gives every shard a probe of its own.
+// probeShards creates one probe per shard.
 func (r *Runner) probeShards(m *topology.Map) error {
 	if len(r.probes) == 0 || len(m.Shards) == 1 {
 		return nil
@@ -103,29 +102,21 @@ func (r *Runner) probeShards(m *topology.Map) error {
 	return nil
 }
 
-// fits says what in the plan cannot be with such a deployment.
-func (r *run) fits(m *topology.Map) string {
+// checkDeployment returns what in the plan is not possible with this deployment; "" = nothing.
+func (r *runState) checkDeployment(m *topology.Map) string {
 	if m.Kind == topology.KindCluster && r.plan.Target.Database != 0 {
 		return "spec.target.database: a cluster has database 0 only"
 	}
 	if r.plan.Client.ReadFrom == plan.ReadReplica && len(m.Replicas()) == 0 {
-		return "spec.client.readFrom: is Replica, and the deployment has no replica now"
+		return "spec.client.readFrom: is Replica, but the deployment has no replica"
 	}
 	if r.plan.Client.Driver == plan.GoRedisDriver && r.plan.Client.ReadFrom != "" && r.plan.Client.ReadFrom != plan.ReadPrimary && m.Kind != topology.KindCluster {
-		return "spec.client.readFrom: with driver GoRedis a cluster only: of other deployments go-redis follows the primary, or sends writes to replicas, too"
+		return "spec.client.readFrom: driver GoRedis supports it for Redis Cluster only; in other deployments go-redis would send writes to replicas, too"
 	}
 	return ""
 }
 
-// kind is the deployment's, as it was found.
-func (r *run) kind() plan.Topology {
-	if r.routes.tracker == nil {
-		return plan.TopologyStandalone
-	}
-	return plan.Topology(r.routes.current().Kind)
-}
-
-// shardTag is a hash tag "{n}" that leads a key to the shard; false where the shard serves no slot.
+// shardTag returns a hash tag "{n}" whose slot belongs to the shard; false if the shard serves no slot.
 func shardTag(m *topology.Map, shard int) (string, bool) {
 	if m.Shards[shard].Slots == 0 {
 		return "", false
@@ -139,27 +130,8 @@ func shardTag(m *topology.Map, shard int) (string, bool) {
 	return "", false
 }
 
-// someServer names the deployment by a server that is known now.
-func (r *run) someServer() string {
-	if known := r.servers(); len(known) > 0 {
-		return known[0]
-	}
-	return "the deployment"
-}
-
-// servers are the addresses that are known now, primaries first.
-func (r *run) servers() []string {
-	if r.routes.tracker == nil {
-		return r.plan.Target.Addresses[:1]
-	}
-	m := r.routes.current()
-	return slices.Concat(m.Primaries(), m.Replicas())
-}
-
-var errNoAddress = errors.New("the deployment names no server")
-
-// deploymentOf is the target as package topology follows it. timeout bounds a dial, and an answer. secret is the servers' password; the sentinels
-// have a file of their own.
+// deploymentOf converts the target for package topology. timeout bounds each dial and each reply. secret returns the servers' password; the
+// sentinels have a separate password file.
 func deploymentOf(t *plan.Target, timeout time.Duration, secret func() (string, error)) topology.Target {
 	d := topology.Target{Addresses: t.Addresses, Login: loginFunc(t.Username, secret, t.TLS), Timeout: timeout, After: time.After}
 	if s := t.Sentinel; s != nil {

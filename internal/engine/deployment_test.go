@@ -43,6 +43,6 @@ func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := d.SentinelLogin(); err == nil {
-		t.Error("a file that is gone is no error")
+		t.Error("a missing file is not an error")
 	}
 }

@@ -9,52 +9,38 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// classOf is the kind of a failed dial, for the record. A handshake that broke is a connection that could not be made: ClassReset is for requests.
-func classOf(err error) record.Class {
-	e, ok := errors.AsType[*redis.DialError](err)
-	switch {
-	case !ok:
-	case e.Stage == redis.StageAnswer:
-		return resp.Classify([]byte(e.Err.Error()))
-	case errors.Is(e.Err, resp.ErrProtocol):
-		return record.ClassProtocol
-	}
-	return record.ClassRefused
-}
-
-// dialer makes connections that are ready for requests.
+// dialer establishes connections that are ready for requests.
 type dialer struct {
 	target   plan.Target
 	timeout  time.Duration // of one attempt: name, TCP, TLS and HELLO together, per address
 	protocol int
 	password *string // overrides target.PasswordFile
 	tcp      redis.DialFunc
-	// addresses are those to try now, instead of target.Addresses: they follow the deployment. None is an error of its own.
+	// addresses, if set, returns the addresses to try instead of target.Addresses. It follows the topology; an empty list is errNoServer.
 	addresses func() []string
-	// missed is told of every attempt that failed; nil = nobody.
-	missed func(err error)
-	// replica asks a cluster's replica to answer reads.
+	// onFailure is called for every failed attempt; it may be nil.
+	onFailure func(err error)
+	// replica sends READONLY, so that a replica of a cluster serves reads.
 	replica bool
-	name    string        // what is dialled, for errors where no address is known
-	hedges  chan struct{} // tokens for second and further attempts that run at the same time
+	name    string        // names the destination in errors when no address is known
+	hedges  chan struct{} // tokens for additional concurrent attempts
 }
 
-// line is a connection that is ready for requests, and the address that was dialled.
+// line is a connection that is ready for requests, with the address that was dialled.
 type line struct {
 	net.Conn
 	address string
 }
 
-// errNoServer stands for a server that is not known at present.
-var errNoServer = errors.New("no such server is known at present")
+// errNoServer is returned when no address of the destination is known.
+var errNoServer = errors.New("no address of it is known")
 
-// dial tries the target's addresses in order, beginning with number first, and returns the first that answers.
-// greeting, unless nil, counts the dials whose TCP connection stands while the server has yet to answer: another would only wait behind it.
+// dial tries the target's addresses in order, starting with number first, and returns the first connection that is established.
+// greeting, unless nil, counts the dials whose TCP connection is established and whose server has not replied yet: another dial would only wait
+// behind them.
 func (d *dialer) dial(ctx context.Context, first int, greeting *atomic.Int64) (line, error) {
 	addresses := d.target.Addresses
 	if d.addresses != nil {
@@ -74,8 +60,8 @@ func (d *dialer) dial(ctx context.Context, first int, greeting *atomic.Int64) (l
 	if failed == nil {
 		failed = &redis.DialError{Stage: redis.StageTCP, Address: d.name, Err: errNoServer}
 	}
-	if d.missed != nil && ctx.Err() == nil {
-		d.missed(failed)
+	if d.onFailure != nil && ctx.Err() == nil {
+		d.onFailure(failed)
 	}
 	return line{}, failed
 }
@@ -111,7 +97,7 @@ func (d *dialer) login() (redis.Login, *redis.DialError) {
 	return login(d.target.Username, d.secret, d.target.TLS)
 }
 
-// setup are the commands after the login that make a new connection ready.
+// setup returns the commands to send after the login on a new connection.
 func (d *dialer) setup() [][]string {
 	var commands [][]string
 	if d.protocol == 3 {
@@ -126,7 +112,7 @@ func (d *dialer) setup() [][]string {
 	return commands
 }
 
-// secret is the password now.
+// secret returns the current password.
 func (d *dialer) secret() (string, error) {
 	if d.password != nil {
 		return *d.password, nil

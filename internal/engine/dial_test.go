@@ -113,8 +113,8 @@ func TestDialErrors(t *testing.T) {
 		{"no password file", &redis.DialError{Stage: redis.StageSetup, Err: os.ErrNotExist}, record.ClassRefused, plan.AuthenticationFailed, true},
 	}
 	for _, tt := range tests {
-		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || final(tt.err) != tt.final {
-			t.Errorf("%s: %s, %s, final %v; want %s, %s, %v", tt.name, class, reason, final(tt.err), tt.class, tt.reason, tt.final)
+		if class, reason := classOf(tt.err), reasonOf(tt.err); class != tt.class || reason != tt.reason || isPermanent(tt.err) != tt.final {
+			t.Errorf("%s: %s, %s, final %v; want %s, %s, %v", tt.name, class, reason, isPermanent(tt.err), tt.class, tt.reason, tt.final)
 		}
 	}
 }
@@ -138,14 +138,14 @@ func TestServerOf(t *testing.T) {
 		CPUSeconds: 3.75, CPUMainThreadSeconds: 3, UsedMemory: 1000, UsedMemoryRSS: 2000, MaxMemory: 4000, MaxMemoryPolicy: "noeviction",
 		ConnectedClients: 51, RejectedConnections: 4, EvictedKeys: 6, ExpiredKeys: 5, CommandsProcessed: 77, AOFEnabled: true, AOFDelayedFsync: 3,
 	}
-	if diff := cmp.Diff(want, serverOf(redis.ParseInfo(text))); diff != "" {
+	if diff := cmp.Diff(want, serverFromInfo(redis.ParseInfo(text))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	valkey := serverOf(redis.ParseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n"))
+	valkey := serverFromInfo(redis.ParseInfo("redis_version:7.2.4\r\nserver_name:valkey\r\nvalkey_version:8.1.1\r\nserver_mode:standalone\r\n"))
 	if valkey.Name != "valkey" || valkey.Version != "8.1.1" || valkey.Mode != "standalone" {
 		t.Errorf("%+v", valkey)
 	}
-	if strange := serverOf(redis.ParseInfo("used_memory:lots\r\nno colon\r\n:\r\n")); strange.UsedMemory != 0 {
+	if strange := serverFromInfo(redis.ParseInfo("used_memory:lots\r\nno colon\r\n:\r\n")); strange.UsedMemory != 0 {
 		t.Errorf("%+v", strange)
 	}
 }

@@ -15,12 +15,12 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// final says that trying again would not help: not so for a connection that broke or hung, as a server does that is about to start.
-func final(err error) bool {
+// isPermanent reports whether a retry cannot succeed. A connection that broke or timed out is not permanent: the server may be starting.
+func isPermanent(err error) bool {
 	return reasonOf(err) != plan.TargetUnreachable && !redis.IsBroken(err) && !redis.IsTimeout(err)
 }
 
-// explain turns the last failure to connect into the error for people.
+// explain converts the last connection failure to the error that is shown to the user.
 func explain(err error, budget time.Duration) *plan.Error {
 	e := &plan.Error{Reason: reasonOf(err), Err: err, Message: err.Error()}
 	d, ok := errors.AsType[*redis.DialError](err)
@@ -29,37 +29,37 @@ func explain(err error, budget time.Duration) *plan.Error {
 	}
 	switch e.Reason {
 	case plan.TargetUnreachable:
-		e.Message = fmt.Sprintf("%s does not serve within %s: %s", d.Address, budget, plainly(d.Err))
+		e.Message = fmt.Sprintf("%s is not ready within %s: %s", d.Address, budget, shortMessage(d.Err))
 	case plan.AuthenticationFailed:
 		if d.Stage == redis.StageSetup {
-			e.Message = fmt.Sprintf("the password for %s cannot be read: %s", d.Address, plainly(d.Err))
+			e.Message = fmt.Sprintf("failed to read the password for %s: %s", d.Address, shortMessage(d.Err))
 			break
 		}
-		e.Message = fmt.Sprintf("%s refuses the credentials: %s", d.Address, d.Err)
+		e.Message = fmt.Sprintf("%s rejects the credentials: %s", d.Address, d.Err)
 		if strings.Contains(d.Err.Error(), "without any password configured") {
 			e.Message = fmt.Sprintf("a password is given, but %s has none configured: %s", d.Address, d.Err)
 		} else if strings.HasPrefix(d.Err.Error(), "NOAUTH") {
-			e.Message = fmt.Sprintf("%s asks for a password: %s", d.Address, d.Err)
+			e.Message = fmt.Sprintf("%s requires a password: %s", d.Address, d.Err)
 		}
 	case plan.PermissionDenied, plan.CommandInvalid:
-		e.Message = fmt.Sprintf("%s refuses %s: %s", d.Address, d.Command, d.Err)
+		e.Message = fmt.Sprintf("%s rejects %s: %s", d.Address, d.Command, d.Err)
 	case plan.TLSFailed:
-		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsPlainly(d.Err))
+		e.Message = fmt.Sprintf("TLS with %s failed: %s", d.Address, tlsMessage(d.Err))
 		if d.Stage == redis.StageHello && d.Secured {
-			e.Message = fmt.Sprintf("%s ends the connection after the TLS handshake: it asks for a client certificate, or refuses this one (%s)", d.Address, d.Err)
+			e.Message = fmt.Sprintf("%s closes the connection after the TLS handshake: it requires a client certificate, or rejects this one (%s)", d.Address, d.Err)
 		}
 	case plan.NotRedis:
-		e.Message = fmt.Sprintf("%s does not answer as Redis does: %s", d.Address, plainly(d.Err))
+		e.Message = fmt.Sprintf("%s does not speak the Redis protocol: %s", d.Address, shortMessage(d.Err))
 		if redis.IsBroken(d.Err) {
-			e.Message = d.Address + " closes the connection without an answer"
+			e.Message = d.Address + " closes the connection without a reply"
 		} else if redis.IsTimeout(d.Err) {
-			e.Message = d.Address + " accepts connections, but answers nothing: no Redis, or it hangs"
+			e.Message = d.Address + " accepts connections but sends no reply: it is not Redis, or it hangs"
 		}
 	}
 	return e
 }
 
-// reasonOf is what a failure to connect comes down to. TargetUnreachable also stands for what may pass: loading, too many clients.
+// reasonOf returns the reason of a connection failure. TargetUnreachable includes temporary conditions: loading, too many clients.
 func reasonOf(err error) plan.Reason {
 	d, ok := errors.AsType[*redis.DialError](err)
 	if !ok {
@@ -78,7 +78,7 @@ func reasonOf(err error) plan.Reason {
 			return plan.NotRedis
 		}
 		if d.Secured && (redis.IsBroken(d.Err) || isAlert(d.Err)) {
-			return plan.TLSFailed // TLS 1.3 servers refuse a client's certificate after the handshake
+			return plan.TLSFailed // TLS 1.3 servers reject a client certificate after the handshake
 		}
 		if redis.IsBroken(d.Err) || redis.IsTimeout(d.Err) {
 			return plan.NotRedis
@@ -91,7 +91,7 @@ func reasonOf(err error) plan.Reason {
 	return plan.TargetUnreachable
 }
 
-// reasonOfReply is what an error reply says about the target, or about the command that was tried; "" where it says neither.
+// reasonOfReply returns the reason for an error reply that is caused by the target's configuration or by the command; "" for any other.
 func reasonOfReply(message string) plan.Reason {
 	word, rest, _ := strings.Cut(message, " ")
 	lower := strings.ToLower(rest)
@@ -110,44 +110,49 @@ func reasonOfReply(message string) plan.Reason {
 	return ""
 }
 
-// mustWait says that the server will serve later.
-func mustWait(message string) bool {
+// isTemporary reports whether the error reply is one of a server that will serve requests later.
+func isTemporary(message string) bool {
 	word, _, _ := strings.Cut(message, " ")
 	return word == "LOADING" || word == "MASTERDOWN" || word == "BUSY"
 }
 
-func tlsPlainly(err error) string {
+func tlsMessage(err error) string {
 	if _, ok := errors.AsType[tls.RecordHeaderError](err); ok {
-		return "the port does not speak TLS (" + err.Error() + ")"
+		return "the port does not use TLS (" + err.Error() + ")"
 	}
 	if _, ok := errors.AsType[x509.UnknownAuthorityError](err); ok {
-		return "the certificate is signed by an authority that is not trusted (" + err.Error() + ")"
+		return "the certificate is signed by an untrusted authority (" + err.Error() + ")"
 	}
 	switch {
 	case speaksTLS(err):
 		return errSpeaksTLS.Error()
 	case redis.IsTimeout(err), redis.IsBroken(err):
-		return "no answer to the handshake (" + plainly(err) + ")"
+		return "no reply to the handshake (" + shortMessage(err) + ")"
 	}
 	return err.Error()
 }
 
-// speaksTLS says that the reply was a TLS record: an alert (21) or a handshake message (22) of version 3.x.
+// speaksTLS reports whether the reply is a TLS record: an alert (21) or a handshake message (22) of version 3.x.
 func speaksTLS(err error) bool {
 	bad, ok := errors.AsType[*resp.UnknownTypeError](err)
 	return ok && (bytes.HasPrefix(bad.Head, []byte{21, 3}) || bytes.HasPrefix(bad.Head, []byte{22, 3}))
 }
 
-// isAlert says that the other side of a TLS connection sent an alert. crypto/tls tells it by the operation's name only.
+// isAlert reports whether the peer of a TLS connection sent an alert. crypto/tls marks it only by the operation's name.
 func isAlert(err error) bool {
 	e, ok := errors.AsType[*net.OpError](err)
 	return ok && e.Op == "remote error"
 }
 
-// plainly leaves Go's own words for a timeout out.
-func plainly(err error) string {
+// shortMessage replaces Go's text of a timeout.
+func shortMessage(err error) string {
 	if redis.IsTimeout(err) {
-		return "no answer in time"
+		return "no reply in time"
 	}
 	return err.Error()
 }
+
+var (
+	errSpeaksTLS   = errors.New("the port uses TLS, but the target has no tls settings")
+	errSpeaksPlain = errors.New("the port does not use TLS, but the target has tls settings")
+)

@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// onlyGap is the one gap that there has to be.
+// onlyGap returns the only gap; it is an error if there is not exactly one.
 func onlyGap(t *testing.T, whose string, gaps []record.Gap) record.Gap {
 	t.Helper()
 	if len(gaps) != 1 {
@@ -34,7 +34,7 @@ func wantGap(t *testing.T, whose string, gaps []record.Gap, from, to time.Durati
 	}
 }
 
-// TestOpenLoopSeesAStoppedServer: a stop of 300 ms holds no arrival up; they queue, and their latency counts from when they were due.
+// TestOpenLoopSeesAStoppedServer: a stop of 300 ms does not delay the schedule: arrivals queue, and their latency counts from their due time.
 func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
@@ -47,7 +47,7 @@ func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 		})
 		addsUp(t, o)
 		if o.sum.OK != 4000 {
-			t.Errorf("%d of 4000 ok: the queue was not worked off", o.sum.OK)
+			t.Errorf("%d of 4000 ok: the queue was not processed", o.sum.OK)
 		}
 		// The 600 arrivals during the stop waited 0.25 to 299.75 ms, 15 % of all, all others not at all.
 		var want record.Histogram
@@ -67,7 +67,8 @@ func TestOpenLoopSeesAStoppedServer(t *testing.T) {
 	})
 }
 
-// TestKilledServerComesBack: what was in flight is lost, what is due while nobody listens is refused or waits, and every connection is back within one backoff.
+// TestKilledServerComesBack: requests in flight are lost, arrivals during the outage are refused or wait, and every connection is re-established within one
+// backoff.
 func TestKilledServerComesBack(t *testing.T) {
 	const killed, back = time.Second, 1500 * time.Millisecond
 	for name, tt := range map[string]struct {
@@ -98,7 +99,7 @@ func TestKilledServerComesBack(t *testing.T) {
 				if from, to := time.Duration(g.From), time.Duration(g.To); from != tt.last || to <= back || to > back+backoffLast {
 					t.Errorf("the gap is %s to %s", from, to)
 				}
-				// Every arrival of the probe dials: 1.505 s is the first at which somebody listens.
+				// Every arrival of the probe dials: 1.505 s is the first at which the server listens.
 				g = onlyGap(t, "probe", o.probeGaps)
 				if from, to := time.Duration(g.From), time.Duration(g.To); from < 995*time.Millisecond || from > 1000*time.Millisecond || to < 1505*time.Millisecond || to > 1510*time.Millisecond {
 					t.Errorf("the probe's gap is %s to %s", from, to)
@@ -117,7 +118,7 @@ func TestKilledServerComesBack(t *testing.T) {
 	}
 }
 
-// TestRequestTimeout: a server that stops for longer than the request timeout makes requests unknown, never ok; dials whose connection is accepted end after their own.
+// TestRequestTimeout: a server that stops for longer than the request timeout makes requests unknown, never ok; dials whose connection is accepted end after dialTimeout.
 func TestRequestTimeout(t *testing.T) {
 	virtually(t, time.Millisecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -132,24 +133,24 @@ func TestRequestTimeout(t *testing.T) {
 		if o.sum.Errors[record.ClassTimeout] != 10 || o.sum.Unknown != 10 {
 			t.Errorf("want 10 timeouts, one per connection: %s", describe(o))
 		}
-		// Given up at 0.7 s, dialled until 0.9 and 1.1 s, and a third time until the server goes on.
+		// Abandoned at 0.7 s, dialled until 0.9 and 1.1 s, and a third time until the server goes on.
 		if o.sum.Errors[record.ClassRefused] != 20 {
 			t.Errorf("want two dials that end for each connection: %s", describe(o))
 		}
 		if most := o.sum.Latency.Max(); most > 200*time.Millisecond {
 			t.Errorf("a success took %s", most)
 		}
-		// They are looked at every 10 ms.
+		// They are checked every 10 ms.
 		if waited := o.sum.Waited.Max(); waited < 200*time.Millisecond || waited > 211*time.Millisecond {
 			t.Errorf("the requests that timed out waited up to %s", waited)
 		}
-		// The server goes on at 1.2005 s with what it was at. Then come the nine other requests and twenty greetings that nobody waits for any more, ten new greetings,
+		// The server continues at 1.2005 s. It then processes nine other requests and twenty greetings whose clients have timed out, ten new greetings,
 		// and a request, 1 ms each.
 		wantGap(t, "load", o.gaps, 500*time.Millisecond, 1240_500*time.Microsecond)
 	})
 }
 
-// TestDropsFallInTheirInterval: with the server's address gone, arrivals are dropped one by one as they become too late, not in a lump.
+// TestDropsFallInTheirInterval: with the server's address gone, arrivals are dropped one by one as they time out, not all at once.
 func TestDropsFallInTheirInterval(t *testing.T) {
 	dropped := func(c *record.Counts) uint64 { return c.Dropped }
 	plan := func() *plan.Plan {
@@ -183,11 +184,11 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 				t.Errorf("%s", describe(o))
 			}
 			// An attempt that is refused fails the oldest arrival, up to 200 ms before it would be dropped and, as they are
-			// looked at every 10 ms, up to 10 ms after.
+			// checked every 10 ms, up to 10 ms after.
 			var gone, due uint64
 			for i, n := range o.perInterval(0, 14, notDone) {
 				if gone, due = gone+n, uint64(max(0, i-4))*200; gone > due || gone+420 < due {
-					t.Errorf("until the end of interval %d %d arrivals are gone of %d", i, gone, due)
+					t.Errorf("until the end of interval %d %d arrivals are dropped of %d", i, gone, due)
 				}
 			}
 		})
@@ -214,7 +215,7 @@ func TestHangingDialsAreHedged(t *testing.T) {
 		}
 		_ = c.Close()
 		if took := time.Since(began); took < 250*time.Millisecond || took > 250*time.Millisecond+hedgeAfter*3/2 {
-			t.Errorf("the connection stood after %s", took)
+			t.Errorf("the connection was established after %s", took)
 		}
 		if n := w.network.Dials(hole); n < 2 || n > 5 { // every 50 to 150 ms
 			t.Errorf("%d dials hang", n)
@@ -222,8 +223,8 @@ func TestHangingDialsAreHedged(t *testing.T) {
 	})
 }
 
-// TestDeadAddressPutsNoFloorUnderTheOutage: the server dies and its name leads into a black hole for 400 ms, as a Service's does until its
-// endpoints change; then to another server. Load and probe are back at once, though their dials may hang for 5 s.
+// TestDeadAddressPutsNoFloorUnderTheOutage: the server is killed and its name resolves to a black hole for 400 ms, as a Service does until its
+// endpoints change; then to another server. Load and probe recover immediately, although their dials may hang for 5 s.
 func TestDeadAddressPutsNoFloorUnderTheOutage(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		const hole, second = "10.0.0.9:6379", "10.0.0.2:6379"
@@ -298,7 +299,7 @@ func TestGapOfErrorReplies(t *testing.T) {
 	}
 }
 
-// TestProbeLeavesAHungPrimary: dials that hang at a primary that stands still do not keep the probe from the new one.
+// TestProbeLeavesAHungPrimary: dials that hang at an unresponsive primary do not keep the probe from connecting to the new one.
 func TestProbeLeavesAHungPrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -323,26 +324,26 @@ func TestProbeLeavesAHungPrimary(t *testing.T) {
 		defer cancel()
 		go probe.loop(ctx, ctx)
 		time.Sleep(time.Second)
-		if n := network.Conns(hung.Address()); n != mostGreetings {
-			t.Errorf("%d dials hang, want %d", n, mostGreetings)
+		if n := network.Conns(hung.Address()); n != maxGreetings {
+			t.Errorf("%d dials hang, want %d", n, maxGreetings)
 		}
-		if n := sumOf(probe, func(s *slot) uint64 { return s.ops[0].Dropped }); n != 100-mostGreetings {
+		if n := sumOf(probe, func(s *partial) uint64 { return s.ops[0].Dropped }); n != 100-maxGreetings {
 			t.Errorf("%d arrivals were dropped of 100", n)
 		}
 		layout.set(server.Address())
 		time.Sleep(time.Second)
-		if n := sumOf(probe, func(s *slot) uint64 { return s.ops[0].OK }); n != 100 {
+		if n := sumOf(probe, func(s *partial) uint64 { return s.ops[0].OK }); n != 100 {
 			t.Errorf("%d of 100 arrivals had success at the other server", n)
 		}
 	})
 }
 
 // sumOf sums what the probe has recorded: its intervals stay open here.
-func sumOf(p *prober, of func(*slot) uint64) uint64 {
+func sumOf(p *prober, of func(*partial) uint64) uint64 {
 	shard := p.run.rec.probe
 	shard.mu.Lock()
 	defer shard.mu.Unlock()
-	return of(shard.slots[0]) + of(shard.slots[1])
+	return of(shard.partials[0]) + of(shard.partials[1])
 }
 
 // fixedMap is a Tracker of one primary that a test names.
@@ -358,7 +359,7 @@ func (f *fixedMap) Moved(uint16, string)         {}
 func (f *fixedMap) OnChange(func(*topology.Map)) {}
 func (f *fixedMap) Close()                       {}
 
-// TestProbeInFlightAtTheEnd: what the probe has in flight when the requests are done is waited for, as the load's own are; it is no error.
+// TestProbeInFlightAtTheEnd: the probe's requests in flight at the end of the load are awaited, like those of the load, and are not errors.
 func TestProbeInFlightAtTheEnd(t *testing.T) {
 	virtually(t, 3*time.Millisecond, func(t *testing.T, w *world) { // a queue of ten at the server, so that the probe waits for 30 ms
 		p := testPlan(virtualAddress)

@@ -10,10 +10,10 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// gapFloor is the shortest stretch without a success that is called a gap.
+// gapFloor is the minimum length of a gap.
 const gapFloor = int64(5 * time.Millisecond)
 
-// gapLog notes every stretch without a success that is longer than its threshold, to the instant. Instants are nanoseconds since the start.
+// gapLog records every period without a success that is longer than its threshold, with exact ends. Instants are nanoseconds since the start.
 type gapLog struct {
 	last      atomic.Int64 // the latest success; 0 before the first: the start
 	threshold atomic.Int64
@@ -28,8 +28,7 @@ func newGapLog(threshold int64) *gapLog {
 	return g
 }
 
-// success tells of a success at instant at. Successes that come in another order than they happened are sorted out: only one later
-// than all before it can end a gap.
+// success records a success at the instant at. Successes may be reported out of order: only one that is later than all previous ones ends a gap.
 func (g *gapLog) success(at int64) {
 	for {
 		last := g.last.Load()
@@ -65,21 +64,21 @@ func (g *gapLog) take(end int64) []record.Gap {
 	return out
 }
 
-// open is the gap that has not ended at instant end, if there is one.
+// open returns the gap that has not ended at the instant end, if there is one.
 func (g *gapLog) open(end int64) (record.Gap, bool) {
 	last := g.last.Load()
 	return record.Gap{From: last, To: end, Open: true}, end-last > g.threshold.Load()
 }
 
-// successPace is the mean time between successes over the recent past: what gapLog's threshold follows in a closed loop, whose rate is not
-// known in advance. Stretches of more than pauseCut without a success are left out: an outage is not the usual pace.
+// successPace is the mean time between recent successes. gapLog's threshold follows it in a closed loop, whose rate is not known in advance.
+// Periods longer than pauseCut without a success are excluded, so that an outage does not change the mean.
 type successPace struct {
 	step  int64
 	ring  []paceCell
 	next  int
 	spent int64 // sum of the ring
 	count uint64
-	quiet int64 // how long there has been no success, in whole intervals
+	quiet int64 // time without a success, in whole intervals
 }
 
 type paceCell struct {
@@ -96,7 +95,7 @@ func newSuccessPace(step int64) *successPace {
 	return &successPace{step: step, ring: make([]paceCell, max(1, paceWindow/step))}
 }
 
-// add tells of one finished interval with ok successes.
+// add adds a finished interval with ok successes.
 func (p *successPace) add(ok uint64) {
 	if ok > 0 {
 		p.quiet = 0
@@ -110,10 +109,13 @@ func (p *successPace) add(ok uint64) {
 	p.next = (p.next + 1) % len(p.ring)
 }
 
-// mean is the mean time between successes, in nanoseconds; 0 where there were none.
+// mean is the mean time between successes, in nanoseconds; 0 if there were none.
 func (p *successPace) mean() int64 {
 	if p.count == 0 {
 		return 0
 	}
 	return p.spent / int64(p.count)
 }
+
+// unknownPace is the assumed time between successes before the first one, nanoseconds.
+const unknownPace = int64(50 * time.Millisecond)

@@ -14,7 +14,7 @@ func TestGapLog(t *testing.T) {
 	for _, at := range []int64{ms, 11 * ms, 22 * ms, 5 * ms, 23 * ms, 150 * ms} {
 		g.success(at)
 	}
-	// 10 ms is not over the threshold, 11 is; a success that is told late opens nothing.
+	// 10 ms is not over the threshold, 11 is; a success that is reported late opens no gap.
 	want := []record.Gap{{From: 11 * ms, To: 22 * ms}}
 	if diff := cmp.Diff(want, g.take(100*ms)); diff != "" {
 		t.Errorf("gaps that ended before 100 ms (-want +got):\n%s", diff)
@@ -23,7 +23,7 @@ func TestGapLog(t *testing.T) {
 		t.Errorf("gaps that ended before 200 ms (-want +got):\n%s", diff)
 	}
 	if got := g.take(1 << 62); len(got) != 0 {
-		t.Errorf("a gap is told twice: %v", got)
+		t.Errorf("a gap is returned twice: %v", got)
 	}
 	if gap, open := g.open(155 * ms); open {
 		t.Errorf("5 ms are an open gap: %v", gap)

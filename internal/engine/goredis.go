@@ -22,16 +22,16 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// silent keeps go-redis from writing every failed dial to standard error: the record has them.
+// silent discards go-redis' log, which writes every failed dial to standard error. Failures are in the record.
 type silent struct{}
 
 func (silent) Printf(context.Context, string, ...any) {}
 
 var silence = sync.OnceFunc(func() { goredis.SetLogger(silent{}) })
 
-// goRedisClient makes go-redis's client for the deployment, with its own pool, retries and view of the topology. What the plan does not set stays at
-// go-redis's defaults, as it does in most services.
-func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
+// goRedisClient creates a go-redis client for the deployment, with its own pool, retries and view of the topology. Options that the plan does not
+// set keep go-redis' defaults, as in most services.
+func (r *runState) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error) {
 	silence()
 	o, err := r.goRedisOptions()
 	if err != nil {
@@ -47,15 +47,15 @@ func (r *run) goRedisClient(kind plan.Topology) (goredis.UniversalClient, error)
 		cluster.RouteRandomly = c.ReadFrom == plan.ReadAny
 		return goredis.NewClusterClient(cluster), nil
 	case plan.TopologySentinel:
-		return r.goRedisBySentinels(o)
+		return r.goRedisSentinelClient(o)
 	}
 	simple := o.Simple()
-	simple.Addr = r.servers()[0] // of a plain replication the primary of the start: go-redis follows no other
+	simple.Addr = r.servers()[0] // with plain replication the primary at the start: go-redis does not follow a failover there
 	return goredis.NewClient(simple), nil
 }
 
-// goRedisOptions are those that every kind of deployment has.
-func (r *run) goRedisOptions() (*goredis.UniversalOptions, error) {
+// goRedisOptions returns the options that all topologies share.
+func (r *runState) goRedisOptions() (*goredis.UniversalOptions, error) {
 	c, t := &r.plan.Client, &r.plan.Target
 	o := &goredis.UniversalOptions{
 		Addrs: t.Addresses, Username: t.Username, DB: t.Database, Protocol: c.Protocol,
@@ -82,9 +82,9 @@ func (r *run) goRedisOptions() (*goredis.UniversalOptions, error) {
 	return o, err
 }
 
-func (r *run) goRedisBySentinels(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
+func (r *runState) goRedisSentinelClient(o *goredis.UniversalOptions) (goredis.UniversalClient, error) {
 	sentinel := r.plan.Target.Sentinel
-	if sentinel == nil { // found at the addresses: what is known of the servers is all that is known of the sentinels
+	if sentinel == nil { // detected: the target's addresses are those of the sentinels
 		sentinel = &plan.Sentinel{Addresses: r.plan.Target.Addresses}
 	}
 	if o.Addrs, o.MasterName = sentinel.Addresses, sentinel.MasterName; o.MasterName == "" {
@@ -104,7 +104,7 @@ func (r *run) goRedisBySentinels(o *goredis.UniversalOptions) (goredis.Universal
 	return goredis.NewFailoverClient(failover), nil
 }
 
-// goRedisCaller sends the requests of a workload through go-redis.
+// goRedisCaller sends the requests of a workload with go-redis.
 type goRedisCaller struct {
 	client goredis.UniversalClient
 	source workload.Source
@@ -113,7 +113,7 @@ type goRedisCaller struct {
 
 func (g *goRedisCaller) Pick() int { return g.source.Pick() }
 
-// Call performs a request as an application does: go-redis's retries and redirections are part of it, and its own timeouts bound it.
+// Call performs a request as an application does: it includes go-redis' retries and redirections, and is bounded by go-redis' own timeouts.
 func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []uint64) workload.Result {
 	r := workload.Request{User: user}
 	g.source.Draw(op, &r)
@@ -137,7 +137,7 @@ func (g *goRedisCaller) Call(ctx context.Context, op int, user int64, tally []ui
 	}
 }
 
-// exchange sends the encoded commands, as a pipeline where there are several.
+// exchange sends the encoded commands, several of them as a pipeline.
 func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) ([]resp.Value, error) {
 	in := bufio.NewReader(bytes.NewReader(out))
 	commands := make([]*goredis.Cmd, 0, replies)
@@ -172,7 +172,7 @@ func (g *goRedisCaller) exchange(ctx context.Context, out []byte, replies int) (
 	return values, nil
 }
 
-// valueOf is go-redis's reply as the workloads read it.
+// valueOf converts a go-redis reply to the type that workloads read.
 func valueOf(v any) resp.Value {
 	switch v := v.(type) {
 	case nil:
@@ -193,7 +193,7 @@ func valueOf(v any) resp.Value {
 	return resp.Value{Type: '$', Text: fmt.Sprint(v)}
 }
 
-// outcomeOfError is what an error of go-redis says of the request: an error reply and a dial that failed were surely not applied.
+// outcomeOfError returns the outcome for an error of go-redis: after an error reply or a failed dial the request was certainly not applied.
 func outcomeOfError(err error) (workload.Outcome, record.Class) {
 	var reply goredis.Error
 	var network *net.OpError

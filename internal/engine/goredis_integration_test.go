@@ -93,7 +93,7 @@ func TestRankingAndRateLimiter(t *testing.T) {
 	}
 }
 
-// TestGoRedisFindsSentinelsAtTheAddresses: Auto takes addresses of sentinels for what they are.
+// TestGoRedisFindsSentinelsAtTheAddresses: Auto detects that the addresses are those of sentinels.
 func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
@@ -111,7 +111,7 @@ func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.forgetDeployment()
+	defer r.stopFollowing()
 	if err := r.Prepare(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "client.readFrom: with driver GoRedis a cluster only") {
 		t.Errorf("%v", err)
 	}

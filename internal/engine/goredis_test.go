@@ -29,7 +29,7 @@ func TestGoRedisUsersThinkAndErr(t *testing.T) {
 	})
 }
 
-// memCluster is three shards in memory, which answer for any slot.
+// memCluster is a cluster of three shards in memory, which accept keys of any slot.
 type memCluster struct {
 	servers []*memredis.Server
 	replica *memredis.Server // of the first shard
@@ -51,7 +51,7 @@ const commandsOfGoRedis = "*2\r\n*6\r\n$3\r\nget\r\n:2\r\n*1\r\n+readonly\r\n:1\
 // ranges are the slots of the shards.
 var ranges = []topology.SlotRange{{First: 0, Last: 5460, Shard: 0}, {First: 5461, Last: 10922, Shard: 1}, {First: 10923, Last: 16383, Shard: 2}}
 
-// publish fixes what every server says of the layout.
+// publish sets the layout that every server reports.
 func (c *memCluster) publish() {
 	var b strings.Builder
 	fmt.Fprintf(&b, "*%d", len(ranges))
@@ -66,13 +66,13 @@ func (c *memCluster) publish() {
 	}
 }
 
-// failOver lets the replica take the first shard over.
+// failOver promotes the replica of the first shard.
 func (c *memCluster) failOver() {
 	c.servers[0] = c.replica
 	c.publish()
 }
 
-// layout is the cluster as a tracker knows it.
+// layout is the cluster's map, as a tracker returns it.
 func (c *memCluster) layout() *topology.Map {
 	var shards []topology.Shard
 	for _, s := range c.servers {
@@ -81,7 +81,7 @@ func (c *memCluster) layout() *topology.Map {
 	return topology.NewMap(topology.KindCluster, 0, shards, ranges...)
 }
 
-// TestGoRedisIsBackLater: with go-redis's defaults the outage of a killed shard is longer than the server's own, which the probe sees: go-redis reads the layout anew
+// TestGoRedisIsBackLater: with go-redis' defaults the outage of a killed shard is longer than the server's, which the probe measures: go-redis reloads the layout
 // after a minute.
 func TestGoRedisIsBackLater(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
@@ -117,7 +117,7 @@ func TestGoRedisIsBackLater(t *testing.T) {
 		if from, to := time.Duration(g.From), time.Duration(g.To); from > killed || to < time.Minute || to > time.Minute+time.Second {
 			t.Errorf("the shard's gap is %s to %s, want it until go-redis reads the layout after a minute", from, to)
 		}
-		// The other two shards go on.
+		// The other two shards are not affected.
 		if all := longestGap(o.gaps); all > time.Second {
 			t.Errorf("the load as a whole has a gap of %s", all)
 		}

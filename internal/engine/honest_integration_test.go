@@ -24,7 +24,7 @@ const (
 	honestFirst  = 4 * time.Second
 )
 
-// stall is a stretch in which the server did nothing, and the instant at which it had worked through what had queued; from the run's start.
+// stall is a period in which the server was stopped, and the instant at which it had processed the queue; from the run's start.
 type stall struct{ from, to, drained time.Duration }
 
 // TestHonestyOfThisMachine is the measurement beside TestOpenLoopIsHonest, which is exact, in virtual time: on this machine's clock, with a real Redis that is

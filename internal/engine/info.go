@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"strconv"
 	"strings"
 
@@ -9,8 +10,69 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// serverOf is what a server says of itself in INFO. What it does not say stays zero.
-func serverOf(info redis.Info) record.Server {
+// slowLogOf reads the reply of SLOWLOG GET. Entries with an ID below next were part of an earlier reading. It returns the next ID.
+func slowLogOf(v resp.Value, next int64) (record.SlowLog, int64) {
+	log := record.SlowLog{Total: next}
+	for _, entry := range v.Items {
+		if len(entry.Items) < 4 {
+			continue
+		}
+		id, micros := integer(entry.Items[0]), integer(entry.Items[2])
+		log.Total = max(log.Total, id+1)
+		if id < next || micros <= log.WorstMicros {
+			continue
+		}
+		log.WorstMicros = micros
+		if words := entry.Items[3].Items; len(words) > 0 {
+			log.Command = strings.ToUpper(truncate(words[0].Text))
+		}
+	}
+	return log, log.Total
+}
+
+// latencyEvents reads the reply of LATENCY LATEST.
+func latencyEvents(v resp.Value) []record.LatencyEvent {
+	var events []record.LatencyEvent
+	for _, e := range v.Items {
+		if len(e.Items) < 4 || len(events) == record.MaxLatencyEvents {
+			continue
+		}
+		events = append(events, record.LatencyEvent{
+			Name: truncate(e.Items[0].Text), Unix: integer(e.Items[1]), LatestMillis: integer(e.Items[2]), MaxMillis: integer(e.Items[3]),
+		})
+	}
+	return events
+}
+
+// configValue returns the value from the reply to CONFIG GET of one parameter: a list, or a map in RESP3.
+func configValue(v resp.Value) string {
+	if len(v.Items) < 2 {
+		return ""
+	}
+	return truncate(v.Items[1].Text)
+}
+
+func integer(v resp.Value) int64 {
+	n, _ := strconv.ParseInt(v.Text, 10, 64) // 0 if it is not a number
+	return n
+}
+
+// truncate limits text from a server to the length that a record allows.
+func truncate(text string) string { return text[:min(len(text), 64)] }
+
+// readInfo reads INFO. The caller sets At.
+func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
+	info, err := c.Info(ctx)
+	if err != nil {
+		return record.Server{}, err
+	}
+	s := serverFromInfo(info)
+	s.Address = c.RemoteAddr()
+	return s, nil
+}
+
+// serverFromInfo converts INFO. Fields that are missing stay zero.
+func serverFromInfo(info redis.Info) record.Server {
 	s := record.Server{
 		RunID: info["run_id"], Name: info.Name(), Version: info.Version(), Mode: info.Mode(), Role: info["role"],
 		UptimeSeconds: info.Int("uptime_in_seconds"), Loading: info.On("loading"),
@@ -29,53 +91,3 @@ func serverOf(info redis.Info) record.Server {
 	s.OOMErrors, _ = strconv.ParseInt(info.Pairs("errorstat_OOM")["count"], 10, 64)
 	return s
 }
-
-// slowest reads SLOWLOG GET's reply. Entries with a number below next were told in an earlier reading; it returns the number that comes next.
-func slowest(v resp.Value, next int64) (record.SlowLog, int64) {
-	log := record.SlowLog{Total: next}
-	for _, entry := range v.Items {
-		if len(entry.Items) < 4 {
-			continue
-		}
-		id, micros := wholeNumber(entry.Items[0]), wholeNumber(entry.Items[2])
-		log.Total = max(log.Total, id+1)
-		if id < next || micros <= log.WorstMicros {
-			continue
-		}
-		log.WorstMicros = micros
-		if words := entry.Items[3].Items; len(words) > 0 {
-			log.Command = strings.ToUpper(bounded(words[0].Text))
-		}
-	}
-	return log, log.Total
-}
-
-// latencyEvents reads LATENCY LATEST's reply.
-func latencyEvents(v resp.Value) []record.LatencyEvent {
-	var events []record.LatencyEvent
-	for _, e := range v.Items {
-		if len(e.Items) < 4 || len(events) == record.MaxLatencyEvents {
-			continue
-		}
-		events = append(events, record.LatencyEvent{
-			Name: bounded(e.Items[0].Text), Unix: wholeNumber(e.Items[1]), LatestMillis: wholeNumber(e.Items[2]), MaxMillis: wholeNumber(e.Items[3]),
-		})
-	}
-	return events
-}
-
-// configValue is the value in the reply to CONFIG GET of one parameter: a list, or with RESP3 a map.
-func configValue(v resp.Value) string {
-	if len(v.Items) < 2 {
-		return ""
-	}
-	return bounded(v.Items[1].Text)
-}
-
-func wholeNumber(v resp.Value) int64 {
-	n, _ := strconv.ParseInt(v.Text, 10, 64) // strange: 0
-	return n
-}
-
-// bounded is a server's word, cut to what a record has room for.
-func bounded(text string) string { return text[:min(len(text), 64)] }

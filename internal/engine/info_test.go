@@ -15,7 +15,7 @@ func bulk(text string) resp.Value           { return resp.Value{Type: '$', Text:
 func integerReply(number string) resp.Value { return resp.Value{Type: ':', Text: number} }
 
 func TestServerOfForTheBottleneck(t *testing.T) {
-	got := serverOf(redis.ParseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
+	got := serverFromInfo(redis.ParseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
 		"total_writes_processed:20\r\nio_threaded_reads_processed:5\r\nio_threaded_writes_processed:6\r\nlatest_fork_usec:321\r\n" +
 		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\n"))
 	want := record.Server{Name: "redis", MaxClients: 100, BlockedClients: 2, InstantaneousOps: 9, TotalReads: 10, TotalWrites: 20,
@@ -30,14 +30,14 @@ func TestSlowest(t *testing.T) {
 		return list(integerReply(id), integerReply("1700000000"), integerReply(micros), list(words...), bulk("1.2.3.4:5"), bulk(""))
 	}
 	reply := list(entry("8", "12000", bulk("keys"), bulk("*")), entry("7", "90000", bulk("sort")), entry("6", "900000", bulk("old")), list(), entry("9", "3", bulk("x")))
-	got, next := slowest(reply, 7)
+	got, next := slowLogOf(reply, 7)
 	if want := (record.SlowLog{Total: 10, WorstMicros: 90000, Command: "SORT"}); got != want || next != 10 {
 		t.Errorf("%+v, next %d, want %+v", got, next, want)
 	}
-	if got, next := slowest(reply, 10); got != (record.SlowLog{Total: 10}) || next != 10 {
+	if got, next := slowLogOf(reply, 10); got != (record.SlowLog{Total: 10}) || next != 10 {
 		t.Errorf("told again: %+v, next %d", got, next)
 	}
-	if got, _ := slowest(resp.Value{}, 3); got != (record.SlowLog{Total: 3}) {
+	if got, _ := slowLogOf(resp.Value{}, 3); got != (record.SlowLog{Total: 3}) {
 		t.Errorf("of no answer: %+v", got)
 	}
 }

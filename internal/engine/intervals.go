@@ -9,10 +9,10 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// closeAfter is how long after its end an interval is closed: long enough for what was measured before the end to be recorded.
+// closeAfter is the delay between the end of an interval and closing it: requests that ended within the interval are recorded by then.
 const closeAfter = 20 * time.Millisecond
 
-// record closes one interval after the other and hands them over, until done is closed.
+// record closes the intervals in order and passes them to sink, until done is closed.
 func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 	n := r.run
 	step := n.rec.step
@@ -21,7 +21,7 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 	for i := int64(0); ; i++ {
 		r.shorten(i)
 		var ripe <-chan time.Time
-		if i < n.rec.last { // the last interval ends with the load
+		if i < n.rec.last { // the last interval is closed when the load ends
 			timer.Reset(time.Duration((i+1)*step-n.now()) + closeAfter)
 			ripe = timer.C
 		}
@@ -49,7 +49,7 @@ func (r *Runner) record(done <-chan struct{}, sink func(*record.Interval)) {
 	}
 }
 
-// shorten makes the record end where a step ended the load, and returns when that is, 0 = nowhere. i is the open interval.
+// shorten ends the record at the instant at which a step ended the load, and returns that instant; 0 = no step did. i is the open interval.
 func (r *Runner) shorten(i int64) int64 {
 	n := r.run
 	if !n.ended.Load() {
@@ -62,7 +62,7 @@ func (r *Runner) shorten(i int64) int64 {
 	return at
 }
 
-// interval closes interval i, which ends at end, and completes it.
+// interval closes interval i, which ends at end, and adds gaps, probe results and server readings.
 func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	n := r.run
 	iv := n.rec.close(i)
@@ -92,8 +92,8 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	return iv
 }
 
-// countDue fills in what was due in [from, to): the pacer knows; in a closed loop a request is due when it is sent.
-func (r *run) countDue(iv *record.Interval, from, to int64) {
+// countDue sets the number of requests that were due in [from, to): from the pacer, or in a closed loop the number sent.
+func (r *runState) countDue(iv *record.Interval, from, to int64) {
 	pacer := r.pacer.Load()
 	if pacer == nil {
 		for i := range iv.Ops {
@@ -111,11 +111,8 @@ func (r *run) countDue(iv *record.Interval, from, to int64) {
 	}
 }
 
-// unknownPace stands for the time between successes before there was one, nanoseconds.
-const unknownPace = int64(50 * time.Millisecond)
-
-// follow keeps the gap log's threshold at twice the usual time between successes: as measured, and no shorter than the plan lets expect.
-func (s *sampling) follow(n *run, iv *record.Interval, at int64) {
+// follow sets the gap log's threshold to twice the mean time between successes: the measured one, and at least the one that the plan implies.
+func (s *sampling) follow(n *runState, iv *record.Interval, at int64) {
 	var ok uint64
 	for i := range iv.Ops {
 		ok += iv.Ops[i].OK
@@ -132,9 +129,9 @@ func (s *sampling) follow(n *run, iv *record.Interval, at int64) {
 	}
 }
 
-// plannedPace is the time between this pod's requests that the plan asks for at the instant at, in nanoseconds: with a rate its inverse, with users
-// the think time over their number.
-func (r *run) plannedPace(at int64) int64 {
+// plannedPace is the time between this pod's requests according to the plan at the instant at, in nanoseconds: the inverse of the rate, or the think
+// time divided by the number of users.
+func (r *runState) plannedPace(at int64) int64 {
 	if p := r.pacer.Load(); p != nil {
 		return p.meanGap(at)
 	}

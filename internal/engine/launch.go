@@ -4,9 +4,46 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/redquake/redquake/internal/record"
 )
 
-// launch starts all that runs beside the recording, and returns what is closed when load and probe are through.
+// Run waits until start, generates the load, and calls sink in its own goroutine with every finished interval, from index 0 without holes,
+// including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
+// outcome then is unknown), delivers the open interval and returns ctx's cause.
+// Requests in flight at the end of the run are awaited and recorded in the last interval.
+func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
+	n := r.run
+	n.start = withMonotonic(start)
+	defer r.close()
+	wake, err := n.newWaiter()
+	if err != nil {
+		return err
+	}
+	defer wake.close()
+	stop := context.AfterFunc(ctx, wake.interrupt)
+	wake.wait(time.Until(n.start))
+	stop()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	began := time.Now()
+	r.started.Store(&began)
+
+	everything, cancel := context.WithCancel(ctx)
+	defer cancel()
+	done, err := r.launch(everything)
+	if err != nil {
+		return err
+	}
+	r.record(done, sink)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// launch starts loops, callers, probes and samplers. The returned channel is closed when all of them have ended.
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.length > 0 {
@@ -29,26 +66,26 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	go func() {
 		defer close(sampled)
 		if n.sampler != nil {
-			_ = n.sampler.Run(probing) // the books found keys in every shard, so it does, too
+			_ = n.sampler.Run(probing) // fails only if a shard has no key, and the books found one in each
 		}
 	}()
-	for _, l := range n.loops {
+	for _, l := range r.loops {
 		if err := l.open(); err != nil {
 			endProbe()
 			return nil, err
 		}
 	}
-	for _, l := range n.loops {
+	for _, l := range r.loops {
 		load.Go(func() { l.serve(ctx) })
 	}
-	if n.callers != nil {
-		if err := n.callers.start(ctx, &load); err != nil {
+	if r.callers != nil {
+		if err := r.callers.start(ctx, &load); err != nil {
 			endProbe()
 			return nil, err
 		}
 	}
 	r.launched.Store(true)
-	stop := context.AfterFunc(ctx, n.abort)
+	stop := context.AfterFunc(ctx, r.abort)
 	done := make(chan struct{})
 	go func() {
 		load.Wait()
@@ -65,9 +102,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	return done, nil
 }
 
-// lastsUntilEnd waits for the run's end when its length says so, as the last request may be long before it. It returns false when the run is over
-// before: the requests are done, or ctx has ended.
-func (r *run) lastsUntilEnd(ctx context.Context) bool {
+// lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all
+// requests are done, or ctx has ended.
+func (r *runState) lastsUntilEnd(ctx context.Context) bool {
 	requests, pacer := r.plan.Shape.Requests, r.pacer.Load()
 	mine := int64(share(requests, uint64(r.plan.Pods), uint64(r.pod)))
 	switch {
@@ -84,33 +121,8 @@ func (r *run) lastsUntilEnd(ctx context.Context) bool {
 	}
 }
 
-// abort makes the loops send nothing more, and end.
-func (r *run) abort() {
-	r.aborted.Store(true)
-	for _, l := range r.loops {
-		l.nudge()
-	}
-}
-
-// close ends what is left of the runner's connections.
-func (r *Runner) close() {
-	for _, l := range r.run.loops {
-		l.close()
-	}
-	for _, p := range r.probes {
-		p.close()
-	}
-	if c := r.run.callers; c != nil && c.close != nil {
-		_ = c.close()
-	}
-	if r.run.audit == nil { // else Verify still asks who is primary
-		r.forgetDeployment()
-	}
-}
-
-// forgetDeployment ends the following of the deployment.
-func (r *Runner) forgetDeployment() {
-	if t := r.run.routes.tracker; t != nil {
-		t.Close()
-	}
+// withMonotonic returns t with a monotonic reading, so that a step of the wall clock during the run does not move it.
+func withMonotonic(t time.Time) time.Time {
+	now := time.Now()
+	return now.Add(t.Sub(now))
 }

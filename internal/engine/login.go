@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// login reads the files that a login consists of, at every dial, so that rotated secrets and certificates are picked up.
+// login reads the password and certificate files. It is called for every dial, so that rotated secrets and certificates are picked up.
 func login(username string, secret func() (string, error), t *plan.TLS) (redis.Login, *redis.DialError) {
 	l := redis.Login{Username: username}
 	var err error
@@ -26,7 +26,7 @@ func login(username string, secret func() (string, error), t *plan.TLS) (redis.L
 	return l, nil
 }
 
-// readPassword reads a password's file; a file named "" is no password.
+// readPassword reads a password file; "" = no password.
 func readPassword(file string) (string, error) {
 	if file == "" {
 		return "", nil
@@ -35,7 +35,7 @@ func readPassword(file string) (string, error) {
 	return strings.TrimRight(string(b), "\r\n"), err
 }
 
-// tlsConfig reads the files of t. Without serverName, whoever dials fills in the name.
+// tlsConfig reads the files of t. Without ServerName, the dialer sets the name.
 func tlsConfig(t *plan.TLS) (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.InsecureSkipVerify}
 	if t.CAFile != "" {
@@ -45,7 +45,7 @@ func tlsConfig(t *plan.TLS) (*tls.Config, error) {
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("%s holds no certificate", t.CAFile)
+			return nil, fmt.Errorf("%s contains no certificate", t.CAFile)
 		}
 	}
 	if t.CertFile != "" {

@@ -13,38 +13,38 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// loop is one event loop: an equal part of the pod's connections and of its users or arrivals, on one goroutine. It takes no lock and
-// allocates nothing per request; what happens elsewhere (dials, pumps) reaches it as notes.
+// loop is one event loop: it serves an equal part of the pod's connections and of its users or arrivals in one goroutine. It takes no lock and
+// allocates nothing per request. Other goroutines (dials, pumps) report to it by notes.
 type loop struct {
-	run    *run
+	run    *runState
 	poll   poller
 	source workload.Source
 	demand demand
-	shard  *shard
+	stripe *stripe
 
-	layout         *topology.Map // as this loop knows it
-	pools          []*pool
-	primaries      []*pool // by shard
-	replicas       []*pool // by shard; nil = none yet
-	conns          []*conn // of all pools
-	connsPerPool   int64
-	depth          func(i int64) int // requests in flight on connection i of the pod at most
-	first, stride  int64             // the loop's connections are number first, first+stride, ...
-	readsElsewhere bool              // reads may go to replicas
-	shares         bool              // several users' requests are in flight on one connection
-	maxAge         int64             // of a connection, nanoseconds; 0 = none
-	added          int64             // to each round trip, nanoseconds
-	held, retries  delays
-	ripe           []delayed
-	turns          uint64            // of what is dealt out in turn
-	follower       workload.Follower // nil where no operation has several round trips
+	layout        *topology.Map // as this loop knows it
+	pools         []*pool
+	primaries     []*pool // by shard
+	replicas      []*pool // by shard; nil = none yet
+	conns         []*conn // of all pools
+	connsPerPool  int64
+	depth         func(i int64) int // requests in flight on connection i of the pod at most
+	first, stride int64             // the loop's connections have the numbers first, first+stride, ...
+	readsReplicas bool              // reads may go to replicas
+	multiplexed   bool              // requests of several users are in flight on one connection
+	maxAge        int64             // of a connection, nanoseconds; 0 = none
+	addedLatency  int64             // to each round trip, nanoseconds
+	held, retries delays
+	released      []delayed
+	rotation      uint64            // counter for round-robin choices
+	follower      workload.Follower // nil if no operation has several round trips
 
-	// Of the present wake-up. The shard is locked while the loop is awake.
-	slot    *slot
-	slotEnd int64
-	at      int64    // the last instant that was read
-	read    bool     // no system call since then
-	alike   struct { // successes that are not recorded yet
+	// State of the current wake-up. The stripe is locked while the loop is awake.
+	partial    *partial
+	partialEnd int64
+	at         int64    // the last reading of the clock
+	read       bool     // no system call was made since
+	batch      struct { // equal successes that are not recorded yet
 		success
 		count uint32
 		bytes uint64
@@ -54,16 +54,16 @@ type loop struct {
 	nextScan int64
 
 	inFlight, queued int
-	ending           int64 // after an abort: when what is in flight is given up; 0 = no abort
+	ending           int64 // after an abort: when requests in flight are abandoned; 0 = no abort
 	dialing          context.Context
 	in, out          []byte
 	values           []resp.Value
 	message          []byte // the last redirection
 	drawn            request
 	shardOK          []shardSuccess
-	book             *ledger.Book // nil = no ledger
-	unrecorded       uint64       // requests that ended with the recording off
-	issued           int64        // requests of a closed loop so far: by it the ledger writes are chosen
+	book             *ledger.Book // nil if there is no ledger
+	unrecorded       uint64       // requests that ended while recording is disabled
+	issued           int64        // requests of a closed loop so far; selects the ledger writes
 
 	notes struct {
 		mu     sync.Mutex
@@ -73,14 +73,14 @@ type loop struct {
 	drained []note
 }
 
-// readBuffer is how much one read takes, in bytes. One for all connections of a loop.
+// readBuffer is the size of the read buffer that all connections of a loop share, in bytes.
 const readBuffer = 64 << 10
 
-// note is what a loop hears from another goroutine: a connection stands, a dial failed, or a pump read a piece.
+// note is a message to the loop from another goroutine: a connection was established, a dial failed, or a pump has read data.
 type note struct {
 	conn *conn
 
-	stands line
+	line line
 
 	refused    bool
 	class      record.Class
@@ -91,19 +91,19 @@ type note struct {
 	err        error
 }
 
-// demand is what a loop has to send.
+// demand decides which requests a loop sends and when.
 type demand interface {
-	// issue queues what is due at the instant now, and returns when it wants to be asked again.
+	// issue queues the requests that are due at the instant now, and returns when it must be called again.
 	issue(now int64) (next int64)
-	// ended is told that a request has come to its end at the instant at.
+	// ended is called when a request of a closed loop has ended, at the instant at.
 	ended(r *request, at int64)
-	// over says that nothing more will be queued, whatever ends.
+	// over reports whether nothing more will be queued, even if requests in flight end.
 	over(now int64) bool
 }
 
-// open makes ready for connections.
+// open creates the loop's poller.
 func (l *loop) open() (err error) {
-	l.notes.mu.Lock() // the tracker nudges from a goroutine of its own
+	l.notes.mu.Lock() // the tracker calls nudge from its own goroutine
 	defer l.notes.mu.Unlock()
 	if l.poll == nil {
 		l.poll, err = l.run.newPoller()
@@ -111,7 +111,7 @@ func (l *loop) open() (err error) {
 	return err
 }
 
-// nudge wakes the loop. One that is not open yet looks for what is new when it begins.
+// nudge wakes the loop. A loop that is not open yet checks for changes when it starts.
 func (l *loop) nudge() {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
@@ -120,22 +120,7 @@ func (l *loop) nudge() {
 	}
 }
 
-// forget lets what has not been sent be.
-func (l *loop) forget() {
-	for _, p := range l.pools {
-		for i := range p.waiting.count {
-			if r := p.waiting.at(i); r.ledger > 0 && r.sent == 0 {
-				l.account(r, ledger.Failed, l.at)
-			}
-		}
-		l.queued -= p.waiting.count
-		p.waiting.clear()
-	}
-	l.queued -= l.retries.count()
-	l.retries = delays{}
-}
-
-// notify hands the loop a note; false when the loop has ended.
+// notify delivers a note to the loop; false if the loop has ended.
 func (l *loop) notify(n note) bool {
 	l.notes.mu.Lock()
 	defer l.notes.mu.Unlock()
@@ -149,7 +134,7 @@ func (l *loop) notify(n note) bool {
 	return true
 }
 
-// scanEvery is how often a loop looks for requests that are too old: a twentieth of their timeout within these.
+// Bounds of runState.scanEvery, which is a twentieth of requestTimeout.
 const (
 	scanShortest = int64(time.Millisecond)
 	scanLongest  = int64(10 * time.Millisecond)
@@ -168,7 +153,7 @@ func (l *loop) serve(ctx context.Context) {
 		if !c.up {
 			c.connect(l.dialing)
 		}
-		c.born = 0 // it was made before there was a start to count from
+		c.born = 0 // it was connected before the start, from which ages count
 	}
 	var ready []event
 	for {
@@ -198,51 +183,35 @@ func (l *loop) serve(ctx context.Context) {
 	}
 }
 
-// flushUnrecorded counts what went unrecorded, all at the end.
+// flushUnrecorded adds the requests that were only counted to the last interval.
 func (l *loop) flushUnrecorded() {
 	if l.unrecorded > 0 {
-		s, _ := l.shard.lock(l.run.now())
+		s, _ := l.stripe.lock(l.run.now())
 		s.ops[0].Sent, s.ops[0].OK = l.unrecorded, l.unrecorded
-		l.shard.unlock()
+		l.stripe.unlock()
 	}
 }
 
-// wakeUp begins to record.
+// wakeUp reads the clock and locks the loop's stripe for recording.
 func (l *loop) wakeUp() {
 	l.at, l.read = l.run.now(), true
-	l.slot, l.slotEnd = l.shard.lock(l.at)
+	l.partial, l.partialEnd = l.stripe.lock(l.at)
 	l.firstOK = -1
 }
 
-// sleep ends recording, and tells the gap log when there was success.
+// sleep unlocks the stripe and passes the wake-up's successes to the gap logs.
 func (l *loop) sleep() {
-	l.recordAlike()
-	l.shard.unlock()
-	l.slot = nil
+	l.recordBatch()
+	l.stripe.unlock()
+	l.partial = nil
 	if l.firstOK >= 0 {
 		l.run.gaps.success(l.firstOK)
 		l.run.gaps.success(l.lastOK)
-		l.tellShards()
+		l.noteShardSuccesses()
 	}
 }
 
-// stamp is the time now: read once after each system call, as nothing else takes long.
-func (l *loop) stamp() int64 {
-	if !l.read {
-		l.at, l.read = l.run.now(), true
-		if l.at >= l.slotEnd {
-			l.recordAlike()
-			l.shard.unlock()
-			l.slot, l.slotEnd = l.shard.lock(l.at)
-		}
-	}
-	return l.at
-}
-
-// invalidateClock says that time has passed.
-func (l *loop) invalidateClock() { l.read = false }
-
-// nextWake is when the loop has to wake up though nothing comes.
+// nextWake is when the loop must wake up even without an event.
 func (l *loop) nextWake() int64 {
 	if l.ending > l.at {
 		return l.ending
@@ -256,7 +225,7 @@ func (l *loop) nextWake() int64 {
 	return l.nextScan
 }
 
-// expire gives up what is too old.
+// expire ends the requests that have exceeded requestTimeout.
 func (l *loop) expire(now int64) {
 	if l.run.aborted.Load() {
 		l.abort(now)
@@ -282,17 +251,11 @@ func (l *loop) expire(now int64) {
 	l.pump()
 }
 
-func (l *loop) pump() {
-	for _, p := range l.pools {
-		p.pump()
-	}
-}
-
-// dropLate drops arrivals that nobody could send in time. They are recorded at the instant at which they became too late.
+// dropLate drops arrivals that could not be sent in time. They are recorded at the instant at which requestTimeout passed.
 func (l *loop) dropLate(p *pool, now int64) {
 	forgone := int64(0)
 	if pacer := l.run.pacer.Load(); pacer != nil {
-		forgone = pacer.forgone(now)
+		forgone = pacer.discardBefore(now)
 	}
 	for p.waiting.count > 0 {
 		r := *p.waiting.at(0)
@@ -306,22 +269,19 @@ func (l *loop) dropLate(p *pool, now int64) {
 		p.waiting.pop()
 		l.queued--
 		if r.sent == 0 {
-			l.shard.slotAt(late).dropped(r.Op)
-		} else { // it was redirected, and not sent again
-			l.shard.slotAt(late).fail(r.Op, late, record.ClassMoved, late-r.due, 0)
+			l.stripe.partialAt(late).dropped(r.Op)
+		} else { // it was redirected and could not be sent again in time
+			l.stripe.partialAt(late).fail(r.Op, late, record.ClassMoved, late-r.due, 0)
 		}
 		l.account(&r, ledger.Failed, late)
 	}
 }
 
-// closing says that the run was aborted: nothing is sent any more.
-func (l *loop) closing() bool { return l.ending > 0 }
-
-// abort stops sending, lets what is in flight finish for a moment, then gives it up.
+// abort stops sending, waits up to abortGrace for requests in flight, and then abandons them.
 func (l *loop) abort(now int64) {
 	if l.ending == 0 {
 		l.ending = max(1, now+min(int64(abortGrace), l.run.timeout))
-		l.forget()
+		l.dropQueued()
 	}
 	if now >= l.ending {
 		for _, c := range l.conns {
@@ -330,9 +290,24 @@ func (l *loop) abort(now int64) {
 	}
 }
 
+// dropQueued discards the requests that have not been sent.
+func (l *loop) dropQueued() {
+	for _, p := range l.pools {
+		for i := range p.waiting.count {
+			if r := p.waiting.at(i); r.ledger > 0 && r.sent == 0 {
+				l.account(r, ledger.Failed, l.at)
+			}
+		}
+		l.queued -= p.waiting.count
+		p.waiting.clear()
+	}
+	l.queued -= l.retries.count()
+	l.retries = delays{}
+}
+
 const abortGrace = 100 * time.Millisecond
 
-// drainNotes handles the notes.
+// drainNotes handles the notes from other goroutines.
 func (l *loop) drainNotes() {
 	l.notes.mu.Lock()
 	l.drained, l.notes.list = l.notes.list, l.drained[:0]
@@ -342,11 +317,11 @@ func (l *loop) drainNotes() {
 		c := n.conn
 		switch {
 		case c.generation != n.generation:
-			if n.stands.Conn != nil {
-				_ = n.stands.Close()
+			if n.line.Conn != nil {
+				_ = n.line.Close()
 			}
-		case n.stands.Conn != nil:
-			c.adopt(n.stands)
+		case n.line.Conn != nil:
+			c.adopt(n.line)
 		case n.refused:
 			l.refuse(c.pool, n)
 		case n.err != nil:
@@ -365,7 +340,16 @@ func (l *loop) drainNotes() {
 	}
 }
 
-// refuse fails the request that would have been sent next over the connection that could not be made.
+// invalidateClock makes the next stamp read the clock.
+func (l *loop) invalidateClock() { l.read = false }
+
+func (l *loop) pump() {
+	for _, p := range l.pools {
+		p.pump()
+	}
+}
+
+// refuse fails the next queued request of the pool: its connection could not be established.
 func (l *loop) refuse(p *pool, n *note) {
 	if p.waiting.count == 0 || l.closing() {
 		return
@@ -377,15 +361,31 @@ func (l *loop) refuse(p *pool, n *note) {
 	if r.due >= 0 {
 		waited = n.at - r.due
 	}
-	if l.triesAgain(&r, l.stamp()) {
+	if l.retryLater(&r, l.stamp()) {
 		return
 	}
-	s := l.shard.slotAt(n.at)
+	s := l.stripe.partialAt(n.at)
 	s.fail(r.Op, n.at, n.class, waited, 0)
 	l.failed(s, p.place.shard)
 	l.account(&r, ledger.Failed, n.at)
 	l.ended(&r, l.stamp())
 }
+
+// stamp returns the current time. The clock is read only after a system call, as nothing else takes long.
+func (l *loop) stamp() int64 {
+	if !l.read {
+		l.at, l.read = l.run.now(), true
+		if l.at >= l.partialEnd {
+			l.recordBatch()
+			l.stripe.unlock()
+			l.partial, l.partialEnd = l.stripe.lock(l.at)
+		}
+	}
+	return l.at
+}
+
+// closing reports whether the run was aborted: nothing more is sent.
+func (l *loop) closing() bool { return l.ending > 0 }
 
 // encode appends the request's bytes.
 func (l *loop) encode(out []byte, r *request) []byte {
@@ -401,12 +401,9 @@ func (l *loop) encode(out []byte, r *request) []byte {
 	return out
 }
 
-var (
-	asking    = resp.AppendCommand(nil, "ASKING")
-	replyNone resp.Reply
-)
+var asking = resp.AppendCommand(nil, "ASKING")
 
-// enqueue hands a new request to where it will be sent.
+// enqueue adds a new request to the queue of the pool that will send it.
 func (l *loop) enqueue(op int, user, due int64, t *turn) {
 	l.queued++
 	if len(l.pools) == 1 {
@@ -424,7 +421,7 @@ func (l *loop) draw(r *request, op int, user, due int64, t *turn) {
 	r.follows = l.follower != nil && l.follower.Follows(op)
 }
 
-// close ends the loop's connections. Notes that come later are refused.
+// close closes the loop's connections. Later notes are rejected.
 func (l *loop) close() {
 	l.notes.mu.Lock()
 	closed, late := l.notes.closed, l.notes.list
@@ -434,8 +431,8 @@ func (l *loop) close() {
 		return
 	}
 	for i := range late {
-		if late[i].stands.Conn != nil {
-			_ = late[i].stands.Close()
+		if late[i].line.Conn != nil {
+			_ = late[i].line.Close()
 		}
 	}
 	for _, c := range l.conns {

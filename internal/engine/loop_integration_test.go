@@ -60,7 +60,7 @@ func watch(t *testing.T, p *plan.Plan, options ...Option) *watched {
 		cancel()
 		for range w.intervals {
 		}
-		w.runner.forgetDeployment()
+		w.runner.stopFollowing()
 	})
 	return w
 }

@@ -84,7 +84,7 @@ func served(t testing.TB, p *plan.Plan, address string, count int) *loop {
 	}
 	r.run.start = time.Now()
 	r.run.rec.setLast(0)
-	l := r.run.loops[0]
+	l := r.loops[0]
 	if err := l.open(); err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func BenchmarkLoop(b *testing.B) {
 // Sentinels or nodes may tell of another primary while the load is still being prepared.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	for _, portable := range []bool{false, true} {
-		l := &loop{run: &run{portable: portable}}
+		l := &loop{run: &runState{portable: portable}}
 		l.nudge()
 		if err := l.open(); err != nil {
 			t.Fatal(err)
@@ -257,7 +257,7 @@ func TestLayOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		var depths []int
-		for _, c := range r.run.loops[0].conns {
+		for _, c := range r.loops[0].conns {
 			depths = append(depths, c.depth)
 		}
 		if diff := cmp.Diff(tt.depths, depths); diff != "" {

@@ -11,36 +11,36 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// observer asks every server of the deployment how it is, once per period.
+// observer reads INFO and related data from every server of the deployment, once per period.
 type observer struct {
-	run   *run
+	run   *runState
 	every time.Duration
 
 	mu        sync.Mutex
 	read      []record.Server
-	roundTrip int64 // nanoseconds, the smallest since it was taken; 0 = none
+	roundTrip int64 // nanoseconds, the minimum since the last takeRoundTrip; 0 = none
 }
 
-// observed is one server, asked on a connection of its own: a PING for the round trip, INFO, and where the user may, SLOWLOG, LATENCY and CONFIG
-// GET. It sets nothing. A failure is no reading, nothing more.
+// observed is one server that is queried over a separate connection: PING for the round trip, INFO, and if the ACL user is permitted to, SLOWLOG,
+// LATENCY and CONFIG GET. It changes nothing on the server. A failed query only means that there is no reading.
 type observed struct {
 	*observer
 	place place
 
-	conn    *redis.Conn
-	process string          // run_id that answered last
-	slow    int64           // the number that SLOWLOG's next entry of this process will have
-	refused map[string]bool // questions that this connection's user may not ask
+	conn          *redis.Conn
+	runID         string          // run_id of the last reading
+	nextSlowEntry int64           // ID of the next SLOWLOG entry of this process
+	denied        map[string]bool // commands that the server rejected on this connection
 }
 
-// mostObserved bounds how many servers are asked.
-const mostObserved = 64
+// maxObserved bounds how many servers are observed.
+const maxObserved = 64
 
-// slowEntries is how many entries of SLOWLOG are read per period; more are only counted.
+// slowEntries is how many SLOWLOG entries are read per period; further entries are only counted.
 const slowEntries = "16"
 
-// loop follows the deployment until ctx ends: a server that comes is asked from then on, one that is gone is not asked any more. It returns
-// once nothing asks any more.
+// loop follows the deployment until ctx ends: servers that join are observed from then on, servers that leave are not observed any more. It
+// returns when all observations have ended.
 func (o *observer) loop(ctx context.Context) {
 	asked := map[string]context.CancelFunc{}
 	var loops sync.WaitGroup
@@ -51,7 +51,7 @@ func (o *observer) loop(ctx context.Context) {
 		there := map[string]bool{}
 		for _, address := range o.addresses() {
 			there[address] = true
-			if asked[address] == nil && len(asked) < mostObserved {
+			if asked[address] == nil && len(asked) < maxObserved {
 				within, cancel := context.WithCancel(ctx)
 				asked[address] = cancel
 				loops.Go(func() { o.newObserved(place{address: address}).loop(within) })
@@ -74,7 +74,7 @@ func (o *observer) loop(ctx context.Context) {
 	}
 }
 
-// addresses are the servers to ask; "" is whichever the target's addresses lead to.
+// addresses returns the servers to observe; "" stands for the server behind the target's addresses.
 func (o *observer) addresses() []string {
 	if o.run.routes.tracker == nil {
 		return []string{""}
@@ -85,7 +85,7 @@ func (o *observer) addresses() []string {
 func (o *observer) newObserved(p place) *observed {
 	one := &observed{observer: o, place: p}
 	one.conn = redis.NewConn(o.run.plan.Client.RequestTimeout, func(ctx context.Context) (net.Conn, error) {
-		one.refused = map[string]bool{}
+		one.denied = map[string]bool{}
 		return o.run.dialNode(ctx, p)
 	})
 	return one
@@ -121,8 +121,8 @@ func (o *observed) observe(ctx context.Context) {
 		return
 	}
 	s.At = o.run.now()
-	if err := o.inquire(ctx, &s); err != nil && ctx.Err() != nil {
-		return // cut off by the end of the run: a reading without the rest would be the last word about the server
+	if err := o.readDetails(ctx, &s); err != nil && ctx.Err() != nil {
+		return // interrupted by the end of the run: the last reading must not be incomplete
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -132,24 +132,24 @@ func (o *observed) observe(ctx context.Context) {
 	}
 }
 
-// inquire adds what INFO does not say. What the user may not ask stays empty.
-func (o *observed) inquire(ctx context.Context, s *record.Server) error {
-	slowlog, err := o.question(ctx, "SLOWLOG", "GET", slowEntries)
+// readDetails adds data that INFO lacks. Fields of commands that the ACL user may not run stay empty.
+func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
+	slowlog, err := o.query(ctx, "SLOWLOG", "GET", slowEntries)
 	if err != nil {
 		return err
 	}
-	if o.process != s.RunID { // what happened before the first reading of a process is not new
-		o.process = s.RunID
-		_, o.slow = slowest(slowlog, 0)
+	if o.runID != s.RunID { // entries older than the first reading of a process are not new
+		o.runID = s.RunID
+		_, o.nextSlowEntry = slowLogOf(slowlog, 0)
 	}
-	s.SlowLog, o.slow = slowest(slowlog, o.slow)
-	latency, err := o.question(ctx, "LATENCY", "LATEST")
+	s.SlowLog, o.nextSlowEntry = slowLogOf(slowlog, o.nextSlowEntry)
+	latency, err := o.query(ctx, "LATENCY", "LATEST")
 	if err != nil {
 		return err
 	}
 	s.Latency = latencyEvents(latency)
 	if s.AOFEnabled {
-		fsync, err := o.question(ctx, "CONFIG", "GET", "appendfsync")
+		fsync, err := o.query(ctx, "CONFIG", "GET", "appendfsync")
 		if err != nil {
 			return err
 		}
@@ -158,32 +158,21 @@ func (o *observed) inquire(ctx context.Context, s *record.Server) error {
 	return nil
 }
 
-// question asks, unless it was refused before on this connection. A refusal is an empty answer.
-func (o *observed) question(ctx context.Context, words ...string) (resp.Value, error) {
+// query runs a command, unless the server rejected it before on this connection. The result of a rejected command is empty.
+func (o *observed) query(ctx context.Context, words ...string) (resp.Value, error) {
 	name := words[0]
-	if o.refused[name] {
+	if o.denied[name] {
 		return resp.Value{}, nil
 	}
 	v, err := o.conn.Do(ctx, words...)
 	if redis.IsReply(err) {
-		o.refused[name] = true
+		o.denied[name] = true
 		return resp.Value{}, nil
 	}
 	return v, err
 }
 
-// readInfo asks for INFO. At is left to the caller.
-func readInfo(ctx context.Context, c *redis.Conn) (record.Server, error) {
-	info, err := c.Info(ctx)
-	if err != nil {
-		return record.Server{}, err
-	}
-	s := serverOf(info)
-	s.Address = c.RemoteAddr()
-	return s, nil
-}
-
-// take removes and returns the readings since the last call.
+// take returns and removes the readings since the last call.
 func (o *observer) take() []record.Server {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -192,7 +181,7 @@ func (o *observer) take() []record.Server {
 	return read
 }
 
-// takeRoundTrip removes and returns the smallest round trip since the last call, nanoseconds; 0 = none.
+// takeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 = none.
 func (o *observer) takeRoundTrip() int64 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

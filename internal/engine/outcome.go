@@ -1,58 +1,56 @@
 package engine
 
 import (
-	"time"
-
 	"github.com/redquake/redquake/internal/engine/ledger"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
 func (l *loop) recordSent(r *request, at int64, size int) {
-	if l.run.mute {
+	if l.run.noRecording {
 		return
 	}
-	l.slot.sent(r.Op, size)
+	l.partial.sent(r.Op, size)
 	if r.due >= 0 {
-		l.slot.lag(at - r.due)
+		l.partial.lag(at - r.due)
 	}
 }
 
-// settle records what became of a request whose replies have all come, or sends it where they point to.
+// settle records the outcome of a request whose replies are complete, or follows their redirection.
 func (l *loop) settle(c *conn, r *request, at int64) {
 	service := at - r.sent
 	reply := &r.reply
 	switch {
-	case l.run.mute:
+	case l.run.noRecording:
 		l.unrecorded++
 	case service > l.run.timeout:
-		l.slot.unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
-		l.failed(l.slot, c.pool.place.shard)
+		l.partial.unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
+		l.failed(l.partial, c.pool.place.shard)
 		l.account(r, ledger.Unknown, at)
 	case reply.Kind == resp.Error:
 		if reply.Class == record.ClassMoved && l.redirect(r, l.message, c.address) {
 			return
 		}
-		if retried[reply.Class] && l.triesAgain(r, at) {
+		if retried[reply.Class] && l.retryLater(r, at) {
 			return
 		}
 		if reply.Class == record.ClassReadOnly && !c.pool.place.replica {
 			l.onReadOnly(c, at)
 		}
-		l.slot.fail(r.Op, at, reply.Class, service, reply.Bytes)
-		l.failed(l.slot, c.pool.place.shard)
+		l.partial.fail(r.Op, at, reply.Class, service, reply.Bytes)
+		l.failed(l.partial, c.pool.place.shard)
 		l.account(r, ledger.Failed, at)
 	default:
 		one := success{op: r.Op, shard: c.pool.place.shard, at: at, latency: service, service: -1}
 		if r.due >= 0 {
 			one.latency, one.service = at-r.due, service
 		}
-		if l.alike.success != one {
-			l.recordAlike()
-			l.alike.success = one
+		if l.batch.success != one {
+			l.recordBatch()
+			l.batch.success = one
 		}
-		l.alike.count++
-		l.alike.bytes += uint64(reply.Bytes)
+		l.batch.count++
+		l.batch.bytes += uint64(reply.Bytes)
 		if r.ledger > 0 {
 			l.account(r, ledger.Acked, at)
 		}
@@ -60,28 +58,25 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 	l.ended(r, at)
 }
 
-// retried are the errors after which a client may try again: the server did nothing, and another time or server may do it.
+// retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
 var retried = [record.NumClasses]bool{
 	record.ClassReadOnly: true, record.ClassMoved: true, record.ClassClusterDown: true, record.ClassLoading: true, record.ClassMasterDown: true,
 	record.ClassBusy: true,
 }
 
-// renewEvery bounds how often a connection is made anew because its server turned out to be no primary, nanoseconds.
-const renewEvery = int64(100 * time.Millisecond)
-
-// onReadOnly handles a server that refuses writes: the deployment is looked at again, and the connection made anew, as clients do.
+// onReadOnly handles a server that refuses writes: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
-	l.run.routes.refresh("a primary answered READONLY")
+	l.run.routes.refresh("a primary replied READONLY")
 	if at-c.renewed > renewEvery || c.renewed == 0 {
 		c.renewed = max(at, 1)
-		c.old = true
+		c.renewPending = true
 	}
 }
 
-// recordUnknown records a request whose reply will not come.
+// recordUnknown records a request that will not receive a reply.
 func (l *loop) recordUnknown(p *pool, r *request, at int64, class record.Class) {
-	l.slot.unknown(r.Op, at, class, at-r.sent, 0)
-	l.failed(l.slot, p.place.shard)
+	l.partial.unknown(r.Op, at, class, at-r.sent, 0)
+	l.failed(l.partial, p.place.shard)
 	l.account(r, ledger.Unknown, at)
 }
 
@@ -91,19 +86,63 @@ func (l *loop) ended(r *request, at int64) {
 	}
 }
 
-// success is what is recorded of one. Those of one batch are mostly the same to the nanosecond: sent by one write, read by one read.
+// success is the record of one successful request. Those of one batch are mostly equal to the nanosecond: sent by one write, received by one read.
 type success struct {
 	op, shard            int
 	at, latency, service int64 // service -1 in a closed loop
 }
 
-// recordAlike records the successes that were the same.
-func (l *loop) recordAlike() {
-	a := &l.alike
+// recordBatch records the equal successes counted so far.
+func (l *loop) recordBatch() {
+	a := &l.batch
 	if a.count == 0 {
 		return
 	}
-	l.slot.ok(a.op, a.at, a.latency, a.service, a.bytes, a.count)
+	l.partial.ok(a.op, a.at, a.latency, a.service, a.bytes, a.count)
 	l.succeeded(a.shard, a.at, a.count)
 	a.count, a.bytes = 0, 0
+}
+
+// succeeded records n successes at a shard.
+func (l *loop) succeeded(shard int, at int64, n uint32) {
+	if l.firstOK < 0 {
+		l.firstOK = at
+	}
+	l.lastOK = at
+	if l.run.shards == nil || shard >= record.MaxShards {
+		return
+	}
+	l.partial.shard(shard).OK += uint64(n)
+	for len(l.shardOK) <= shard {
+		l.shardOK = append(l.shardOK, shardSuccess{first: -1})
+	}
+	s := &l.shardOK[shard]
+	if s.first < 0 {
+		s.first = at
+	}
+	s.last = at
+}
+
+// failed records an outcome other than success at a shard.
+func (l *loop) failed(s *partial, shard int) {
+	if l.run.shards != nil && shard < record.MaxShards {
+		s.shard(shard).Errors++
+	}
+}
+
+// noteShardSuccesses passes the wake-up's successes to the gap logs of the shards.
+func (l *loop) noteShardSuccesses() {
+	for i := range l.shardOK {
+		if s := &l.shardOK[i]; s.first >= 0 {
+			log := l.run.shards.gaps[i]
+			log.success(s.first)
+			log.success(s.last)
+			s.first = -1
+		}
+	}
+}
+
+// shardSuccess is the first and last success at a shard in one wake-up, for the gap logs.
+type shardSuccess struct {
+	first, last int64 // first -1 = none
 }

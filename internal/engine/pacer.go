@@ -7,19 +7,19 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// pacer fixes one pod's open-loop arrivals in advance. It is pure: arrival i's due time depends on nothing but the plan.
+// pacer schedules one pod's open-loop arrivals in advance. It is pure: the due time of arrival i depends only on the plan.
 //
-// With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2 (the half keeps the first one off the
-// instant at which a ramp still has rate 0). Pod p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
+// With A(t) the integral of the rate over all pods, arrival j of the run is due when A(t) = j + 1/2 (the half keeps the first arrival away from
+// the instant at which a ramp-up still has rate 0). Pod p of P has the arrivals j = i*P + p: the pods' arrivals interleave evenly.
 type pacer struct {
 	rate      plan.Schedule
 	pods, pod int64
-	total     int64         // arrivals of this pod in the whole run
-	stepped   time.Duration // when the last step begins; 0 = there was none
+	total     int64         // arrivals of this pod over the whole run
+	stepped   time.Duration // when the last step begins; 0 = no step so far
 	stepRate  float64       // its rate
 }
 
-// newPacer is pod's pacer. length is the run's in nanoseconds, 0 = until the requests are done.
+// newPacer returns the pacer of a pod.
 func newPacer(p *plan.Plan, pod int) *pacer {
 	pc := &pacer{rate: plan.NewSchedule(p.Shape), pods: int64(p.Pods), pod: int64(pod), total: math.MaxInt64}
 	if p.Shape.Requests > 0 {
@@ -31,7 +31,7 @@ func newPacer(p *plan.Plan, pod int) *pacer {
 	return pc
 }
 
-// step is the pacer of the same run with another rate from at on, until end; rate 0 ends it at at. The arrivals before at stay as they are.
+// step returns the pacer of the same run with another rate from at until end; rate 0 ends the load at at. Arrivals before at do not change.
 func (p *pacer) step(at, end time.Duration, rate float64) *pacer {
 	next := *p
 	next.rate = p.rate.Step(at, rate)
@@ -43,15 +43,15 @@ func (p *pacer) step(at, end time.Duration, rate float64) *pacer {
 	return &next
 }
 
-// forgone is the instant before which arrivals that wait are let be: each trial of a search begins without the backlog of the one before.
-func (p *pacer) forgone(now int64) int64 {
+// discardBefore is the instant before which waiting arrivals are dropped: each trial of a search begins without the backlog of the previous one.
+func (p *pacer) discardBefore(now int64) int64 {
 	if at := int64(p.stepped); at <= now {
 		return at
 	}
 	return 0
 }
 
-// due is when arrival i of this pod is due, in nanoseconds since the start; math.MaxInt64 if never.
+// due returns when arrival i of this pod is due, in nanoseconds since the start; math.MaxInt64 if there is no such arrival.
 func (p *pacer) due(i int64) int64 {
 	if i >= p.total {
 		return math.MaxInt64
@@ -59,7 +59,7 @@ func (p *pacer) due(i int64) int64 {
 	return p.rate.WhenIntegral(float64(i*p.pods+p.pod) + 0.5)
 }
 
-// arrivals is how many arrivals of this pod are due before t nanoseconds.
+// arrivals returns how many arrivals of this pod are due before t nanoseconds.
 func (p *pacer) arrivals(t int64) int64 {
 	if t <= 0 {
 		return 0

@@ -5,30 +5,22 @@ import (
 	"time"
 )
 
-// poller waits for sockets, for an instant and for a wake-up from elsewhere, for one goroutine at a time.
+// poller waits for sockets, a deadline and wake-ups by other goroutines. One goroutine at a time may wait.
 type poller interface {
 	// add watches a socket until it is closed.
 	add(fd int, e event) error
-	// wait returns what is ready, at the latest at the instant until, or when wake was called; now and until are on one clock, in nanoseconds.
-	// It may also return without anything. The list is valid until the next call.
+	// wait returns the ready connections, at the latest at the instant until or when wake is called; now and until are nanoseconds of one clock.
+	// It may return an empty list. The list is valid until the next call.
 	wait(now, until int64) []event
-	// wake ends the present wait, or the next one. Any goroutine may call it.
+	// wake ends the current wait, or the next one. Any goroutine may call it.
 	wake()
 	close()
 }
 
-// event says that the connection with this number can be read, or has ended.
+// event reports that the connection with this number can be read, or was closed.
 type event struct{ number, generation int32 }
 
-// newPoller is the poller of the loops: the platform's own, or the portable one where the connections have no file descriptors.
-func (r *run) newPoller() (poller, error) {
-	if r.portable {
-		return newPortablePoller(), nil
-	}
-	return newPoller()
-}
-
-// portablePoller waits on channels alone, and watches no socket: every connection is pumped.
+// portablePoller waits on channels only and watches no socket: every connection uses a pump.
 type portablePoller struct {
 	waker chan struct{}
 	timer *time.Timer
@@ -41,8 +33,8 @@ func newPortablePoller() *portablePoller {
 func (p *portablePoller) add(int, event) error { return errors.ErrUnsupported }
 
 func (p *portablePoller) wait(now, until int64) []event {
-	// At least 1 ns: what is due now in whole nanoseconds may be due a fraction later, and where time passes only while all wait (testing/synctest) a loop
-	// that does not wait would never get there.
+	// At least 1 ns: an instant rounded down to nanoseconds may be a fraction later, and where time advances only while all goroutines wait
+	// (testing/synctest) a loop that does not wait would never reach it.
 	p.timer.Reset(time.Duration(max(until-now, 1)))
 	select {
 	case <-p.timer.C:

@@ -10,23 +10,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// epoll is a poller that waits for all in one epoll_wait. Sockets are edge-triggered: one event means to
-// read until there is less than asked for.
+// epoll is a poller that waits for everything in one epoll_wait. Sockets are edge-triggered: after an event the connection must be
+// read until a read returns less than the buffer holds.
 //
-// Go's own poller does the same for a goroutine per connection, at the price of a goroutine switch per reply, a futex whenever a
-// processor goes idle, and system calls that tell the scheduler; docs/decisions/0008-event-loops.md has what that costs.
+// Go's own poller does the same for one goroutine per connection, at the cost of a goroutine switch per reply, a futex whenever a
+// processor goes idle, and system calls that notify the scheduler; see docs/decisions/0008-event-loops.md for measurements.
 type epoll struct {
 	epoll, timer, waker int
-	events              [eventsMost]unix.EpollEvent
-	ready               [eventsMost]event
+	events              [maxEvents]unix.EpollEvent
+	ready               [maxEvents]event
 	armed               int64 // when the timer fires; math.MaxInt64 = not set
 	woken               atomic.Bool
 }
 
-// eventsMost bounds a wake-up, so that one of thousands of ready connections does not take milliseconds.
-const eventsMost = 128
+// maxEvents bounds the events per wake-up, so that thousands of ready connections do not keep the loop busy for milliseconds.
+const maxEvents = 128
 
-// The numbers of the poller's own files, which no connection has.
+// Event numbers of the poller's own file descriptors; no connection has them.
 const (
 	timerNumber = -1 - iota
 	wakerNumber
@@ -68,7 +68,7 @@ func (p *epoll) wait(now, until int64) []event {
 	case until < p.armed:
 		spec := unix.ItimerSpec{Value: unix.NsecToTimespec(until - now)}
 		if err := unix.TimerfdSettime(p.timer, 0, &spec, nil); err != nil {
-			timeout = int((until - now) / 1e6) // cannot be, and would only be early
+			timeout = int((until - now) / 1e6) // should not happen; the wait would only end early
 		}
 		p.armed = until
 	}
@@ -106,10 +106,11 @@ func (p *epoll) close() {
 	}
 }
 
-// socket is a connection's own file descriptor, which never blocks. Reads and writes on it do not tell Go's scheduler: they return at once.
+// socket is the file descriptor of a connection in non-blocking mode. Reads and writes return immediately, so they bypass Go's scheduler.
 type socket int
 
-// detach takes a TCP connection away from Go's poller; ok is false where c is something else, or the process has no file left.
+// detach duplicates the file descriptor of a TCP connection outside of Go's poller; ok is false if c is another type, or the process has reached
+// its limit of open files.
 func detach(c syscall.Conn) (s socket, ok bool) {
 	raw, err := c.SyscallConn()
 	if err != nil {
@@ -120,10 +121,10 @@ func detach(c syscall.Conn) (s socket, ok bool) {
 	return socket(fd), err == nil && fd >= 0
 }
 
-// read is read(2): 0 at the end of the stream, errAgain when there is nothing now.
+// read is read(2): 0 at the end of the stream, errAgain if no data is available.
 func (s socket) read(p []byte) (int, error) { return s.call(unix.SYS_READ, p) }
 
-// write is write(2): it may write less than asked for, or nothing with errAgain.
+// write is write(2): it may write less than p, or nothing with errAgain.
 func (s socket) write(p []byte) (int, error) { return s.call(unix.SYS_WRITE, p) }
 
 const errAgain = unix.EAGAIN

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Where there is no epoll every connection is pumped.
+// Without epoll every connection uses a pump.
 
 func newPoller() (poller, error) { return newPortablePoller(), nil }
 

@@ -1,6 +1,6 @@
 package engine
 
-// pool is one loop's connections to one place, and the requests that wait for them.
+// pool is one loop's connections to one place, and the requests queued for them.
 type pool struct {
 	place   place
 	conns   []*conn
@@ -8,14 +8,8 @@ type pool struct {
 	waiting queue
 }
 
-// place is where a request goes: the primary of a shard or its replicas, or one server by its address.
-type place struct {
-	shard   int
-	replica bool
-	address string // "" = as the map says
-}
-
-// pump sends what waits over the connections that are free, the one that has been free for longest first: so all are used alike.
+// pump sends the queued requests over the free connections. The connection that has been free for the longest time goes first, so that all are
+// used equally.
 func (p *pool) pump() {
 	for p.waiting.count > 0 {
 		c := p.free.pop()
@@ -29,7 +23,7 @@ func (p *pool) pump() {
 	}
 }
 
-// connRing is a first-in-first-out of connections.
+// connRing is a FIFO queue of connections.
 type connRing struct {
 	ring        []*conn
 	head, count int
@@ -47,7 +41,7 @@ func (r *connRing) push(c *conn) {
 	r.count++
 }
 
-// pop is nil when there is none.
+// pop returns nil if the queue is empty.
 func (r *connRing) pop() *conn {
 	if r.count == 0 {
 		return nil

@@ -17,17 +17,17 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// preparing is how many connections are dialled at a time before the start.
-const preparing = 64
+// dialsAtOnce is how many connections are dialled concurrently before the start.
+const dialsAtOnce = 64
 
-// Prepare makes ready for Run: it reaches Redis within a budget of max(3 x dialTimeout, 5 s), reads INFO, tries each command once, pre-fills this pod's
-// part of the keyspace, and establishes the load's connections. progress is called with sentences for people; it may be nil.
+// Prepare connects to Redis within max(3 x dialTimeout, 5 s), reads INFO, runs each command once, prefills this pod's part of the keyspace, and
+// establishes the load's connections. progress is called with human-readable messages; it may be nil.
 // Errors are *Error, or ctx's.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
 	}
-	c, err := r.arrive(ctx, progress)
+	c, err := r.connectToPrimary(ctx, progress)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 			return err
 		}
 	}
-	if r.run.callers != nil {
-		if err := r.run.callers.open(ctx, r.run.kind()); err != nil {
+	if r.callers != nil {
+		if err := r.callers.open(ctx, r.run.kind()); err != nil {
 			return err
 		}
 	}
@@ -56,18 +56,18 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	return r.establish(ctx, progress)
 }
 
-// arrive finds out how the deployment looks, and connects to the primary that answers, or the first of several. The given addresses are tried
-// first: what is wrong there is told best.
-func (r *Runner) arrive(ctx context.Context, progress func(string)) (*redis.Conn, error) {
+// connectToPrimary discovers the topology and connects to the first primary. The addresses of the plan are tried first: an error there names what
+// the user has configured.
+func (r *Runner) connectToPrimary(ctx context.Context, progress func(string)) (*redis.Conn, error) {
 	var c *redis.Conn
 	if addresses := r.run.plan.Target.Addresses; len(addresses) > 0 {
 		progress("connecting to " + addresses[0])
 		var err error
-		if c, err = r.reach(ctx); err != nil {
+		if c, err = r.connectUntilReady(ctx); err != nil {
 			return nil, err
 		}
 	}
-	err := r.findOut(ctx, progress)
+	err := r.discover(ctx, progress)
 	if err == nil && r.run.routes.tracker == nil {
 		return c, nil
 	}
@@ -77,12 +77,12 @@ func (r *Runner) arrive(ctx context.Context, progress func(string)) (*redis.Conn
 	if err != nil {
 		return nil, err
 	}
-	progress("connecting to " + r.run.someServer())
-	return r.reach(ctx)
+	progress("connecting to " + r.run.anyServer())
+	return r.connectUntilReady(ctx)
 }
 
-// reach dials until the server answers a PING and has loaded its data, or the budget is used up.
-func (r *Runner) reach(ctx context.Context) (*redis.Conn, error) {
+// connectUntilReady dials until the server replies to PING and has loaded its data, or the dial budget is used up.
+func (r *Runner) connectUntilReady(ctx context.Context) (*redis.Conn, error) {
 	n := r.run
 	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return n.dialNode(ctx, place{}) })
 	budget := dialBudget(n.plan.Client)
@@ -106,10 +106,10 @@ func (r *Runner) reach(ctx context.Context) (*redis.Conn, error) {
 				err = wrong
 			}
 		}
-		if last == nil || within.Err() == nil || final(err) { // an attempt that the budget cut off says less than the one before
+		if last == nil || within.Err() == nil || isPermanent(err) { // an attempt that the budget interrupted has a less precise error than the previous one
 			last = err
 		}
-		if final(err) || within.Err() != nil {
+		if isPermanent(err) || within.Err() != nil {
 			return nil, explain(last, budget)
 		}
 		select {
@@ -124,8 +124,8 @@ func (r *Runner) reach(ctx context.Context) (*redis.Conn, error) {
 	}
 }
 
-// ping makes sure that a Redis answers which serves data. An ACL that forbids PING is no obstacle.
-func (r *run) ping(ctx context.Context, c *redis.Conn) error {
+// ping checks that the server replies and serves data. An ACL that denies PING is accepted.
+func (r *runState) ping(ctx context.Context, c *redis.Conn) error {
 	ctx, cancel := context.WithTimeout(ctx, r.plan.Client.DialTimeout)
 	defer cancel()
 	failed := &redis.DialError{Stage: redis.StageHello, Command: "PING", Secured: r.plan.Target.TLS != nil}
@@ -135,15 +135,15 @@ func (r *run) ping(ctx context.Context, c *redis.Conn) error {
 		failed.Err = err
 		return failed
 	}
-	if text := v[0].Text; v[0].IsError() && (mustWait(text) || reasonOfReply(text) == plan.AuthenticationFailed) {
+	if text := v[0].Text; v[0].IsError() && (isTemporary(text) || reasonOfReply(text) == plan.AuthenticationFailed) {
 		failed.Stage, failed.Err = redis.StageAnswer, redis.Error(text)
 		return failed
 	}
 	return nil
 }
 
-// tryCommands sends each command of the workload, and the probe's, once with its placeholders filled, so that what cannot work is known before
-// the start. Only what shows that a command can never work is an error; an answer such as WRONGTYPE may be what the test is about.
+// tryCommands runs each command of the workload and of the probe once, to find commands that cannot work before the start. Only replies that show
+// that a command can never succeed are errors; a reply such as WRONGTYPE may be intended.
 func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 	n := r.run
 	source := n.redis.Source(int64(n.pod), int64(n.plan.Pods), false)
@@ -152,8 +152,8 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 		request := workload.Request{}
 		source.Draw(op, &request)
 		out, replies := source.Append(nil, &request)
-		for replies > 0 { // an operation of several round trips is gone through to its end: half of one may leave something behind
-			answers, err := n.try(ctx, c, out, replies, o.Name)
+		for replies > 0 { // an operation of several round trips is completed: a part of it may leave data behind
+			answers, err := n.tryCommand(ctx, c, out, replies, o.Name)
 			if err != nil {
 				return err
 			}
@@ -164,33 +164,33 @@ func (r *Runner) tryCommands(ctx context.Context, c *redis.Conn) error {
 		}
 	}
 	if len(r.probes) > 0 {
-		_, err := n.try(ctx, c, r.probes[0].request(), 1, "probe")
+		_, err := n.tryCommand(ctx, c, r.probes[0].request(), 1, "probe")
 		return err
 	}
 	return nil
 }
 
-func (r *run) try(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
+func (r *runState) tryCommand(ctx context.Context, c *redis.Conn, request []byte, replies int, name string) ([]resp.Value, error) {
 	word := firstWord(request)
 	within, cancel := context.WithTimeout(ctx, max(r.plan.Client.RequestTimeout, time.Second))
 	defer cancel()
 	answers, err := c.Exchange(within, request, replies)
 	if err != nil {
 		return nil, &plan.Error{Reason: plan.CommandInvalid, Err: err,
-			Message: fmt.Sprintf("the command %q (%s) got no answer from %s: %v", name, word, c.RemoteAddr(), err)}
+			Message: fmt.Sprintf("the command %q (%s) got no reply from %s: %v", name, word, c.RemoteAddr(), err)}
 	}
 	for _, v := range answers {
 		if !v.IsError() {
 			continue
 		}
 		if reason := reasonOfReply(v.Text); reason != "" {
-			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is refused by %s: %s", name, word, c.RemoteAddr(), v.Text)}
+			return nil, &plan.Error{Reason: reason, Message: fmt.Sprintf("the command %q (%s) is rejected by %s: %s", name, word, c.RemoteAddr(), v.Text)}
 		}
 	}
 	return answers, nil
 }
 
-// firstWord is the name of an encoded command.
+// firstWord returns the name of an encoded command.
 func firstWord(request []byte) string {
 	_, rest, _ := strings.Cut(string(request), "\r\n") // *n
 	_, rest, _ = strings.Cut(rest, "\r\n")             // $n
@@ -198,8 +198,8 @@ func firstWord(request []byte) string {
 	return word
 }
 
-// fill makes this pod's part of the workload's data.
-func (r *run) fill(ctx context.Context, progress func(string)) error {
+// fill writes this pod's part of the workload's initial data.
+func (r *runState) fill(ctx context.Context, progress func(string)) error {
 	f := &workload.Filler{
 		Pod: r.pod, Pods: r.plan.Pods,
 		Dial: func(ctx context.Context, shard int) (net.Conn, error) { return r.dialNode(ctx, place{shard: shard}) },
@@ -225,16 +225,16 @@ func (r *run) fill(ctx context.Context, progress func(string)) error {
 	if reason := reasonOfReply(refused.Reply); reason != "" {
 		failed.Reason = reason
 	} else if refused.Err != nil {
-		failed.Message = fmt.Sprintf("prefilling at %s: %s", refused.Address, plainly(refused.Err))
+		failed.Message = fmt.Sprintf("prefill at %s: %s", refused.Address, shortMessage(refused.Err))
 	}
 	return failed
 }
 
-// establish makes every connection of the load.
+// establish establishes all connections of the load and the probes.
 func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	n := r.run
 	var conns []*conn
-	for _, l := range n.loops {
+	for _, l := range r.loops {
 		if err := l.open(); err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 	budget := dialBudget(n.plan.Client)
 	within, cancel := context.WithTimeout(ctx, budget+time.Duration(len(conns))*time.Millisecond)
 	defer cancel()
-	tokens := make(chan struct{}, preparing)
+	tokens := make(chan struct{}, dialsAtOnce)
 	var all sync.WaitGroup
 	var once sync.Once
 	var failure, last error
@@ -259,7 +259,7 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 				mu.Lock()
 				last = err
 				mu.Unlock()
-				if final(err) {
+				if isPermanent(err) {
 					cancel()
 				}
 			})
@@ -281,15 +281,12 @@ func (r *Runner) establish(ctx context.Context, progress func(string)) error {
 		return context.Cause(ctx)
 	}
 	if last == nil {
-		last = &redis.DialError{Stage: redis.StageTCP, Address: n.someServer(), Err: failure}
+		last = &redis.DialError{Stage: redis.StageTCP, Address: n.anyServer(), Err: failure}
 	}
 	return explain(last, budget)
 }
 
-// dialBudget is how long Prepare tries to reach Redis: three attempts, at least 5 s.
-func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }
-
-// establishProbe makes a connection for each probe's first arrival, so that it does not have to dial.
+// establishProbe establishes a connection for the first arrival of each probe, so that it does not have to dial.
 func (r *Runner) establishProbe(ctx context.Context) error {
 	for _, p := range r.probes {
 		c, err := p.dialer().dial(ctx, 0, nil)
@@ -301,7 +298,7 @@ func (r *Runner) establishProbe(ctx context.Context) error {
 	return nil
 }
 
-// grouped writes n with a comma between thousands.
+// grouped formats n with commas between thousands.
 func grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -42,12 +42,12 @@ func TestPasswords(t *testing.T) {
 		if o := runPlan(t, p, WithPassword("hunter2")); o.sum.OK == 0 || o.sum.Fail+o.sum.Unknown > 0 {
 			t.Errorf("RESP%d with a user: %s", protocol, describe(o))
 		}
-		wantReason(t, planTo(server.Address()), plan.AuthenticationFailed, "asks for a password")
+		wantReason(t, planTo(server.Address()), plan.AuthenticationFailed, "requires a password")
 		wantReason(t, planTo(server.Address()), plan.AuthenticationFailed, "WRONGPASS", WithPassword("wrong"))
 		wantReason(t, planTo(open.Address()), plan.AuthenticationFailed, "has none configured", WithPassword("secret"))
 		missing := planTo(server.Address())
 		missing.Target.PasswordFile = file + ".missing"
-		wantReason(t, missing, plan.AuthenticationFailed, "cannot be read")
+		wantReason(t, missing, plan.AuthenticationFailed, "failed to read the password")
 	}
 	server.Do("auth", "secret")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
-// TestWhatIsNoRedis: what is wrong at an address is found out within the dial budget, and said.
+// TestWhatIsNoRedis: the cause of a failed connection is reported within the dial budget.
 func TestWhatIsNoRedis(t *testing.T) {
 	write := func(text string) func(net.Conn) {
 		return func(c net.Conn) { _, _ = c.Write([]byte(text)) }
@@ -31,11 +31,11 @@ func TestWhatIsNoRedis(t *testing.T) {
 	}{
 		{name: "a web server", serve: write("HTTP/1.1 400 Bad Request\r\n"), protocol: 3, reason: plan.NotRedis, words: "HTTP/1.1 400"},
 		{name: "garbage", serve: func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() }, protocol: 3, reason: plan.NotRedis, words: "garbage"},
-		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: plan.NotRedis, words: virtualAddress + " accepts connections, but answers nothing",
+		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: plan.NotRedis, words: virtualAddress + " accepts connections but sends no reply",
 			takes: budget + dialTimeout}, // its PING is bounded by itself,
-		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: plan.NotRedis, words: virtualAddress + " accepts connections, but answers nothing", takes: budget},
-		{name: "a closed port", protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " does not serve within 5s", takes: budget},
-		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: plan.TargetUnreachable, words: "no answer in time", takes: budget},
+		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: plan.NotRedis, words: virtualAddress + " accepts connections but sends no reply", takes: budget},
+		{name: "a closed port", protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " is not ready within 5s", takes: budget},
+		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: plan.TargetUnreachable, words: "no reply in time", takes: budget},
 		{name: "no such name", address: "no-such-name.invalid:6379", protocol: 3, reason: plan.TargetUnreachable, words: "no-such-name.invalid", takes: budget},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestWhatIsNoRedis(t *testing.T) {
 	}
 }
 
-// answering listens at virtualAddress, hands every connection to serve and leaves it open.
+// answering listens at virtualAddress, passes every connection to serve and leaves it open.
 func answering(t *testing.T, network *memnet.Network, serve func(net.Conn)) {
 	t.Helper()
 	l, err := network.Listen(virtualAddress)

@@ -13,30 +13,30 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// idleProbes is how many of the probe's connections are kept for the next arrivals.
+// idleProbes is how many idle connections a probe keeps for the next arrivals.
 const idleProbes = 4
 
-// mostGreetings is how many dials may wait for the answer of a server that has accepted them: one would show when it is back, and a hundred
-// per second would fill its backlog while it hangs.
-const mostGreetings = 8
+// maxGreetings is how many dials may wait for the first reply of a server that has accepted them: one is enough to notice its recovery, and a
+// hundred per second would fill its backlog while it hangs.
+const maxGreetings = 8
 
-// prober is the thin open-loop stream beside the load. Each arrival uses an idle connection or, if there is none, dials afresh, also
-// while older dials hang: the first instant at which the server serves a new client is seen within one arrival's distance.
+// prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
+// a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
 type prober struct {
-	run    *run
-	shard  int
-	pacer  *pacer
-	source workload.Source
-	gaps   *gapLog
-	most   int64 // arrivals at a time
-	waiter waiter
+	run         *runState
+	shard       int
+	pacer       *pacer
+	source      workload.Source
+	gaps        *gapLog
+	maxInFlight int64 // concurrent arrivals
+	waiter      waiter
 
 	inFlight atomic.Int64
-	greeting *atomic.Int64 // dials that the server has accepted and not answered; the loop's alone: another server gets another count
-	greeted  string        // the primary that greeting counts, "" = the target is used as it is
+	greeting *atomic.Int64 // dials that the server has accepted and not replied to; replaced by loop when the primary changes
+	greeted  string        // the primary that greeting counts for; "" = the target's addresses
 	mu       sync.Mutex
 	idle     []*probeConn
-	renewed  int64 // when a connection was last given up because its server refused writes
+	renewed  int64 // when a connection was last closed because its server refused writes
 }
 
 type probeConn struct {
@@ -45,8 +45,8 @@ type probeConn struct {
 	in   [1024]byte
 }
 
-// newProber is the probe of a shard. tag goes behind the command's key, so that it lies in the shard.
-func newProber(n *run, shard int, tag string) (*prober, error) {
+// newProber creates the probe of a shard. tag is appended to the command's key, so that the key belongs to the shard.
+func newProber(n *runState, shard int, tag string) (*prober, error) {
 	p := n.plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
@@ -58,12 +58,12 @@ func newProber(n *run, shard int, tag string) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := *p // the probe's arrivals are those of a plan with the probe's rate per pod
+	q := *p // the arrivals of the probe are those of a plan with the probe's rate per pod
 	q.Shape = plan.Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
 	threshold := int64(2e9 / p.Probe.Rate)
 	return &prober{
 		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),
-		most: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
+		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
 
@@ -72,7 +72,7 @@ func (p *prober) prepare() (err error) {
 	return err
 }
 
-// loop sends the arrivals, each in a goroutine of its own, until none is left or probing ends. It returns once none is in flight; the end of ctx gives those up.
+// loop sends each arrival in a new goroutine, until none is left or probing ends. It returns once none is in flight; the end of ctx cancels those.
 func (p *prober) loop(ctx, probing context.Context) {
 	stop := context.AfterFunc(probing, p.waiter.interrupt)
 	defer stop()
@@ -83,11 +83,11 @@ func (p *prober) loop(ctx, probing context.Context) {
 		if !p.waiter.wait(time.Duration(due-p.run.now())) || probing.Err() != nil {
 			return
 		}
-		if primary := p.primary(); primary != p.greeted { // dials to a server that hangs are no reason not to dial another one
+		if primary := p.primary(); primary != p.greeted { // dials that hang at one server must not delay dials to another
 			p.greeted, p.greeting = primary, new(atomic.Int64)
 		}
-		if p.inFlight.Load() >= p.most || p.greeting.Load() >= mostGreetings || p.run.now()-due > p.run.timeout {
-			p.settle(p.run.now(), func(s *slot) { s.dropped(0) })
+		if p.inFlight.Load() >= p.maxInFlight || p.greeting.Load() >= maxGreetings || p.run.now()-due > p.run.timeout {
+			p.settle(p.run.now(), func(s *partial) { s.dropped(0) })
 			continue
 		}
 		request, greeting := p.request(), p.greeting
@@ -99,7 +99,7 @@ func (p *prober) loop(ctx, probing context.Context) {
 	}
 }
 
-// request is the next arrival's.
+// request encodes the request of the next arrival.
 func (p *prober) request() []byte {
 	r := workload.Request{User: int64(p.run.pod)}
 	p.source.Draw(0, &r)
@@ -107,14 +107,14 @@ func (p *prober) request() []byte {
 	return out
 }
 
-// send settles one arrival.
+// send sends the request of one arrival and records its outcome.
 func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
 	c := p.takeIdle()
 	if c == nil {
 		var err error
 		if c, err = p.dial(ctx, due, greeting); err != nil {
 			at := p.run.now()
-			p.settle(at, func(s *slot) {
+			p.settle(at, func(s *partial) {
 				if ctx.Err() != nil {
 					s.dropped(0) // the run was aborted
 				} else {
@@ -125,36 +125,36 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		}
 	}
 	sent := p.run.now()
-	p.settle(sent, func(s *slot) { s.sent(0, len(request)) })
+	p.settle(sent, func(s *partial) { s.sent(0, len(request)) })
 	reply, err := p.exchange(ctx, c, request)
 	at := p.run.now()
 	switch {
 	case err != nil:
 		p.discard(c)
-		p.settle(at, func(s *slot) { s.unknown(0, at, lossClass(err), at-due, 0) })
+		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0) })
 		return
 	case at-sent > p.run.timeout:
-		p.settle(at, func(s *slot) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
+		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
 	case reply.Kind == resp.Error:
-		p.settle(at, func(s *slot) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
+		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
 		if p.onErrorReply(c, reply.Class, at) {
 			p.discard(c)
 			return
 		}
 	default:
-		p.settle(at, func(s *slot) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
+		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
 		p.gaps.success(at)
 	}
 	p.putIdle(c)
 }
 
-func (p *prober) settle(at int64, write func(*slot)) {
+func (p *prober) settle(at int64, write func(*partial)) {
 	s, _ := p.run.rec.probe.lock(at)
 	write(s)
 	p.run.rec.probe.unlock()
 }
 
-// dial makes a connection before the arrival is too late.
+// dial establishes a connection within the requestTimeout of the arrival.
 func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*probeConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, p.run.start.Add(time.Duration(due+p.run.timeout)))
 	defer cancel()
@@ -167,7 +167,8 @@ func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*
 
 func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard}, 0) }
 
-// onErrorReply handles an error reply, and says whether its connection leads to where it should not: to a server that was demoted, and keeps its clients. The deployment is looked at again.
+// onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
+// its clients' connections. The topology is refreshed.
 func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
@@ -176,13 +177,13 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 			routes.tracker.Moved(slot, to)
 		}
 	case record.ClassReadOnly:
-		routes.refresh("the probe was answered READONLY")
+		routes.refresh("the probe received READONLY")
 	default:
 		return false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at-p.renewed < renewEvery && !p.elsewhere(c) {
+	if at-p.renewed < renewEvery && !p.leadsElsewhere(c) {
 		return false
 	}
 	p.renewed = at
@@ -208,7 +209,7 @@ func (p *prober) exchange(ctx context.Context, c *probeConn, request []byte) (re
 		case err != nil:
 			return resp.Reply{}, err
 		case done && used < n:
-			return resp.Reply{}, errUnasked
+			return resp.Reply{}, errUnexpectedReply
 		case done:
 			return r, nil
 		}
@@ -221,7 +222,7 @@ func (p *prober) takeIdle() *probeConn {
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		if !p.elsewhere(c) {
+		if !p.leadsElsewhere(c) {
 			return c
 		}
 		_ = c.Close()
@@ -229,13 +230,13 @@ func (p *prober) takeIdle() *probeConn {
 	return nil
 }
 
-// elsewhere says whether a connection leads to another server than the shard's primary of now.
-func (p *prober) elsewhere(c *probeConn) bool {
+// leadsElsewhere reports whether a connection leads to a server other than the shard's current primary.
+func (p *prober) leadsElsewhere(c *probeConn) bool {
 	primary := p.primary()
 	return primary != "" && primary != c.address
 }
 
-// primary is the shard's of now, "" where it has none, or where the target is used as it is.
+// primary returns the shard's current primary; "" if it has none, or if the target's addresses are used.
 func (p *prober) primary() string {
 	m := p.run.routes.current()
 	if p.shard >= len(m.Shards) {
@@ -254,7 +255,7 @@ func (p *prober) putIdle(c *probeConn) {
 	p.idle = append(p.idle, c)
 }
 
-// discard closes a connection that broke, and the idle ones with it: they go to the same place. The next arrival dials afresh.
+// discard closes a broken connection, and the idle ones, which lead to the same server. The next arrival dials a new one.
 func (p *prober) discard(c *probeConn) {
 	_ = c.Close()
 	p.close()
@@ -269,7 +270,7 @@ func (p *prober) close() {
 	p.idle = nil
 }
 
-// complete fills in what the probe knows of the interval [from, to).
+// complete adds the probe's figures of the interval [from, to).
 func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 	iv.Probe.Due += uint64(p.pacer.arrivals(to) - p.pacer.arrivals(from))
 	if !last {

@@ -5,19 +5,20 @@ import (
 	"sync"
 )
 
-// pump carries the bytes of a connection that the event loop cannot read itself, because TLS lies between: one goroutine reads, one writes.
+// pump reads and writes a connection that the event loop cannot read itself, because it uses TLS: one goroutine reads, another writes.
 type pump struct {
-	conn net.Conn
-	mu   sync.Mutex
-	some *sync.Cond
-	out  []byte
-	over bool
+	conn    net.Conn
+	mu      sync.Mutex
+	changed *sync.Cond
+	out     []byte
+	closed  bool
 }
 
-// newPump starts the goroutines. got is told of every piece that was read, and last of the error that ended it; it puts the piece back.
+// newPump starts the goroutines. got is called for every piece that was read, and last with the error that ended reading; it must return the piece to
+// the pool.
 func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	p := &pump{conn: c}
-	p.some = sync.NewCond(&p.mu)
+	p.changed = sync.NewCond(&p.mu)
 	go func() {
 		for {
 			some := pieces.Get().(*piece)
@@ -37,7 +38,7 @@ func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	return p
 }
 
-// piece is what one read of a pump took.
+// piece is the data of one read of a pump.
 type piece struct {
 	bytes  [4 << 10]byte
 	length int
@@ -49,33 +50,33 @@ func (p *pump) writing() {
 	var buffer []byte
 	for {
 		p.mu.Lock()
-		for len(p.out) == 0 && !p.over {
-			p.some.Wait()
+		for len(p.out) == 0 && !p.closed {
+			p.changed.Wait()
 		}
-		if p.over {
+		if p.closed {
 			p.mu.Unlock()
 			return
 		}
 		buffer, p.out = p.out, buffer[:0]
 		p.mu.Unlock()
 		if _, err := p.conn.Write(buffer); err != nil {
-			return // the reader meets it too
+			return // the reading goroutine gets the error as well
 		}
 	}
 }
 
-// write takes all of b; it does not wait for it to be written.
+// write queues b and returns without waiting for the write.
 func (p *pump) write(b []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.out = append(p.out, b...)
-	p.some.Signal()
+	p.changed.Signal()
 }
 
 func (p *pump) close() {
 	p.mu.Lock()
-	p.over = true
-	p.some.Signal()
+	p.closed = true
+	p.changed.Signal()
 	p.mu.Unlock()
 	_ = p.conn.Close()
 }

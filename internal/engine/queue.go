@@ -5,29 +5,29 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// request is one request from the moment it is chosen until its outcome is known.
+// request is one request, from its creation until its outcome is known.
 type request struct {
 	workload.Request
 	due     int64      // open loop: when it was due; closed loop: -1
 	sent    int64      // when it was first written, 0 = not yet
 	turn    *turn      // closed loop
-	reply   resp.Reply // of all its replies so far: an error stays
-	replies int32      // of the present round trip that are still to come
-	follows bool       // its replies are read as values, and lead to further round trips
-	asking  bool       // led by ASKING, whose reply is none of its own
-	hops    int8       // how often it was sent elsewhere
-	tries   int32      // how often it was tried again
-	ledger  int64      // number of the ledger write, from 1; 0 = it is none
+	reply   resp.Reply // combined reply so far; an error is kept
+	replies int32      // of the current round trip that are still missing
+	follows bool       // its replies are read as values, and may lead to further round trips
+	asking  bool       // preceded by ASKING, which has a separate reply
+	hops    int8       // how often it was redirected
+	tries   int32      // how often it was retried
+	ledger  int64      // number of the ledger write, from 1; 0 = not a ledger write
 }
 
-// queue is a first-in-first-out of requests on a ring that grows. The zero value is empty.
+// queue is a FIFO queue of requests in a ring buffer that grows. The zero value is an empty queue.
 type queue struct {
 	ring  []request
 	head  int
 	count int
 }
 
-// push appends a request and returns it to be filled; it is valid until the next push.
+// push appends a request and returns it for the caller to fill; it is valid until the next push.
 func (q *queue) push() *request {
 	if q.count == len(q.ring) {
 		q.grow()
@@ -37,10 +37,7 @@ func (q *queue) push() *request {
 	return r
 }
 
-// at is the i-th request from the front, 0 <= i < count.
-func (q *queue) at(i int) *request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
-
-// pop removes the front; what at(0) returned stays readable until the next push.
+// pop removes the first request; the result of at(0) stays readable until the next push.
 func (q *queue) pop() {
 	q.head = (q.head + 1) & (len(q.ring) - 1)
 	q.count--
@@ -55,3 +52,15 @@ func (q *queue) grow() {
 	}
 	q.ring, q.head = ring, 0
 }
+
+// at is the i-th request from the front, 0 <= i < count.
+func (q *queue) at(i int) *request { return &q.ring[(q.head+i)&(len(q.ring)-1)] }
+
+// turn is one virtual user and the state of its current turn.
+type turn struct {
+	user int64 // number over all pods: the user is active while the level is above it
+	due  int64 // of the next turn
+	left int   // requests of the current turn without an outcome
+}
+
+var replyNone resp.Reply

@@ -11,7 +11,7 @@ import (
 
 const ms = int64(time.Millisecond)
 
-func put(s *shard, at int64, write func(*slot)) {
+func put(s *stripe, at int64, write func(*partial)) {
 	sl, _ := s.lock(at)
 	write(sl)
 	s.unlock()
@@ -19,8 +19,8 @@ func put(s *shard, at int64, write func(*slot)) {
 
 func TestRecordsLandInTheirInterval(t *testing.T) {
 	r := newRecorder(100*ms, 1, 0, 1)
-	s := r.shards[0]
-	ok := func(at int64) { put(s, at, func(sl *slot) { sl.ok(0, at, ms, -1, 5, 1) }) }
+	s := r.stripes[0]
+	ok := func(at int64) { put(s, at, func(sl *partial) { sl.ok(0, at, ms, -1, 5, 1) }) }
 	ok(0)
 	ok(99 * ms)
 	ok(100 * ms) // the next interval begins before this one is closed
@@ -43,11 +43,11 @@ func TestRecordsLandInTheirInterval(t *testing.T) {
 func TestLateRecordsGoToTheLastInterval(t *testing.T) {
 	r := newRecorder(100*ms, 1, 0, 1)
 	r.setLast(1)
-	put(r.shards[0], 570*ms, func(sl *slot) { sl.sent(0, 10) })
+	put(r.stripes[0], 570*ms, func(sl *partial) { sl.sent(0, 10) })
 	if n := r.close(0).Ops[0].Sent; n != 0 {
 		t.Errorf("%d records in interval 0", n)
 	}
-	put(r.shards[0], 580*ms, func(sl *slot) { sl.sent(0, 10) })
+	put(r.stripes[0], 580*ms, func(sl *partial) { sl.sent(0, 10) })
 	if op := r.close(1).Ops[0]; op.Sent != 2 || op.BytesOut != 20 {
 		t.Errorf("the last interval has %d sent of %d bytes, want 2 of 20", op.Sent, op.BytesOut)
 	}
@@ -55,9 +55,9 @@ func TestLateRecordsGoToTheLastInterval(t *testing.T) {
 
 func TestShardsAddUp(t *testing.T) {
 	r := newRecorder(100*ms, 2, 0, 2)
-	for i, s := range r.shards {
+	for i, s := range r.stripes {
 		at := int64(10+i) * ms
-		put(s, at, func(sl *slot) {
+		put(s, at, func(sl *partial) {
 			sl.sent(1, 7)
 			sl.lag(int64(i) * ms)
 			sl.ok(1, at, 2*ms, ms, 3, 1)
@@ -66,7 +66,7 @@ func TestShardsAddUp(t *testing.T) {
 			sl.dropped(1)
 		})
 	}
-	put(r.probe, 5*ms, func(sl *slot) { sl.ok(0, 5*ms, ms, ms, 1, 1) })
+	put(r.probe, 5*ms, func(sl *partial) { sl.ok(0, 5*ms, ms, ms, 1, 1) })
 	iv := r.close(0)
 	op := iv.Ops[1]
 	want := record.Counts{Sent: 2, OK: 2, Fail: 2, Unknown: 2, Dropped: 2, BytesOut: 14, BytesIn: 14}
@@ -98,7 +98,7 @@ func TestNothingIsLost(t *testing.T) {
 			for range each {
 				op := rng.IntN(3)
 				at := max(0, int64(time.Since(start))+rng.Int64N(4*ms)-2*ms)
-				put(r.shards[w%4], at, func(sl *slot) { sl.ok(op, at, ms, -1, 1, 1) })
+				put(r.stripes[w%4], at, func(sl *partial) { sl.ok(op, at, ms, -1, 1, 1) })
 				totals[w][op]++
 			}
 		})
@@ -142,8 +142,8 @@ func BenchmarkRecord(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		n++
-		s, _ := r.shards[0].lock(n)
+		s, _ := r.stripes[0].lock(n)
 		s.ok(0, n, 200_000+n%1000, -1, 5, 1)
-		r.shards[0].unlock()
+		r.stripes[0].unlock()
 	}
 }

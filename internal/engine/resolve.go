@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// resolver looks names up for all dials of a run together: while Redis is down hundreds of dials per second ask for the same name, which in a
-// cluster is up to ten queries each, and the cluster's DNS would be the next thing to be down. One lookup per name is under way at a time, and
-// its answer serves the dials of the next answerLife: an address that changes is still seen at once.
+// resolver shares DNS lookups among all dials of a run: while Redis is down, hundreds of dials per second resolve the same name, which in a
+// Kubernetes cluster takes up to ten queries each and would overload the cluster's DNS. Only one lookup per name is in progress at a time, and its
+// result is used for answerTTL, short enough to notice a changed address immediately.
 type resolver struct {
 	lookup func(ctx context.Context, host string) ([]netip.Addr, error)
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)
@@ -19,13 +19,13 @@ type resolver struct {
 	answers map[string]*answer
 }
 
-// answerLife is how old an answer may be. A lookup that hangs is joined by another after hedgeAfter.
-const answerLife = 20 * time.Millisecond
+// answerTTL is the maximum age of a result. If a lookup hangs, another one starts after hedgeAfter.
+const answerTTL = 20 * time.Millisecond
 
-// lookupPatience bounds a lookup, whoever waits for it.
-const lookupPatience = 10 * time.Second
+// lookupTimeout bounds a lookup, independently of the dials that wait for it.
+const lookupTimeout = 10 * time.Second
 
-// answer is a lookup, under way until done is closed.
+// answer is a lookup, in progress until done is closed.
 type answer struct {
 	began time.Time
 	done  chan struct{}
@@ -43,7 +43,7 @@ func newResolver() *resolver {
 	}
 }
 
-// tcp connects to host:port: to the addresses of the host one after the other, each within its part of ctx's time.
+// tcp connects to host:port. It tries the addresses of the host one after the other, each within its share of ctx's deadline.
 func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
@@ -52,7 +52,7 @@ func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, 
 	if _, err := netip.ParseAddr(host); err == nil || host == "" {
 		return r.dial(ctx, network, address)
 	}
-	addrs, err := r.find(ctx, host)
+	addrs, err := r.resolve(ctx, host)
 	if err != nil {
 		return nil, &net.OpError{Op: "dial", Net: network, Err: err}
 	}
@@ -69,7 +69,7 @@ func (r *resolver) tcp(ctx context.Context, network, address string) (net.Conn, 
 	return nil, first
 }
 
-// dialPart dials within one of so many equal parts of the time that is left.
+// dialPart dials within 1/parts of the remaining time.
 func (r *resolver) dialPart(ctx context.Context, parts int, network, address string) (net.Conn, error) {
 	if deadline, ok := ctx.Deadline(); ok && parts > 1 {
 		var cancel context.CancelFunc
@@ -79,14 +79,14 @@ func (r *resolver) dialPart(ctx context.Context, parts int, network, address str
 	return r.dial(ctx, network, address)
 }
 
-// find is the host's addresses, at least one.
-func (r *resolver) find(ctx context.Context, host string) ([]netip.Addr, error) {
+// resolve returns the host's addresses, at least one.
+func (r *resolver) resolve(ctx context.Context, host string) ([]netip.Addr, error) {
 	r.mu.Lock()
 	a := r.answers[host]
-	if a == nil || a.stale(time.Now()) {
+	if a == nil || a.isStale(time.Now()) {
 		a = &answer{began: time.Now(), done: make(chan struct{})}
 		r.answers[host] = a
-		go r.ask(host, a)
+		go r.query(host, a)
 	}
 	r.mu.Unlock()
 	select {
@@ -97,16 +97,16 @@ func (r *resolver) find(ctx context.Context, host string) ([]netip.Addr, error) 
 	}
 }
 
-// stale says that a new lookup is due: the answer is too old, or is so late that the query may be lost.
-func (a *answer) stale(now time.Time) bool {
+// isStale reports whether a new lookup is due: the result is too old, or so late that the query may be lost.
+func (a *answer) isStale(now time.Time) bool {
 	if a.at.IsZero() {
 		return now.Sub(a.began) > hedgeAfter
 	}
-	return now.Sub(a.at) > answerLife
+	return now.Sub(a.at) > answerTTL
 }
 
-func (r *resolver) ask(host string, a *answer) {
-	ctx, cancel := context.WithTimeout(context.Background(), lookupPatience)
+func (r *resolver) query(host string, a *answer) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookupTimeout)
 	defer cancel()
 	addrs, err := r.lookup(ctx, host)
 	if err == nil && len(addrs) == 0 {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// TestDialsShareALookup: a hundred dials at a time ask once, and a changed address is dialled soon after.
+// TestDialsShareALookup: a hundred concurrent dials share one lookup, and a changed address is dialled soon after.
 func TestDialsShareALookup(t *testing.T) {
 	var asked atomic.Int64
 	var host atomic.Value
@@ -36,13 +36,13 @@ func TestDialsShareALookup(t *testing.T) {
 	}
 	burst()
 	if n := asked.Load(); n > 5 { // 1, unless the machine stands still for longer than an answer lives
-		t.Errorf("100 dials asked %d times", n)
+		t.Errorf("100 dials made %d lookups", n)
 	}
 	if to := <-dialled; to != "10.0.0.1:6379" {
 		t.Errorf("dialled %s", to)
 	}
 	host.Store("10.0.0.2")
-	time.Sleep(2 * answerLife)
+	time.Sleep(2 * answerTTL)
 	for len(dialled) > 0 {
 		<-dialled
 	}
@@ -72,7 +72,7 @@ func TestEveryAddressIsTried(t *testing.T) {
 	_ = c.Close()
 }
 
-// TestLookupEndsWithItsCaller: a hanging DNS holds nobody for longer than its own time.
+// TestLookupEndsWithItsCaller: a hanging DNS server does not delay a dial beyond its own timeout.
 func TestLookupEndsWithItsCaller(t *testing.T) {
 	r := newResolver()
 	r.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) { <-t.Context().Done(); return nil, ctx.Err() }

@@ -120,7 +120,7 @@ func TestUsersAreDealtOutOnce(t *testing.T) {
 	seen := map[int64]bool{}
 	for pod := range 3 {
 		for c := range 7 {
-			d := newUsers(&run{plan: p, pod: pod}, int64(c), 7)
+			d := newUsers(&runState{plan: p, pod: pod}, int64(c), 7)
 			last := int64(-1)
 			for len(d.idle) > 0 {
 				turn := d.idle.pop()
@@ -147,7 +147,7 @@ func TestUsersTakeTurnsByDueTime(t *testing.T) {
 	d := &users{level: plan.NewSchedule(plan.Shape{Users: 100, Duration: time.Second})}
 	rng := rand.New(rand.NewPCG(3, 4))
 	for i := range int64(100) {
-		d.rest(&turn{user: i}, rng.Int64N(1000))
+		d.schedule(&turn{user: i}, rng.Int64N(1000))
 	}
 	last := int64(0)
 	for range 10_000 {
@@ -156,7 +156,7 @@ func TestUsersTakeTurnsByDueTime(t *testing.T) {
 			t.Fatalf("due at %d after %d", turn.due, last)
 		}
 		last = turn.due
-		d.rest(turn, last+rng.Int64N(1000))
+		d.schedule(turn, last+rng.Int64N(1000))
 	}
 }
 

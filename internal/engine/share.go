@@ -1,7 +1,7 @@
 package engine
 
-// share is part's share, 0 <= part < parts, when total things are dealt out one by one: floor(total/parts), and one more for the first
-// total mod parts. For equal weights that is the split by largest remainder.
+// share returns the share of one part, 0 <= part < parts, when total items are distributed round-robin: floor(total/parts), plus one for the first
+// total mod parts.
 func share[T int | int64 | uint64](total, parts, part T) T {
 	if part >= total {
 		return 0

@@ -1,20 +1,17 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 )
 
-// stepMargin is how far ahead a step must lie: the loops must have it before it begins.
+// stepMargin is the minimum time between a call of Step and the instant it sets: the loops must apply the step before it begins.
 const stepMargin = 10 * time.Millisecond
 
-// mayStep says that the load searches, and a further step may come.
-func (r *run) mayStep(now int64) bool {
-	return r.plan.Shape.Search != nil && !r.ended.Load() && !r.over(now)
-}
-
-// Step sets the rate over all pods from at on, counted from the run's start: the trials of a search are decided while it runs. Rate 0 ends
-// the load at at. The last step again changes nothing, nor does any after the end. It may be called while Run goes on. The error says why a step came too late or does not fit.
+// Step sets the rate over all pods from at on, counted from the start of the run: the trials of a search are decided while it runs. Rate 0 ends
+// the load at at. Repeating the last step has no effect, nor has any step after the end. It is safe for use during Run. The error states why a step
+// is too late or invalid.
 func (r *Runner) Step(at time.Duration, rate float64) error {
 	n := r.run
 	r.stepping.Lock()
@@ -22,23 +19,23 @@ func (r *Runner) Step(at time.Duration, rate float64) error {
 	p := n.pacer.Load()
 	switch {
 	case n.plan.Shape.Search == nil || p == nil:
-		return fmt.Errorf("the load does not search: its rate is fixed")
+		return errors.New("the load has a fixed rate: it does not search for one")
 	case !(rate >= 0) || rate > n.plan.Shape.Search.To:
-		return fmt.Errorf("the rate %v is not within 0 and %v", rate, n.plan.Shape.Search.To)
+		return fmt.Errorf("the rate %v is not between 0 and %v", rate, n.plan.Shape.Search.To)
 	case p.stepped == at && p.stepRate == rate && at > 0, n.ended.Load():
 		return nil
 	case !r.launched.Load():
-		return fmt.Errorf("the load has not begun")
+		return errors.New("the load has not started")
 	case at < p.stepped:
-		return fmt.Errorf("a step at %v is known already, this one begins before at %v", p.stepped, at)
+		return fmt.Errorf("the step at %v is before the previous step at %v", at, p.stepped)
 	case int64(at-stepMargin) < n.now():
-		return fmt.Errorf("the step begins at %v, that is past", at)
+		return fmt.Errorf("the step at %v is in the past", at)
 	case n.length > 0 && int64(at) >= n.length:
-		return fmt.Errorf("the step begins at %v, after the load's end", at)
+		return fmt.Errorf("the step at %v is after the end of the load", at)
 	}
 	n.pacer.Store(p.step(at, time.Duration(n.length), rate))
 	n.ended.Store(rate == 0)
-	for _, l := range n.loops {
+	for _, l := range r.loops {
 		l.nudge()
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// TestStepsKeepWhatWas: what was due before a step stays due when it was, and after it the rate is the step's, over all pods together.
+// TestStepsKeepWhatWas: arrivals before a step keep their due times; after it the rate over all pods is that of the step.
 func TestStepsKeepWhatWas(t *testing.T) {
 	const pods = 3
 	steps := []struct {
@@ -68,14 +68,14 @@ func TestStepRefuses(t *testing.T) {
 			t.Errorf("%s: %v, want %q", what, err, want)
 		}
 	}
-	refused("before the start", "not begun", time.Second, 200)
-	r.run.start, r.run.loops = time.Now().Add(-time.Second), nil
+	refused("before the start", "not started", time.Second, 200)
+	r.run.start, r.loops = time.Now().Add(-time.Second), nil
 	r.launched.Store(true)
-	refused("past", "is past", 900*time.Millisecond, 200)
-	refused("too high", "not within", 2*time.Second, 1001)
-	refused("negative", "not within", 2*time.Second, -1)
-	refused("no number", "not within", 2*time.Second, math.NaN())
-	refused("after the end", "after the load's end", time.Minute, 200)
+	refused("past", "in the past", 900*time.Millisecond, 200)
+	refused("too high", "not between", 2*time.Second, 1001)
+	refused("negative", "not between", 2*time.Second, -1)
+	refused("no number", "not between", 2*time.Second, math.NaN())
+	refused("after the end", "after the end of the load", time.Minute, 200)
 	take := func(at time.Duration, rate float64) {
 		t.Helper()
 		if err := r.Step(at, rate); err != nil {
@@ -84,7 +84,7 @@ func TestStepRefuses(t *testing.T) {
 	}
 	take(3*time.Second, 200)
 	take(3*time.Second, 200)
-	refused("before the last", "is known already", 2*time.Second, 300)
+	refused("before the last", "before the previous step", 2*time.Second, 300)
 	take(4*time.Second, 0)
 	take(5*time.Second, 0) // it has ended already
 	if got := r.run.pacer.Load().total; got != 100*3+200 {
@@ -96,7 +96,7 @@ func TestStepRefuses(t *testing.T) {
 	if r, err = New(fixed, 0); err != nil {
 		t.Fatal(err)
 	}
-	refused("a plan that does not search", "does not search", time.Second, 200)
+	refused("a plan that does not search", "fixed rate", time.Second, 200)
 }
 
 func testPlanFor(s search.Spec) *plan.Plan {

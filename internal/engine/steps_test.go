@@ -57,7 +57,7 @@ func (w *world) stepped(t *testing.T, p *plan.Plan, pod int, rates map[int64]flo
 	return o
 }
 
-// TestATrialBeginsWithoutABacklog: 400/s are twice of what the server can do, and leave a backlog; at 120/s it would take seconds longer than the trial may.
+// TestATrialBeginsWithoutABacklog: 400/s is twice the server's capacity and leaves a backlog, which at 120/s would take longer to process than the trial lasts.
 func TestATrialBeginsWithoutABacklog(t *testing.T) {
 	for _, driver := range bothDrivers {
 		t.Run(string(driver), func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestATrialBeginsWithoutABacklog(t *testing.T) {
 						}
 					}
 				}
-				// At 400/s half of the arrivals wait until they are given up, after a second. At 120/s none waits for another one.
+				// At 400/s half of the arrivals wait until they time out, after a second. At 120/s none waits for another one.
 				if before.Quantile(0.5) < 750*time.Millisecond || after.Quantile(0.99).Round(100*time.Microsecond) != 5*time.Millisecond {
 					t.Errorf("p50 is %v at 400/s, p99 %v at 120/s", before.Quantile(0.5), after.Quantile(0.99))
 				}

@@ -32,16 +32,16 @@ func TestTLS(t *testing.T) {
 			t.Errorf("pipeline %d: %s", pipeline, describe(o))
 		}
 	}
-	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile = "" }), plan.TLSFailed, "authority that is not trusted")
+	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile = "" }), plan.TLSFailed, "untrusted authority")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.ServerName = "other.test" }), plan.TLSFailed, "other.test")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile += ".missing" }), plan.TLSFailed, "no such file")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CertFile, s.KeyFile = "", "" }), plan.TLSFailed, "client certificate")
 	p := planTo(redistest.Start(t).Address(), func(*plan.TLS) {}) // the other language is tried once a dial has timed out
 	p.Client.DialTimeout = 3 * time.Second
-	wantReason(t, p, plan.TLSFailed, "answers without TLS")
+	wantReason(t, p, plan.TLSFailed, "does not use TLS")
 	for _, protocol := range []int{2, 3} {
 		p := testPlan(address)
 		p.Client.Protocol = protocol
-		wantReason(t, p, plan.TLSFailed, "speaks TLS")
+		wantReason(t, p, plan.TLSFailed, "uses TLS")
 	}
 }

@@ -31,19 +31,19 @@ func sentinelPlan(s *redistest.Sentinel, rate float64, length time.Duration) *pl
 	return p
 }
 
-// primary is the shard's of now, as the load knows it.
+// primary returns the shard's current primary according to the load's topology map.
 func (w *watched) primary(shard int) string {
 	return w.runner.run.routes.current().Shards[shard].Primary
 }
 
-// follows waits until the load knows another primary of the shard than before, and all is well from then on.
+// follows waits until the load uses a new primary of the shard, and expects no error from then on.
 func (w *watched) follows(shard int, before string) {
 	w.t.Helper()
 	w.until("another primary is known", func(*record.Interval) bool { p := w.primary(shard); return p != "" && p != before })
 	w.until("all is well with the new primary", serving)
 }
 
-// TestHealthyCluster has what needs a cluster to which nothing happens: all on one.
+// TestHealthyCluster runs all checks that need a cluster without faults, on one cluster.
 func TestHealthyCluster(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
@@ -97,7 +97,7 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDeadShardIsSeenByItself: the aggregate goes on, one shard has an outage.
+// TestDeadShardIsSeenByItself: one shard has an outage while the aggregate has none.
 func TestDeadShardIsSeenByItself(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
@@ -161,7 +161,7 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 	}
 }
 
-// TestReplicaComesAndGoes: reads go to whatever replicas there are.
+// TestReplicaComesAndGoes: reads follow the replicas that join and leave.
 func TestReplicaComesAndGoes(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewReplication(t, 1, redistest.Options{})
@@ -177,7 +177,7 @@ func TestReplicaComesAndGoes(t *testing.T) {
 	}
 	redistest.Wait(t, "the replica that was added is read from", func() error {
 		if reads(added) == 0 {
-			return errNoAddress
+			return errNoServers
 		}
 		return nil
 	})
@@ -200,7 +200,7 @@ func ledgerOfACleanRun(t *testing.T, c *redistest.Cluster) {
 	}
 }
 
-// TestLedgerFindsAPlantedLoss: bits that are cleared behind its back.
+// TestLedgerFindsAPlantedLoss: cleared bits are reported as lost writes.
 func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
@@ -212,7 +212,7 @@ func TestLedgerFindsAPlantedLoss(t *testing.T) {
 	if err := r.Run(t.Context(), time.Now(), sink); err != nil {
 		t.Fatal(err)
 	}
-	key := r.run.loops[0].book.Key(0)
+	key := r.loops[0].book.Key(0)
 	for n := 100; n < 137; n++ {
 		server.Do("setbit", key, n, 0)
 	}

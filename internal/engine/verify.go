@@ -2,21 +2,21 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
 
 	"github.com/redquake/redquake/internal/engine/ledger"
-	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// LedgerOperation is the name of the ledger writes in every record.
+// LedgerOperation is the name of the ledger writes' operation in every record.
 const LedgerOperation = "ledger"
 
-// openBooks makes a ledger for each loop, and makes their keys ready.
+// openBooks creates a ledger book for each loop and prepares their keys.
 func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	n := r.run
 	v := n.plan.Verify
@@ -24,7 +24,7 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 		return nil
 	}
 	progress("preparing the ledger of acknowledged writes")
-	n.audit = &ledger.Audit{Discover: n.discover, Dial: n.dialLedger, Wait: waitFor}
+	n.audit = &ledger.Audit{Discover: n.ledgerLayout, Dial: n.dialLedger, Wait: waitFor}
 	unique, err := n.audit.Begin(ctx)
 	if err != nil {
 		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
@@ -34,8 +34,8 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	if len(m.Shards) > 1 {
 		o.ShardOf = shardOrNone(m)
 	}
-	for i, l := range n.loops {
-		o.Writer = n.pod*len(n.loops) + i
+	for i, l := range r.loops {
+		o.Writer = n.pod*len(r.loops) + i
 		if l.book, err = ledger.NewBook(o); err != nil {
 			return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 		}
@@ -43,24 +43,24 @@ func (r *Runner) openBooks(ctx context.Context, progress func(string)) error {
 	if n.pod == 0 && (v.StaleReads || v.DualPrimary) {
 		n.sampler = &ledger.Sampler{Audit: n.audit, Options: o, StaleReads: v.StaleReads, DualPrimary: v.DualPrimary, Now: n.now}
 	}
-	if err := n.audit.Prepare(ctx, n.books(), n.expectedWrites(), time.Duration(n.length)); err != nil {
+	if err := n.audit.Prepare(ctx, r.books(), r.expectedWrites(), time.Duration(n.length)); err != nil {
 		return &plan.Error{Reason: plan.LedgerFailed, Message: err.Error(), Err: err}
 	}
 	return nil
 }
 
-// expectedWrites is how many writes one bitmap is likely to take: in a closed loop and a search nobody knows, and a longer bitmap costs Redis little.
-func (r *run) expectedWrites() uint64 {
+// expectedWrites estimates the number of writes to one bitmap. For a closed loop or a search it is not known; a longer bitmap costs Redis little.
+func (r *Runner) expectedWrites() uint64 {
 	const unknown = 1 << 18
-	p := r.pacer.Load()
-	if p == nil || r.length == 0 || len(r.loops) == 0 || r.plan.Shape.Search != nil {
+	n, p := r.run, r.run.pacer.Load()
+	if p == nil || n.length == 0 || len(r.loops) == 0 || n.plan.Shape.Search != nil {
 		return unknown
 	}
-	return uint64(float64(p.arrivals(r.length))*r.plan.Verify.Share)/uint64(len(r.loops)) + 1
+	return uint64(float64(p.arrivals(n.length))*n.plan.Verify.Share)/uint64(len(r.loops)) + 1
 }
 
-// discover is the deployment as the ledger's audit needs it.
-func (r *run) discover(context.Context) (ledger.Layout, error) {
+// ledgerLayout returns the deployment as the ledger's audit needs it.
+func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
 	if r.routes.tracker == nil {
 		return ledger.Layout{Nodes: []ledger.Node{{Address: r.plan.Target.Addresses[0], Primary: true}}}, nil
 	}
@@ -76,7 +76,7 @@ func (r *run) discover(context.Context) (ledger.Layout, error) {
 		}
 	}
 	if len(layout.Nodes) == 0 {
-		return layout, errNoAddress
+		return layout, errNoServers
 	}
 	if len(m.Shards) > 1 {
 		layout.ShardOf = shardOrNone(m)
@@ -84,7 +84,7 @@ func (r *run) discover(context.Context) (ledger.Layout, error) {
 	return layout, nil
 }
 
-// shardOrNone is the shard of a slot as the ledger wants it: below 0 where nobody serves it.
+// shardOrNone returns a function that maps a slot to its shard; below 0 if no shard serves the slot.
 func shardOrNone(m *topology.Map) func(slot uint16) int {
 	return func(slot uint16) int {
 		if shard, ok := m.ShardOf(slot); ok {
@@ -94,7 +94,7 @@ func shardOrNone(m *topology.Map) func(slot uint16) int {
 	}
 }
 
-func (r *run) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
+func (r *runState) dialLedger(ctx context.Context, address string, readReplica bool) (net.Conn, error) {
 	return r.dialNode(ctx, place{address: address, replica: readReplica})
 }
 
@@ -107,16 +107,16 @@ func waitFor(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Verify reads back what the load wrote into its ledger, once Run has returned; the replicas must be in step first, so it may take
-// minutes. progress gets sentences for people. Without Plan.Verify the result is nil. It is called once; afterwards the runner follows nothing any more.
+// Verify reads the ledger back after Run has returned. It first waits until the replicas are in sync, which may take minutes. progress is called with
+// human-readable messages. Without Plan.Verify the result is nil. It must be called once; it stops following the topology.
 func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
-	defer r.forgetDeployment()
+	defer r.stopFollowing()
 	if r.run.audit == nil {
 		return nil, nil
 	}
-	result, err := r.run.audit.Verify(ctx, r.run.books(), progress)
+	result, err := r.run.audit.Verify(ctx, r.books(), progress)
 	if err != nil {
-		return nil, fmt.Errorf("reading the ledger back: %w", err)
+		return nil, fmt.Errorf("read the ledger back: %w", err)
 	}
 	if r.run.sampler != nil {
 		r.run.sampler.Add(result)
@@ -124,7 +124,7 @@ func (r *Runner) Verify(ctx context.Context, progress func(string)) (*record.Led
 	return result, nil
 }
 
-func (r *run) books() []*ledger.Book {
+func (r *Runner) books() []*ledger.Book {
 	var books []*ledger.Book
 	for _, l := range r.loops {
 		if l.book != nil {
@@ -134,52 +134,4 @@ func (r *run) books() []*ledger.Book {
 	return books
 }
 
-// isLedgerWrite says whether request i of a row of requests is a ledger write: evenly spread, so many that the share comes out.
-func (r *run) isLedgerWrite(i int64) bool {
-	if r.plan.Verify == nil {
-		return false
-	}
-	share := r.plan.Verify.Share
-	return int64(float64(i+1)*share) > int64(float64(i)*share)
-}
-
-// enqueueLedger queues a ledger write, to the shards in turn. It returns false once the book is full.
-func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
-	shard := int(l.turns % uint64(l.book.Shards()))
-	l.turns++
-	number, ok := l.book.Next(shard)
-	if !ok {
-		return false
-	}
-	l.drawn = request{due: due, turn: t, ledger: int64(number) + 1}
-	r := &l.drawn
-	r.Op, r.User, r.Key, r.Slot = l.run.ledgerOp(), user, int64(shard), workload.NoSlot
-	if l.book.Shards() > 1 {
-		r.Slot = l.book.Slot(shard)
-	}
-	l.queued++
-	*l.route(r).waiting.push() = *r
-	return true
-}
-
-// ledgerOp is the place of the ledger writes among the operations: the last.
-func (r *run) ledgerOp() int { return len(r.operations) - 1 }
-
-// account notes the outcome of a ledger write, or of any other request that was not answered well.
-func (l *loop) account(r *request, outcome ledger.Outcome, at int64) {
-	switch {
-	case l.book == nil:
-	case r.ledger > 0:
-		l.book.Settle(int(r.Key), uint64(r.ledger-1), outcome, at)
-	case outcome != ledger.Acked:
-		l.book.Erred(at)
-	}
-}
-
-// operationsOf are the plan's operations, with the ledger's last.
-func operationsOf(p *plan.Plan, all []plan.Operation) []plan.Operation {
-	if p.Verify == nil {
-		return all
-	}
-	return append(all[:len(all):len(all)], plan.Operation{Name: LedgerOperation, Weight: 1})
-}
+var errNoServers = errors.New("the deployment lists no server")

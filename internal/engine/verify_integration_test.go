@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// TestCleanRunsLoseNothing: in runs during which nothing happens no acknowledged write is lost, and none is missing at a replica. TestHealthyCluster has those of a cluster.
+// TestCleanRunsLoseNothing: in runs without faults no acknowledged write is lost, and none is missing at a replica. TestHealthyCluster has those of a cluster.
 func TestCleanRunsLoseNothing(t *testing.T) {
 	t.Parallel()
 	single := redistest.NewServer(t, redistest.Options{})

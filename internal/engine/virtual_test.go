@@ -20,8 +20,8 @@ import (
 // virtualAddress is where the Redis of a test in virtual time listens: no name, as go-redis looks names up by itself.
 const virtualAddress = "10.0.0.1:6379"
 
-// world is what a test in virtual time has instead of sockets and processes. Nothing takes time there but commands, at their cost, and waiting: figures are exact.
-// A closed loop without think time needs a cost, or no time ever passes.
+// world replaces sockets and processes in tests in virtual time. Only commands, at their cost, and waiting take time, so that figures are exact.
+// A closed loop without think time needs a cost, or virtual time does not advance.
 type world struct {
 	network *memnet.Network
 	server  *memredis.Server
@@ -111,7 +111,7 @@ func TestObserverReadings(t *testing.T) {
 	})
 }
 
-// TestRunLeavesNoObserver: an observer whose question nobody answers gives it up when the run ends; nothing of it outlives Run.
+// TestRunLeavesNoObserver: an observer that waits for a reply stops when the run ends; none of its goroutines outlives Run.
 func TestRunLeavesNoObserver(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := bare()
@@ -139,7 +139,7 @@ func TestRunLeavesNoObserver(t *testing.T) {
 	})
 }
 
-// TestReadingCutOffByTheEndIsNone: the run ends between INFO and what is asked after it.
+// TestReadingCutOffByTheEndIsNone: the run ends between INFO and the commands after it.
 func TestReadingCutOffByTheEndIsNone(t *testing.T) {
 	const cost = 20 * time.Millisecond
 	virtually(t, cost, func(t *testing.T, w *world) {
@@ -157,7 +157,7 @@ func TestReadingCutOffByTheEndIsNone(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if w.server.Calls("INFO") == before {
-			t.Fatal("the observer asks nothing")
+			t.Fatal("the observer sent no command")
 		}
 		time.Sleep(cost + cost/4)
 		abort()
@@ -167,7 +167,7 @@ func TestReadingCutOffByTheEndIsNone(t *testing.T) {
 	})
 }
 
-// closeCounted takes one off open when it is closed.
+// closeCounted decrements open when it is closed.
 type closeCounted struct {
 	net.Conn
 	once sync.Once
@@ -193,7 +193,7 @@ func TestThinkTimeAndRamp(t *testing.T) {
 	})
 }
 
-// TestStagesOfUsers: users leave when a stage takes them away.
+// TestStagesOfUsers: users stop when a stage ends with fewer of them.
 func TestStagesOfUsers(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := bare()
@@ -237,7 +237,7 @@ func TestEveryIntervalComes(t *testing.T) {
 	}
 }
 
-// TestPodWithoutUsers: a pod that has nothing to do still records, and probes.
+// TestPodWithoutUsers: a pod without users still records and probes.
 func TestPodWithoutUsers(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		p := testPlan(virtualAddress)
@@ -285,14 +285,14 @@ func TestAbort(t *testing.T) {
 	}
 }
 
-// Once the length is over a loop waits for what is in flight, and does not ask for an instant that has passed: a server that hangs then would cost a core.
+// After the end of the run a loop waits for requests in flight without a deadline in the past, which would make it spin.
 func TestUsersRestAfterTheEnd(t *testing.T) {
 	p := bare()
 	r, err := New(p, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := r.run.loops[0]
+	l := r.loops[0]
 	l.at = r.run.length
 	if next := l.demand.issue(l.at); next <= l.at {
 		t.Errorf("at the end the users want to be asked again at %s, that is at once", time.Duration(next))

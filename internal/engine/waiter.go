@@ -5,24 +5,16 @@ import (
 	"time"
 )
 
-// waiter sleeps until an instant, for one goroutine at a time, and can be interrupted.
+// waiter is an interruptible sleep with high precision. One goroutine at a time may wait.
 type waiter interface {
-	// wait sleeps for d; it returns false when it was interrupted.
+	// wait sleeps for d; it returns false if it was interrupted.
 	wait(d time.Duration) bool
-	// interrupt ends the present wait and all later ones.
+	// interrupt ends the current wait and all later ones.
 	interrupt()
 	close()
 }
 
-// newWaiter is the platform's own, or the portable one where the poller is portable, too.
-func (r *run) newWaiter() (waiter, error) {
-	if r.portable {
-		return newPortableWaiter(), nil
-	}
-	return newWaiter()
-}
-
-// portableWaiter is as precise as Go's timers.
+// portableWaiter has the precision of Go's timers.
 type portableWaiter struct {
 	once sync.Once
 	done chan struct{}
@@ -44,6 +36,6 @@ func (w *portableWaiter) wait(d time.Duration) bool {
 	}
 }
 
-func (w *portableWaiter) interrupt() { w.once.Do(func() { close(w.done) }) }
-
 func (w *portableWaiter) close() { w.interrupt() }
+
+func (w *portableWaiter) interrupt() { w.once.Do(func() { close(w.done) }) }

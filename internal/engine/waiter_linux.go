@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// timerfd is a waiter with a precision of some ten microseconds.
+// timerfd is a waiter with a precision of about ten microseconds.
 //
 // It reads a timerfd through Go's network poller: epoll wakes when the kernel's high-resolution timer fires, whereas Go's own timers reach
 // epoll_wait as whole milliseconds, and a nanosleep(2) would hold a thread and, until sysmon takes it away, a processor of GOMAXPROCS.

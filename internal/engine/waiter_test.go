@@ -7,7 +7,7 @@ import (
 )
 
 func TestWaiter(t *testing.T) {
-	for name, r := range map[string]*run{"platform": {}, "portable": {portable: true}} {
+	for name, r := range map[string]*runState{"platform": {}, "portable": {portable: true}} {
 		t.Run(name, func(t *testing.T) {
 			w, err := r.newWaiter()
 			if err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Redis tells a client that speaks the other language nothing: it closes, or waits for more. So the other language is tried, once.
+// A Redis port with TLS closes a plain connection without an error, and a plain port waits for more input from a TLS client. The other protocol is
+// therefore tried once, to report a precise error.
 
-// wrongPort says what the port speaks instead, after err; nil when it is not that.
+// wrongPort reports, after a failed dial, whether the port uses TLS although the target does not, or the reverse; nil if neither.
 func (d *dialer) wrongPort(ctx context.Context, err error) error {
 	failed, ok := errors.AsType[*redis.DialError](err)
 	if !ok || !redis.IsBroken(failed.Err) && !redis.IsTimeout(failed.Err) {
@@ -28,12 +29,7 @@ func (d *dialer) wrongPort(ctx context.Context, err error) error {
 	return nil
 }
 
-var (
-	errSpeaksTLS   = errors.New("the port speaks TLS, but the target has no tls settings")
-	errSpeaksPlain = errors.New("the port answers without TLS, but the target has tls settings")
-)
-
-// speaksTLS says whether a TLS handshake gets an answer: also one that refuses this client. Nothing is sent over the connection.
+// speaksTLS reports whether the server answers a TLS handshake, even if it rejects this client. No data is sent over the connection.
 func (d *dialer) speaksTLS(ctx context.Context, address string) bool {
 	c, err := d.tcp(ctx, "tcp", address)
 	if err != nil {
@@ -44,7 +40,7 @@ func (d *dialer) speaksTLS(ctx context.Context, address string) bool {
 	return err == nil || isAlert(err)
 }
 
-// speaksPlain says whether a PING in the clear gets an answer in RESP.
+// speaksPlain reports whether the server answers a PING without TLS in RESP.
 func (d *dialer) speaksPlain(ctx context.Context, address string) bool {
 	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return d.tcp(ctx, "tcp", address) })
 	defer c.Close()

@@ -30,8 +30,6 @@ type BenchmarkTest struct {
 // RangeElements is how many elements the list of lrange_* has.
 const RangeElements = 600
 
-func words(command string) []string { return strings.Fields(command) }
-
 var benchmarkTests = map[string]BenchmarkTest{
 	"ping":       {Words: words("PING")},
 	"set":        {Words: words("SET {key} {value}")},
@@ -58,6 +56,8 @@ func lrange(n int) BenchmarkTest {
 	return BenchmarkTest{Words: words("LRANGE {key} 0 " + strconv.Itoa(n-1)), Place: "lrange:", Single: true, Fills: words("RPUSH {key} {value}")}
 }
 
+func words(command string) []string { return strings.Fields(command) }
+
 // msetWords are ten keys and values. The brace that opens the keys' hash tag stands in the test's place, before the number.
 func msetWords() string {
 	var b strings.Builder
@@ -67,7 +67,7 @@ func msetWords() string {
 	return b.String()
 }
 
-func (b *Benchmark) check(*Workload) string {
+func (b *Benchmark) check(*Keyspace) string {
 	for i, name := range b.Tests {
 		if problem := unknown(fmt.Sprintf("tests[%d]", i), name, BenchmarkTests()...); problem != "" {
 			return problem

@@ -45,7 +45,7 @@ const (
 	TallyDatabaseMicros // time in the query, its rows read
 )
 
-func (c *CacheAside) check(*Workload) string {
+func (c *CacheAside) check(*Keyspace) string {
 	if strings.TrimSpace(c.Database.Query) == "" {
 		return "database.query: must be a SELECT with one parameter, the key's number"
 	}

@@ -17,7 +17,7 @@ type Command struct {
 // commandList is the spec of the workload commands.
 type commandList []Command
 
-func (l commandList) check(*Workload) string {
+func (l commandList) check(*Keyspace) string {
 	for i, c := range l {
 		if len(c.Words) == 0 || c.Words[0] == "" {
 			return fmt.Sprintf("[%d].command: must begin with the name of a command of Redis", i)

@@ -43,8 +43,8 @@ var httpMethods = []string{"", http.MethodGet, http.MethodHead, http.MethodPost,
 // placeholders puts an example in the places that any URL may have.
 var placeholders = strings.NewReplacer("{int}", "0", "{user}", "0", "{seq}", "0")
 
-func (h *HTTP) check(w *Workload) string {
-	shown := placeholders.Replace(strings.ReplaceAll(h.URL, "{key}", w.Keyspace.Prefix+"0"))
+func (h *HTTP) check(k *Keyspace) string {
+	shown := placeholders.Replace(strings.ReplaceAll(h.URL, "{key}", k.Prefix+"0"))
 	u, err := url.Parse(shown)
 	switch {
 	case err != nil:
@@ -63,17 +63,17 @@ func (h *HTTP) check(w *Workload) string {
 	return ""
 }
 
+func (h *HTTP) operations() []Operation {
+	m := h.MethodOrDefault()
+	return []Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead}}
+}
+
 // MethodOrDefault is the method that is used.
 func (h *HTTP) MethodOrDefault() string {
 	if h.Method == "" {
 		return http.MethodGet
 	}
 	return h.Method
-}
-
-func (h *HTTP) operations() []Operation {
-	m := h.MethodOrDefault()
-	return []Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead}}
 }
 
 func (h *HTTP) tallies() []string { return httpTallies }

@@ -24,11 +24,16 @@ type RankingWeights struct {
 	FindByOrder int `json:"findByOrder,omitempty"`
 }
 
-func (k *Ranking) check(*Workload) string {
+func (k *Ranking) check(*Keyspace) string {
 	if k.Members < 1 || k.ScoreSpread < 1 || k.FindCount < 1 || k.Weights == (RankingWeights{}) {
 		return "members, scoreSpread, findCount and weights: must be above 0"
 	}
 	return ""
+}
+
+func (k *Ranking) operations() []Operation {
+	_, operations := k.Kinds()
+	return operations
 }
 
 // The kinds of operation, in the order of the records.
@@ -55,11 +60,6 @@ func (k *Ranking) Kinds() ([]int, []Operation) {
 		}
 	}
 	return kinds, operations
-}
-
-func (k *Ranking) operations() []Operation {
-	_, operations := k.Kinds()
-	return operations
 }
 
 func (k *Ranking) tallies() []string { return nil }

@@ -18,7 +18,7 @@ const (
 	TallyDenied
 )
 
-func (l *RateLimiter) check(*Workload) string {
+func (l *RateLimiter) check(*Keyspace) string {
 	if l.Limit < 1 || l.Window <= 0 {
 		return "limit and window: must be above 0"
 	}

@@ -42,11 +42,6 @@ func (s Schedule) add(d time.Duration, low, high float64) Schedule {
 	return append(s, segment{from: from, to: from + d.Seconds(), low: low, high: high, area: area})
 }
 
-func (s Schedule) hold(level float64) Schedule {
-	from, area := s.end()
-	return append(s, segment{from: from, to: math.Inf(1), low: level, high: level, area: area})
-}
-
 // Step is the schedule up to at, and the level from there on. It leaves s as it is.
 func (s Schedule) Step(at time.Duration, level float64) Schedule {
 	x := at.Seconds()
@@ -63,30 +58,17 @@ func (s Schedule) Step(at time.Duration, level float64) Schedule {
 	return cut.hold(level)
 }
 
+func (s Schedule) hold(level float64) Schedule {
+	from, area := s.end()
+	return append(s, segment{from: from, to: math.Inf(1), low: level, high: level, area: area})
+}
+
 func (s Schedule) end() (at, area float64) {
 	if len(s) == 0 {
 		return 0, 0
 	}
 	last := s[len(s)-1]
 	return last.to, last.area + (last.low+last.high)/2*(last.to-last.from)
-}
-
-// slope is the change of the level per second.
-func (g segment) slope() float64 {
-	if g.low == g.high {
-		return 0
-	}
-	return (g.high - g.low) / (g.to - g.from)
-}
-
-// at is the segment that covers t seconds.
-func (s Schedule) at(t float64) segment {
-	for _, g := range s {
-		if t < g.to {
-			return g
-		}
-	}
-	return s[len(s)-1]
 }
 
 // Level is the users or the rate at t nanoseconds since the start.
@@ -102,6 +84,16 @@ func (s Schedule) Integral(t int64) float64 {
 	g := s.at(x)
 	x -= g.from
 	return g.area + g.low*x + g.slope()/2*x*x
+}
+
+// at is the segment that covers t seconds.
+func (s Schedule) at(t float64) segment {
+	for _, g := range s {
+		if t < g.to {
+			return g
+		}
+	}
+	return s[len(s)-1]
 }
 
 // WhenIntegral is the inverse of integral: the first instant, in nanoseconds, at which it reaches a; math.MaxInt64 if it never does.
@@ -144,6 +136,14 @@ func (s Schedule) WhenAbove(n float64, t int64) int64 {
 	return math.MaxInt64
 }
 
+// slope is the change of the level per second.
+func (g segment) slope() float64 {
+	if g.low == g.high {
+		return 0
+	}
+	return (g.high - g.low) / (g.to - g.from)
+}
+
 // Peak is the highest level of the schedule.
 func (s Schedule) Peak() float64 {
 	top := 0.0
@@ -153,15 +153,15 @@ func (s Schedule) Peak() float64 {
 	return top
 }
 
+// Final is the level that stays at the end.
+func (s Schedule) Final() float64 { return s[len(s)-1].high }
+
+// FlatFrom is the instant, in nanoseconds, from which the level does not change any more.
+func (s Schedule) FlatFrom() int64 { return nanoseconds(s[len(s)-1].from) }
+
 func nanoseconds(seconds float64) int64 {
 	if ns := math.Ceil(seconds * 1e9); ns < math.MaxInt64 {
 		return int64(ns)
 	}
 	return math.MaxInt64
 }
-
-// Final is the level that stays at the end.
-func (s Schedule) Final() float64 { return s[len(s)-1].high }
-
-// FlatFrom is the instant, in nanoseconds, from which the level does not change any more.
-func (s Schedule) FlatFrom() int64 { return nanoseconds(s[len(s)-1].from) }

@@ -2,7 +2,6 @@ package plan
 
 import (
 	"fmt"
-	"time"
 )
 
 // Workload is what to send: exactly one of the workloads, over a keyspace. It is JSON with durations in nanoseconds.
@@ -18,37 +17,48 @@ type Workload struct {
 	Values   Values   `json:"values"`
 }
 
-// Distribution is how keys are drawn.
-type Distribution string
-
-// The distributions.
-const (
-	Uniform    Distribution = "Uniform"
-	Zipf       Distribution = "Zipf"       // exponent 1.1 over the key numbers: 0 is the hottest
-	Gaussian   Distribution = "Gaussian"   // mean keys/2, standard deviation keys/6, cut at the ends
-	Sequential Distribution = "Sequential" // 0, 1, 2, ... per source, each source beginning at its share
-)
-
-// Keyspace is the set of keys {prefix}0 .. {prefix}{Keys-1}.
-type Keyspace struct {
-	Prefix       string        `json:"prefix"`
-	Keys         int64         `json:"keys"`
-	Distribution Distribution  `json:"distribution"`
-	Prefill      bool          `json:"prefill,omitempty"` // SET every key before the start, at pipeline speed, split over the pods
-	TTL          time.Duration `json:"ttl,omitempty"`     // of prefilled keys, and of {key} in plain SET commands (PX is appended); 0 = none
-}
-
-// Values is the size of {value}: fixed where MinBytes == MaxBytes, else drawn uniformly.
-type Values struct {
-	MinBytes int `json:"minBytes"`
-	MaxBytes int `json:"maxBytes"`
-}
-
 // definition is what each workload's file says of it.
 type definition interface {
-	check(w *Workload) string // what is wrong that the CRD cannot know, beginning with the field below the workload's own; "" = nothing
+	check(k *Keyspace) string // what is wrong that the CRD cannot know, beginning with the field below the workload's own; "" = nothing
 	operations() []Operation  // of a workload that is right
 	tallies() []string        // names of further counters
+}
+
+// Problem says what is wrong with the workload, beginning with the field's path below spec.workload; "" = nothing.
+func (w *Workload) Problem() string {
+	set := w.set()
+	switch len(set) {
+	case 0:
+		return "commands: is missing, and no other workload is set"
+	case 1:
+	default:
+		return fmt.Sprintf("%s: %s is set, too; set one workload", set[1].name, set[0].name)
+	}
+	if problem := set[0].check(&w.Keyspace); problem != "" {
+		if problem[0] == '[' {
+			return set[0].name + problem
+		}
+		return set[0].name + "." + problem
+	}
+	return ""
+}
+
+// Operations are in the order of every record; nil for a workload with a Problem that leaves none.
+func (w *Workload) Operations() []Operation {
+	set := w.set()
+	if len(set) == 0 {
+		return nil
+	}
+	return set[0].operations()
+}
+
+// Tallies are the names of the workload's further counters, in the order of every record; nil for most workloads.
+func (w *Workload) Tallies() []string {
+	set := w.set()
+	if len(set) == 0 {
+		return nil
+	}
+	return set[0].tallies()
 }
 
 // named is a workload that the spec sets.
@@ -79,50 +89,6 @@ func (w *Workload) set() []named {
 		found = append(found, named{"http", w.HTTP})
 	}
 	return found
-}
-
-// Problem says what is wrong with the workload, beginning with the field's path below spec.workload; "" = nothing.
-func (w *Workload) Problem() string {
-	set := w.set()
-	switch len(set) {
-	case 0:
-		return "commands: is missing, and no other workload is set"
-	case 1:
-	default:
-		return fmt.Sprintf("%s: %s is set, too; set one workload", set[1].name, set[0].name)
-	}
-	if problem := set[0].check(w); problem != "" {
-		if problem[0] == '[' {
-			return set[0].name + problem
-		}
-		return set[0].name + "." + problem
-	}
-	return ""
-}
-
-// Operation is one kind of request, with figures of its own in every record.
-type Operation struct {
-	Name     string
-	Weight   int  // > 0, relative to the other operations
-	ReadOnly bool // it changes nothing: it may go to a replica
-}
-
-// Operations are in the order of every record; nil for a workload with a Problem that leaves none.
-func (w *Workload) Operations() []Operation {
-	set := w.set()
-	if len(set) == 0 {
-		return nil
-	}
-	return set[0].operations()
-}
-
-// Tallies are the names of the workload's further counters, in the order of every record; nil for most workloads.
-func (w *Workload) Tallies() []string {
-	set := w.set()
-	if len(set) == 0 {
-		return nil
-	}
-	return set[0].tallies()
 }
 
 // IsRemote says whether the workload does not speak RESP on the engine's connections.

@@ -11,12 +11,12 @@ type Bucket struct {
 	Count uint32
 }
 
-// Buckets is a histogram's non-empty cells, ascending by Index, each at most once. It is what intervals carry: exact to merge, cheap to send.
+// Buckets are a histogram's non-empty cells, ascending by Index, each at most once. Intervals carry this form: merging is exact and encoding compact.
 // The zero value is an empty histogram.
 type Buckets []Bucket
 
-// Merge returns the histogram of everything in a and b: counts of equal cells add (and stop at 2^32-1, which no step of a run reaches).
-// It may reuse a's memory: like with append, a must not be used afterwards. b is only read and not kept.
+// Merge returns the sum of the histograms a and b. Counts of equal cells add up, to at most 2^32-1, which no interval of a run reaches.
+// It may reuse a's memory: as with append, a must not be used afterwards. b is only read and not retained.
 func Merge(a, b Buckets) Buckets {
 	switch {
 	case len(b) == 0:
@@ -45,19 +45,8 @@ func Merge(a, b Buckets) Buckets {
 	return a
 }
 
-// extend makes a n cells long.
-func extend(a Buckets, n int) Buckets {
-	if cap(a) < n {
-		// A quarter more: an interval is merged once per pod, and its cells are mostly the same.
-		grown := make(Buckets, len(a), n+n/4)
-		copy(grown, a)
-		a = grown
-	}
-	return a[:n]
-}
-
-// mergeFew is Merge for a b that is much the shorter, as a pod's histogram beside the sum of many: it looks for b's cells in a instead
-// of walking all of a, and moves a's memory only where cells are new.
+// mergeFew is Merge for a b that is much shorter than a, such as one pod's histogram and the sum of many: it searches b's cells in a instead
+// of iterating over all of a, and moves a's memory only to insert new cells.
 func mergeFew(a, b Buckets) Buckets {
 	type newCell struct {
 		at   int // where in a it belongs
@@ -89,12 +78,23 @@ func mergeFew(a, b Buckets) Buckets {
 	return a
 }
 
-// search returns the first position from from on whose index is at least index, len(a) if there is none. What lies before from must be lower.
+// extend makes a n cells long.
+func extend(a Buckets, n int) Buckets {
+	if cap(a) < n {
+		// A quarter more than needed: an interval is merged once per pod, and most of its cells are the same.
+		grown := make(Buckets, len(a), n+n/4)
+		copy(grown, a)
+		a = grown
+	}
+	return a[:n]
+}
+
+// search returns the first position at or after from whose index is at least index, len(a) if there is none. All indices before from must be lower.
 func search(a Buckets, from int, index uint16) int {
 	if from >= len(a) || a[from].Index >= index {
 		return from
 	}
-	// Each index is higher than the one before, so this is the last possible position, and the right one where no cell is left out.
+	// Indices are strictly ascending, so this is the last possible position, and the right one if no cell is missing between.
 	to := from + int(index-a[from].Index)
 	if to < len(a) && a[to].Index == index {
 		return to
@@ -133,17 +133,8 @@ func addSaturated(a, b uint32) uint32 {
 	return math.MaxUint32
 }
 
-// Count is the number of recorded values.
-func (b Buckets) Count() uint64 {
-	var n uint64
-	for _, c := range b {
-		n += uint64(c.Count)
-	}
-	return n
-}
-
-// Quantile returns the value below or at which the share q (0 to 1) of the recorded values lies: the highest value that the layout
-// cannot tell from it, as HdrHistogram's ValueAtQuantile(q*100). 0 where nothing was recorded.
+// Quantile returns the value at or below which the share q (0 to 1) of the recorded values lies, rounded up within its cell as in
+// HdrHistogram's ValueAtQuantile(q*100). 0 if nothing was recorded.
 func (b Buckets) Quantile(q float64) time.Duration {
 	total := b.Count()
 	if total == 0 {
@@ -159,7 +150,16 @@ func (b Buckets) Quantile(q float64) time.Duration {
 	return 0
 }
 
-// Max returns the highest recorded value, as exactly as the layout keeps it. 0 where nothing was recorded.
+// Count is the number of recorded values.
+func (b Buckets) Count() uint64 {
+	var n uint64
+	for _, c := range b {
+		n += uint64(c.Count)
+	}
+	return n
+}
+
+// Max returns the highest recorded value, rounded up within its cell. 0 if nothing was recorded.
 func (b Buckets) Max() time.Duration {
 	if len(b) == 0 {
 		return 0
@@ -167,7 +167,7 @@ func (b Buckets) Max() time.Duration {
 	return highest(int(b[len(b)-1].Index))
 }
 
-// Mean returns the mean of the recorded values, each taken as the middle of its cell, as HdrHistogram's Mean. 0 where nothing was recorded.
+// Mean returns the mean of the recorded values, each taken as the middle of its cell, as HdrHistogram's Mean. 0 if nothing was recorded.
 func (b Buckets) Mean() time.Duration {
 	var n uint64
 	var sum float64

@@ -1,15 +1,15 @@
 package record
 
-// Class is the kind of an error, as a client sees it. The order is part of the encoding: append only.
+// Class is the kind of an error, from the client's perspective. The order is part of the encoding: only append.
 type Class uint8
 
-// The classes of design: what broke the request, never what the client library called it.
+// The error classes: what made the request fail, independently of the client library's error.
 const (
 	ClassTimeout     Class = iota // sent, no reply within requestTimeout
 	ClassRefused                  // the connection could not be made: refused, unreachable, dial timed out, name not found
-	ClassReset                    // the connection broke under the request: reset, EOF, broken pipe
+	ClassReset                    // the connection broke while the request was in flight: reset, EOF, broken pipe
 	ClassReadOnly                 // -READONLY, -NOREPLICAS
-	ClassMoved                    // -MOVED, -ASK, -TRYAGAIN, -CROSSSLOT left unresolved
+	ClassMoved                    // -MOVED, -ASK, -TRYAGAIN, -CROSSSLOT that could not be followed
 	ClassClusterDown              // -CLUSTERDOWN
 	ClassLoading                  // -LOADING
 	ClassMasterDown               // -MASTERDOWN

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Distribution sums many histograms into one: the sums of long stretches, where counts may pass 2^32. The zero value is empty.
+// Distribution is the sum of many histograms, whose counts may exceed 2^32. The zero value is empty.
 // It is not safe for concurrent use.
 type Distribution struct {
 	cells []uint64

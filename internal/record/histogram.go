@@ -6,11 +6,11 @@ import "math"
 // The zero value is empty and ready. It is not safe for concurrent use: each worker has its own.
 type Histogram struct {
 	cells     [numCells]uint32
-	low, high int  // the cells in use lie in [low, high], so that reset and snapshot are as cheap as the spread of the values
-	used      bool // false: low and high mean nothing
+	low, high int  // bounds of the cells in use: the cost of reset and snapshot depends only on the spread of the values
+	used      bool // false: low and high are not set
 }
 
-// Record adds one duration in nanoseconds. It is rounded up to whole microseconds; what is below 1 us counts as 1 us, above 60 s as 60 s.
+// Record adds one duration in nanoseconds. It is rounded up to whole microseconds; values below 1 us count as 1 us, above 60 s as 60 s.
 func (h *Histogram) Record(ns int64) { h.RecordN(ns, 1) }
 
 // RecordN adds n equal durations in nanoseconds. A cell stops counting at 2^32-1.

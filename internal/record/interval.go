@@ -1,19 +1,19 @@
-// Package record holds what a load pod records and how records of several pods become one.
+// Package record defines what a load pod records and how the records of several pods are merged.
 //
 // Time is counted in nanoseconds since the run's start instant T. The grid is common to all pods of a run:
 // interval i covers [T+i*step, T+(i+1)*step). Counts add, histograms add, gaps intersect; nothing is averaged.
 package record
 
-// Counts are what happened to one operation during one interval.
+// Counts are the requests of one operation during one interval.
 //
 // A request is counted under OK, Fail or Unknown in the interval in which its outcome was known,
 // under Sent in the interval in which it was written, under Due in the interval for which it was scheduled.
 type Counts struct {
 	Due      uint64 // open loop: arrivals scheduled for this interval; closed loop: equals Sent
 	Sent     uint64 // written to a connection
-	OK       uint64 // answered in time, and the answer was no error
-	Fail     uint64 // surely not applied: an error reply, a connection that could not be made
-	Unknown  uint64 // sent, then timed out, answered too late, or the connection broke
+	OK       uint64 // replied to in time, without an error
+	Fail     uint64 // certainly not applied: an error reply, or no connection could be established
+	Unknown  uint64 // sent, then timed out, replied to too late, or the connection broke
 	Dropped  uint64 // open loop: never sent, because requestTimeout had passed since its arrival
 	BytesOut uint64
 	BytesIn  uint64
@@ -31,8 +31,8 @@ type Op struct {
 	Waited Buckets
 }
 
-// Gap is a stretch without a success: From is the last success before (or 0, the start), To the first success after.
-// Both in nanoseconds since T. Open says that no success had come when the record ended at To.
+// Gap is a period without a success: From is the last success before it (or 0, the start), To the first success after it,
+// in nanoseconds since T. Open means that the record ended at To without another success.
 type Gap struct {
 	From, To int64
 	Open     bool
@@ -44,40 +44,40 @@ type ShardCounts struct {
 	Errors uint64 // Fail and Unknown together
 }
 
-// ShardGap is a stretch without a success at one shard, 0 <= Shard < MaxShards.
+// ShardGap is a period without a success at one shard, 0 <= Shard < MaxShards.
 type ShardGap struct {
 	Shard int
 	Gap
 }
 
-// MaxShards bounds the number of shards in a record: the 1,000 nodes that Redis Cluster is made for.
+// MaxShards bounds the number of shards in a record: Redis Cluster is designed for up to 1,000 nodes.
 const MaxShards = 1000
 
-// Interval is everything that one pod, or after merging all pods, recorded for one step of the grid.
+// Interval is the record of one step of the grid, of one pod or, after merging, of all pods.
 type Interval struct {
 	Index int64 // position on the grid, from 0
 	Pods  int   // pods that delivered this interval: 1 at a pod, the sum after merging
 	Ops   []Op  // in the order of the plan's operations
-	Probe Op    // the thin open-loop stream beside the load
+	Probe Op    // the low-rate open-loop stream in parallel with the load
 
 	// FirstError and LastError are the instants of the load's first and last non-OK outcome in this interval,
 	// FirstOK and LastOK the same for successes, in nanoseconds since T; -1 where there was none.
 	FirstError, LastError int64
 	FirstOK, LastOK       int64
 
-	Gaps      []Gap // of the load, logged in the interval in which they ended; empty after merging (Series keeps them)
-	ProbeGaps []Gap // of the probe, likewise
+	Gaps      []Gap // of the load, in the interval in which they ended; empty after merging (Series keeps them)
+	ProbeGaps []Gap // of the probe, in the same way
 
 	MaxLag      int64 // open loop: the longest time from an arrival's due time to its send, nanoseconds
 	Connections int   // load connections established at the end of the interval
 
-	// Tallies are the workload's own counters, e.g. requests allowed and denied, in the order of Series.Tallies. Empty where it has none.
+	// Tallies are the workload's own counters, e.g. requests allowed and denied, in the order of Series.Tallies. Empty if it has none.
 	Tallies []uint64
-	// Shards are the requests by shard; its length may grow during a run. Empty for a target with one shard, and as long as no request was sent.
+	// Shards are the requests by shard; its length may grow during a run. Empty for a target with one shard, and before the first request.
 	Shards []ShardCounts
-	// ShardGaps are as Gaps, for each shard by itself: logged in the interval in which they ended, the first one from 0. Empty after merging.
+	// ShardGaps are like Gaps, for each shard separately: in the interval in which they ended, the first one from 0. Empty after merging.
 	ShardGaps []ShardGap
 
-	Servers []Server   // what Redis said of itself, when this pod asked in this interval
-	Agents  []AgentUse // what the load generator said of itself: one reading at a pod; empty after merging
+	Servers []Server   // readings of the Redis servers by this pod in this interval
+	Agents  []AgentUse // the load generator's own resource use: one reading from a pod; empty after merging
 }

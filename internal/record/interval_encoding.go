@@ -9,7 +9,7 @@ import (
 const intervalVersion = 2
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
-// It does not say where it ends: the transport frames it.
+// It has no terminator: the transport frames it.
 func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = append(dst, intervalVersion)
 	dst = appendInt(dst, iv.Index)
@@ -34,8 +34,8 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	return appendAgents(dst, iv.Agents)
 }
 
-// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps ErrCorrupt; what is allocated is
-// in proportion to the input's length. Empty lists come back as nil.
+// DecodeInterval reads what AppendInterval wrote. Any other input gives an error that wraps ErrCorrupt. Allocations are
+// proportional to the input's length. Empty lists are decoded as nil.
 func DecodeInterval(b []byte) (Interval, error) {
 	var iv Interval
 	if err := iv.Decode(b); err != nil {
@@ -44,8 +44,8 @@ func DecodeInterval(b []byte) (Interval, error) {
 	return iv, nil
 }
 
-// Decode is DecodeInterval into an interval whose operations and histograms' memory is used again: whoever decodes many in turn allocates
-// next to nothing. After an error the interval means nothing, but can be decoded into again.
+// Decode is DecodeInterval into an existing interval. It reuses the memory of its operations and histograms, so that decoding many intervals
+// allocates almost nothing. After an error the contents are undefined, but the interval can be reused.
 func (iv *Interval) Decode(b []byte) error {
 	if len(b) == 0 || b[0] != intervalVersion {
 		r := reader{}
@@ -131,7 +131,7 @@ func (r *reader) op(op *Op) {
 	}
 }
 
-// bucket reads one cell, whose index is at least next, and returns the index that the one after it has at least.
+// bucket reads one cell, whose index is at least next, and returns the minimum index of the following cell.
 func (r *reader) bucket(next uint64) (Bucket, uint64) {
 	step, count := r.uint(), r.uint()
 	index := next + step
@@ -146,15 +146,7 @@ func (r *reader) bucket(next uint64) (Bucket, uint64) {
 	return Bucket{Index: uint16(index), Count: uint32(count)}, index + 1
 }
 
-// figures lists the counts in the order of the encoding.
-func (c *Counts) figures() [8]*uint64 {
-	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped}
-}
-
-// histograms lists the histograms in the order of the encoding.
-func (o *Op) histograms() [3]*Buckets { return [...]*Buckets{&o.Latency, &o.Service, &o.Waited} }
-
-// appendClasses writes which classes are not zero as a bit set, then these.
+// appendClasses writes a bit set of the non-zero classes, followed by their counts.
 func appendClasses(dst []byte, errs *[NumClasses]uint64) []byte {
 	var set uint64
 	for c, n := range errs {
@@ -182,31 +174,4 @@ func (r *reader) classes(errs *[NumClasses]uint64) {
 			errs[c] = r.uint()
 		}
 	}
-}
-
-func appendGaps(dst []byte, gaps []Gap) []byte {
-	dst = appendUint(dst, uint64(len(gaps)))
-	var last int64
-	for _, g := range gaps {
-		dst = appendInt(dst, g.From-last)
-		dst = appendInt(dst, g.To-g.From)
-		dst = appendBool(dst, g.Open)
-		last = g.To
-	}
-	return dst
-}
-
-func (r *reader) gaps() []Gap {
-	n := r.count(3)
-	if n == 0 {
-		return nil
-	}
-	gaps := make([]Gap, n)
-	var last int64
-	for i := range gaps {
-		from := last + r.int()
-		last = from + r.int()
-		gaps[i] = Gap{From: from, To: last, Open: r.bool()}
-	}
-	return gaps
 }

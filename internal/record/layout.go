@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// The layout is HdrHistogram's (http://hdrhistogram.org) for 1 us to 60 s with 3 significant decimal digits: to tell 1999 from 2000, a
-// cell must be one unit wide up to 2*10^3, hence 2^11 cells of 1 us; from there on every doubling of the value has 2^10 cells, each twice as wide
-// as those before. Indices are HdrHistogram's flat indices, so that percentiles are equal.
+// The layout is HdrHistogram's (http://hdrhistogram.org) for 1 us to 60 s with 3 significant decimal digits: to distinguish 1999 from 2000,
+// cells must be one unit wide up to 2*10^3, hence 2^11 cells of 1 us. Above that, every doubling of the value has 2^10 cells, each twice as wide as
+// the previous ones. Indices are HdrHistogram's flat indices, so that percentiles are identical.
 const (
 	subBits   = 11
 	subCells  = 1 << subBits       // cells of the first, linear part
 	halfCells = 1 << (subBits - 1) // cells of every further doubling
 	maxMicros = 60_000_000
 	doublings = 16                          // 2^11 us doubled 15 times is 67 s, the first power of two above 60 s
-	numCells  = (doublings + 1) * halfCells // also one more than the highest index
+	numCells  = (doublings + 1) * halfCells // the highest index plus one
 	maxNanos  = maxMicros * int64(time.Microsecond)
 )
 
-// cellOf returns the cell of a duration in nanoseconds: rounded up to whole microseconds and held in [1 us, 60 s].
+// cellOf returns the cell of a duration in nanoseconds: rounded up to whole microseconds and limited to [1 us, 60 s].
 func cellOf(ns int64) int {
 	if ns <= 0 {
 		return 1
@@ -34,31 +34,12 @@ func cellOfMicros(us uint64) int {
 	return shift<<(subBits-1) + int(us>>shift)
 }
 
-// lowest is the lowest value of a cell.
-func lowest(cell int) time.Duration {
-	shift := shiftOf(cell)
-	return time.Duration(cell-shift<<(subBits-1)) << shift * time.Microsecond
-}
-
-// highest is the highest whole microsecond of a cell.
-func highest(cell int) time.Duration {
-	return lowest(cell) + (1<<shiftOf(cell)-1)*time.Microsecond
-}
-
-// middle is the value that stands for a cell in a mean.
+// middle is the value that represents a cell in a mean.
 func middle(cell int) time.Duration {
 	return lowest(cell) + (1<<shiftOf(cell)>>1)*time.Microsecond
 }
 
-// shiftOf is the power of two of a cell's width in microseconds.
-func shiftOf(cell int) int {
-	if cell < subCells {
-		return 0
-	}
-	return cell>>(subBits-1) - 1
-}
-
-// rankOf is the place, from 1, of the quantile q among total > 0 ordered values, rounded as HdrHistogram does.
+// rankOf is the rank, from 1, of the quantile q among total > 0 ordered values, rounded as in HdrHistogram.
 func rankOf(q float64, total uint64) uint64 {
 	percentile := min(q*100, 100)
 	rank := percentile/100*float64(total) + 0.5
@@ -71,10 +52,29 @@ func rankOf(q float64, total uint64) uint64 {
 	return uint64(rank)
 }
 
-// valueAt is what a quantile that falls into a cell is reported as: its highest value, or its lowest for the minimum.
+// valueAt is the value reported for a quantile in a cell: the cell's highest value, or its lowest for the minimum.
 func valueAt(cell int, q float64) time.Duration {
 	if q <= 0 {
 		return lowest(cell)
 	}
 	return highest(cell)
+}
+
+// highest is the highest whole microsecond of a cell.
+func highest(cell int) time.Duration {
+	return lowest(cell) + (1<<shiftOf(cell)-1)*time.Microsecond
+}
+
+// lowest is the lowest value of a cell.
+func lowest(cell int) time.Duration {
+	shift := shiftOf(cell)
+	return time.Duration(cell-shift<<(subBits-1)) << shift * time.Microsecond
+}
+
+// shiftOf is the power of two of a cell's width in microseconds.
+func shiftOf(cell int) int {
+	if cell < subCells {
+		return 0
+	}
+	return cell>>(subBits-1) - 1
 }

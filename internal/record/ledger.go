@@ -5,36 +5,36 @@ import (
 	"slices"
 )
 
-// Ledger is what became of a run's ledger writes. It is exact for them, and a lower bound for everything the load wrote.
+// Ledger is the verification result of a run's ledger writes. It is exact for them, and a lower bound for all writes of the load.
 type Ledger struct {
 	Acked   uint64 `json:"acked"`   // acknowledged ledger writes
-	Failed  uint64 `json:"failed"`  // surely not applied
-	Unknown uint64 `json:"unknown"` // sent, and never answered in time
+	Failed  uint64 `json:"failed"`  // certainly not applied
+	Unknown uint64 `json:"unknown"` // sent, without a reply in time
 
-	UnknownPresent uint64 `json:"unknownPresent,omitempty"` // of Unknown, those that the read found: legal
-	FailedPresent  uint64 `json:"failedPresent,omitempty"`  // of Failed, those that the read found: the server said no and did it
+	UnknownPresent uint64 `json:"unknownPresent,omitempty"` // of Unknown, those found by the read, which is legitimate
+	FailedPresent  uint64 `json:"failedPresent,omitempty"`  // of Failed, those found by the read: the server rejected and applied them
 
-	Lost      uint64 `json:"lost"`                // acknowledged, and absent at the primary
-	FirstLost int64  `json:"firstLost,omitempty"` // when the first of these was acknowledged, at the earliest; 0 where Lost is 0
-	LastLost  int64  `json:"lastLost,omitempty"`  // and the last, at the latest
-	Errors    uint64 `json:"errors,omitempty"`    // requests not answered well during Losses, ledger writes or not: about so many
-	Losses    []Loss `json:"losses,omitempty"`    // the lost writes by when they were acknowledged, ascending
+	Lost      uint64 `json:"lost"`                // acknowledged, but absent at the primary
+	FirstLost int64  `json:"firstLost,omitempty"` // earliest time at which the first of these was acknowledged; 0 if Lost is 0
+	LastLost  int64  `json:"lastLost,omitempty"`  // latest time at which the last of these was acknowledged
+	Errors    uint64 `json:"errors,omitempty"`    // approximate number of requests without success during Losses, including other requests than ledger writes
+	Losses    []Loss `json:"losses,omitempty"`    // the lost writes by the time of their acknowledgement, ascending
 
-	ReplicaMissing uint64 `json:"replicaMissing,omitempty"` // acknowledged and present at the primary, yet absent at a replica in step; the worst replica
+	ReplicaMissing uint64 `json:"replicaMissing,omitempty"` // acknowledged and present at the primary, but absent at a replica that is in sync; the worst replica
 	Replicas       int    `json:"replicas"`                 // replicas that were read
-	Evicted        uint64 `json:"evicted,omitempty"`        // keys that the servers evicted during the run: already taken off Lost, as they may be ledger keys
+	Evicted        uint64 `json:"evicted,omitempty"`        // keys that the servers evicted during the run; already subtracted from Lost, as they may be ledger keys
 	Unique         bool   `json:"unique,omitempty"`         // keys instead of bits
 
-	Stale *Staleness   `json:"stale,omitempty"` // where it was asked for
-	Dual  *DualPrimary `json:"dual,omitempty"`  // where it was asked for
+	Stale *Staleness   `json:"stale,omitempty"` // if it was enabled
+	Dual  *DualPrimary `json:"dual,omitempty"`  // if it was enabled
 
-	Settings string   `json:"settings,omitempty"` // what the primary said of its persistence and limits
-	Notes    []string `json:"notes,omitempty"`    // sentences for people
-	// Unread says why the ledger, or a part of it, could not be read back: then Lost is no figure at all. "" = all was read.
+	Settings string   `json:"settings,omitempty"` // the primary's persistence settings and limits
+	Notes    []string `json:"notes,omitempty"`    // human-readable
+	// Unread is why the ledger, or a part of it, could not be read back; Lost is not valid then. "" = all of it was read.
 	Unread string `json:"unread,omitempty"`
 }
 
-// Loss is a stretch of lost writes; between two of them lies a second or more without one.
+// Loss is a period of lost writes, separated from the next one by a second or more without one.
 type Loss struct {
 	First  int64  `json:"first"` // as FirstLost and LastLost
 	Last   int64  `json:"last"`
@@ -42,70 +42,42 @@ type Loss struct {
 	Errors uint64 `json:"errors,omitempty"`
 }
 
-const (
-	// LossesApart is how far two stretches of lost writes lie apart at least, in ns.
-	LossesApart = 1_000_000_000
-	// MaxLosses bounds their number: where there are more, those that lie closest are joined.
-	MaxLosses = 32
-)
-
-// JoinLosses sorts stretches and joins those that lie close together.
-func JoinLosses(all []Loss) []Loss {
-	slices.SortFunc(all, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
-	for apart := int64(LossesApart); ; apart *= 2 {
-		joined := all[:0:0]
-		for _, l := range all {
-			if n := len(joined); n > 0 && l.First-joined[n-1].Last < apart {
-				last := &joined[n-1]
-				last.Last = max(last.Last, l.Last)
-				last.Count += l.Count
-				last.Errors += l.Errors
-			} else {
-				joined = append(joined, l)
-			}
-		}
-		if len(joined) <= MaxLosses {
-			return joined
-		}
-	}
-}
-
-// Staleness is how far replicas were behind their primary, as a client that reads from them sees it.
+// Staleness is how far replicas were behind their primary, from the perspective of a client that reads from them.
 type Staleness struct {
-	Reads        uint64 `json:"reads"`                  // answers from replicas
+	Reads        uint64 `json:"reads"`                  // replies from replicas
 	Stale        uint64 `json:"stale"`                  // of these, older than a write acknowledged before the read was sent
-	MaxWrites    uint64 `json:"maxWrites,omitempty"`    // the most acknowledged writes that an answer lacked
+	MaxWrites    uint64 `json:"maxWrites,omitempty"`    // the maximum number of acknowledged writes that a reply lacked
 	MaxBehind    int64  `json:"maxBehind,omitempty"`    // the longest time since the oldest of these was acknowledged, in ns
-	NonMonotonic uint64 `json:"nonMonotonic,omitempty"` // answers older than one that the same node gave before
-	RolledBack   uint64 `json:"rolledBack,omitempty"`   // answers of the primary older than an acknowledged write
+	NonMonotonic uint64 `json:"nonMonotonic,omitempty"` // replies older than a previous one of the same node
+	RolledBack   uint64 `json:"rolledBack,omitempty"`   // replies of the primary older than an acknowledged write
 }
 
-// DualPrimary is whether two nodes of one shard took writes at the same time.
+// DualPrimary reports whether two nodes of one shard accepted writes at the same time.
 type DualPrimary struct {
-	Writes uint64 `json:"writes"`          // taken by a node while another one of the shard took them, too
-	First  int64  `json:"first,omitempty"` // instant of the first of them; 0 where there was none
+	Writes uint64 `json:"writes"`          // accepted by a node while another node of the shard accepted writes, too
+	First  int64  `json:"first,omitempty"` // instant of the first of them; 0 if there was none
 	Last   int64  `json:"last,omitempty"`  // and of the last
 }
 
-// Unknowable says why nothing can be said of lost writes, "" where Lost is a figure.
+// Unknowable is why the number of lost writes is not known; "" if Lost is valid.
 func (r *Ledger) Unknowable() string {
 	if r.Unread == "" && r.Acked == 0 {
-		return "not one ledger write was acknowledged: there is nothing that could have been lost"
+		return "no ledger write was acknowledged, so none can have been lost"
 	}
 	return r.Unread
 }
 
-// maxNotes bounds a Ledger's sentences.
+// maxNotes bounds the notes of a Ledger.
 const maxNotes = 16
 
-// AddNote adds a sentence once.
+// AddNote adds a note unless it is already there.
 func (r *Ledger) AddNote(sentence string) {
 	if len(r.Notes) < maxNotes && !slices.Contains(r.Notes, sentence) {
 		r.Notes = append(r.Notes, sentence)
 	}
 }
 
-// MergeLedgers adds up the results of a run's pods, in any order; nil ones are passed over, and nil is returned where there is no other.
+// MergeLedgers adds up the results of a run's pods, in any order. It ignores nil, and returns nil if all are nil.
 func MergeLedgers(results ...*Ledger) *Ledger {
 	var sum *Ledger
 	for _, r := range results {
@@ -161,7 +133,7 @@ func (r *Ledger) add(o *Ledger) {
 		r.Dual.First, r.Dual.Last = JoinWindows(r.Dual.Writes, r.Dual.First, r.Dual.Last, o.Dual.Writes, o.Dual.First, o.Dual.Last)
 		r.Dual.Writes += o.Dual.Writes
 	}
-	r.Settings = max(r.Settings, o.Settings) // one of them, whatever the order
+	r.Settings = max(r.Settings, o.Settings) // one of them, independently of the order
 	r.Unread = max(r.Unread, o.Unread)
 	r.Notes = append(r.Notes, o.Notes...)
 	slices.Sort(r.Notes)
@@ -169,7 +141,35 @@ func (r *Ledger) add(o *Ledger) {
 	r.Notes = r.Notes[:min(len(r.Notes), maxNotes)]
 }
 
-// JoinWindows is the smallest window that holds both, where a window counts only with something in it.
+const (
+	// LossesApart is the minimum distance between two periods of lost writes, in ns.
+	LossesApart = 1_000_000_000
+	// MaxLosses bounds their number: if there are more, the closest ones are joined.
+	MaxLosses = 32
+)
+
+// JoinLosses sorts periods of lost writes and joins those that are close together.
+func JoinLosses(all []Loss) []Loss {
+	slices.SortFunc(all, func(a, b Loss) int { return cmp.Or(cmp.Compare(a.First, b.First), cmp.Compare(a.Last, b.Last)) })
+	for apart := int64(LossesApart); ; apart *= 2 {
+		joined := all[:0:0]
+		for _, l := range all {
+			if n := len(joined); n > 0 && l.First-joined[n-1].Last < apart {
+				last := &joined[n-1]
+				last.Last = max(last.Last, l.Last)
+				last.Count += l.Count
+				last.Errors += l.Errors
+			} else {
+				joined = append(joined, l)
+			}
+		}
+		if len(joined) <= MaxLosses {
+			return joined
+		}
+	}
+}
+
+// JoinWindows is the smallest window that contains both; a window with count 0 is ignored.
 func JoinWindows(countA uint64, firstA, lastA int64, countB uint64, firstB, lastB int64) (first, last int64) {
 	switch {
 	case countA == 0:

@@ -6,15 +6,8 @@ import (
 	"time"
 )
 
-const (
-	// agentStep is the finest grid on which a series keeps the load generators' readings.
-	agentStep = time.Second
-	// maxAgentReadings bounds how many it keeps over all pods, as long as that leaves each pod one.
-	maxAgentReadings = 4096
-)
-
-// Agents are the load generators' readings by time, then by pod. Each pod has at most one per second: the last of the second, with the second's
-// smallest round trip and its largest memory. Of many pods, or of a long run, the series keeps one per 2 s, 4 s and so on.
+// Agents returns the load generators' readings by time, then by pod. Each pod has at most one per second: the last one, with the second's
+// minimum round trip and maximum memory. With many pods, or in a long run, the series keeps one per 2 s, 4 s and so on.
 func (s *Series) Agents() []AgentUse {
 	var all []AgentUse
 	for i := range s.pods {
@@ -36,21 +29,7 @@ func (s *Series) addAgents(pod int, agents []AgentUse) {
 	s.thinAgents()
 }
 
-// keepAgent appends a reading, or replaces the last one that lies in the same cell of the grid.
-func keepAgent(list []AgentUse, a AgentUse, step time.Duration) []AgentUse {
-	last := len(list) - 1
-	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
-		return append(list, a)
-	}
-	if before := &list[last]; a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
-		a.RoundTrip = before.RoundTrip
-	}
-	a.Memory = max(a.Memory, list[last].Memory)
-	list[last] = a
-	return list
-}
-
-// thinAgents doubles the grid's step until the readings are few enough, which does not depend on the order in which they came.
+// thinAgents doubles the grid's step until there are at most maxAgentReadings. The result does not depend on the order of the readings.
 func (s *Series) thinAgents() {
 	for s.agentReadings > maxAgentReadings && s.agentStep < 1<<20*agentStep {
 		s.agentStep *= 2
@@ -64,4 +43,18 @@ func (s *Series) thinAgents() {
 			s.agentReadings += len(kept)
 		}
 	}
+}
+
+// keepAgent appends a reading, or replaces the last one if it is in the same cell of the grid.
+func keepAgent(list []AgentUse, a AgentUse, step time.Duration) []AgentUse {
+	last := len(list) - 1
+	if last < 0 || list[last].At/int64(step) != a.At/int64(step) {
+		return append(list, a)
+	}
+	if before := &list[last]; a.RoundTrip == 0 || (before.RoundTrip > 0 && before.RoundTrip < a.RoundTrip) {
+		a.RoundTrip = before.RoundTrip
+	}
+	a.Memory = max(a.Memory, list[last].Memory)
+	list[last] = a
+	return list
 }

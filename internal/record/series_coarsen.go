@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// coarseNote begins the note that says what was coarsened.
+// coarseNote is the beginning of the note about what was coarsened.
 const coarseNote = "Kept more coarsely than measured: "
 
-// Coarsen makes the record smaller without making it wrong: first the histograms are merged onto a grid of 1 s, then, whichever holds more
-// memory, the histograms (2 s, 10 s, 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles over stretches that begin and end
-// on the new grid stay what they were, and intervals can still be added. A note says what was done; reason completes "so that ...".
+// Coarsen makes the record smaller and keeps it exact on a coarser grid. It first merges the histograms onto a grid of 1 s, and then, whichever
+// takes more memory, the histograms (2 s, 10 s, 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles of
+// periods that begin and end on the new grid do not change, and intervals can still be added. It adds a note; reason completes "so that ...".
 func (s *Series) Coarsen(reason string) {
 	histograms, rest := s.memory()
 	s.coarsenLarger(histograms, rest)
 	s.noteCoarse(reason)
 }
 
-// Memory is about how many bytes the intervals hold. It walks all of them: not for every Add.
+// Memory is the approximate size of the intervals in bytes. It iterates over all of them: do not call it for every Add.
 func (s *Series) Memory() int {
 	histograms, rest := s.memory()
 	return histograms + rest
@@ -36,19 +36,8 @@ func (s *Series) memory() (histograms, rest int) {
 	return histograms, rest
 }
 
-// allHistograms lists those of every operation and of the probe.
-func (iv *Interval) allHistograms() []*Buckets {
-	list := make([]*Buckets, 0, 3*(len(iv.Ops)+1))
-	for k := range iv.Ops {
-		h := iv.Ops[k].histograms()
-		list = append(list, h[:]...)
-	}
-	h := iv.Probe.histograms()
-	return append(list, h[:]...)
-}
-
-// coarsenLarger takes one step down on the part that is larger. Histograms finer than 1 s go first: few figures need them.
-// They stay at 20 s at most until the counts are at 1 s, since latency after a fault is wanted by the ten seconds.
+// coarsenLarger coarsens the larger part by one step. Histograms finer than 1 s are coarsened first: few figures need them.
+// They stay at 20 s or finer until the counts are at 1 s, because latency after a fault is reported per ten seconds.
 func (s *Series) coarsenLarger(histograms, rest int) {
 	step := nextStep(s.LatencyStep)
 	if s.LatencyStep < time.Second {
@@ -58,7 +47,7 @@ func (s *Series) coarsenLarger(histograms, rest int) {
 		s.coarsenHistograms(step)
 		return
 	}
-	apart := s.LatencyStep < time.Duration(len(s.intervals))*s.Step // else all histograms are one already
+	apart := s.LatencyStep < time.Duration(len(s.intervals))*s.Step // otherwise all histograms are already merged into one
 	if histograms > rest && apart && (step <= 20*time.Second || s.Step >= time.Second) {
 		s.coarsenHistograms(step)
 		return
@@ -66,8 +55,8 @@ func (s *Series) coarsenLarger(histograms, rest int) {
 	s.coarsenCounts(nextStep(s.Step))
 }
 
-// nextStep is the next coarser grid: the smallest multiple that divides 1 s, where there is one; from 1 s on alternately twice and five times
-// as much: 1 s, 2 s, 10 s, 20 s, ...
+// nextStep is the next coarser grid: the smallest multiple that divides 1 s, if there is one; from 1 s on alternately two and five times
+// the step: 1 s, 2 s, 10 s, 20 s, ...
 func nextStep(step time.Duration) time.Duration {
 	for m := 2 * step; m <= time.Second; m += step {
 		if time.Second%m == 0 {
@@ -80,23 +69,6 @@ func nextStep(step time.Duration) time.Duration {
 		}
 	}
 	return 2 * step
-}
-
-func (s *Series) coarsenHistograms(step time.Duration) {
-	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
-	for first := 0; first < len(s.intervals); first += to {
-		sums := s.intervals[first].allHistograms()
-		for k, sum := range sums {
-			whole := slices.Clone(*sum) // encoding coarsens a copy that shares its cells with the original
-			for i := first + from; i < min(first+to, len(s.intervals)); i += from {
-				part := s.intervals[i].allHistograms()[k]
-				whole = Merge(whole, *part)
-				*part = nil
-			}
-			*sum = whole
-		}
-	}
-	s.LatencyStep = step
 }
 
 func (s *Series) coarsenCounts(step time.Duration) {
@@ -126,7 +98,7 @@ func (s *Series) coarsenCounts(step time.Duration) {
 		last := &parts[len(parts)-1]
 		sum.Pods, sum.Connections = parts[0].Pods, last.Connections
 		for p := range s.pods {
-			// A pod that has not come as far as the last part still has the connections of its own last interval.
+			// A pod that has not delivered the last part keeps the connections of its own last interval.
 			if next := s.pods[p].next; next > int64(first)*share && next <= last.Index*share {
 				sum.Connections += s.pods[p].connections
 			}
@@ -137,6 +109,23 @@ func (s *Series) coarsenCounts(step time.Duration) {
 	s.thinServers()
 }
 
+func (s *Series) coarsenHistograms(step time.Duration) {
+	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
+	for first := 0; first < len(s.intervals); first += to {
+		sums := s.intervals[first].allHistograms()
+		for k, sum := range sums {
+			whole := slices.Clone(*sum) // encoding coarsens a copy that shares cells with the original
+			for i := first + from; i < min(first+to, len(s.intervals)); i += from {
+				part := s.intervals[i].allHistograms()[k]
+				whole = Merge(whole, *part)
+				*part = nil
+			}
+			*sum = whole
+		}
+	}
+	s.LatencyStep = step
+}
+
 func leastCommonMultiple(a, b time.Duration) time.Duration {
 	x, y := a, b
 	for y != 0 {
@@ -145,7 +134,7 @@ func leastCommonMultiple(a, b time.Duration) time.Duration {
 	return a / x * b
 }
 
-// thinServers keeps, once the record is coarsened, the first reading of each server process and the last of each interval.
+// thinServers reduces the readings of a coarsened record to the first one of each server process and the last one of each interval.
 func (s *Series) thinServers() {
 	if s.Step == s.PodStep {
 		return
@@ -172,23 +161,10 @@ func (s *Series) thinServers() {
 	s.servers = kept
 }
 
-// gapNote begins the note that says which gaps were left out.
+// gapNote is the beginning of the note about omitted gaps.
 const gapNote = "Short gaps left out: "
 
-// streams lists all that have a gap log.
-func (s *Series) streams() []*stream {
-	list := make([]*stream, 0, 2*len(s.pods))
-	for i := range s.pods {
-		p := &s.pods[i]
-		list = append(list, &p.load, &p.probe)
-		for k := range p.shards {
-			list = append(list, &p.shards[k].stream)
-		}
-	}
-	return list
-}
-
-// dropShortGaps leaves out the shorter half of the logged gaps: the last resort where a run has so many that they alone are too much.
+// dropShortGaps drops the shorter half of the logged gaps: the last resort if a run has so many that they alone exceed the limit.
 func (s *Series) dropShortGaps(reason string) {
 	var lengths []int64
 	streams := s.streams()
@@ -206,6 +182,19 @@ func (s *Series) dropShortGaps(reason string) {
 		t.gaps = slices.DeleteFunc(slices.Clone(t.gaps), func(g Gap) bool { return g.To-g.From <= limit })
 	}
 	s.note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
+}
+
+// streams returns all streams, each of which has a gap log.
+func (s *Series) streams() []*stream {
+	list := make([]*stream, 0, 2*len(s.pods))
+	for i := range s.pods {
+		p := &s.pods[i]
+		list = append(list, &p.load, &p.probe)
+		for k := range p.shards {
+			list = append(list, &p.shards[k].stream)
+		}
+	}
+	return list
 }
 
 func (s *Series) noteCoarse(reason string) {

@@ -5,49 +5,6 @@ import (
 	"math/bits"
 )
 
-// ops lists an interval's operations and its probe.
-func (iv *Interval) op(k int) *Op {
-	if k < len(iv.Ops) {
-		return &iv.Ops[k]
-	}
-	return &iv.Probe
-}
-
-// predict guesses a figure from those before it in the interval and from the interval before: what is written is the difference.
-// col counts in the order of Counts.figures.
-func predict(col int, now, before *Counts) uint64 {
-	switch col {
-	case 1:
-		return now.OK // sent
-	case 2:
-		return now.Sent // due
-	case 3:
-		return scaled(before.BytesOut, now.Sent, before.Sent)
-	case 4:
-		return scaled(before.BytesIn, now.OK, before.OK)
-	}
-	return *before.figures()[col]
-}
-
-// scaled is v*by/of, or v where that is no number.
-func scaled(v, by, of uint64) uint64 {
-	high, low := bits.Mul64(v, by)
-	if of == 0 || high >= of {
-		return v
-	}
-	q, _ := bits.Div64(high, low, of)
-	return q
-}
-
-// instants lists an interval's instants, each with the end of the interval near which it usually lies.
-func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
-	begin := iv.Index * step
-	end := begin + step
-	return [...]struct{ at, near *int64 }{
-		{&iv.FirstError, &begin}, {&iv.LastError, &end}, {&iv.FirstOK, &begin}, {&iv.LastOK, &end},
-	}
-}
-
 func appendColumns(b []byte, s *Series) []byte {
 	for k := range len(s.Ops) + 1 {
 		for col := range 8 {
@@ -134,7 +91,42 @@ func (r *reader) columns(s *Series) {
 	}
 }
 
-// appendHistograms writes first which cells are used, then their counts: both are more alike among themselves.
+// predict estimates a figure from the preceding figures of the interval and from the previous interval: only the difference is encoded.
+// col is an index into Counts.figures.
+func predict(col int, now, before *Counts) uint64 {
+	switch col {
+	case 1:
+		return now.OK // sent
+	case 2:
+		return now.Sent // due
+	case 3:
+		return scaled(before.BytesOut, now.Sent, before.Sent)
+	case 4:
+		return scaled(before.BytesIn, now.OK, before.OK)
+	}
+	return *before.figures()[col]
+}
+
+// scaled is v*by/of, or v if that is not defined.
+func scaled(v, by, of uint64) uint64 {
+	high, low := bits.Mul64(v, by)
+	if of == 0 || high >= of {
+		return v
+	}
+	q, _ := bits.Div64(high, low, of)
+	return q
+}
+
+// instants returns an interval's instants, each with the boundary of the interval that is usually closest.
+func (iv *Interval) instants(step int64) [4]struct{ at, near *int64 } {
+	begin := iv.Index * step
+	end := begin + step
+	return [...]struct{ at, near *int64 }{
+		{&iv.FirstError, &begin}, {&iv.LastError, &end}, {&iv.FirstOK, &begin}, {&iv.LastOK, &end},
+	}
+}
+
+// appendHistograms writes first the used cells of all histograms, then their counts: similar values next to each other compress better.
 func appendHistograms(b []byte, s *Series) []byte {
 	every := int(s.LatencyStep / s.Step)
 	for i := 0; i < len(s.intervals); i += every {

@@ -12,25 +12,25 @@ import (
 
 const (
 	seriesVersion = 2
-	// maxRawSeries bounds a record before compression: what decoding accepts, and so what encoding makes.
+	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
-	// packLevel is gzip's: its default, 6, takes two to seven times as long and saves one to eight percent.
+	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
 	packLevel = 4
 )
 
-// Encode returns the record and everything needed to go on adding to it, compressed, in at most limit bytes; limit <= 0 means no limit.
-// A record that is too large is coarsened first, on a copy and as Coarsen does, until it fits; a note in the copy says so. The error says
-// that it does not fit however coarse it is.
+// Encode returns the record, with everything needed to continue adding to it, compressed to at most limit bytes; limit <= 0 means no limit.
+// A record that is too large is first coarsened as by Coarsen, on a copy with a note, until it fits. The error means that even the coarsest
+// record does not fit.
 //
-// The form is gzip (its checksum finds damage) around columns of differences: the same figure of all intervals stands together.
+// The format is gzip, whose checksum detects corruption, around columns of differences: the values of one figure in all intervals are adjacent.
 func (s *Series) Encode(limit int) ([]byte, error) {
 	packed, _, err := s.encode(limit)
 	return packed, err
 }
 
-// EncodeCompact is Encode that also returns, if the record had to be coarsened, what was encoded as a series of its own. Whoever encodes a
-// growing record again and again adds to both, and encodes that one from then on: its size, and so the cost, is bounded by the limit, while
-// coarsening the whole record each time costs ever more. It is nil where nothing was coarsened.
+// EncodeCompact is Encode that also returns the coarsened record as a separate series; nil if nothing was coarsened. A caller that encodes a
+// growing record repeatedly should add to both and from then on encode the compact one: its size, and thus the cost, is bounded by the limit,
+// whereas coarsening the whole record each time becomes more and more expensive.
 func (s *Series) EncodeCompact(limit int) (packed []byte, compact *Series, err error) {
 	packed, coarse, err := s.encode(limit)
 	if err != nil || coarse == s {
@@ -40,7 +40,7 @@ func (s *Series) EncodeCompact(limit int) (packed []byte, compact *Series, err e
 	return packed, compact, err
 }
 
-// encode returns also the series that was encoded: s, or a coarser one that shares its memory.
+// encode also returns the series that was encoded: s, or a coarser one that shares its memory.
 func (s *Series) encode(limit int) ([]byte, *Series, error) {
 	if limit <= 0 {
 		limit = math.MaxInt
@@ -70,7 +70,7 @@ func (s *Series) encode(limit int) ([]byte, *Series, error) {
 	}
 }
 
-// shallow copies what coarsening writes to.
+// shallow copies the parts of s that coarsening modifies.
 func (s *Series) shallow() *Series {
 	c := *s
 	c.Notes = slices.Clone(s.Notes)
@@ -96,7 +96,7 @@ func pack(raw []byte) []byte {
 		err = w.Close()
 	}
 	if err != nil {
-		panic(err) // a bytes.Buffer takes everything
+		panic(err) // writing to a bytes.Buffer does not fail
 	}
 	return b.Bytes()
 }
@@ -153,17 +153,6 @@ func (r *reader) series() *Series {
 	return s
 }
 
-func appendStream(b []byte, t *stream) []byte {
-	b = appendUint(b, t.ok)
-	b = appendInt(b, t.first)
-	b = appendInt(b, t.last)
-	return appendGaps(b, t.gaps)
-}
-
-func (r *reader) stream(t *stream) {
-	t.ok, t.first, t.last, t.gaps = r.uint(), r.int(), r.int(), r.gaps()
-}
-
 func (s *Series) appendState(b []byte) []byte {
 	b = appendText(b, s.Run)
 	b = appendInt(b, s.Start.UnixNano())
@@ -200,7 +189,7 @@ func (r *reader) state() *Series {
 	most := r.pods(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {
-		r.fail("the generators' readings every %d s", steps)
+		r.fail("load generator readings every %d s", steps)
 		return nil
 	}
 	s.agentStep = time.Duration(steps) * agentStep
@@ -231,7 +220,7 @@ func (r *reader) texts() []string {
 	return list
 }
 
-// pods reads the record of each pod, and returns the most intervals that one delivered.
+// pods reads the state of each pod, and returns the maximum number of intervals that a pod delivered.
 func (r *reader) pods(s *Series) (most int64) {
 	s.Pods = r.count(4 + 2*4 + 2)
 	s.pods = make([]podRecord, s.Pods)
@@ -250,10 +239,10 @@ func (r *reader) pods(s *Series) (most int64) {
 	return most
 }
 
-// makeIntervals makes n empty intervals, each with the number of pods that delivered it.
+// makeIntervals creates n empty intervals, each with the number of pods that delivered it.
 func (s *Series) makeIntervals(n int) {
 	s.intervals = make([]Interval, n)
-	until := make([]int, n+1) // pods whose record ends before this interval
+	until := make([]int, n+1) // number of pods whose record ends before this interval
 	for i := range s.pods {
 		until[(s.pods[i].next+s.share()-1)/s.share()]++
 	}

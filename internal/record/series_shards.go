@@ -2,14 +2,7 @@ package record
 
 import "slices"
 
-// shardStream is what one pod's load had at one shard.
-type shardStream struct {
-	stream
-	tried  int64 // begin of the first interval with a request; -1 = none yet
-	failed int64 // end of the last interval with an error; -1 = none yet
-}
-
-// addShards takes a pod's figures of the interval [begin, end).
+// addShards adds a pod's shard figures of the interval [begin, end).
 func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	n := len(iv.Shards)
 	for i := range iv.ShardGaps {
@@ -27,7 +20,7 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 			t.failed = end
 		}
 		if c.OK > 0 {
-			t.add(nil, c.OK, begin, end) // intervals do not carry the shards' instants
+			t.add(nil, c.OK, begin, end) // intervals do not contain the shards' instants
 		}
 	}
 	for _, g := range iv.ShardGaps {
@@ -36,7 +29,7 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	}
 }
 
-// Shards is how many shards the run has reached so far; 0 for a target with one shard.
+// Shards is the number of shards that have received requests so far; 0 for a target with one shard.
 func (s *Series) Shards() int {
 	n := 0
 	for i := range s.pods {
@@ -45,9 +38,9 @@ func (s *Series) Shards() int {
 	return n
 }
 
-// ShardGaps is as Gaps, for one shard, over the pods that sent requests to it. A shard has no gap before its first request, nor when its first success
-// follows within the interval of that request. Where the last success is followed by none, the gap is taken to begin at the end of its interval, and it is one only if
-// a later interval has an error of that shard: else no more requests go there.
+// ShardGaps is like Gaps, for one shard, over the pods that sent requests to it. A shard has no gap before its first request, nor if its first success
+// is in the same interval as that request. If the last success is not followed by another, the gap is assumed to begin at the end of its interval,
+// and it counts only if a later interval has an error of that shard: otherwise no more requests were sent to it.
 func (s *Series) ShardGaps(shard int) []Gap {
 	end := int64(s.End())
 	born, failed := int64(-1), int64(-1)
@@ -59,7 +52,7 @@ func (s *Series) ShardGaps(shard int) []Gap {
 		}
 		t := p.shards[shard]
 		born, failed = earlier(born, t.tried), max(failed, t.failed)
-		if t.tried > 0 { // until then this pod says nothing about the others' gaps
+		if t.tried > 0 { // until then this pod does not affect the gaps of the others
 			t.gaps = append(slices.Clone(t.gaps), Gap{To: t.tried})
 		}
 		lists = append(lists, t.silence(p.next*int64(s.PodStep), end))
@@ -84,106 +77,4 @@ func (s *Series) ShardGaps(shard int) []Gap {
 		gaps = append(gaps, g)
 	}
 	return gaps
-}
-
-func addShardCounts(to, from []ShardCounts) []ShardCounts {
-	for len(to) < len(from) {
-		to = append(to, ShardCounts{})
-	}
-	for k := range from {
-		to[k].OK += from[k].OK
-		to[k].Errors += from[k].Errors
-	}
-	return to
-}
-
-func appendShards(dst []byte, shards, before []ShardCounts) []byte {
-	dst = appendUint(dst, uint64(len(shards)))
-	for k, c := range shards {
-		b := shardAt(before, k)
-		dst = appendInt(dst, int64(c.OK-b.OK))
-		dst = appendInt(dst, int64(c.Errors-b.Errors))
-	}
-	return dst
-}
-
-// shards reads what appendShards wrote as differences from before.
-func (r *reader) shards(before []ShardCounts) []ShardCounts {
-	n := r.count(2)
-	if n > MaxShards {
-		r.fail("%d shards", n)
-		return nil
-	}
-	if n == 0 {
-		return nil
-	}
-	shards := make([]ShardCounts, n)
-	for k := range shards {
-		b := shardAt(before, k)
-		shards[k] = ShardCounts{OK: b.OK + uint64(r.int()), Errors: b.Errors + uint64(r.int())}
-	}
-	return shards
-}
-
-func shardAt(shards []ShardCounts, k int) ShardCounts {
-	if k < len(shards) {
-		return shards[k]
-	}
-	return ShardCounts{}
-}
-
-func appendShardGaps(dst []byte, gaps []ShardGap) []byte {
-	dst = appendUint(dst, uint64(len(gaps)))
-	for _, g := range gaps {
-		dst = appendUint(dst, uint64(g.Shard))
-		dst = appendInt(dst, g.From)
-		dst = appendInt(dst, g.To-g.From)
-		dst = appendBool(dst, g.Open)
-	}
-	return dst
-}
-
-func (r *reader) shardGaps() []ShardGap {
-	n := r.count(4)
-	if n == 0 {
-		return nil
-	}
-	gaps := make([]ShardGap, n)
-	for i := range gaps {
-		shard := r.uint()
-		if shard >= MaxShards {
-			r.fail("shard %d", shard)
-			return nil
-		}
-		from := r.int()
-		gaps[i] = ShardGap{Shard: int(shard), Gap: Gap{From: from, To: from + r.int(), Open: r.bool()}}
-	}
-	return gaps
-}
-
-func appendShardStreams(dst []byte, shards []shardStream) []byte {
-	dst = appendUint(dst, uint64(len(shards)))
-	for i := range shards {
-		dst = appendStream(dst, &shards[i].stream)
-		dst = appendInt(dst, shards[i].tried)
-		dst = appendInt(dst, shards[i].failed)
-	}
-	return dst
-}
-
-func (r *reader) shardStreams() []shardStream {
-	n := r.count(6)
-	if n > MaxShards {
-		r.fail("%d shards", n)
-		return nil
-	}
-	if n == 0 {
-		return nil
-	}
-	shards := make([]shardStream, n)
-	for i := range shards {
-		r.stream(&shards[i].stream)
-		shards[i].tried, shards[i].failed = r.int(), r.int()
-	}
-	return shards
 }

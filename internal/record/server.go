@@ -1,9 +1,9 @@
 package record
 
-// Server is one reading of a Redis server: INFO, and what SLOWLOG and LATENCY add. Counters are since the server's start.
+// Server is one reading of a Redis server: INFO, SLOWLOG and LATENCY. Counters count from the server's start.
 type Server struct {
 	At            int64  // nanoseconds since T
-	Address       string // host:port that was asked
+	Address       string // host:port of the query
 	RunID         string
 	Name          string // redis | valkey
 	Version       string
@@ -13,7 +13,7 @@ type Server struct {
 	Loading       bool
 
 	CPUSeconds           float64 // used_cpu_sys + used_cpu_user: whole process, without children
-	CPUMainThreadSeconds float64 // main thread only; 0 where the server does not tell
+	CPUMainThreadSeconds float64 // main thread only; 0 if the server does not report it
 	UsedMemory           int64   // bytes
 	UsedMemoryRSS        int64   // bytes
 	MaxMemory            int64   // bytes, 0 = no limit
@@ -25,35 +25,35 @@ type Server struct {
 	CommandsProcessed    int64
 	AOFEnabled           bool
 	AOFDelayedFsync      int64
-	AOFFsync             string // appendfsync: always | everysec | no; empty where CONFIG GET is not allowed
+	AOFFsync             string // appendfsync: always | everysec | no; empty if CONFIG GET is not permitted
 
 	BlockedClients   int64 // now, in blocking commands
 	MaxClients       int64 // the limit
-	OOMErrors        int64 // commands refused for want of memory
+	OOMErrors        int64 // commands rejected because of maxmemory
 	TotalReads       int64 // reads from clients' connections, by all threads
 	TotalWrites      int64
-	IOThreadedReads  int64 // those of the above that I/O threads made
+	IOThreadedReads  int64 // of the above, those by I/O threads
 	IOThreadedWrites int64
-	InstantaneousOps int64 // commands/s, the server's own short average
-	LatestForkMicros int64 // how long the last fork stopped the server
+	InstantaneousOps int64 // commands/s, the server's own short-term average
+	LatestForkMicros int64 // how long the last fork blocked the server
 	SlowLog          SlowLog
 	Latency          []LatencyEvent // of LATENCY LATEST, at most MaxLatencyEvents; empty while latency-monitor-threshold is 0
 }
 
-// SlowLog is what SLOWLOG told since the reading before: commands that ran longer than slowlog-log-slower-than.
+// SlowLog is the SLOWLOG since the previous reading: commands that ran longer than slowlog-log-slower-than.
 type SlowLog struct {
-	Total       int64  // slow commands since the server's start; counters count on from reading to reading
-	WorstMicros int64  // the longest of those that are new in this reading; 0 = none is new
+	Total       int64  // slow commands since the server's start, cumulative
+	WorstMicros int64  // the longest of the new entries in this reading; 0 = no new entry
 	Command     string // its first word, in upper case
 }
 
-// MaxLatencyEvents bounds Server.Latency; Redis knows about twenty events.
+// MaxLatencyEvents bounds Server.Latency; Redis has about twenty events.
 const MaxLatencyEvents = 32
 
 // LatencyEvent is one line of LATENCY LATEST: aof-fsync-always, aof-write, fork, command and so on.
 type LatencyEvent struct {
 	Name         string
-	Unix         int64 // of the latest occurrence, seconds by the server's clock
+	Unix         int64 // of the latest occurrence, in seconds on the server's clock
 	LatestMillis int64 // how long that one lasted
 	MaxMillis    int64 // the longest since the server's start
 }

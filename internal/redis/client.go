@@ -179,16 +179,6 @@ func (c *Client) HangUp(key string) {
 	}
 }
 
-// conn is a new connection to an address.
-func (c *Client) conn(address string, login Login) *Conn {
-	d := Dialer{Login: login, TCP: c.tcp}
-	return NewConn(login.timeout(), func(ctx context.Context) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, login.timeout())
-		defer cancel()
-		return d.Dial(ctx, address)
-	})
-}
-
 // take is an idle connection, or a new one.
 func (c *Client) take(address string, login Login) (conn *Conn, giveBack func()) {
 	id := identity{address, login.Username, login.Password, login.Trust, login.TLS != nil}
@@ -212,6 +202,16 @@ func (c *Client) take(address string, login Login) (conn *Conn, giveBack func())
 		conn = c.conn(address, login)
 	}
 	return conn, func() { c.giveBack(id, conn) }
+}
+
+// conn is a new connection to an address.
+func (c *Client) conn(address string, login Login) *Conn {
+	d := Dialer{Login: login, TCP: c.tcp}
+	return NewConn(login.timeout(), func(ctx context.Context) (net.Conn, error) {
+		ctx, cancel := context.WithTimeout(ctx, login.timeout())
+		defer cancel()
+		return d.Dial(ctx, address)
+	})
 }
 
 func (c *Client) giveBack(id identity, conn *Conn) {

@@ -26,32 +26,6 @@ func NewConn(timeout time.Duration, dial func(ctx context.Context) (net.Conn, er
 	return &Conn{timeout: timeout, dial: dial}
 }
 
-// Connect dials, unless the connection stands. The error is dial's.
-func (c *Conn) Connect(ctx context.Context) error {
-	if c.wire != nil {
-		select {
-		case <-c.wire.broken:
-			c.Close()
-		default:
-			return nil
-		}
-	}
-	raw, err := c.dial(ctx)
-	if err != nil {
-		return err
-	}
-	c.wire, c.remote = newWire(raw), raw.RemoteAddr().String()
-	return nil
-}
-
-// Close ends the connection, which may be used again.
-func (c *Conn) Close() {
-	if c.wire != nil {
-		c.wire.close()
-		c.wire = nil
-	}
-}
-
 // RemoteAddr is the address that was dialled last; "" before.
 func (c *Conn) RemoteAddr() string { return c.remote }
 
@@ -64,15 +38,6 @@ func (c *Conn) Secured() bool {
 	return secured
 }
 
-// Do sends one command and returns its reply. An error reply is an Error.
-func (c *Conn) Do(ctx context.Context, words ...string) (resp.Value, error) {
-	values, err := c.Exchange(ctx, resp.AppendCommand(nil, words...), 1)
-	if err != nil {
-		return resp.Value{}, err
-	}
-	return values[0], ErrorOf(values[0])
-}
-
 // Info asks for INFO, or some sections of it.
 func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {
 	v, err := c.Do(ctx, append([]string{"INFO"}, sections...)...)
@@ -80,6 +45,15 @@ func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {
 		return nil, fmt.Errorf("INFO: %w", err)
 	}
 	return ParseInfo(v.Text), nil
+}
+
+// Do sends one command and returns its reply. An error reply is an Error.
+func (c *Conn) Do(ctx context.Context, words ...string) (resp.Value, error) {
+	values, err := c.Exchange(ctx, resp.AppendCommand(nil, words...), 1)
+	if err != nil {
+		return resp.Value{}, err
+	}
+	return values[0], ErrorOf(values[0])
 }
 
 // Exchange sends encoded commands in one write and reads their replies, error replies included. After an error the connection is closed. Nothing
@@ -161,6 +135,32 @@ func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confi
 		case v.Items[0].Text == "subscribe", v.Items[0].Text == "psubscribe":
 			confirmed()
 		}
+	}
+}
+
+// Connect dials, unless the connection stands. The error is dial's.
+func (c *Conn) Connect(ctx context.Context) error {
+	if c.wire != nil {
+		select {
+		case <-c.wire.broken:
+			c.Close()
+		default:
+			return nil
+		}
+	}
+	raw, err := c.dial(ctx)
+	if err != nil {
+		return err
+	}
+	c.wire, c.remote = newWire(raw), raw.RemoteAddr().String()
+	return nil
+}
+
+// Close ends the connection, which may be used again.
+func (c *Conn) Close() {
+	if c.wire != nil {
+		c.wire.close()
+		c.wire = nil
 	}
 }
 

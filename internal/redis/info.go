@@ -33,17 +33,6 @@ func (i Info) Float(field string) float64 {
 // On is a field that is 1 for yes.
 func (i Info) On(field string) bool { return i[field] == "1" }
 
-// Pairs are the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM, cmdstat_get).
-func (i Info) Pairs(field string) map[string]string {
-	pairs := map[string]string{}
-	for pair := range strings.SplitSeq(i[field], ",") {
-		if name, value, ok := strings.Cut(pair, "="); ok {
-			pairs[name] = value
-		}
-	}
-	return pairs
-}
-
 // CommandStat is what a server has done with a command since it started, or since CONFIG RESETSTAT.
 type CommandStat struct {
 	Calls    int64         // that were carried out, failed ones included
@@ -61,6 +50,17 @@ func (i Info) Command(name string) (stat CommandStat, ok bool) {
 		Calls: integer(p["calls"]), Time: time.Duration(integer(p["usec"])) * time.Microsecond,
 		Failed: integer(p["failed_calls"]), Rejected: integer(p["rejected_calls"]),
 	}, ok
+}
+
+// Pairs are the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM, cmdstat_get).
+func (i Info) Pairs(field string) map[string]string {
+	pairs := map[string]string{}
+	for pair := range strings.SplitSeq(i[field], ",") {
+		if name, value, ok := strings.Cut(pair, "="); ok {
+			pairs[name] = value
+		}
+	}
+	return pairs
 }
 
 // Name is the server's product: redis, valkey.

@@ -1,7 +1,5 @@
 package result
 
-import "github.com/redquake/redquake/internal/record"
-
 // Verification is what became of a run's ledger writes: exact for them, a lower bound for everything that the load wrote.
 type Verification struct {
 	Acknowledged   uint64 `json:"acknowledged"`
@@ -38,27 +36,4 @@ type DualPrimary struct {
 	Writes uint64  `json:"writes"`                 // taken by a node while another one of the shard took them, too
 	First  Seconds `json:"firstSeconds,omitempty"` // from the load's start
 	Last   Seconds `json:"lastSeconds,omitempty"`
-}
-
-// Verified adds what the ledger's read found; nil adds nothing.
-func (r *Load) Verified(l *record.Ledger) {
-	if l == nil {
-		return
-	}
-	v := &Verification{
-		Acknowledged: l.Acked, Failed: l.Failed, Unknown: l.Unknown, UnknownPresent: l.UnknownPresent,
-		Replicas: l.Replicas, ReplicaMissing: l.ReplicaMissing, Settings: l.Settings, Unread: l.Unknowable(),
-	}
-	if v.Unread == "" {
-		v.Lost = &l.Lost
-		v.FirstLost, v.LastLost, v.Errors = Seconds(l.FirstLost), Seconds(l.LastLost), l.Errors
-	}
-	if s := l.Stale; s != nil {
-		v.Stale = &StaleReads{Reads: s.Reads, Stale: s.Stale, MaxWrites: s.MaxWrites, MaxBehind: Seconds(s.MaxBehind), Backwards: s.NonMonotonic + s.RolledBack}
-	}
-	if d := l.Dual; d != nil {
-		v.Dual = &DualPrimary{Writes: d.Writes, First: Seconds(d.First), Last: Seconds(d.Last)}
-	}
-	r.Verification = v
-	r.Notes = append(r.Notes, l.Notes...)
 }

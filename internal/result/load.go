@@ -92,15 +92,6 @@ type Operation struct {
 	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
 }
 
-// Quantiles of a latency.
-type Quantiles struct {
-	P50  Seconds `json:"p50"`
-	P90  Seconds `json:"p90"`
-	P99  Seconds `json:"p99"`
-	P999 Seconds `json:"p999"`
-	Max  Seconds `json:"max"`
-}
-
 // ErrorCount is how often one class of error was seen.
 type ErrorCount struct {
 	Class string `json:"class"`

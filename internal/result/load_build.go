@@ -143,6 +143,17 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 	return highest
 }
 
+// longestOfShards is the longest gap of any shard; nil where there are not several, or no gap.
+func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
+	var found *ShardGap
+	for shard := range series.Shards() {
+		if g := longest(series.ShardGaps(shard), from); g != nil && (found == nil || g.Length > found.Length) {
+			found = &ShardGap{Shard: shard, Gap: *g}
+		}
+	}
+	return found
+}
+
 // longest is the longest gap that reaches beyond from; nil where there is none.
 func longest(gaps []record.Gap, from time.Duration) *Gap {
 	var found *Gap
@@ -157,30 +168,12 @@ func longest(gaps []record.Gap, from time.Duration) *Gap {
 	return found
 }
 
-// longestOfShards is the longest gap of any shard; nil where there are not several, or no gap.
-func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
-	var found *ShardGap
-	for shard := range series.Shards() {
-		if g := longest(series.ShardGaps(shard), from); g != nil && (found == nil || g.Length > found.Length) {
-			found = &ShardGap{Shard: shard, Gap: *g}
-		}
-	}
-	return found
-}
-
 // OperationOf turns figures of package impact into a result.
 func OperationOf(name string, f *impact.Figures) Operation {
 	return Operation{
 		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
 		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
 	}
-}
-
-func quantilesOf(l impact.Latency) *Quantiles {
-	if l.Count == 0 {
-		return nil
-	}
-	return &Quantiles{P50: Seconds(l.P50), P90: Seconds(l.P90), P99: Seconds(l.P99), P999: Seconds(l.P999), Max: Seconds(l.Max)}
 }
 
 // ErrorCounts lists the classes that were seen, the most frequent first.

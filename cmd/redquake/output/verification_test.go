@@ -38,7 +38,7 @@ func TestVerification(t *testing.T) {
 				"Primaries   two at the same time: 5 writes taken by a second one, from 1s to 2s",
 			},
 		},
-		"nothing written": {&record.Ledger{Failed: 3}, []string{"Lost writes not known: not one ledger write was acknowledged"}},
+		"nothing written": {&record.Ledger{Failed: 3}, []string{"Lost writes not known: no ledger write was acknowledged"}},
 		"never two":       {&record.Ledger{Acked: 1, Dual: &record.DualPrimary{}}, []string{"Primaries   never two at the same time"}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,10 +4,6 @@ package bottleneck
 import (
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/record"
 )
 
 // Component is what limited a run.
@@ -31,32 +27,6 @@ type Finding struct {
 	Component Component
 	Evidence  string
 }
-
-// Input is a run and what is known of it beside the record.
-type Input struct {
-	Series       *record.Series
-	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
-	Without      []impact.Window // stretches that are not steady: from each fault to its recovery
-
-	ServerCPULimit float64       // cores that Redis' container may use; 0 = no limit, or not known
-	AddedLatency   time.Duration // what the client adds to each round trip of a request, but not of a PING
-	Backend        string        // what the workload waits for beside Redis: "MySQL", "the API"; "" = nothing
-}
-
-// The limits from which a component counts as the bottleneck.
-const (
-	saturated        = 0.9                    // of a CPU limit, or of one core per thread
-	throttledShare   = 0.05                   // of the time
-	lagShare         = 0.1                    // of the p99
-	lagLeast         = 5 * time.Millisecond   // less is what the scheduler of a shared machine takes
-	occupied         = 0.8                    // of the connections: then arrivals wait for a free one, not for the generator
-	roundTripShare   = 0.7                    // of the median latency
-	nearby           = time.Millisecond       // a round trip that is nothing special
-	eventShare       = 0.2                    // of the readings, or of the seconds where there are fewer: events are known to the second
-	evictionsLeast   = 1.0                    // per second
-	blockedShare     = 0.5                    // of the readings
-	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less, CPU says nothing
-)
 
 // Find names the bottleneck of the steady part of a run. It is a pure function of its input.
 func Find(in Input) Finding {

@@ -90,11 +90,6 @@ func stretches(from, to time.Duration, without []impact.Window) []impact.Window 
 	return rest
 }
 
-// stretchOf is the stretch in which an instant lies, counting from 0; -1 = none. A reading made just after the end is of that stretch.
-func stretchOf(steady []impact.Window, at int64) int {
-	return slices.IndexFunc(steady, func(w impact.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
-}
-
 // tolerance is how long after an interval's end its readings are made at most.
 const tolerance = 100 * time.Millisecond
 
@@ -184,6 +179,11 @@ func (e *evidence) redis(steady []impact.Window) {
 	}
 }
 
+// stretchOf is the stretch in which an instant lies, counting from 0; -1 = none. A reading made just after the end is of that stretch.
+func stretchOf(steady []impact.Window, at int64) int {
+	return slices.IndexFunc(steady, func(w impact.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
+}
+
 // add takes two readings of one process. Counters that went back were reset: what came before is unknown then.
 func (s *server) add(before, now *record.Server) {
 	since := func(a, b int64) int64 { return max(0, b-a) }
@@ -236,8 +236,6 @@ func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
 	return !slices.ContainsFunc(before, func(b record.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
 }
 
-func (g *generator) cores() float64 { return g.cpu / g.seconds }
-
 // share is how much of what it could use the generator used: its limit, or a core per thread that sends.
 func (g *generator) share() (float64, string) {
 	switch threads := float64(g.threads); {
@@ -249,7 +247,7 @@ func (g *generator) share() (float64, string) {
 	return 0, ""
 }
 
-func (s *server) cores() float64 { return s.cpu / s.seconds }
+func (g *generator) cores() float64 { return g.cpu / g.seconds }
 
 // mainThread is the main thread's use in cores; of a server that does not tell, the whole process's, which has about one thread then.
 func (s *server) mainThread() float64 {
@@ -285,6 +283,8 @@ func (e *evidence) busiest() *server {
 	return most
 }
 
+func (s *server) cores() float64 { return s.cpu / s.seconds }
+
 // name is Redis, or which one of several.
 func (e *evidence) name(s *server) string {
 	if len(e.servers) > 1 {
@@ -301,9 +301,12 @@ func ratio(a, b int64) float64 {
 }
 
 func percent(share float64) string { return fmt.Sprintf("%.0f%%", 100*share) }
-func cores(n float64) string       { return fmt.Sprintf("%.2f cores", n) }
-func number(n float64) string      { return fmt.Sprintf("%.0f", n) }
-func bytes(n int64) string         { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
+
+func cores(n float64) string { return fmt.Sprintf("%.2f cores", n) }
+
+func number(n float64) string { return fmt.Sprintf("%.0f", n) }
+
+func bytes(n int64) string { return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20)) }
 
 func duration(d time.Duration) string {
 	switch ms := float64(d) / float64(time.Millisecond); {
@@ -315,3 +318,29 @@ func duration(d time.Duration) string {
 		return fmt.Sprintf("%.2fms", ms)
 	}
 }
+
+// Input is a run and what is known of it beside the record.
+type Input struct {
+	Series       *record.Series
+	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
+	Without      []impact.Window // stretches that are not steady: from each fault to its recovery
+
+	ServerCPULimit float64       // cores that Redis' container may use; 0 = no limit, or not known
+	AddedLatency   time.Duration // what the client adds to each round trip of a request, but not of a PING
+	Backend        string        // what the workload waits for beside Redis: "MySQL", "the API"; "" = nothing
+}
+
+// The limits from which a component counts as the bottleneck.
+const (
+	saturated        = 0.9                    // of a CPU limit, or of one core per thread
+	throttledShare   = 0.05                   // of the time
+	lagShare         = 0.1                    // of the p99
+	lagLeast         = 5 * time.Millisecond   // less is what the scheduler of a shared machine takes
+	occupied         = 0.8                    // of the connections: then arrivals wait for a free one, not for the generator
+	roundTripShare   = 0.7                    // of the median latency
+	nearby           = time.Millisecond       // a round trip that is nothing special
+	eventShare       = 0.2                    // of the readings, or of the seconds where there are fewer: events are known to the second
+	evictionsLeast   = 1.0                    // per second
+	blockedShare     = 0.5                    // of the readings
+	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less, CPU says nothing
+)

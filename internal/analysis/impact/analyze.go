@@ -52,52 +52,6 @@ func Settled(s *record.Series, f Fault, o Options) bool {
 	return ok
 }
 
-// analysis is what the figures of one fault share.
-type analysis struct {
-	curve   *curve
-	fault   Fault
-	options Options
-
-	first     int           // the interval that contains t0
-	baseFirst int           // the first interval of the baseline, which ends at first
-	seconds   []float64     // 1 s rates of the baseline
-	baseline  float64       // their median
-	baseError float64       // share of requests that did not succeed in the baseline
-	sustain   int           // SustainFor in intervals
-	limit     time.Duration // no recovery after it: the deadline or the end of the record
-	until     time.Duration // recovery, or limit
-	gaps      []record.Gap
-	lead      time.Duration // how long before t0 the last success may lie
-	noise     time.Duration // gaps of up to this length are no sign of a fault
-}
-
-// gap is a Gap that tells its length.
-type gap struct{ record.Gap }
-
-func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
-
-func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
-	a := &analysis{curve: newCurve(s), fault: f, options: o}
-	c := a.curve
-	a.first = c.floor(f.At)
-	a.baseFirst = min(c.ceil(max(f.At-o.BaselineWindow, o.MeasuredFrom)), a.first)
-	a.seconds = c.secondsBefore(a.baseFirst, a.first)
-	a.baseline = median(a.seconds)
-	a.baseError = c.errorRate(a.baseFirst, a.first)
-	a.sustain = max(int((o.SustainFor+c.step-1)/c.step), c.wide)
-	a.limit = c.at(c.n)
-	if f.Deadline > 0 {
-		a.limit = min(a.limit, f.At+f.Deadline)
-	}
-	a.gaps = s.Gaps()
-	a.lead = c.step
-	if a.baseline > 0 {
-		a.lead = max(a.lead, time.Duration(2*float64(second)/a.baseline))
-		a.noise = a.gapNoise()
-	}
-	return a
-}
-
 // outages fills the figures of gaps: of the load, of each shard, of the probe.
 func (a *analysis) outages(m *Impact) {
 	gaps := a.gapsOf(a.gaps, a.lead)
@@ -168,31 +122,6 @@ func (a *analysis) latencies(m *Impact, end int) {
 	if a.baseline > 0 {
 		m.RecoveredThroughput = a.curve.rate(end, after) / a.baseline
 	}
-}
-
-// gapNoise is the longest gap of the baseline, but at most an interval or ten times between successes: with arrivals at random one in e^10 is
-// longer. The bound keeps an earlier fault within the baseline from hiding this one.
-func (a *analysis) gapNoise() time.Duration {
-	var longest time.Duration
-	for _, g := range a.gaps {
-		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At {
-			longest = max(longest, time.Duration(g.To-g.From))
-		}
-	}
-	return min(longest, max(a.curve.step, time.Duration(10*float64(second)/a.baseline)))
-}
-
-// gapsOf returns the gaps that the fault can have caused: last success at most lead before t0, first success after t0, begun before
-// recovery, and not beyond the limit.
-func (a *analysis) gapsOf(list []record.Gap, lead time.Duration) []gap {
-	var own []gap
-	for _, g := range list {
-		from, to := time.Duration(g.From), time.Duration(g.To)
-		if from > a.fault.At-lead && to > a.fault.At && (from < a.until || from < a.fault.At) {
-			own = append(own, gap{g})
-		}
-	}
-	return own
 }
 
 func longestOf(gaps []gap) gap {

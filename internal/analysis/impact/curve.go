@@ -6,9 +6,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// second is the width of the windows over which rates are taken.
-const second = time.Second
-
 // curve is the complete part of a series as running sums, so that the rate over any window costs two look-ups.
 type curve struct {
 	series *record.Series
@@ -18,6 +15,9 @@ type curve struct {
 
 	ok, bad []uint64 // of the intervals before i, over all operations; bad = fail + unknown + dropped
 }
+
+// second is the width of the windows over which rates are taken.
+const second = time.Second
 
 func newCurve(s *record.Series) *curve {
 	c := &curve{series: s, step: s.Step, n: s.Complete(), wide: int((second + s.Step - 1) / s.Step)}
@@ -45,20 +45,6 @@ func (c *curve) floor(t time.Duration) int { return min(max(int(t/c.step), 0), c
 
 func (c *curve) ceil(t time.Duration) int { return min(max(int((t+c.step-1)/c.step), 0), c.n) }
 
-// at is when interval i begins.
-func (c *curve) at(i int) time.Duration { return time.Duration(i) * c.step }
-
-// rate is the successes per second over the intervals [first, end).
-func (c *curve) rate(first, end int) float64 {
-	if end <= first {
-		return 0
-	}
-	return float64(c.ok[end]-c.ok[first]) / c.at(end-first).Seconds()
-}
-
-// windowRate is the rate of the window that begins with interval i; it must end within the record.
-func (c *curve) windowRate(i int) float64 { return c.rate(i, i+c.wide) }
-
 // errorRate is the share of requests that did not succeed over the intervals [first, end); 0 where there were none.
 func (c *curve) errorRate(first, end int) float64 {
 	ok, bad := c.ok[end]-c.ok[first], c.bad[end]-c.bad[first]
@@ -77,6 +63,20 @@ func (c *curve) secondsBefore(first, end int) []float64 {
 	}
 	return rates
 }
+
+// windowRate is the rate of the window that begins with interval i; it must end within the record.
+func (c *curve) windowRate(i int) float64 { return c.rate(i, i+c.wide) }
+
+// rate is the successes per second over the intervals [first, end).
+func (c *curve) rate(first, end int) float64 {
+	if end <= first {
+		return 0
+	}
+	return float64(c.ok[end]-c.ok[first]) / c.at(end-first).Seconds()
+}
+
+// at is when interval i begins.
+func (c *curve) at(i int) time.Duration { return time.Duration(i) * c.step }
 
 // latency sums the histograms of all operations that begin with an interval of [first, end). Where histograms span
 // several intervals (Series.LatencyStep), one belongs to the interval in which it begins.

@@ -5,16 +5,6 @@ import (
 	"slices"
 )
 
-// median of values; 0 where there are none. It leaves them as they are.
-func median(values []float64) float64 {
-	n := len(values)
-	if n == 0 {
-		return 0
-	}
-	v := slices.Sorted(slices.Values(values))
-	return (v[(n-1)/2] + v[n/2]) / 2
-}
-
 // medianDeviation is the median absolute deviation from the median (MAD), unscaled.
 func medianDeviation(values []float64) float64 {
 	m := median(values)
@@ -54,6 +44,16 @@ func theilSen(values []float64) float64 {
 		}
 	}
 	return median(slopes)
+}
+
+// median of values; 0 where there are none. It leaves them as they are.
+func median(values []float64) float64 {
+	n := len(values)
+	if n == 0 {
+		return 0
+	}
+	v := slices.Sorted(slices.Values(values))
+	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
 // slowRate is the rate in requests/s under which limits on variation are doubled: chance alone varies so few requests more.

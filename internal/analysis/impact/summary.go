@@ -81,26 +81,6 @@ type part struct {
 	without                []Window
 }
 
-// left says whether a stretch of the record is left out.
-func (p *part) left(from, to time.Duration) bool {
-	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
-}
-
-func newSummary(s *record.Series) Summary {
-	var sum Summary
-	sum.Operations = make([]Operation, len(s.Ops))
-	for k, name := range s.Ops {
-		sum.Operations[k].Name = name
-	}
-	if n := len(s.Tallies); n > 0 {
-		sum.Tallies = make([]uint64, n)
-	}
-	if n := s.Shards(); n > 0 {
-		sum.Shards = make([]Shard, n)
-	}
-	return sum
-}
-
 func summarize(s *record.Series, p part) Summary {
 	type latencies struct{ latency, service record.Distribution }
 	var all latencies
@@ -144,6 +124,26 @@ func summarize(s *record.Series, p part) Summary {
 	sum.finish(sum.Measured, &all.latency, &all.service)
 	for k := range sum.Operations {
 		sum.Operations[k].finish(sum.Measured, &each[k].latency, &each[k].service)
+	}
+	return sum
+}
+
+// left says whether a stretch of the record is left out.
+func (p *part) left(from, to time.Duration) bool {
+	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
+}
+
+func newSummary(s *record.Series) Summary {
+	var sum Summary
+	sum.Operations = make([]Operation, len(s.Ops))
+	for k, name := range s.Ops {
+		sum.Operations[k].Name = name
+	}
+	if n := len(s.Tallies); n > 0 {
+		sum.Tallies = make([]uint64, n)
+	}
+	if n := s.Shards(); n > 0 {
+		sum.Shards = make([]Shard, n)
 	}
 	return sum
 }

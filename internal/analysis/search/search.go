@@ -46,15 +46,6 @@ type Judgement struct {
 	Why       string
 }
 
-// Window is the part of a trial that is judged, since the load's start.
-func (s Spec) Window(t Trial) (from, to time.Duration) {
-	length := s.Trial
-	if t.Rate > 0 {
-		length = max(length, time.Duration(math.Ceil(s.Requests/t.Rate))*time.Second)
-	}
-	return t.At + s.Settle, t.At + s.Settle + length
-}
-
 // Next is what to do after some trials.
 type Next struct {
 	Rate    float64 // to try; 0 = nothing: wait for the trial under way, or the search is over
@@ -120,32 +111,6 @@ func (n Next) done(message string) Next {
 	return n
 }
 
-// bounds are the highest rate that met the objectives, 0 where none did, and the lowest above it that counts as missed, +Inf where none does.
-func bounds(trials []Trial) (met, missed float64) {
-	missed = math.Inf(1)
-	for _, t := range trials {
-		if t.Judged && t.Met {
-			met = max(met, t.Rate)
-		}
-	}
-	for _, t := range trials {
-		if t.Judged && !t.Met && t.Rate > met && tries(trials, t.Rate) >= TriesPerRate {
-			missed = min(missed, t.Rate)
-		}
-	}
-	return met, missed
-}
-
-// tries counts the judged trials of a rate.
-func tries(trials []Trial, rate float64) (n int) {
-	for _, t := range trials {
-		if t.Judged && t.Rate == rate {
-			n++
-		}
-	}
-	return n
-}
-
 func between(met, missed float64) string {
 	switch {
 	case met == 0 && math.IsInf(missed, 1):
@@ -156,17 +121,6 @@ func between(met, missed float64) string {
 		return fmt.Sprintf("%.0f meets the objectives", met)
 	}
 	return fmt.Sprintf("the answer lies between %.0f and %.0f", met, missed)
-}
-
-// Best is the trial whose figures are the search's: of the highest rate that met the objectives the last that did; where none
-// did, the last that was judged. ok is false where none was judged.
-func Best(trials []Trial) (best Trial, ok bool) {
-	for _, t := range trials {
-		if t.Judged && (!ok || t.Met && t.Rate >= best.Rate || t.Met && !best.Met || !t.Met && !best.Met) {
-			best, ok = t, true
-		}
-	}
-	return best, ok
 }
 
 // Judge judges the trial under way by judge, once the record is complete up to known. It returns the trials, without this one where it is void,
@@ -206,6 +160,52 @@ func (s Spec) Elsewhere(trials []Trial) (windows []impact.Window) {
 		}
 	}
 	return append(windows, impact.Window{From: at, To: math.MaxInt64})
+}
+
+// Window is the part of a trial that is judged, since the load's start.
+func (s Spec) Window(t Trial) (from, to time.Duration) {
+	length := s.Trial
+	if t.Rate > 0 {
+		length = max(length, time.Duration(math.Ceil(s.Requests/t.Rate))*time.Second)
+	}
+	return t.At + s.Settle, t.At + s.Settle + length
+}
+
+// bounds are the highest rate that met the objectives, 0 where none did, and the lowest above it that counts as missed, +Inf where none does.
+func bounds(trials []Trial) (met, missed float64) {
+	missed = math.Inf(1)
+	for _, t := range trials {
+		if t.Judged && t.Met {
+			met = max(met, t.Rate)
+		}
+	}
+	for _, t := range trials {
+		if t.Judged && !t.Met && t.Rate > met && tries(trials, t.Rate) >= TriesPerRate {
+			missed = min(missed, t.Rate)
+		}
+	}
+	return met, missed
+}
+
+// tries counts the judged trials of a rate.
+func tries(trials []Trial, rate float64) (n int) {
+	for _, t := range trials {
+		if t.Judged && t.Rate == rate {
+			n++
+		}
+	}
+	return n
+}
+
+// Best is the trial whose figures are the search's: of the highest rate that met the objectives the last that did; where none
+// did, the last that was judged. ok is false where none was judged.
+func Best(trials []Trial) (best Trial, ok bool) {
+	for _, t := range trials {
+		if t.Judged && (!ok || t.Met && t.Rate >= best.Rate || t.Met && !best.Met || !t.Met && !best.Met) {
+			best, ok = t, true
+		}
+	}
+	return best, ok
 }
 
 // Lead is how far ahead of its decision a trial begins: time to tell all pods.

@@ -12,34 +12,34 @@ import (
 const (
 	// maxWrites is how many ledger writes one Book numbers, over all its shards: 6 bits each, so at most 48 MiB.
 	maxWrites = 1 << 26
-	// blockWrites is how many writes in a row share one span of instants.
+	// blockWrites is how many consecutive writes share one span of instants.
 	blockWrites = 16
 	// instantUnit is the resolution of those instants, in ns; 32 bits of them are 4.9 days.
 	instantUnit = 100_000
 )
 
-// Options say whose book it is, and where its keys lie.
+// Options identify a book and determine its keys.
 type Options struct {
 	Prefix string // of the load's keyspace: access rules may allow no other keys
-	Run    string // the run's name, for people who find a key
+	Run    string // the run's name, to identify keys that remain in Redis
 	Writer int    // unique over all event loops of all pods of the run
-	// Unique writes a key of its own for each number instead of a bit: where keys may be evicted, a bitmap would be lost as a whole.
+	// Unique writes a separate key for each number instead of a bit: if keys may be evicted, a bitmap would be lost as a whole.
 	Unique bool
-	// Shards is how many groups of primary and replicas there are, at least 1. ShardOf says which one serves a hash slot, below 0 for
-	// none; nil where there is only one.
+	// Shards is the number of shards, at least 1. ShardOf returns the shard that serves a hash slot, below 0 for none; nil if there is
+	// only one.
 	Shards  int
 	ShardOf func(slot uint16) int
 }
 
-// Book is one event loop's ledger: only that loop's goroutine may use it; another may read it once the loop has ended.
+// Book is one event loop's ledger. Only that loop's goroutine may use it; others may read it once the loop has ended.
 type Book struct {
 	unique bool
-	left   uint64 // writes that may still be numbered
+	left   uint64 // number of writes until the book is full
 	pages  []page
 	errors errorLog
 }
 
-// page is the ledger of one shard. Bits are in Redis's order: the first is the highest bit of the first byte.
+// page is the ledger of one shard. Bits are in the order of Redis: the first is the highest bit of the first byte.
 type page struct {
 	key           string
 	slot          uint16
@@ -49,10 +49,10 @@ type page struct {
 	spans         []span // per block, of its acknowledged writes
 }
 
-// span is from the first to the last acknowledgement of a block, in units of instantUnit: rounded down, rounded up.
+// span is the time from the first to the last acknowledgement of a block, in units of instantUnit: first is rounded down, last is rounded up.
 type span struct{ first, last uint32 }
 
-// NewBook lays out a ledger. The error says which shards have no key: the prefix may hold a hash tag, which puts all keys into one slot.
+// NewBook creates a ledger. The error names shards for which no key was found: the prefix may contain a hash tag, which maps all keys to one slot.
 func NewBook(o Options) (*Book, error) {
 	b := &Book{unique: o.Unique, left: maxWrites, pages: make([]page, max(o.Shards, 1))}
 	keys, err := shardKeys(o.keyBase(), len(b.pages), o.ShardOf)
@@ -71,8 +71,8 @@ func NewBook(o Options) (*Book, error) {
 	return b, nil
 }
 
-// keyBase is what a writer's keys begin with. Chance is in it: a name may be given to a second run, and what the first one left in Redis,
-// because it was killed, would pass for writes that are not lost.
+// keyBase is the prefix of a writer's keys. It contains a random part: a second run may have the same name, and keys of a first run that was
+// killed must not be mistaken for its writes.
 func (o *Options) keyBase() string {
 	return fmt.Sprintf("%sledger:%s:%d:%s", o.Prefix, o.Run, o.Writer, strings.ToLower(rand.Text()[:8]))
 }
@@ -80,11 +80,11 @@ func (o *Options) keyBase() string {
 // tagTries bounds the search for hash tags: with one slot of 16,384 per shard, a tag is missed once in e^18 searches.
 const tagTries = 18 * topology.SlotCount
 
-// shardKeys finds a key for each shard: base, and a hash tag that leads there.
+// shardKeys finds a key for each shard: base and a hash tag of a slot of that shard.
 func shardKeys(base string, shards int, shardOf func(slot uint16) int) ([]string, error) {
 	if shardOf == nil {
 		if shards != 1 {
-			return nil, fmt.Errorf("ledger: %d shards, and no way to tell which slot is whose", shards)
+			return nil, fmt.Errorf("ledger: %d shards without a mapping of slots to shards", shards)
 		}
 		return []string{base}, nil
 	}
@@ -98,7 +98,7 @@ func shardKeys(base string, shards int, shardOf func(slot uint16) int) ([]string
 		}
 	}
 	if missing > 0 {
-		return nil, fmt.Errorf("ledger: no key that begins with %q lies in %d of the %d shards: does keyspace.prefix hold a hash tag ({...}), or does a shard serve no slot?",
+		return nil, fmt.Errorf("ledger: no key with prefix %q belongs to %d of the %d shards: keyspace.prefix contains a hash tag ({...}), or a shard serves no slot",
 			base, missing, shards)
 	}
 	return keys, nil
@@ -107,13 +107,13 @@ func shardKeys(base string, shards int, shardOf func(slot uint16) int) ([]string
 // Shards is the number of shards, at least 1.
 func (b *Book) Shards() int { return len(b.pages) }
 
-// Key is the bitmap's key; with Unique what each key begins with.
+// Key is the bitmap's key; with Unique the prefix of each key.
 func (b *Book) Key(shard int) string { return b.pages[shard].key }
 
-// Slot is the hash slot of a shard's keys. If the slot moves to another primary while the load runs, the writes have to follow it.
+// Slot is the hash slot of a shard's keys. If the slot moves to another primary during the load, the writes have to follow it.
 func (b *Book) Slot(shard int) uint16 { return b.pages[shard].slot }
 
-// Next numbers the next ledger write to a shard. It is false once the book is full: then the load goes on without ledger writes.
+// Next returns the number of the next ledger write to a shard; false once the book is full, after which the load continues without ledger writes.
 func (b *Book) Next(shard int) (n uint64, ok bool) {
 	if b.left == 0 {
 		return 0, false
@@ -131,7 +131,7 @@ func (b *Book) Next(shard int) (n uint64, ok bool) {
 	return n, true
 }
 
-// Append encodes write n: a command with one reply, :0 or :1, or +OK with Unique. Repeating it does no harm.
+// Append encodes write n: a command with one reply, :0 or :1, or +OK with Unique. It is idempotent.
 func (b *Book) Append(dst []byte, shard int, n uint64) []byte {
 	p := &b.pages[shard]
 	dst = append(dst, p.head...)
@@ -149,15 +149,7 @@ func (b *Book) Append(dst []byte, shard int, n uint64) []byte {
 	return append(dst, "\r\n$1\r\n1\r\n"...)
 }
 
-func digitsOf(n uint64) int {
-	digits := 1
-	for ; n >= 10; n /= 10 {
-		digits++
-	}
-	return digits
-}
-
-// Settle notes how write n ended, at an instant. Once Acked or Failed it stays so.
+// Settle records the outcome of write n at an instant. Acked and Failed are final.
 func (b *Book) Settle(shard int, n uint64, o Outcome, at int64) {
 	p := &b.pages[shard]
 	i, bit := n/8, byte(0x80)>>(n%8)
@@ -174,7 +166,7 @@ func (b *Book) Settle(shard int, n uint64, o Outcome, at int64) {
 	}
 }
 
-// settleSpan widens a block's span before the bit is set.
+// settleSpan extends a block's span before the bit is set.
 func (p *page) settleSpan(block uint64, at int64) {
 	s := &p.spans[block]
 	at = max(at, 0)
@@ -192,11 +184,11 @@ func (p *page) ackedIn(block uint64) bool {
 	return p.acked[i] != 0 || i+1 < uint64(len(p.acked)) && p.acked[i+1] != 0
 }
 
-// Erred notes that a request of the load that is no ledger write was not answered well: it tells whether a client could have noticed a loss.
+// Erred records that another request than a ledger write did not succeed: errors during a loss show that clients could notice it.
 func (b *Book) Erred(at int64) { b.errors.add(at) }
 
-// AppendExtend encodes a command with one reply (an integer) that makes a shard's bitmap as long as so many writes need, so that none of them pays for
-// its growth. It must not be sent once writes are under way. Nothing with Unique.
+// AppendExtend encodes a command with one reply (an integer) that extends a shard's bitmap for the given number of writes, so that none of them has to
+// grow it. It must not be sent during the load. With Unique it encodes nothing.
 func (b *Book) AppendExtend(dst []byte, shard int, writes uint64) []byte {
 	if b.unique {
 		return dst
@@ -208,4 +200,12 @@ func (b *Book) AppendExtend(dst []byte, shard int, writes uint64) []byte {
 	dst = append(dst, '\r', '\n')
 	dst = strconv.AppendUint(dst, last, 10)
 	return append(dst, "\r\n$1\r\n0\r\n"...)
+}
+
+func digitsOf(n uint64) int {
+	digits := 1
+	for ; n >= 10; n /= 10 {
+		digits++
+	}
+	return digits
 }

@@ -1,9 +1,6 @@
 package ledger
 
-// maxErrorSpans bounds the log: beyond it, the grid gets coarser.
-const maxErrorSpans = 4096
-
-// errorLog remembers when requests were not answered well: how many in each step of a grid.
+// errorLog records when requests did not succeed: how many in each step of a grid.
 type errorLog struct {
 	spans []errorSpan // ascending, as instants come almost in order
 	step  int64       // of the grid, in ns
@@ -13,6 +10,9 @@ type errorSpan struct {
 	first, last int64
 	count       uint64
 }
+
+// maxErrorSpans bounds the log: beyond it, the grid becomes coarser.
+const maxErrorSpans = 4096
 
 func (l *errorLog) add(at int64) {
 	if l.step == 0 {
@@ -24,7 +24,16 @@ func (l *errorLog) add(at int64) {
 	l.put(errorSpan{at, at, 1})
 }
 
-// put adds a span to the last one if that has the same step of the grid, or a later one.
+func (l *errorLog) coarsen() {
+	l.step *= 2
+	old := l.spans
+	l.spans = l.spans[:0]
+	for _, s := range old {
+		l.put(s)
+	}
+}
+
+// put merges a span into the last one if that is in the same step of the grid, or in a later one.
 func (l *errorLog) put(s errorSpan) {
 	if n := len(l.spans); n > 0 {
 		if last := &l.spans[n-1]; s.first/l.step <= last.first/l.step {
@@ -34,15 +43,6 @@ func (l *errorLog) put(s errorSpan) {
 		}
 	}
 	l.spans = append(l.spans, s)
-}
-
-func (l *errorLog) coarsen() {
-	l.step *= 2
-	old := l.spans
-	l.spans = l.spans[:0]
-	for _, s := range old {
-		l.put(s)
-	}
 }
 
 // between counts the errors of all spans that touch [from, to].

@@ -117,7 +117,7 @@ func TestStaleReplicaPromoted(t *testing.T) {
 	}
 }
 
-// TestReplicaIsAwaited reads a replica that hung when the load ended only once it is in step.
+// TestReplicaIsAwaited reads a replica that hung when the load ended only once it is in sync.
 func TestReplicaIsAwaited(t *testing.T) {
 	t.Parallel()
 	w, d := pair(t, 1)

@@ -15,21 +15,21 @@ import (
 const (
 	// DefaultSampleEvery is the time between two rounds.
 	DefaultSampleEvery = 20 * time.Millisecond
-	// layoutEvery is the time between two looks at the topology.
+	// layoutEvery is the time between two queries of the topology.
 	layoutEvery = time.Second
-	// sampleWithin bounds what one node is given to answer.
+	// sampleWithin is the time limit for a reply.
 	sampleWithin = 250 * time.Millisecond
-	// avoidFor is how long a node that did not answer is left alone.
+	// avoidFor is how long a node that did not reply is skipped.
 	avoidFor = 500 * time.Millisecond
-	// registerLife is how long after its last write a register stays.
+	// registerLife is the TTL of a register after its last write.
 	registerLife = 10 * time.Minute
-	// acksKept is how many acknowledgements a register remembers: staleness beyond it is told as a lower bound.
+	// acksKept is how many acknowledgements a register keeps: staleness beyond it is reported as a lower bound.
 	acksKept = 1 << 14
 )
 
-// Sampler works beside a load, on connections of its own. With StaleReads it writes growing numbers into a register per shard and reads them from
-// each replica; with DualPrimary it offers a write to every node, as two that take it in the same round are two primaries.
-// Audit, Options and Now must be set; Options.Writer must differ from every other's of the run, Options.Shards and ShardOf are those of the books.
+// Sampler runs during a load, over separate connections. With StaleReads it writes increasing numbers to a register per shard and reads them from
+// each replica; with DualPrimary it sends a write to every node: two nodes that accept it in the same round are two primaries.
+// Audit, Options and Now must be set; Options.Writer must be unique within the run; Options.Shards and ShardOf are those of the books.
 type Sampler struct {
 	Audit       *Audit
 	Options     Options
@@ -46,14 +46,14 @@ type Sampler struct {
 	round     uint64
 }
 
-// register is one shard's key, and what is known of it.
+// register is one shard's key and its state.
 type register struct {
 	key   string
 	last  uint64               // number of the newest acknowledged write; 0 = none
 	next  uint64               // the next number to write
 	acks  [acksKept]ackedWrite // by number, modulo
-	lost  uint64               // up to this number the primary was seen to have rolled back
-	value map[string]uint64    // the newest answer of each node
+	lost  uint64               // up to this number a rollback of the primary has been counted
+	value map[string]uint64    // the latest reply of each node
 }
 
 type ackedWrite struct {
@@ -67,7 +67,7 @@ type sampled struct {
 	avoidUntil int64
 }
 
-// Run samples until ctx ends. It returns an error when it cannot begin: no key lies in some shard.
+// Run samples until ctx ends. It returns an error if it cannot start because a shard has no key.
 func (s *Sampler) Run(ctx context.Context) error {
 	if err := s.begin(); err != nil {
 		return err
@@ -99,7 +99,7 @@ func (s *Sampler) Run(ctx context.Context) error {
 	return nil
 }
 
-// Add puts what was found into a result, once Run has returned.
+// Add adds the findings to a result, once Run has returned.
 func (s *Sampler) Add(r *record.Ledger) {
 	if s.StaleReads {
 		stale := s.stale
@@ -132,46 +132,7 @@ func (s *Sampler) close() {
 	}
 }
 
-// ask sends one command to a node; false where it did not answer.
-func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
-	node := s.nodes[n.Address]
-	if node == nil {
-		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
-		s.nodes[n.Address] = node
-	}
-	if s.Now() < node.avoidUntil {
-		return resp.Value{}, false
-	}
-	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
-	defer cancel()
-	v, err := node.conn.Do(ctx, words...)
-	if err != nil && !redis.IsReply(err) {
-		node.avoidUntil = s.Now() + int64(avoidFor)
-		return v, false
-	}
-	return v, true
-}
-
-// set writes a number into a key of a node; true when it was acknowledged.
-func (s *Sampler) set(ctx context.Context, layout *Layout, n Node, key string, number uint64) bool {
-	v, ok := s.ask(ctx, layout, n, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
-	return ok && !v.IsError()
-}
-
-// get reads a number from a key of a node; 0 where there is none.
-func (s *Sampler) get(ctx context.Context, layout *Layout, n Node, key string) (number uint64, ok bool) {
-	v, ok := s.ask(ctx, layout, n, "GET", key)
-	if !ok || v.IsError() {
-		return 0, false
-	}
-	if v.Type == '_' {
-		return 0, true
-	}
-	number, err := strconv.ParseUint(v.Text, 10, 64)
-	return number, err == nil
-}
-
-// sampleRegister writes a shard's register and reads it everywhere. The primary is read before it is written: then it shows what it has lost.
+// sampleRegister writes a shard's register and reads it from all replicas. The primary is read before the write, to detect a rollback.
 func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *register) {
 	shard := layout.shardOf(topology.SlotOf([]byte(r.key)))
 	primary, err := layout.primary(shard)
@@ -180,7 +141,7 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 	if value, ok := s.get(ctx, layout, primary, r.key); ok && value < r.last && r.last > r.lost {
 		s.stale.RolledBack++
-		r.lost = r.last // once, not at every read from now on
+		r.lost = r.last // count it once, not at every further read
 	}
 	number := r.next
 	r.next++
@@ -210,7 +171,20 @@ func (s *Sampler) sampleRegister(ctx context.Context, layout *Layout, r *registe
 	}
 }
 
-// behind counts the acknowledged writes after a value, and says when the first of them was acknowledged.
+// get reads a number from a key at a node; 0 if the key does not exist.
+func (s *Sampler) get(ctx context.Context, layout *Layout, n Node, key string) (number uint64, ok bool) {
+	v, ok := s.ask(ctx, layout, n, "GET", key)
+	if !ok || v.IsError() {
+		return 0, false
+	}
+	if v.Type == '_' {
+		return 0, true
+	}
+	number, err := strconv.ParseUint(v.Text, 10, 64)
+	return number, err == nil
+}
+
+// behind counts the acknowledged writes after a value, and returns when the first of them was acknowledged.
 func (r *register) behind(value uint64) (writes uint64, since int64) {
 	from := value + 1
 	if r.last >= acksKept {
@@ -227,7 +201,7 @@ func (r *register) behind(value uint64) (writes uint64, since int64) {
 	return writes, since
 }
 
-// offer offers a write to every node of a shard. Where two take it, the first is asked again: a primary that has just handed over refuses by then.
+// offer sends a write to every node of a shard. If two accept it, the first is checked again: a primary that was demoted in between rejects it then.
 func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	shard := layout.shardOf(topology.SlotOf([]byte(key)))
 	var took []Node
@@ -245,4 +219,30 @@ func (s *Sampler) offer(ctx context.Context, layout *Layout, key string) {
 	}
 	s.dual.Last = now
 	s.dual.Writes += uint64(len(took) - 1)
+}
+
+// set writes a number to a key at a node; true if it was acknowledged.
+func (s *Sampler) set(ctx context.Context, layout *Layout, n Node, key string, number uint64) bool {
+	v, ok := s.ask(ctx, layout, n, "SET", key, strconv.FormatUint(number, 10), "PX", strconv.FormatInt(registerLife.Milliseconds(), 10))
+	return ok && !v.IsError()
+}
+
+// ask sends one command to a node; false if it did not reply.
+func (s *Sampler) ask(ctx context.Context, layout *Layout, n Node, words ...string) (resp.Value, bool) {
+	node := s.nodes[n.Address]
+	if node == nil {
+		node = &sampled{conn: s.Audit.conn(n.Address, sampleWithin, layout.ShardOf != nil)}
+		s.nodes[n.Address] = node
+	}
+	if s.Now() < node.avoidUntil {
+		return resp.Value{}, false
+	}
+	ctx, cancel := context.WithTimeout(ctx, sampleWithin)
+	defer cancel()
+	v, err := node.conn.Do(ctx, words...)
+	if err != nil && !redis.IsReply(err) {
+		node.avoidUntil = s.Now() + int64(avoidFor)
+		return v, false
+	}
+	return v, true
 }

@@ -93,7 +93,7 @@ func TestSamplerIsExact(t *testing.T) {
 		dual   record.DualPrimary
 	}{
 		// Each read finds that the write just made is not there yet.
-		"in step": {0, func(*sampledPair) { time.Sleep(time.Second + every/2) }, record.Staleness{Reads: 200, Stale: 200, MaxWrites: 1}, record.DualPrimary{}},
+		"in sync": {0, func(*sampledPair) { time.Sleep(time.Second + every/2) }, record.Staleness{Reads: 200, Stale: 200, MaxWrites: 1}, record.DualPrimary{}},
 		"30 ms late": {30 * time.Millisecond, func(*sampledPair) { time.Sleep(time.Second + every/2) },
 			record.Staleness{Reads: 200, Stale: 200, MaxWrites: 7, MaxBehind: 30 * ms}, record.DualPrimary{}},
 		"a second primary for 100 ms": {0, func(p *sampledPair) {

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// benchmark is the tests, encoded: commands whose keys have a place of their own below the prefix.
+// benchmark is redis-benchmark's tests: encoded commands, each with its own key prefix below the keyspace's.
 type benchmark struct {
 	commands
 	tests  []string
@@ -28,7 +28,7 @@ func newBenchmark(s *plan.Workload) (*benchmark, error) {
 	return b, nil
 }
 
-// Fill sets the keyspace's keys where that is asked for, and fills what the tests take from.
+// Fill sets the keyspace's keys if Prefill is set, and fills the structures from which the tests remove elements.
 func (b *benchmark) Fill(ctx context.Context, f *Filler) error {
 	if err := b.commands.Fill(ctx, f); err != nil {
 		return err
@@ -69,7 +69,7 @@ func (b *benchmark) fillElements(ctx context.Context, f *Filler, test plan.Bench
 	}})
 }
 
-// Source makes one event loop's requests.
+// Source returns the source of one event loop's requests.
 func (b *benchmark) Source(number, of int64, slots bool) Source {
 	return &benchmarkSource{commandSource: *b.commands.source(number, of, slots), single: b.single}
 }
@@ -79,7 +79,7 @@ type benchmarkSource struct {
 	single []bool
 }
 
-// Draw leaves the key of a structure that there is only one of at 0.
+// Draw sets the key to 0 for tests that use a single structure.
 func (s *benchmarkSource) Draw(op int, r *Request) {
 	if s.single[op] {
 		r.Key = 0

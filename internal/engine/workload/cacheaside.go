@@ -34,25 +34,25 @@ type cacheAside struct {
 func newCacheAside(s *plan.Workload, o RemoteOptions) (*cacheAside, error) {
 	spec := s.CacheAside
 	if spec.Mode == plan.ThroughCache && o.Cache == nil {
-		return nil, errors.New("cacheAside needs a client of the cache")
+		return nil, errors.New("cacheAside needs a client for the cache")
 	}
 	dsn, err := os.ReadFile(spec.Database.DSNFile)
 	if err != nil {
-		return nil, fmt.Errorf("the data source name of the database cannot be read: %w", err)
+		return nil, fmt.Errorf("read the data source name of the database: %w", err)
 	}
 	db, err := openDatabase(spec.Database.Driver, strings.TrimSpace(string(dsn)), o.Timeout)
 	if err != nil {
-		return nil, fmt.Errorf("the data source name of the database is not one of %s: %w", spec.Database.Driver, err)
+		return nil, fmt.Errorf("parse the data source name of the database for driver %s: %w", spec.Database.Driver, err)
 	}
 	db.SetMaxOpenConns(o.Connections)
 	db.SetMaxIdleConns(o.Connections)
 	return &cacheAside{mix: mixOf(s), spec: spec, keyspace: s.Keyspace, db: db, cache: o.Cache, timeout: o.Timeout}, nil
 }
 
-// openDatabase parses the data source name; connections are made when they are needed, each within timeout where dsn sets no other.
+// openDatabase parses the data source name. Connections are established on demand, within timeout unless dsn sets another.
 func openDatabase(driver, dsn string, timeout time.Duration) (*sql.DB, error) {
 	if driver == plan.DriverPostgres {
-		config, err := pgx.ParseConfig(dsn) // its errors leave the password out
+		config, err := pgx.ParseConfig(dsn) // its errors do not contain the password
 		if err != nil {
 			return nil, err
 		}
@@ -68,7 +68,7 @@ func openDatabase(driver, dsn string, timeout time.Duration) (*sql.DB, error) {
 	if config.Timeout == 0 {
 		config.Timeout = timeout
 	}
-	config.Logger = &mysql.NopLogger{} // it would write a line for each connection that breaks; those are results here
+	config.Logger = &mysql.NopLogger{} // it would log each broken connection; these are part of the results
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
@@ -76,23 +76,23 @@ func openDatabase(driver, dsn string, timeout time.Duration) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// Prepare connects, and makes the database parse the query.
+// Prepare connects to database and cache, and prepares the query.
 func (c *cacheAside) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	if err := c.db.PingContext(ctx); err != nil {
-		return fmt.Errorf("the database cannot be reached: %w", err)
+		return fmt.Errorf("connect to the database: %w", err)
 	}
 	query, err := c.db.PrepareContext(context.WithoutCancel(ctx), c.spec.Database.Query)
 	if err != nil {
-		return fmt.Errorf("the database refuses the query: %w", err)
+		return fmt.Errorf("prepare the query at the database: %w", err)
 	}
 	c.query = query
 	if c.spec.Mode == plan.DatabaseOnly {
 		return nil
 	}
 	if err := c.cache.Ping(ctx).Err(); err != nil {
-		return fmt.Errorf("the cache cannot be reached: %w", err)
+		return fmt.Errorf("connect to the cache: %w", err)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (c *cacheAside) Prepare(ctx context.Context) error {
 // Close ends the connections to the database.
 func (c *cacheAside) Close() error { return c.db.Close() }
 
-// Caller makes one goroutine's reads.
+// Caller returns the caller of one goroutine's reads.
 func (c *cacheAside) Caller(number, of int64) Caller {
 	chance := newChance(&c.mix, number)
 	return &cacheAsideCaller{chance: chance, load: c, draws: newKeyDraw(c.keyspace, number, of, chance)}
@@ -112,7 +112,7 @@ type cacheAsideCaller struct {
 	draws *keyDraw
 }
 
-// Call reads one row, through the cache or not.
+// Call reads one row, through the cache or directly from the database.
 func (c *cacheAsideCaller) Call(ctx context.Context, _ int, _ int64, tally []uint64) Result {
 	l, n := c.load, c.draws.draw()
 	key := l.keyspace.Prefix + strconv.FormatInt(n, 10)
@@ -152,7 +152,7 @@ func (c *cacheAsideCaller) Call(ctx context.Context, _ int, _ int64, tally []uin
 	return result
 }
 
-// ask makes the query and returns its rows as text.
+// ask runs the query and returns its rows as text.
 func (c *cacheAsideCaller) ask(ctx context.Context, n int64, tally []uint64) ([]byte, Result) {
 	begin := time.Now()
 	rows, err := read(ctx, c.load.query, n)
@@ -163,7 +163,7 @@ func (c *cacheAsideCaller) ask(ctx context.Context, n int64, tally []uint64) ([]
 	return rows, Result{}
 }
 
-// read is the query's rows: columns with tabs between, each row a line.
+// read returns the query's rows as lines of tab-separated columns.
 func read(ctx context.Context, query *sql.Stmt, n int64) ([]byte, error) {
 	rows, err := query.QueryContext(ctx, n)
 	if err != nil {
@@ -194,7 +194,7 @@ func read(ctx context.Context, query *sql.Stmt, n int64) ([]byte, error) {
 	return out, rows.Err()
 }
 
-// failure names what became of a read that failed. A read changes nothing but the cache; yet what has no answer is unknown, as everywhere.
+// failure returns the result of a failed read. A read without a reply is unknown, as in all workloads, although it changes at most the cache.
 func failure(err error) Result {
 	var dial *net.OpError
 	if errors.As(err, &dial) && dial.Op == "dial" {

@@ -201,8 +201,8 @@ func TestCacheAside(t *testing.T) {
 	})
 	t.Run("refusals before the start", func(t *testing.T) {
 		for name, change := range map[string]func(*plan.CacheAside){
-			"the database refuses the query": func(c *plan.CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
-			"the database cannot be reached": func(c *plan.CacheAside) {
+			"prepare the query at the database": func(c *plan.CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
+			"connect to the database": func(c *plan.CacheAside) {
 				c.Database.DSNFile = articles(t, "postgres://shop@"+nobody+"/x", plan.ThroughCache).CacheAside.Database.DSNFile
 			},
 		} {
@@ -218,7 +218,7 @@ func TestCacheAside(t *testing.T) {
 			spec := articles(t, dsn, plan.DatabaseOnly)
 			spec.CacheAside.Database.Driver = driver
 			_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: time.Second})
-			if err == nil || !strings.HasPrefix(err.Error(), "the data source name") || strings.Contains(err.Error(), "secret") {
+			if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%s: the error is %v", driver, err)
 			}
 		}

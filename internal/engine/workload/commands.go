@@ -18,7 +18,7 @@ type commands struct {
 	mix
 	keyspace  plan.Keyspace
 	templates []*resp.Template
-	keys      []*keyWord // what routes each; nil = nothing does
+	keys      []*keyWord // the routing key of each; nil = it has none
 	values    *valuePool
 }
 
@@ -47,15 +47,7 @@ func (c *commands) compile(words []string, prefix string) error {
 	return nil
 }
 
-// withTTL appends PX to a plain SET of {key}: one with a key and a value and nothing else.
-func withTTL(words []string, ttl time.Duration) []string {
-	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") || !strings.Contains(words[1], "{key}") {
-		return words
-	}
-	return append(words[:3:3], "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
-}
-
-// Fill sets this pod's part of the keys where that is asked for.
+// Fill sets this pod's part of the keys if Prefill is set.
 func (c *commands) Fill(ctx context.Context, f *Filler) error {
 	if !c.keyspace.Prefill {
 		return nil
@@ -89,7 +81,15 @@ func fillKeys(ctx context.Context, f *Filler, k plan.Keyspace, values *valuePool
 	}})
 }
 
-// Source makes one event loop's requests.
+// withTTL appends PX to a plain SET of {key}, which has only a key and a value.
+func withTTL(words []string, ttl time.Duration) []string {
+	if ttl == 0 || len(words) != 3 || !strings.EqualFold(words[0], "SET") || !strings.Contains(words[1], "{key}") {
+		return words
+	}
+	return append(words[:3:3], "PX", strconv.FormatInt(ttl.Milliseconds(), 10))
+}
+
+// Source returns the source of one event loop's requests.
 func (c *commands) Source(number, of int64, slots bool) Source { return c.source(number, of, slots) }
 
 func (c *commands) source(number, of int64, slots bool) *commandSource {
@@ -107,7 +107,7 @@ type commandSource struct {
 	scratch  []byte // the key of the last slot
 }
 
-// Draw begins a request.
+// Draw starts a request.
 func (s *commandSource) Draw(op int, r *Request) {
 	r.Key = 0
 	if s.commands.templates[op].UsesKey() {
@@ -116,7 +116,7 @@ func (s *commandSource) Draw(op int, r *Request) {
 	s.drawRest(op, r)
 }
 
-// drawRest draws all but the key. {int} stays in state[0] and {seq} in state[1]: they may be a part of the key.
+// drawRest draws everything except the key. {int} is kept in state[0] and {seq} in state[1]: they may be part of the key.
 func (s *commandSource) drawRest(op int, r *Request) {
 	r.Op, r.Slot = op, NoSlot
 	if s.commands.templates[op].UsesInt() {
@@ -130,10 +130,6 @@ func (s *commandSource) drawRest(op int, r *Request) {
 	}
 }
 
-func (s *commandSource) take(r *Request) {
-	s.args.Key, s.args.Int, s.args.User, s.args.Seq = r.Key, r.state[0], r.User, uint64(r.state[1])
-}
-
 func (s *commandSource) Append(dst []byte, r *Request) ([]byte, int) {
 	t := s.commands.templates[r.Op]
 	s.take(r)
@@ -143,11 +139,15 @@ func (s *commandSource) Append(dst []byte, r *Request) ([]byte, int) {
 	return t.Append(dst, &s.args), 1
 }
 
-// keyWord is the word of a command that routes it.
+func (s *commandSource) take(r *Request) {
+	s.args.Key, s.args.Int, s.args.User, s.args.Seq = r.Key, r.state[0], r.User, uint64(r.state[1])
+}
+
+// keyWord is the word of a command that determines its slot.
 type keyWord struct{ tmpl *resp.Template }
 
-// keyOf is the first word with {key}, else the second word, as nearly all commands have their first key there; nil where there is none.
-// A guess that is wrong costs a redirection (MOVED), not the request.
+// keyOf returns the first word with {key}, otherwise the second word, which is the first key of nearly all commands; nil if there is none.
+// A wrong guess costs a redirection (MOVED), not the request.
 func keyOf(words []string, prefix string) (*keyWord, error) {
 	if len(words) < 2 {
 		return nil, nil
@@ -169,7 +169,7 @@ func keyOf(words []string, prefix string) (*keyWord, error) {
 	return &keyWord{t}, nil
 }
 
-// slot encodes the key into scratch, which it returns for the next time, and tells its slot.
+// slot returns the slot of the key. It encodes the key into scratch and returns scratch for reuse.
 func (k *keyWord) slot(scratch []byte, a *resp.Args) (uint16, []byte) {
 	scratch = k.tmpl.Append(scratch[:0], a)
 	key := scratch[len("*1\r\n$"):]

@@ -12,54 +12,54 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// How data is written before the start: few connections, deep pipelines.
+// Data is written before the start over few connections with deep pipelines.
 const (
 	fillConnections = 4
 	fillCommands    = 256
-	fillBytes       = 256 << 10 // of one batch at most, unless one command is larger
+	fillBytes       = 256 << 10 // maximum size of a batch, unless one command is larger
 	fillPatience    = 10 * time.Second
 	progressEvery   = 500 * time.Millisecond
 )
 
 // Filler writes a workload's data before the start, at pipeline speed.
 type Filler struct {
-	Pod, Pods int // this pod writes the Pod-th of Pods equal stretches
-	// Dial makes a connection, ready for commands, to node, as NodeOf counts them.
+	Pod, Pods int // this pod writes part number Pod of Pods equal parts
+	// Dial establishes a connection, ready for commands, to a node as numbered by NodeOf.
 	Dial func(ctx context.Context, node int) (net.Conn, error)
-	// NodeOf is the node that holds a slot, from 0; nil where there is only node 0, the primary.
+	// NodeOf returns the number of the node that serves a slot, from 0; nil if there is only node 0, the primary.
 	NodeOf func(slot uint16) int
-	// Progress is told every half second how much of this pod's part is written; it may be nil.
+	// Progress is called every half second with the number of items written by this pod; it may be nil.
 	Progress func(what string, done, total int64)
 }
 
-// FillError is why data could not be written: a reply that is an error, or what broke the connection.
+// FillError is why data could not be written: an error reply, or a connection error.
 type FillError struct {
 	Address string
 	Command string // its first word
-	Reply   string // "" where there was none
-	Err     error  // nil where Reply says it
+	Reply   string // the error reply, if there was one
+	Err     error  // nil if Reply is set
 }
 
 func (e *FillError) Error() string {
 	if e.Reply != "" {
-		return fmt.Sprintf("prefilling: %s refuses %s: %s", e.Address, e.Command, e.Reply)
+		return fmt.Sprintf("prefill: %s rejects %s: %s", e.Address, e.Command, e.Reply)
 	}
-	return fmt.Sprintf("prefilling at %s: %v", e.Address, e.Err)
+	return fmt.Sprintf("prefill at %s: %v", e.Address, e.Err)
 }
 
 func (e *FillError) Unwrap() error { return e.Err }
 
-// Data is what a workload wants written: items 0 to Items-1, over all pods.
+// Data is the data that a workload needs: items 0 to Items-1, over all pods.
 type Data struct {
-	What    string // what an item is, in the plural: for progress
+	What    string // plural name of the items, for progress messages
 	Items   int64
 	Command string // the commands' first word, for errors
-	// Encoder makes the commands of one writer, which begins at item from. The encoder appends one command for some of the items from item on,
-	// before end; it returns how many, and the slot of the command's key.
+	// Encoder returns the encoder of one writer, which begins at item from. The encoder appends one command for some of the items in [item, end); it
+	// returns how many, and the slot of the command's key.
 	Encoder func(from int64) func(dst []byte, item, end int64) (out []byte, items int64, slot uint16)
 }
 
-// Write writes this pod's part of the data over several connections. It returns the first error, as Redis.Fill says.
+// Write writes this pod's part of the data over several connections. It returns the first error, as described at Redis.Fill.
 func (f *Filler) Write(ctx context.Context, d Data) error {
 	from, to := stretch(d.Items, int64(f.Pods), int64(f.Pod))
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -92,7 +92,7 @@ func (f *Filler) Write(ctx context.Context, d Data) error {
 	}
 }
 
-// stretch is part's stretch [from, to) when total things in a row are cut into parts of equal length, give or take one.
+// stretch returns the range [from, to) of one part when total items are divided into consecutive parts whose lengths differ by at most one.
 func stretch(total, parts, part int64) (from, to int64) {
 	long := total % parts
 	from = total/parts*part + min(part, long)
@@ -103,7 +103,7 @@ func stretch(total, parts, part int64) (from, to int64) {
 	return from, to
 }
 
-// writer writes a stretch of items over connections of its own, one for each node that it meets.
+// writer writes a range of items over its own connections, one per node.
 type writer struct {
 	filler *Filler
 	data   *Data
@@ -112,11 +112,11 @@ type writer struct {
 	done   *atomic.Int64
 }
 
-// line is a connection with the batch that is to go over it.
+// line is a connection and the batch that is to be sent over it.
 type line struct {
 	conn     net.Conn
 	in       *bufio.Reader
-	stop     func() bool // ends the watch over ctx
+	stop     func() bool // stops closing the connection when ctx ends
 	out      []byte
 	commands int
 	items    int64
@@ -156,7 +156,7 @@ func (w *writer) write(ctx context.Context, item, end int64) error {
 	return nil
 }
 
-// line is the connection to the node that holds slot.
+// line returns the connection to the node that serves slot.
 func (w *writer) line(ctx context.Context, slot uint16) (*line, error) {
 	node := 0
 	if w.filler.NodeOf != nil {

@@ -2,7 +2,6 @@ package workload
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -33,18 +32,18 @@ func newHTTP(s *plan.Workload, o RemoteOptions) *httpLoad {
 		h.headers = append(h.headers, cutText(header.Value))
 	}
 	h.transport = &http.Transport{
-		Proxy:               nil, // what is measured is the way to the API
+		Proxy:               nil, // a proxy would be part of the measurement
 		DialContext:         (&net.Dialer{Timeout: o.Timeout}).DialContext,
 		TLSHandshakeTimeout: o.Timeout,
 		DisableKeepAlives:   !s.HTTP.KeepAlive,
-		DisableCompression:  true, // the answer's size is the server's
+		DisableCompression:  true, // the size of a response must be that sent by the server
 		MaxIdleConns:        o.Connections,
 		MaxIdleConnsPerHost: o.Connections,
 	}
 	return h
 }
 
-// Prepare connects once. Nothing is asked yet: a POST may not be without effect.
+// Prepare connects once. It sends no request, as a POST may have effects.
 func (h *httpLoad) Prepare(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
@@ -58,18 +57,18 @@ func (h *httpLoad) Prepare(ctx context.Context) error {
 	}
 	c, err := h.transport.DialContext(ctx, "tcp", net.JoinHostPort(u.Hostname(), port))
 	if err != nil {
-		return fmt.Errorf("the API at %s cannot be reached: %w", u.Host, err)
+		return fmt.Errorf("connect to the API at %s: %w", u.Host, err)
 	}
 	return c.Close()
 }
 
-// Close ends the connections that are kept.
+// Close closes the idle connections.
 func (h *httpLoad) Close() error {
 	h.transport.CloseIdleConnections()
 	return nil
 }
 
-// Caller makes one goroutine's requests.
+// Caller returns the caller of one goroutine's requests.
 func (h *httpLoad) Caller(number, of int64) Caller {
 	chance := newChance(&h.mix, number)
 	return &httpCaller{chance: chance, load: h, draws: newKeyDraw(h.keyspace, number, of, chance), args: textArgs{prefix: h.keyspace.Prefix}}
@@ -82,14 +81,14 @@ type httpCaller struct {
 	args  textArgs
 }
 
-// parts are the instants of one request. The first byte is noted by the connection's own goroutine, perhaps after Call has returned.
+// parts are the instants of one request. The connection's goroutine sets firstByte, possibly after Call has returned.
 type parts struct {
 	begin, connected time.Time
-	fresh            bool         // the connection was made for this request
-	firstByte        atomic.Int64 // nanoseconds after begin; 0 = none came
+	fresh            bool         // the connection was established for this request
+	firstByte        atomic.Int64 // nanoseconds after begin; 0 = none was received
 }
 
-// Call sends a request and reads its answer.
+// Call sends a request and reads the response.
 func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64) Result {
 	p := &parts{}
 	request, size, err := c.request(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
@@ -131,7 +130,7 @@ func (c *httpCaller) Call(ctx context.Context, _ int, user int64, tally []uint64
 	return result
 }
 
-// request is the next request, and its body's size.
+// request returns the next request and the size of its body.
 func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, int, error) {
 	c.args.key, c.args.number, c.args.user = c.draws.draw(), c.below(c.load.keyspace.Keys), user
 	text := c.load.body.with(&c.args)
@@ -153,19 +152,4 @@ func (c *httpCaller) request(ctx context.Context, user int64) (*http.Request, in
 	}
 	c.args.seq++
 	return request, len(text), nil
-}
-
-// brokenClass is what broke a request that may have reached the other side.
-func brokenClass(err error) record.Class {
-	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) { // the latter at the end of an aborted run
-		return record.ClassTimeout
-	}
-	var network net.Error
-	switch {
-	case errors.As(err, &network) && network.Timeout():
-		return record.ClassTimeout
-	case errors.As(err, &network), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), strings.Contains(err.Error(), "connection"):
-		return record.ClassReset
-	}
-	return record.ClassProtocol
 }

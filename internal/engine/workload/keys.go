@@ -10,7 +10,7 @@ import (
 // zipfExponent is s in P(k) ~ (1+k)^-s.
 const zipfExponent = 1.1
 
-// keyDraw draws one source's key numbers, in [0, keys).
+// keyDraw draws the key numbers of one source, in [0, keys).
 type keyDraw struct {
 	kind plan.Distribution
 	keys int64
@@ -19,7 +19,7 @@ type keyDraw struct {
 	zipf *rand.Zipf
 }
 
-// newKeyDraw is the drawing of one of so many sources over all pods.
+// newKeyDraw returns the keyDraw of source number, of that many sources over all pods.
 func newKeyDraw(k plan.Keyspace, number, of int64, from chance) *keyDraw {
 	d := &keyDraw{kind: k.Distribution, keys: k.Keys, from: from}
 	switch k.Distribution {
@@ -45,7 +45,7 @@ func (d *keyDraw) draw() int64 {
 	return d.from.below(d.keys)
 }
 
-// gaussian draws again what falls outside: 0.27 % of the draws, as the ends are three standard deviations away.
+// gaussian repeats draws outside of the range: 0.27 % of them, as the ends are three standard deviations away.
 func (d *keyDraw) gaussian() int64 {
 	n := float64(d.keys)
 	for {

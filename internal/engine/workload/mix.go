@@ -7,12 +7,15 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// mix is a workload's operations and the choice among them by weight.
+// mix is a workload's operations and the weighted choice among them.
 type mix struct {
 	operations []plan.Operation
 	tallies    []string
-	upTo       []uint64 // sum of the weights up to and including each
+	upTo       []uint64 // cumulative weights
 }
+
+// mixOf returns the mix of a plan's workload.
+func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
 
 func newMix(operations []plan.Operation, tallies ...string) mix {
 	m := mix{operations: operations, tallies: tallies}
@@ -24,19 +27,39 @@ func newMix(operations []plan.Operation, tallies ...string) mix {
 	return m
 }
 
-// mixOf is the mix of a plan's workload.
-func mixOf(w *plan.Workload) mix { return newMix(w.Operations(), w.Tallies()...) }
-
-// Operations are in the order of every record.
+// Operations returns the operations in the order of every record.
 func (m *mix) Operations() []plan.Operation { return m.operations }
 
-// Tallies are names of further counters.
+// Tallies returns the names of further counters.
 func (m *mix) Tallies() []string { return m.tallies }
 
-// OperationOf is the operation of arrival i of an open loop.
+// OperationOf returns the operation of an arrival of an open loop.
 func (m *mix) OperationOf(arrival int64) int { return m.pick(mix64(uint64(arrival))) }
 
-// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 where the weights' sum is under 2^32.
+// chance is the random generator of one source or caller, seeded with its number.
+type chance struct {
+	mix *mix
+	pcg *rand.PCG
+	rng *rand.Rand // over pcg
+}
+
+func newChance(m *mix, number int64) chance {
+	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
+	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
+}
+
+// mix64 turns a counter into well distributed bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
+func mix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// Pick returns the operation of the next request of a closed loop.
+func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
+
+// pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 if the sum of the weights is below 2^32.
 func (m *mix) pick(bits uint64) int {
 	if len(m.upTo) == 1 {
 		return 0
@@ -50,30 +73,7 @@ func (m *mix) pick(bits uint64) int {
 	return len(m.upTo) - 1
 }
 
-// mix64 turns a counter into well spread bits: the finalizer of SplitMix64 (Steele, Lea, Flood 2014).
-func mix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
-}
-
-// chance is the randomness of one source or caller: the same number gives the same.
-type chance struct {
-	mix *mix
-	pcg *rand.PCG
-	rng *rand.Rand // over pcg
-}
-
-func newChance(m *mix, number int64) chance {
-	pcg := rand.NewPCG(0x5265647175616b65, mix64(uint64(number)))
-	return chance{mix: m, pcg: pcg, rng: rand.New(pcg)}
-}
-
-// Pick is the operation of a closed loop's next request.
-func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
-
-// below is a random number in [0, n). The bias is under n/2^64.
+// below returns a random number in [0, n). The bias is below n/2^64.
 func (c *chance) below(n int64) int64 {
 	hi, _ := bits.Mul64(c.pcg.Uint64(), uint64(n))
 	return int64(hi)

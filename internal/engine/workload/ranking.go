@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// fillMembers is how many members one ZADD of the filling writes.
+// fillMembers is how many members one ZADD of Fill writes.
 const fillMembers = 100
 
 const memberPrefix = "member:"
@@ -19,7 +19,7 @@ type ranking struct {
 	kinds   []int // of each operation
 	key     string
 	members plan.Keyspace
-	// The commands as far as they never change.
+	// The constant beginnings of the commands.
 	zadd, zscore, zrevrange, zcount []byte
 }
 
@@ -56,7 +56,7 @@ func (r *ranking) Fill(ctx context.Context, f *Filler) error {
 	}})
 }
 
-// Source makes one event loop's requests.
+// Source returns the source of one event loop's requests.
 func (r *ranking) Source(number, of int64, slots bool) Source {
 	chance := newChance(&r.mix, number)
 	s := &rankingSource{chance: chance, ranking: r, draws: newKeyDraw(r.members, number, of, chance), slot: NoSlot}
@@ -73,7 +73,7 @@ type rankingSource struct {
 	slot    uint16
 }
 
-// Draw keeps the operation's first member, or place, in state[0]. The key is always the same.
+// Draw keeps the operation's first member, or rank, in state[0]. The key is always the same.
 func (s *rankingSource) Draw(op int, r *Request) {
 	r.Op, r.Key, r.Slot, r.step = op, 0, s.slot, 0
 	if s.ranking.kinds[op] == plan.RankingFindByOrder {
@@ -83,10 +83,10 @@ func (s *rankingSource) Draw(op int, r *Request) {
 	r.state[0] = s.draws.draw()
 }
 
-// Follows says which operations read replies: all but set.
+// Follows reports which operations read replies: all except set.
 func (s *rankingSource) Follows(op int) bool { return s.ranking.kinds[op] != plan.RankingSet }
 
-// Append encodes the first round trip: the scores.
+// Append encodes the first round trip, which reads the scores.
 func (s *rankingSource) Append(dst []byte, r *Request) ([]byte, int) {
 	k, count := s.ranking, s.ranking.spec.FindCount
 	r.step = 0
@@ -115,7 +115,7 @@ func (s *rankingSource) appendScore(dst []byte, member int64) []byte {
 	return appendNumber(dst, memberPrefix, member)
 }
 
-// Next asks for the ranks of the scores that came. A member that is not there has none.
+// Next encodes the second round trip, which counts the better scores. A member that does not exist has no rank.
 func (s *rankingSource) Next(dst []byte, r *Request, replies []resp.Value, _ []uint64) ([]byte, int) {
 	if r.step > 0 || len(replies) == 0 {
 		return dst, 0
@@ -138,14 +138,14 @@ func (s *rankingSource) Next(dst []byte, r *Request, replies []resp.Value, _ []u
 	return dst, n
 }
 
-// appendCount counts the members with a score better than this one.
+// appendCount appends a command that counts the members with a higher score.
 func (s *rankingSource) appendCount(dst []byte, score string) []byte {
 	dst = append(dst, s.ranking.zcount...)
 	dst = appendText(dst, "(", score)
 	return appendText(dst, "+inf", "")
 }
 
-// firstScore is the first member's score in a reply WITHSCORES: member, score, ... in RESP2, pairs of them in RESP3.
+// firstScore returns the first member's score in a reply WITHSCORES: member, score, ... in RESP2, pairs in RESP3.
 func firstScore(v resp.Value) (string, bool) {
 	if len(v.Items) > 0 && len(v.Items[0].Items) == 2 {
 		return v.Items[0].Items[1].Text, true

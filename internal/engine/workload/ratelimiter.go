@@ -25,10 +25,10 @@ func newRateLimiter(s *plan.Workload) (*rateLimiter, error) {
 	return l, err
 }
 
-// Fill has nothing to make.
+// Fill does nothing: the workload needs no initial data.
 func (l *rateLimiter) Fill(context.Context, *Filler) error { return nil }
 
-// Source makes one event loop's requests.
+// Source returns the source of one event loop's requests.
 func (l *rateLimiter) Source(number, of int64, slots bool) Source {
 	chance := newChance(&l.mix, number)
 	return &rateLimiterSource{chance: chance, limiter: l, slots: slots, draws: newKeyDraw(l.keyspace, number, of, chance)}
@@ -58,10 +58,10 @@ func (s *rateLimiterSource) Append(dst []byte, r *Request) ([]byte, int) {
 	return appendNumber(append(dst, s.limiter.incr...), s.limiter.prefix, r.Key), 1
 }
 
-// Follows is true: what INCR answers decides.
+// Follows is true: the reply to INCR determines whether a second command follows.
 func (s *rateLimiterSource) Follows(int) bool { return true }
 
-// Next counts the answer, and ends the window where it has just begun.
+// Next counts the request as allowed or denied, and sets the TTL of a new window.
 func (s *rateLimiterSource) Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int) {
 	if r.step > 0 || len(replies) == 0 {
 		return dst, 0
@@ -80,7 +80,7 @@ func (s *rateLimiterSource) Next(dst []byte, r *Request, replies []resp.Value, t
 	return appendNumber(dst, "", s.limiter.spec.Window.Milliseconds()), 1
 }
 
-// over says whether a number in decimal digits is above the limit.
+// over reports whether a decimal number is above the limit.
 func over(digits string, limit int64) bool {
 	n := int64(0)
 	for _, c := range []byte(digits) {

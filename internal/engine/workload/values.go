@@ -6,10 +6,10 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// valueSpread is how many different windows there are on the random bytes.
+// valueSpread is the number of different windows on the random bytes.
 const valueSpread = 64 << 10
 
-// valuePool is random bytes made once; a value is a window on them. Read-only, shared by all sources.
+// valuePool is a buffer of random bytes, generated once; a value is a window on it. It is read-only and shared by all sources.
 type valuePool struct {
 	bytes    []byte
 	min, max int
@@ -21,7 +21,7 @@ func newValuePool(v plan.Values) *valuePool {
 	return p
 }
 
-// draw is one value. It must not be written to.
+// draw returns a value, which must not be modified.
 func (p *valuePool) draw(c *chance) []byte {
 	size := p.max
 	if p.min < p.max {

@@ -1,173 +1,110 @@
-// Package workload is what the requests of a run are: which operations there are, how a request of each is made, and which data lies
-// there before the start. It knows nothing of when requests are sent, over how many connections, and how they are recorded: that is the
-// load engine's.
+// Package workload defines the requests of a run: the operations, how a request of each is encoded, and which data must exist before the
+// start. When requests are sent, over how many connections, and how they are recorded is up to the load engine.
 //
-// Each workload is one file, and one in package plan: what a user sets, and what is wrong with it. There are two kinds:
+// Each workload has one file here, and one in package plan with its settings and their validation. There are two kinds:
 //
-//   - A Redis workload is commands over connections that the engine holds: commands, benchmark, ranking, rateLimiter. It encodes and, where a
-//     later command needs an earlier reply, reads; it never waits. Its hot path allocates nothing.
-//   - A Remote workload does whole operations itself, as it does not speak RESP on the engine's connections: cacheAside, http.
+//   - A Redis workload sends commands over the engine's connections: commands, benchmark, ranking, rateLimiter. It encodes requests and, if a
+//     later command needs an earlier reply, reads replies; it never blocks. Its hot path does not allocate.
+//   - A Remote workload performs whole operations itself, without the engine's connections: cacheAside, http.
 //
-// docs/workloads.md says how to write one.
+// See docs/workloads.md for how to write one.
 package workload
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Workload is what every workload has. It is read-only once made: any number of goroutines may use it.
+// Workload is implemented by every workload. It is read-only once created and safe for concurrent use.
 type Workload interface {
-	// Operations are in the order of every record. There is at least one.
+	// Operations returns the operations in the order of every record. There is at least one.
 	Operations() []plan.Operation
-	// Tallies are names of further counters, nil for most: allowed, denied. What counts is told where requests are settled.
+	// Tallies returns the names of further counters, such as allowed and denied; nil for most workloads.
 	Tallies() []string
-	// OperationOf is the operation of arrival i of an open loop: fixed in advance as its due time is, so that an arrival which is never
-	// sent is still one of something.
+	// OperationOf returns the operation of an arrival of an open loop. Like its due time it is fixed in advance, so that an arrival which is never
+	// sent is counted for its operation.
 	OperationOf(arrival int64) int
 }
 
 // Redis is a workload over the engine's connections to Redis.
 type Redis interface {
 	Workload
-	// Fill makes this pod's part of the data before the start; it returns at once where there is none to make. Errors are *FillError,
-	// f.Dial's, or ctx's cause.
+	// Fill writes this pod's part of the initial data; it returns immediately if none is needed. Errors are *FillError, f.Dial's, or ctx's
+	// cause.
 	Fill(ctx context.Context, f *Filler) error
-	// Source makes the requests of event loop number, 0 <= number < of, counted over all pods. The same number gives the same requests.
-	// With slots it also tells each request's slot.
+	// Source returns the source of the requests of event loop number, 0 <= number < of, counted over all pods. The same number gives the same
+	// requests. With slots it also sets each request's slot.
 	Source(number, of int64, slots bool) Source
 }
 
-// Source makes the requests of one event loop; only its goroutine calls it. Nothing in it allocates once the buffers have grown.
-// The calls for one request are Draw, Append, and, where Follows(r.Op), one Next for each round trip that was answered. Requests of
-// one source may be interleaved in any way: what belongs to one is in its Request.
+// Source creates the requests of one event loop; only its goroutine calls it. It does not allocate once the buffers have grown.
+// The calls for one request are Draw, Append, and, if Follows(r.Op), one Next for each round trip with a reply. Requests of
+// one source may be interleaved in any way: the state of each is in its Request.
 type Source interface {
-	// Pick is the operation of a closed loop's next request.
+	// Pick returns the operation of the next request of a closed loop.
 	Pick() int
-	// Draw begins a request: it sets all of r but User, which the caller has set, also where r was used before.
+	// Draw starts a request: it sets all fields of r except User, which the caller has set. r may have been used before.
 	Draw(op int, r *Request)
-	// Append encodes the request's first, and mostly only, round trip, and returns by how many replies it is answered. It may be called
-	// again for the same r when the request is sent again (MOVED, ASK): random values are drawn anew, the key stays.
+	// Append encodes the request's first, and usually only, round trip, and returns the number of its replies. It may be called again for the
+	// same r when the request is redirected (MOVED, ASK): random values are drawn again, the key stays.
 	Append(dst []byte, r *Request) ([]byte, int)
 }
 
-// Follower is a Source some of whose operations take several round trips, because a later command needs an earlier reply. An operation
-// is over when Next says so, or with an error among its replies: that fails it, without a call of Next.
+// Follower is a Source with operations of several round trips, because a later command needs an earlier reply. An operation ends when Next
+// returns 0 replies, or with an error reply, which fails it without a call of Next.
 type Follower interface {
 	Source
-	// Follows says whether the operation's replies must be read as values and handed to Next.
+	// Follows reports whether the operation's replies must be read as values and passed to Next.
 	Follows(op int) bool
-	// Next is told the replies to the round trip before, none of them an error; fewer than were asked for where the engine could not keep
-	// them, and of any type, as a server may be broken. It appends the next round trip and returns by how many replies
-	// that is answered; 0 = the operation is over and has succeeded. It adds to tally, one counter for each of the workload's Tallies.
-	// The next round trip goes where the first went: all keys of a request share one slot.
+	// Next receives the replies to the previous round trip, none of them an error. They may be fewer than expected if the engine could not keep
+	// them, and of any type if the server is faulty. Next appends the next round trip and returns the number of its replies; 0 = the operation has
+	// succeeded. It adds to tally, one counter for each of the workload's Tallies. The next round trip is sent to the same server: all keys of a
+	// request share one slot.
 	Next(dst []byte, r *Request, replies []resp.Value, tally []uint64) ([]byte, int)
 }
 
-// NoSlot is the slot of a request without a key: any node will do.
+// NoSlot is the slot of a request without a key: it may be sent to any node.
 const NoSlot = 0xFFFF
 
-// Request is one request: what the engine has to know to send it, and what its source has to remember.
+// Request is one request: the fields that the engine needs to send it, and the state of its source.
 type Request struct {
 	Op   int
 	User int64  // set by the engine: the virtual user in a closed loop, the event loop's number in an open one
-	Key  int64  // the number of the key that routes the request, in [0, keys)
-	Slot uint16 // the cluster slot of that key; NoSlot where there is no key, or where the source was made without slots
-	// Of the source alone.
+	Key  int64  // the number of the key that determines the slot, in [0, keys)
+	Slot uint16 // the cluster slot of that key; NoSlot if there is no key, or if the source was created without slots
+	// State of the source.
 	step  int8
 	state [2]int64
 }
 
-// Remote is a workload that does not go over the engine's connections.
+// Remote is a workload that does not use the engine's connections.
 type Remote interface {
 	Workload
-	// Prepare makes sure that the other side can be reached and fills what must be there. Errors are sentences for people.
+	// Prepare checks that the server can be reached, and writes initial data. Errors are human-readable.
 	Prepare(ctx context.Context) error
-	// Caller makes the operations of goroutine number, 0 <= number < of, counted over all pods.
+	// Caller returns the caller of goroutine number, 0 <= number < of, counted over all pods.
 	Caller(number, of int64) Caller
-	// Close ends connections that are kept. No Caller may be in use.
+	// Close closes idle connections. No Caller may be in use.
 	Close() error
 }
 
-// Caller performs whole operations, each in the goroutine that calls it; only one goroutine uses a Caller at a time.
+// Caller performs whole operations in the calling goroutine; only one goroutine uses a Caller at a time.
 type Caller interface {
-	// Pick is the operation of a closed loop's next request.
+	// Pick returns the operation of the next request of a closed loop.
 	Pick() int
-	// Call performs an operation. ctx ends at the request's timeout, which makes the outcome Unknown with ClassTimeout, or Fail where
-	// surely nothing was sent. It adds to tally, one counter for each of the workload's Tallies.
+	// Call performs an operation. ctx ends at the request's timeout, which makes the outcome Unknown with ClassTimeout, or Fail if
+	// certainly nothing was sent. It adds to tally, one counter for each of the workload's Tallies.
 	Call(ctx context.Context, op int, user int64, tally []uint64) Result
 }
 
-// Outcome is what became of a called operation.
-type Outcome uint8
-
-// The outcomes.
-const (
-	OK      Outcome = iota
-	Fail            // surely not carried out, or answered with an error
-	Unknown         // may or may not have been carried out
-)
-
-// Result is a called operation's outcome. Its latency is the caller's to measure, around Call.
-type Result struct {
-	Outcome  Outcome
-	Class    record.Class // of Fail and Unknown
-	BytesIn  int          // received; 0 where it is not known
-	BytesOut int          // sent; 0 where it is not known
-	Slot     uint16       // of its key, where it is a command to a Redis Cluster
-}
-
-// RemoteOptions is what a Remote needs beside its spec.
+// RemoteOptions are the parameters of a Remote in addition to the plan's workload.
 type RemoteOptions struct {
-	Connections int           // kept to the other side at most: as many as there are callers of this pod
+	Connections int           // maximum number of idle connections: as many as this pod has callers
 	Timeout     time.Duration // of a dial, and of each step of Prepare
 	Cache       redis.Cmdable // cacheAside in mode CacheAside: the Redis under test; the caller closes it
-}
-
-// New makes a workload over Redis connections. The plan's workload must have no Problem.
-func New(w *plan.Workload) (Redis, error) {
-	if problem := w.Problem(); problem != "" {
-		return nil, errors.New(problem)
-	}
-	switch {
-	case len(w.Commands) > 0:
-		return newCommands(w)
-	case w.Benchmark != nil:
-		return newBenchmark(w)
-	case w.Ranking != nil:
-		return newRanking(w), nil
-	case w.RateLimiter != nil:
-		return newRateLimiter(w)
-	}
-	return nil, errors.New("the workload does not go over connections to Redis: NewRemote makes it")
-}
-
-// NewRemote makes a workload that does not go over the engine's connections. The plan's workload must have no Problem.
-func NewRemote(w *plan.Workload, o RemoteOptions) (Remote, error) {
-	if problem := w.Problem(); problem != "" {
-		return nil, errors.New(problem)
-	}
-	switch {
-	case w.CacheAside != nil:
-		return newCacheAside(w, o)
-	case w.HTTP != nil:
-		return newHTTP(w, o), nil
-	}
-	return nil, errors.New("the workload goes over connections to Redis: New makes it")
-}
-
-// Described is a workload as far as it can be known without making it: no caller, no requests. The plan's workload must have no Problem.
-func Described(w *plan.Workload) (Workload, error) {
-	if problem := w.Problem(); problem != "" {
-		return nil, errors.New(problem)
-	}
-	m := mixOf(w)
-	return &m, nil
 }

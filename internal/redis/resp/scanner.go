@@ -115,22 +115,6 @@ func (s *Scanner) finish() Reply {
 	return r
 }
 
-// element counts a finished element and says whether it was the reply's last.
-func (s *Scanner) element() bool {
-	for s.depth > 0 {
-		s.left[s.depth-1]--
-		if s.left[s.depth-1] > 0 {
-			return false
-		}
-		s.depth--
-		if s.aside&(1<<s.depth) != 0 {
-			s.aside &^= 1 << s.depth
-			return false
-		}
-	}
-	return true
-}
-
 // header takes the line that begins an element, and says whether the reply ended with it.
 func (s *Scanner) header(line []byte) (bool, error) {
 	if len(line) == 0 {
@@ -208,6 +192,22 @@ func (s *Scanner) aggregate(kind byte, body []byte) (bool, error) {
 	s.left[s.depth] = count
 	s.depth++
 	return false, nil
+}
+
+// element counts a finished element and says whether it was the reply's last.
+func (s *Scanner) element() bool {
+	for s.depth > 0 {
+		s.left[s.depth-1]--
+		if s.left[s.depth-1] > 0 {
+			return false
+		}
+		s.depth--
+		if s.aside&(1<<s.depth) != 0 {
+			s.aside &^= 1 << s.depth
+			return false
+		}
+	}
+	return true
 }
 
 // note keeps the kind of the reply's first element.

@@ -294,11 +294,12 @@ func (m *Map) fill(n int, g *Group) {
 	}
 }
 
-func (g *Group) firstSlot() int {
-	if len(g.Ranges) == 0 {
-		return SlotCount
+// withMoves applies moves that no look has confirmed yet.
+func (m *Map) withMoves(moves map[uint16]string) *Map {
+	for _, slot := range slices.Sorted(maps.Keys(moves)) {
+		m = m.withMoved(slot, moves[slot])
 	}
-	return int(g.Ranges[0][0])
+	return m
 }
 
 // withMoved is the map after a node said that a slot is at address. A replica that gets a slot of its shard was promoted; an address that is
@@ -329,12 +330,4 @@ func (m *Map) withMoved(slot uint16, address string) *Map {
 	c.slots[slot] = uint16(to)
 	c.Shards[to].Slots++
 	return c
-}
-
-// withMoves applies moves that no look has confirmed yet.
-func (m *Map) withMoves(moves map[uint16]string) *Map {
-	for _, slot := range slices.Sorted(maps.Keys(moves)) {
-		m = m.withMoved(slot, moves[slot])
-	}
-	return m
 }

@@ -115,31 +115,6 @@ func ParseSlots(reply any, asked string) (View, error) {
 	return v, nil
 }
 
-// add puts a primary before the replicas.
-func (g *Group) add(n Node) {
-	g.Nodes = append(g.Nodes, n)
-	if last := len(g.Nodes) - 1; n.Role == Primary {
-		g.Nodes[0], g.Nodes[last] = g.Nodes[last], g.Nodes[0]
-	}
-}
-
-// endpoint is the host to dial: the one that was asked, where the server does not know how it is reached.
-func endpoint(told, asked string) string {
-	if told == "" || told == "?" {
-		return hostOf(asked)
-	}
-	return told
-}
-
-func slotRange(first, last any) ([2]uint16, bool) {
-	a, ok := numberOf(first)
-	b, also := numberOf(last)
-	if !ok || !also || a < 0 || b < a || b >= SlotCount {
-		return [2]uint16{}, false
-	}
-	return [2]uint16{uint16(a), uint16(b)}, true
-}
-
 // ParseNodes reads the reply of CLUSTER NODES. It gives the config epochs, which nothing else tells, and all of a View.
 //
 //	<id> <ip:port@cport[,hostname[,aux=value]...]> <flags> <primary|-> <ping> <pong> <epoch> <link> <slot> <first-last> [slot->-node] ...
@@ -197,6 +172,23 @@ func ParseNodes(text, asked string) (View, error) {
 	return v, nil
 }
 
+// add puts a primary before the replicas.
+func (g *Group) add(n Node) {
+	g.Nodes = append(g.Nodes, n)
+	if last := len(g.Nodes) - 1; n.Role == Primary {
+		g.Nodes[0], g.Nodes[last] = g.Nodes[last], g.Nodes[0]
+	}
+}
+
+func slotRange(first, last any) ([2]uint16, bool) {
+	a, ok := numberOf(first)
+	b, also := numberOf(last)
+	if !ok || !also || a < 0 || b < a || b >= SlotCount {
+		return [2]uint16{}, false
+	}
+	return [2]uint16{uint16(a), uint16(b)}, true
+}
+
 // nodeAddress reads ip:port@cport[,hostname]. The IP may be missing, and an IPv6 address has no brackets here.
 func nodeAddress(word, asked string) string {
 	word, _, _ = strings.Cut(word, ",")
@@ -212,9 +204,24 @@ func nodeAddress(word, asked string) string {
 	return net.JoinHostPort(endpoint(word[:at], asked), word[at+1:])
 }
 
+// endpoint is the host to dial: the one that was asked, where the server does not know how it is reached.
+func endpoint(told, asked string) string {
+	if told == "" || told == "?" {
+		return hostOf(asked)
+	}
+	return told
+}
+
 // InOrder lists the groups of a view that own slots, by their lowest one: a shard's number is its place in it.
 func InOrder(v View) []Group {
 	groups := slices.DeleteFunc(slices.Clone(v.Groups), func(g Group) bool { return len(g.Ranges) == 0 })
 	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.firstSlot(), b.firstSlot()) })
 	return groups
+}
+
+func (g *Group) firstSlot() int {
+	if len(g.Ranges) == 0 {
+		return SlotCount
+	}
+	return int(g.Ranges[0][0])
 }

@@ -76,20 +76,6 @@ func newFollower(target Target, p policy, login LoginFunc, seeds []string, most 
 // Map implements Tracker.
 func (f *follower) Map() *Map { return f.current.Load() }
 
-// Refresh implements Tracker.
-func (f *follower) Refresh(reason string) {
-	select {
-	case f.wake <- reason:
-	default: // a look is already asked for
-	}
-}
-
-// hurry asks for several looks: what was announced may not have reached every sentinel yet.
-func (f *follower) hurry(reason string) {
-	f.hurried.Store(eagerLooks)
-	f.Refresh(reason)
-}
-
 // Moved implements Tracker.
 func (f *follower) Moved(slot uint16, address string) {
 	f.mu.Lock()
@@ -113,24 +99,31 @@ func (f *follower) OnChange(listener func(*Map)) {
 	f.listeners = append(f.listeners, listener)
 }
 
+// start runs the loop and waits until the first map is complete.
+func (f *follower) start(ctx context.Context) (Tracker, error) {
+	within, end := context.WithCancel(context.WithoutCancel(ctx))
+	f.end = end
+	f.all.Go(func() { f.loop(within) })
+	for {
+		select {
+		case <-f.ready:
+			return f, nil
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
+		case <-f.target.After(restBetween):
+			if f.hopeless() {
+				f.Close()
+				return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
+			}
+		}
+	}
+}
+
 // Close implements Tracker.
 func (f *follower) Close() {
 	f.end()
 	f.all.Wait()
-}
-
-// store puts next in the place of now; mu is held.
-func (f *follower) store(now, next *Map) {
-	if now != nil {
-		next.Version = now.Version + 1
-	} else {
-		next.Version = 1
-	}
-	f.current.Store(next)
-	select {
-	case f.changed <- struct{}{}:
-	default:
-	}
 }
 
 // loop looks and listens until ctx ends.
@@ -229,6 +222,20 @@ func (f *follower) resolve() (known []string) {
 		close(f.ready)
 	}
 	return known
+}
+
+// store puts next in the place of now; mu is held.
+func (f *follower) store(now, next *Map) {
+	if now != nil {
+		next.Version = now.Version + 1
+	} else {
+		next.Version = 1
+	}
+	f.current.Store(next)
+	select {
+	case f.changed <- struct{}{}:
+	default:
+	}
 }
 
 // settled says that every seed answered or failed: the first map should not lack the replicas that were a little slower.
@@ -352,23 +359,28 @@ func anyOf(errs map[string]error) map[string]any {
 	return all
 }
 
-// start runs the loop and waits until the first map is complete.
-func (f *follower) start(ctx context.Context) (Tracker, error) {
-	within, end := context.WithCancel(context.WithoutCancel(ctx))
-	f.end = end
-	f.all.Go(func() { f.loop(within) })
-	for {
-		select {
-		case <-f.ready:
-			return f, nil
-		case <-ctx.Done():
-			f.Close()
-			return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
-		case <-f.target.After(restBetween):
-			if f.hopeless() {
-				f.Close()
-				return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
-			}
+// subscribe follows +switch-master of one sentinel until ctx ends. A message only says when to look: what is true, most sentinels say.
+func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
+	f.target.conn(address, f.login).Subscribe(ctx, "SUBSCRIBE", "+switch-master", func() {
+		f.Refresh("subscribed at " + address) // a message may have been missed before
+	}, func(_, payload string) {
+		if name, from, to, ok := ParseSwitchMaster(payload); ok && (s.name == "" || name == s.name) {
+			f.log.Info("a sentinel announces another primary", "sentinel", address, "master", name, "was", from, "is", to)
+			f.hurry("+switch-master from " + address)
 		}
+	})
+}
+
+// hurry asks for several looks: what was announced may not have reached every sentinel yet.
+func (f *follower) hurry(reason string) {
+	f.hurried.Store(eagerLooks)
+	f.Refresh(reason)
+}
+
+// Refresh implements Tracker.
+func (f *follower) Refresh(reason string) {
+	select {
+	case f.wake <- reason:
+	default: // a look is already asked for
 	}
 }

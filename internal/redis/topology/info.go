@@ -22,18 +22,6 @@ const (
 	Unknown  Role = "Unknown"
 )
 
-func parseRole(word string) Role {
-	switch word {
-	case "master", "primary":
-		return Primary
-	case "slave", "replica":
-		return Replica
-	case "sentinel":
-		return Sentinel
-	}
-	return Unknown
-}
-
 // Server is what one server said of itself at one instant.
 type Server struct {
 	Address string
@@ -58,6 +46,14 @@ func ServerOf(address string, info redis.Info) Server {
 	return s
 }
 
+// Attached is a replica as the server that it replicates from sees it.
+type Attached struct {
+	Address string // host:port, as the replica announced itself
+	Online  bool   // it gets writes as they come
+	Offset  int64  // that it acknowledged
+	Lag     int64  // seconds since it did
+}
+
 // ReplicationInfo is what a server says of its replication in INFO.
 type ReplicationInfo struct {
 	Role     Role
@@ -69,14 +65,6 @@ type ReplicationInfo struct {
 	Primary string // host:port that a replica replicates from, as it was told to
 	LinkUp  bool   // a replica is connected to it
 	Syncing bool   // a replica copies the whole data set
-}
-
-// Attached is a replica as the server that it replicates from sees it.
-type Attached struct {
-	Address string // host:port, as the replica announced itself
-	Online  bool   // it gets writes as they come
-	Offset  int64  // that it acknowledged
-	Lag     int64  // seconds since it did
 }
 
 // ReplicationOf is what a server said of its replication in INFO.
@@ -99,6 +87,18 @@ func ReplicationOf(info redis.Info) ReplicationInfo {
 		return cmp.Or(cmp.Compare(b.Offset, a.Offset), strings.Compare(a.Address, b.Address))
 	})
 	return r
+}
+
+func parseRole(word string) Role {
+	switch word {
+	case "master", "primary":
+		return Primary
+	case "slave", "replica":
+		return Replica
+	case "sentinel":
+		return Sentinel
+	}
+	return Unknown
 }
 
 func attached(pairs map[string]string) Attached {

@@ -11,15 +11,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-const defaultTimeout = time.Second
-
-func (t *Target) timeout() time.Duration {
-	if t.Timeout > 0 {
-		return t.Timeout
-	}
-	return defaultTimeout
-}
-
 // conn is a connection to an address, with the login as it is at each dial.
 func (t *Target) conn(address string, login LoginFunc) *redis.Conn {
 	timeout := t.timeout()
@@ -35,6 +26,15 @@ func (t *Target) conn(address string, login LoginFunc) *redis.Conn {
 		}
 		return d.Dial(ctx, address)
 	})
+}
+
+const defaultTimeout = time.Second
+
+func (t *Target) timeout() time.Duration {
+	if t.Timeout > 0 {
+		return t.Timeout
+	}
+	return defaultTimeout
 }
 
 // question asks one thing and returns the reply as this package reads it.

@@ -82,23 +82,6 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 	return m, known
 }
 
-// inOrder are the addresses that answered: the seeds in their order, then the others by name.
-func inOrder(seeds []string, answers map[string]any) []string {
-	var first, others []string
-	for _, s := range seeds {
-		if _, ok := answers[s]; ok && !slices.Contains(first, s) {
-			first = append(first, s)
-		}
-	}
-	for a := range answers {
-		if !slices.Contains(first, a) {
-			others = append(others, a)
-		}
-	}
-	slices.Sort(others)
-	return append(first, others...)
-}
-
 // choice uses the first of several addresses that answers, and stays there while it does.
 type choice struct{ seeds []string }
 
@@ -122,4 +105,21 @@ func (c choice) resolve(before *Map, answers map[string]any) (*Map, []string) {
 		return before, nil
 	}
 	return NewMap(KindStandalone, 0, []Shard{{Primary: up[0]}}), nil
+}
+
+// inOrder are the addresses that answered: the seeds in their order, then the others by name.
+func inOrder(seeds []string, answers map[string]any) []string {
+	var first, others []string
+	for _, s := range seeds {
+		if _, ok := answers[s]; ok && !slices.Contains(first, s) {
+			first = append(first, s)
+		}
+	}
+	for a := range answers {
+		if !slices.Contains(first, a) {
+			others = append(others, a)
+		}
+	}
+	slices.Sort(others)
+	return append(first, others...)
 }

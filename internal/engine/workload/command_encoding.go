@@ -6,7 +6,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// head is the beginning of an encoded command of so many words altogether, of which the first are these.
+// head returns the beginning of an encoded command with the given number of words and first words.
 func head(words int, first ...string) []byte {
 	encoded := resp.AppendCommand(nil, first...)
 	_, rest, _ := cutLine(encoded)
@@ -22,7 +22,7 @@ func cutLine(b []byte) (line, rest []byte, found bool) {
 	return b, nil, false
 }
 
-// appendNumber appends the word made of a text and a number that is not negative.
+// appendNumber appends a word that consists of a text and a non-negative number.
 func appendNumber(dst []byte, text string, n int64) []byte {
 	digits := 1
 	for rest := n; rest >= 10; rest /= 10 {
@@ -36,7 +36,7 @@ func appendNumber(dst []byte, text string, n int64) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendText appends the word made of two texts.
+// appendText appends a word that consists of two texts.
 func appendText(dst []byte, a, b string) []byte {
 	dst = append(dst, '$')
 	dst = strconv.AppendInt(dst, int64(len(a)+len(b)), 10)

@@ -7,71 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/agent"
-	"github.com/redquake/redquake/internal/record"
 )
-
-// settlePod is settle after something was learned of one pod: mostly nothing that settle would have to look at all the others for.
-func (s *Session) settlePod(p *pod) {
-	s.mu.Lock()
-	complete := p.complete()
-	same := p.over == (complete || p.gone) && (!complete || p.closed || !s.begun)
-	s.mu.Unlock()
-	if !same {
-		s.settle()
-	}
-}
-
-// settle tells the series which pods have ended and were pulled entirely, and notes when all have.
-func (s *Session) settle() {
-	if !s.unsettled() {
-		return
-	}
-	s.record.Lock()
-	defer s.record.Unlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	finished := true
-	for _, p := range s.pods {
-		complete := p.complete()
-		p.over = complete || p.gone
-		finished = finished && p.over
-		if s.begun && complete && !p.closed && !p.gone {
-			s.closePod(p)
-		}
-	}
-	if finished == s.finished {
-		return
-	}
-	if finished {
-		wake(s.saveNow)
-	}
-	s.finished = finished
-	wake(s.changed)
-}
-
-// unsettled says whether settle has anything to do, without the record's lock.
-func (s *Session) unsettled() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	news := false
-	finished := true
-	for _, p := range s.pods {
-		p.over = p.complete() || p.gone
-		finished = finished && p.over
-		news = news || s.begun && p.over && !p.closed
-	}
-	return news || finished != s.finished
-}
-
-// closePod ends the pod's part of the series. The caller holds record and mu.
-func (s *Session) closePod(p *pod) {
-	if p.last.State == agent.Failed {
-		s.merged(func(series *record.Series) { series.Lose(p.index) })
-	} else {
-		s.merged(func(series *record.Series) { series.Finish(p.index) })
-	}
-	p.closed, s.grown = true, true
-}
 
 // Step tells every pod that is not lost the rate from at on, counted from the start; rate 0 ends the load then. The error names each pod that did
 // not take it; Refused says whether one never will.
@@ -123,15 +59,3 @@ func (s *Session) Release(ctx context.Context) error {
 	s.settle()
 	return err
 }
-
-func (s *Session) addressOf(p *pod) string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return p.address
-}
-
-// foreign says that the agent at the address is none of ours.
-func foreign(p *pod) bool { return p.problem == WrongAgent }
-
-// troubled says that there is nothing to release: what answers is not what was started.
-func troubled(p *pod) bool { return p.problem != "" }

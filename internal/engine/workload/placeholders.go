@@ -5,10 +5,10 @@ import (
 	"strconv"
 )
 
-// text is a text with placeholders in it, cut: literals, and placeholders with their braces.
+// text is a text split into literals and placeholders with their braces.
 type text []string
 
-// textArgs are what one request puts in the places of its texts.
+// textArgs are the values of one request for the placeholders.
 type textArgs struct {
 	prefix string // of {key}
 	key    int64
@@ -35,7 +35,7 @@ func cutText(s string) text {
 	return t
 }
 
-// with is the text with its places filled.
+// with returns the text with the placeholders replaced.
 func (t text) with(a *textArgs) string {
 	if len(t) == 1 && t[0][0] != '{' {
 		return t[0]

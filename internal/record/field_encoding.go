@@ -7,12 +7,10 @@ import (
 	"math"
 )
 
-// ErrCorrupt is wrapped by every error of decoding.
+// ErrCorrupt is wrapped by every decoding error.
 var ErrCorrupt = errors.New("corrupt record")
 
-func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
-
-// appendInt writes zigzag: small numbers of either sign are short.
+// appendInt uses zigzag encoding: small numbers of either sign are short.
 func appendInt(dst []byte, v int64) []byte { return binary.AppendVarint(dst, v) }
 
 func appendFloat(dst []byte, v float64) []byte {
@@ -21,6 +19,8 @@ func appendFloat(dst []byte, v float64) []byte {
 
 func appendText(dst []byte, s string) []byte { return append(appendUint(dst, uint64(len(s))), s...) }
 
+func appendUint(dst []byte, v uint64) []byte { return binary.AppendUvarint(dst, v) }
+
 func appendBool(dst []byte, v bool) []byte {
 	if v {
 		return append(dst, 1)
@@ -28,32 +28,10 @@ func appendBool(dst []byte, v bool) []byte {
 	return append(dst, 0)
 }
 
-// reader reads what the append functions wrote. After the first error it returns zeros; err tells.
+// reader decodes the output of the append functions. After the first error it returns zeros and keeps the error in err.
 type reader struct {
 	rest []byte
 	err  error
-}
-
-func (r *reader) fail(format string, args ...any) {
-	if r.err == nil {
-		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
-		r.rest = nil
-	}
-}
-
-func (r *reader) uint() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small
-		v := r.rest[0]
-		r.rest = r.rest[1:]
-		return uint64(v)
-	}
-	v, n := binary.Uvarint(r.rest)
-	if n <= 0 {
-		r.fail("number cut short or too long")
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
 }
 
 func (r *reader) int() int64 {
@@ -94,8 +72,8 @@ func (r *reader) bool() bool {
 	return false
 }
 
-// count reads how many items follow, each at least size bytes long. More than the rest can hold is an error, so that
-// what is allocated for them stays in proportion to the input.
+// count reads the number of following items, each at least size bytes long. A number that exceeds the remaining input is an error, so that
+// allocations are proportional to the input.
 func (r *reader) count(size int) int {
 	n := r.uint()
 	if n > uint64(len(r.rest)/size) {
@@ -103,4 +81,26 @@ func (r *reader) count(size int) int {
 		return 0
 	}
 	return int(n)
+}
+
+func (r *reader) uint() uint64 {
+	if len(r.rest) > 0 && r.rest[0] < 0x80 { // most numbers are small
+		v := r.rest[0]
+		r.rest = r.rest[1:]
+		return uint64(v)
+	}
+	v, n := binary.Uvarint(r.rest)
+	if n <= 0 {
+		r.fail("number cut short or too long")
+		return 0
+	}
+	r.rest = r.rest[n:]
+	return v
+}
+
+func (r *reader) fail(format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%w: %s", ErrCorrupt, fmt.Sprintf(format, args...))
+		r.rest = nil
+	}
 }

@@ -2,7 +2,7 @@ package engine
 
 import "math"
 
-// openLoop is the demand of arrivals that are fixed in advance: every loops-th of the pod's belongs to this loop.
+// openLoop is the demand of arrivals that are scheduled in advance: every loops-th arrival of the pod belongs to this loop.
 type openLoop struct {
 	loop          *loop
 	pacer         *pacer
@@ -11,8 +11,8 @@ type openLoop struct {
 	due           int64 // when it is due
 }
 
-// queueMost bounds the arrivals that a loop takes from the schedule and cannot send yet; the others wait there.
-const queueMost = 16 << 10
+// maxQueued bounds the arrivals that a loop has taken from the schedule and cannot send yet.
+const maxQueued = 16 << 10
 
 func newOpenLoop(l *loop, number, loops int64) *openLoop {
 	d := &openLoop{loop: l, pacer: l.run.pacer.Load(), number: number, loops: loops, next: number}
@@ -22,24 +22,24 @@ func newOpenLoop(l *loop, number, loops int64) *openLoop {
 
 func (d *openLoop) issue(now int64) int64 {
 	l := d.loop
-	if p := l.run.pacer.Load(); p != d.pacer { // a step of a search
+	if p := l.run.pacer.Load(); p != d.pacer { // the rate was changed by Runner.Step
 		d.pacer, d.due = p, p.due(d.next)
 	}
-	forgone := d.pacer.forgone(now)
+	forgone := d.pacer.discardBefore(now)
 	for d.due <= now {
 		late := d.due + l.run.timeout
 		switch {
 		case late < now:
-			l.shard.slotAt(late).dropped(l.run.opOf(d.next))
+			l.stripe.partialAt(late).dropped(l.run.opOf(d.next))
 		case d.due < forgone:
-			l.shard.slotAt(now).dropped(l.run.opOf(d.next))
-		case l.queued >= queueMost || l.closing():
-			return late // or when something ends, which wakes the loop
+			l.stripe.partialAt(now).dropped(l.run.opOf(d.next))
+		case l.queued >= maxQueued || l.closing():
+			return late // or when a request ends, which wakes the loop
 		default:
 			op := l.run.opOf(d.next)
 			if l.book != nil && op == l.run.ledgerOp() {
 				if !l.enqueueLedger(d.number, d.due, nil) {
-					l.shard.slotAt(d.due).dropped(op) // the book is full
+					l.stripe.partialAt(d.due).dropped(op) // the book is full
 				}
 			} else {
 				l.enqueue(op, d.number, d.due, nil)
@@ -49,7 +49,7 @@ func (d *openLoop) issue(now int64) int64 {
 		d.due = d.pacer.due(d.next)
 	}
 	if d.due == math.MaxInt64 && !d.over(now) {
-		return l.run.length // a step may still bring arrivals
+		return l.run.length // a step may still add arrivals
 	}
 	return d.due
 }

@@ -1,8 +1,6 @@
 package collect
 
 import (
-	"bytes"
-	"context"
 	"fmt"
 	"time"
 
@@ -14,64 +12,6 @@ const settlingPoll = 50 * time.Millisecond
 
 // maxBackoff is the longest pause after errors. It is short: a pod's answer after a fault in the network is worth having at once.
 const maxBackoff = 2 * time.Second
-
-// Problem is why a pod that answers cannot be collected from. It does not go away by itself: the caller has to Lose the pod or to end the run.
-type Problem string
-
-// The problems.
-const (
-	Restarted  Problem = "Restarted"  // its process is not the one that was started: what was not yet pulled is gone
-	NotStarted Problem = "NotStarted" // the start instant has passed, and the pod never took it
-	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
-)
-
-// pod is one load pod as the session knows it. Session.mu guards the fields below it; one goroutine follows each pod.
-type pod struct {
-	index        int
-	ledgerWanted bool
-	ctx          context.Context // ends with the session, and when the pod is gone or released
-	cancel       context.CancelFunc
-	poke         chan struct{} // look again now
-	body         bytes.Buffer  // of the following goroutine
-
-	name, address    string
-	gone, released   bool
-	known            bool // status was read at least once
-	last             agent.Status
-	clock            clock
-	began            beginning
-	sentAt           int64 // start instant sent to this instance, pod's clock; 0 = none
-	lastContact      time.Time
-	reachable        bool
-	unreachableSince time.Time
-	failures         int // requests failed in a row
-	err              string
-	problem          Problem
-	problemText      string
-	statusAt         int64 // when the status was last read, local
-	statusWanted     bool  // read it at the next visit, however old the last one is
-
-	pulled uint64 // seq up to which the series holds the pod's intervals
-	filled uint64 // of these, holes that this session filled with zeros
-	acked  uint64 // seq up to which a stored checkpoint holds them
-	closed bool   // the series knows that the record has ended
-	over   bool   // complete or gone, as settle saw it last
-}
-
-// complete says that the pod has ended and everything was pulled. The caller holds mu.
-func (p *pod) complete() bool {
-	ended := p.problem == "" && p.last.State.Ended()
-	if p.closed { // a checkpoint knew it already; it does not hold the ledger's result
-		return !p.ledgerWanted || ended || p.problem != "" || p.released
-	}
-	return ended && p.pulled >= p.last.LastSeq
-}
-
-// beginning is when a pod's load began, read with the best view of its clock there was.
-type beginning struct {
-	at, uncertainty int64 // local
-	known           bool
-}
 
 // follow watches one pod until it is gone or released, or the session is closed.
 func (s *Session) follow(p *pod) {
@@ -241,23 +181,4 @@ func (s *Session) learn(p *pod, status agent.Status, sent, received int64) {
 		p.problemText = "it did not take the start instant in time"
 	}
 	s.changedSince(p, before, problem)
-}
-
-// refineBeginning converts the start of the pod's load with the best view of its clock so far. The caller holds mu.
-func (p *pod) refineBeginning(now int64) {
-	if p.last.StartedAt == 0 {
-		return
-	}
-	offset, uncertainty, ok := p.clock.estimate(now)
-	if ok && (!p.began.known || uncertainty < p.began.uncertainty) {
-		p.began = beginning{at: p.last.StartedAt - offset, uncertainty: uncertainty, known: true}
-	}
-}
-
-// changedSince wakes the caller if a decision may hang on what was learned. The caller holds mu.
-func (s *Session) changedSince(p *pod, before agent.Status, problem Problem) {
-	if p.last.State != before.State || (p.last.StartedAt != 0) != (before.StartedAt != 0) || p.problem != problem {
-		s.cfg.Logger.Debug("pod changed", "pod", p.index, "state", p.last.State, "reason", p.last.Reason, "problem", p.problem)
-		wake(s.changed)
-	}
 }

@@ -2,28 +2,28 @@ package engine
 
 import "github.com/redquake/redquake/internal/record"
 
-// slot is what one shard recorded in one interval. It is written under the shard's lock.
-type slot struct {
-	ops                                      []opSlot
+// partial is what one stripe recorded in one interval. It is written under the stripe's lock.
+type partial struct {
+	ops                                      []partialOp
 	firstOK, lastOK, firstError, lastFailure int64 // -1 = none
 	maxLag                                   int64
 	tallies                                  []uint64
 	shards                                   []record.ShardCounts
 }
 
-// opSlot is one operation in a slot. The histograms are made when they are first needed: 68 KiB each.
-type opSlot struct {
+// partialOp is one operation in a partial. The histograms, 68 KiB each, are allocated on first use.
+type partialOp struct {
 	record.Counts
 	latency, service, waited *record.Histogram
 }
 
-func newSlot(ops, tallies int) *slot {
-	s := &slot{ops: make([]opSlot, ops), tallies: make([]uint64, tallies)}
+func newPartial(ops, tallies int) *partial {
+	s := &partial{ops: make([]partialOp, ops), tallies: make([]uint64, tallies)}
 	s.reset()
 	return s
 }
 
-func (s *slot) reset() {
+func (s *partial) reset() {
 	for i := range s.ops {
 		o := &s.ops[i]
 		o.Counts = record.Counts{}
@@ -38,32 +38,25 @@ func (s *slot) reset() {
 	s.firstOK, s.lastOK, s.firstError, s.lastFailure, s.maxLag = -1, -1, -1, -1, 0
 }
 
-// shard is what is counted of a shard.
-func (s *slot) shard(shard int) *record.ShardCounts {
+// shard returns the counts of a shard of the cluster.
+func (s *partial) shard(shard int) *record.ShardCounts {
 	for len(s.shards) <= shard {
 		s.shards = append(s.shards, record.ShardCounts{})
 	}
 	return &s.shards[shard]
 }
 
-func count(h **record.Histogram, ns int64, n uint32) {
-	if *h == nil {
-		*h = new(record.Histogram)
-	}
-	(*h).RecordN(ns, n)
-}
-
 // sent counts a request that was written.
-func (s *slot) sent(op, bytes int) {
+func (s *partial) sent(op, bytes int) {
 	s.ops[op].Sent++
 	s.ops[op].BytesOut += uint64(bytes)
 }
 
-// lag notes how long after its due time an arrival was sent.
-func (s *slot) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
+// lag records how long after its due time an arrival was sent.
+func (s *partial) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
 
-// ok counts n successes at instant at, whose replies have so many bytes together. service is -1 in a closed loop.
-func (s *slot) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
+// ok counts n successes at the instant at; bytes is the size of all their replies. service is -1 in a closed loop.
+func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
 	o := &s.ops[op]
 	o.OK += uint64(n)
 	o.BytesIn += bytes
@@ -74,19 +67,19 @@ func (s *slot) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
 	s.firstOK, s.lastOK = widen(s.firstOK, s.lastOK, at)
 }
 
-// fail counts a request that was surely not applied.
-func (s *slot) fail(op int, at int64, class record.Class, waited int64, bytes int) {
+// fail counts a request that was certainly not applied.
+func (s *partial) fail(op int, at int64, class record.Class, waited int64, bytes int) {
 	s.ops[op].Fail++
 	s.failure(op, at, class, waited, bytes)
 }
 
 // unknown counts a request that may have been applied.
-func (s *slot) unknown(op int, at int64, class record.Class, waited int64, bytes int) {
+func (s *partial) unknown(op int, at int64, class record.Class, waited int64, bytes int) {
 	s.ops[op].Unknown++
 	s.failure(op, at, class, waited, bytes)
 }
 
-func (s *slot) failure(op int, at int64, class record.Class, waited int64, bytes int) {
+func (s *partial) failure(op int, at int64, class record.Class, waited int64, bytes int) {
 	o := &s.ops[op]
 	o.Errors[class]++
 	o.BytesIn += uint64(bytes)
@@ -94,10 +87,17 @@ func (s *slot) failure(op int, at int64, class record.Class, waited int64, bytes
 	s.firstError, s.lastFailure = widen(s.firstError, s.lastFailure, at)
 }
 
-// dropped counts an arrival that was never sent.
-func (s *slot) dropped(op int) { s.ops[op].Dropped++ }
+func count(h **record.Histogram, ns int64, n uint32) {
+	if *h == nil {
+		*h = new(record.Histogram)
+	}
+	(*h).RecordN(ns, n)
+}
 
-// widen grows the span [first, last], -1 = empty, so that it holds at.
+// dropped counts an arrival that was never sent.
+func (s *partial) dropped(op int) { s.ops[op].Dropped++ }
+
+// widen extends the span [first, last], -1 = empty, to include at.
 func widen(first, last, at int64) (int64, int64) {
 	if first < 0 || at < first {
 		first = at
@@ -105,8 +105,8 @@ func widen(first, last, at int64) (int64, int64) {
 	return first, max(last, at)
 }
 
-// addTo adds the slot's operation i to op.
-func (s *slot) addTo(op *record.Op, i int) {
+// addTo adds operation i of the partial to op.
+func (s *partial) addTo(op *record.Op, i int) {
 	o := &s.ops[i]
 	op.Due += o.Due
 	op.Sent += o.Sent

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// chunkBytes of a bitmap are read with one command: it holds the server up for microseconds.
+	// chunkBytes of a bitmap are read with one command, which blocks the server for microseconds only.
 	chunkBytes = 256 << 10
-	// keysAtOnce are asked for with one command.
+	// keysAtOnce is the number of keys per command.
 	keysAtOnce = 512
-	// readTries is how often a chunk is asked for: a connection breaks, a slot moves.
+	// readTries is how often a page is read: a connection may break, or a slot may move.
 	readTries = 3
 )
 
@@ -30,7 +30,7 @@ type reading struct {
 	replicaMissing map[string]uint64 // by address
 }
 
-// page reads one page at its primary and at each replica, and settles its account.
+// page reads one page from its primary and each replica, and adds the difference to the result.
 func (r *reading) page(ctx context.Context, b *Book, shard int) {
 	p := &b.pages[shard]
 	if p.next == 0 {
@@ -42,7 +42,7 @@ func (r *reading) page(ctx context.Context, b *Book, shard int) {
 	}
 	primary, present, err := r.readPrimary(ctx, b, p)
 	if err != nil {
-		r.result.Unread = fmt.Sprintf("key %s could not be read back: %v", p.key, err)
+		r.result.Unread = fmt.Sprintf("failed to read key %s back: %v", p.key, err)
 		return
 	}
 	r.account(p, present)
@@ -64,12 +64,12 @@ func (r *reading) page(ctx context.Context, b *Book, shard int) {
 	}
 }
 
-// account compares what was acknowledged with what is there.
+// account compares the acknowledged writes with those that are present.
 func (r *reading) account(p *page, present []byte) {
 	for i, acked := range p.acked {
 		mask := byte(0xff)
 		if rest := p.next - uint64(i)*8; rest < 8 {
-			mask <<= 8 - rest // the last byte: numbers that were never given
+			mask <<= 8 - rest // the last byte: numbers that were not assigned
 		}
 		failed := p.failed[i]
 		r.result.UnknownPresent += uint64(bits.OnesCount8(present[i] & mask &^ acked &^ failed))
@@ -87,7 +87,7 @@ func (r *reading) account(p *page, present []byte) {
 	}
 }
 
-// lost adds a stretch of lost writes to the last one, if that is near: within a page they come in the order of time.
+// lost adds a period of lost writes, or extends the last one if it is close: within a page they are in chronological order.
 func (r *reading) lost(l record.Loss) {
 	losses := r.result.Losses
 	if n := len(losses); n > 0 && l.First >= losses[n-1].First && l.First-losses[n-1].Last < record.LossesApart {
@@ -101,7 +101,7 @@ func (r *reading) lost(l record.Loss) {
 	}
 }
 
-// readPrimary reads a page where its slot is served now; it looks for that anew when it is answered that it is elsewhere.
+// readPrimary reads a page from the primary that serves its slot, and refreshes the layout after an error, as the slot may have moved.
 func (r *reading) readPrimary(ctx context.Context, b *Book, p *page) (primary Node, present []byte, err error) {
 	for range readTries {
 		primary, err = r.layout.primary(r.layout.shardOf(p.slot))
@@ -120,7 +120,7 @@ func (r *reading) readPrimary(ctx context.Context, b *Book, p *page) (primary No
 	return primary, nil, err
 }
 
-// read returns which numbers of a page a node has, in a byte for eight of them as in page.acked.
+// read returns which numbers of a page are present at a node, as a bitmap like page.acked.
 func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, error) {
 	if b.unique {
 		return r.readKeys(ctx, p, n)
@@ -136,10 +136,10 @@ func (r *reading) read(ctx context.Context, b *Book, p *page, n Node) ([]byte, e
 		case values[0].IsError():
 			return nil, replyError(n, values[0])
 		case len(values[0].Text) > end-len(present):
-			return nil, fmt.Errorf("%s answered GETRANGE with %d bytes for %d", n.Address, len(values[0].Text), end-len(present))
+			return nil, fmt.Errorf("%s replied to GETRANGE with %d bytes instead of %d", n.Address, len(values[0].Text), end-len(present))
 		}
 		present = append(present, values[0].Text...)
-		present = append(present, make([]byte, end-len(present))...) // beyond the string's end there are zeros
+		present = append(present, make([]byte, end-len(present))...) // beyond the end of the string all bits are zero
 	}
 	return present, nil
 }
@@ -156,7 +156,7 @@ func (r *reading) readKeys(ctx context.Context, p *page, n Node) ([]byte, error)
 		case values[0].IsError():
 			return nil, replyError(n, values[0])
 		case uint64(len(values[0].Items)) != to-from:
-			return nil, fmt.Errorf("%s answered MGET of %d keys with %d", n.Address, to-from, len(values[0].Items))
+			return nil, fmt.Errorf("%s replied to MGET of %d keys with %d values", n.Address, to-from, len(values[0].Items))
 		}
 		for i, v := range values[0].Items {
 			if v.Type != '_' {
@@ -168,15 +168,7 @@ func (r *reading) readKeys(ctx context.Context, p *page, n Node) ([]byte, error)
 	return present, nil
 }
 
-func keyWords(command, key string, from, to uint64) []string {
-	words := []string{command}
-	for i := from; i < to; i++ {
-		words = append(words, key+":"+strconv.FormatUint(i, 10))
-	}
-	return words
-}
-
-// conclude adds what concerns all pages, and deletes the keys.
+// conclude adds the figures over all pages, and deletes the keys.
 func (r *reading) conclude(ctx context.Context, books []*Book) {
 	result := r.result
 	for _, missing := range r.replicaMissing {
@@ -195,7 +187,7 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 	}
 	if taken := min(result.Lost, result.Evicted); taken > 0 {
 		result.Lost -= taken
-		result.AddNote(fmt.Sprintf("Redis evicted %d keys during the run, and what it evicts is not lost: of the absent ledger writes so many were left out.", result.Evicted))
+		result.AddNote(fmt.Sprintf("Redis evicted %d keys during the run. Evicted keys are not lost: as many absent ledger writes were not counted.", result.Evicted))
 	}
 	if result.Lost == 0 {
 		result.FirstLost, result.LastLost, result.Losses = 0, 0, nil
@@ -213,7 +205,7 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 	}
 }
 
-// settings is what a primary says of its persistence and limits; what it refuses to say is left out.
+// settings returns a primary's persistence settings and limits, except those that the ACL user may not read.
 func (r *reading) settings(ctx context.Context, n Node, info redis.Info) string {
 	text := "appendonly no"
 	if info.On("aof_enabled") {
@@ -231,7 +223,7 @@ func (r *reading) settings(ctx context.Context, n Node, info redis.Info) string 
 	return text
 }
 
-// remove deletes the ledger's keys. What fails stays: bitmaps go by themselves.
+// remove deletes the ledger's keys. Keys that cannot be deleted stay until their TTL ends.
 func (r *reading) remove(ctx context.Context, books []*Book) {
 	for _, b := range books {
 		for shard := range b.pages {
@@ -241,7 +233,7 @@ func (r *reading) remove(ctx context.Context, books []*Book) {
 				continue
 			}
 			if err := r.removePage(ctx, b, p, primary); err != nil {
-				r.result.AddNote(fmt.Sprintf("The ledger's keys %s could not be deleted: %v.", p.key, err))
+				r.result.AddNote(fmt.Sprintf("Failed to delete the ledger's keys %s: %v.", p.key, err))
 			}
 		}
 	}
@@ -264,4 +256,12 @@ func (r *reading) removePage(ctx context.Context, b *Book, p *page, primary Node
 		}
 	}
 	return nil
+}
+
+func keyWords(command, key string, from, to uint64) []string {
+	words := []string{command}
+	for i := from; i < to; i++ {
+		words = append(words, key+":"+strconv.FormatUint(i, 10))
+	}
+	return words
 }

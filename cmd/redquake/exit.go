@@ -1,0 +1,43 @@
+package main
+
+import (
+	"fmt"
+	"io"
+)
+
+// streams are a process's input and output: results go to out, everything else to err.
+type streams struct {
+	in       io.Reader
+	out, err io.Writer
+}
+
+// failure is an error that is not one of usage: something was tried and did not work.
+type failure struct {
+	code int
+	err  error // nil = already told
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return fmt.Sprintf("exit code %d", f.code)
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+// failed makes err one that ends with exit code 1.
+func failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitFailed, err: err}
+}
+
+// Exit codes, as the help of the root command documents them.
+const (
+	exitOK          = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // as shells have it: 128 + SIGINT
+)

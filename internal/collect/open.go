@@ -1,0 +1,126 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Open starts a session: it watches the pods that SetPods names. Nothing is started or pulled before Start or Resume.
+func Open(config Config) (*Session, error) {
+	cfg := config.withDefaults()
+	switch {
+	case cfg.Run == "" || cfg.Pods < 1 || cfg.Step <= 0 || len(cfg.Ops) == 0:
+		return nil, errors.New("collect: run, pods, step and operations must be set")
+	case cfg.Store == nil:
+		return nil, errors.New("collect: no store")
+	}
+	secure, err := agent.ClientTLS(cfg.Credentials.CertificatePEM)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		cfg:  cfg,
+		base: cfg.Now(),
+		transport: &http.Transport{ // no proxy, whatever the environment says; HTTP/1.1: one connection per pod, kept
+			DialContext:            cfg.Dial,
+			TLSClientConfig:        secure,
+			TLSHandshakeTimeout:    5 * time.Second,
+			MaxIdleConns:           0,
+			MaxIdleConnsPerHost:    2,
+			IdleConnTimeout:        2 * time.Minute,
+			DisableCompression:     true,
+			MaxResponseHeaderBytes: 16 << 10,
+		},
+		changed: make(chan struct{}, 1),
+		saveNow: make(chan struct{}, 1),
+		series:  record.NewSeries(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
+	}
+	s.series.SetTallies(cfg.Tallies)
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	for i := range cfg.Pods {
+		p := &pod{index: i, ledgerWanted: cfg.Ledger, poke: make(chan struct{}, 1), unreachableSince: s.base}
+		p.ctx, p.cancel = context.WithCancel(s.ctx)
+		s.pods = append(s.pods, p)
+		s.loops.Go(func() { s.follow(p) })
+	}
+	s.loops.Go(s.keepSaving)
+	return s, nil
+}
+
+func (c Config) withDefaults() Config {
+	setDuration := func(d *time.Duration, value time.Duration) {
+		if *d == 0 {
+			*d = value
+		}
+	}
+	setDuration(&c.PollEvery, DefaultPollEvery)
+	setDuration(&c.PullEvery, min(max(DefaultPullEvery, time.Duration(c.Pods)*pullsApart), maxPullEvery))
+	setDuration(&c.StatusEvery, max(DefaultStatusEvery, 10*c.PullEvery))
+	setDuration(&c.CheckpointEvery, DefaultCheckpointEvery)
+	setDuration(&c.RequestTimeout, DefaultRequestTimeout)
+	if c.CheckpointLimit == 0 {
+		c.CheckpointLimit = DefaultCheckpointLimit
+	}
+	if c.MemoryLimit == 0 {
+		c.MemoryLimit = DefaultMemoryLimit
+	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Dial == nil {
+		c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
+	}
+	if c.Logger == nil {
+		c.Logger = slog.Default()
+	}
+	return c
+}
+
+// Defaults of Config.
+const (
+	DefaultPollEvery       = 250 * time.Millisecond
+	DefaultPullEvery       = 500 * time.Millisecond
+	DefaultStatusEvery     = 5 * time.Second
+	DefaultCheckpointEvery = 10 * time.Second
+	DefaultCheckpointLimit = 900 << 10
+	DefaultMemoryLimit     = 128 << 20
+	DefaultRequestTimeout  = 10 * time.Second
+)
+
+// A pull costs the same whether it brings one interval or twenty, so of many pods each is pulled more rarely.
+const (
+	pullsApart   = 2 * time.Millisecond
+	maxPullEvery = 2 * time.Second
+)
+
+// Close ends the session without touching the pods or the store: what was not yet checkpointed is still at the pods.
+func (s *Session) Close() {
+	s.cancel()
+	s.loops.Wait()
+	s.transport.CloseIdleConnections()
+}
+
+// SetPods says where pods are reached. Pods that are not named keep what is known of them; a session follows a pod that moves.
+func (s *Session) SetPods(pods []Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, named := range pods {
+		if named.Index < 0 || named.Index >= len(s.pods) {
+			continue
+		}
+		p := s.pods[named.Index]
+		p.name = named.Name
+		if p.address != named.Address {
+			p.address = named.Address
+			p.known = false // who answers there has to be asked first
+			wake(p.poke)
+		}
+	}
+}

@@ -1,0 +1,89 @@
+package collect
+
+import (
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Lose says that a pod is gone for good: it is no longer waited for, and its record ends with what was pulled.
+func (s *Session) Lose(index int) {
+	if index < 0 || index >= len(s.pods) {
+		return
+	}
+	s.record.Lock()
+	s.mu.Lock()
+	p := s.pods[index]
+	if !p.gone {
+		p.gone = true
+		p.cancel()
+		s.merged(func(series *record.Series) { series.Lose(index) })
+		s.grown = true
+		wake(s.changed)
+	}
+	s.mu.Unlock()
+	s.record.Unlock()
+	s.settle()
+}
+
+// settlePod is settle after something was learned of one pod: mostly nothing that settle would have to look at all the others for.
+func (s *Session) settlePod(p *pod) {
+	s.mu.Lock()
+	complete := p.complete()
+	same := p.over == (complete || p.gone) && (!complete || p.closed || !s.begun)
+	s.mu.Unlock()
+	if !same {
+		s.settle()
+	}
+}
+
+// settle tells the series which pods have ended and were pulled entirely, and notes when all have.
+func (s *Session) settle() {
+	if !s.unsettled() {
+		return
+	}
+	s.record.Lock()
+	defer s.record.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	finished := true
+	for _, p := range s.pods {
+		complete := p.complete()
+		p.over = complete || p.gone
+		finished = finished && p.over
+		if s.begun && complete && !p.closed && !p.gone {
+			s.closePod(p)
+		}
+	}
+	if finished == s.finished {
+		return
+	}
+	if finished {
+		wake(s.saveNow)
+	}
+	s.finished = finished
+	wake(s.changed)
+}
+
+// unsettled says whether settle has anything to do, without the record's lock.
+func (s *Session) unsettled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	news := false
+	finished := true
+	for _, p := range s.pods {
+		p.over = p.complete() || p.gone
+		finished = finished && p.over
+		news = news || s.begun && p.over && !p.closed
+	}
+	return news || finished != s.finished
+}
+
+// closePod ends the pod's part of the series. The caller holds record and mu.
+func (s *Session) closePod(p *pod) {
+	if p.last.State == agent.Failed {
+		s.merged(func(series *record.Series) { series.Lose(p.index) })
+	} else {
+		s.merged(func(series *record.Series) { series.Finish(p.index) })
+	}
+	p.closed, s.grown = true, true
+}

@@ -1,0 +1,36 @@
+package engine
+
+import (
+	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/workload"
+)
+
+// enqueueLedger queues a ledger write, to the shards round-robin. It returns false once the book is full.
+func (l *loop) enqueueLedger(user, due int64, t *turn) bool {
+	shard := int(l.rotation % uint64(l.book.Shards()))
+	l.rotation++
+	number, ok := l.book.Next(shard)
+	if !ok {
+		return false
+	}
+	l.drawn = request{due: due, turn: t, ledger: int64(number) + 1}
+	r := &l.drawn
+	r.Op, r.User, r.Key, r.Slot = l.run.ledgerOp(), user, int64(shard), workload.NoSlot
+	if l.book.Shards() > 1 {
+		r.Slot = l.book.Slot(shard)
+	}
+	l.queued++
+	*l.route(r).waiting.push() = *r
+	return true
+}
+
+// account records the outcome of a ledger write, and of any other request that did not succeed.
+func (l *loop) account(r *request, outcome ledger.Outcome, at int64) {
+	switch {
+	case l.book == nil:
+	case r.ledger > 0:
+		l.book.Settle(int(r.Key), uint64(r.ledger-1), outcome, at)
+	case outcome != ledger.Acked:
+		l.book.Erred(at)
+	}
+}

@@ -1,0 +1,112 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"net"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+)
+
+// Option changes how a Runner works.
+type Option func(*Runner)
+
+// WithPassword sets the password instead of the password file of the plan: for a run from the command line.
+func WithPassword(password string) Option {
+	return func(r *Runner) { r.run.dialer.password = &password }
+}
+
+// WithoutRecording only counts how many requests ended, in the last interval, to measure the cost of recording. Every outcome counts as success.
+func WithoutRecording() Option { return func(r *Runner) { r.run.noRecording = true } }
+
+// WithDialer establishes every connection with dial, which receives addresses as in the plan, for transports without file descriptors. The loops
+// then wait on channels and Go's timers instead of epoll: slower and less precise, but able to run in virtual time. Topology queries
+// (Target.Topology) still use TCP, and the driver GoRedis does not support TLS with it.
+func WithDialer(dial func(ctx context.Context, network, address string) (net.Conn, error)) Option {
+	return func(r *Runner) { r.run.dialer.tcp, r.run.portable = dial, true }
+}
+
+// New validates the plan and creates the runner of a pod, 0 <= pod < p.Pods. Errors are *plan.Error with PlanInvalid.
+func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if pod < 0 || pod >= p.Pods {
+		return nil, &plan.Error{Reason: plan.PlanInvalid, Message: fmt.Sprintf("spec.pods.count: there is no pod %d of %d", pod, p.Pods)}
+	}
+	n := &runState{
+		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
+		users: plan.NewSchedule(p.Shape),
+		gaps:  newGapLog(2 * unknownPace),
+		dialer: &dialer{
+			target: p.Target, timeout: p.Client.DialTimeout, protocol: p.Client.Protocol,
+			tcp:    newResolver().tcp,
+			hedges: make(chan struct{}, p.Client.Connections+256),
+		},
+	}
+	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
+	r := &Runner{run: n, sampling: sampling{newSuccessPace(int64(p.Interval))}}
+	if err := r.chooseWorkload(); err != nil {
+		return nil, err
+	}
+	if p.Shape.OpenLoop() {
+		n.pacer.Store(newPacer(p, pod))
+	}
+	r.layOut()
+	n.budget.left.Store(math.MaxInt64)
+	if p.Shape.Requests > 0 {
+		n.budget.left.Store(int64(share(p.Shape.Requests, uint64(p.Pods), uint64(pod))))
+	}
+	if p.Probe.Rate > 0 {
+		first, err := newProber(n, 0, "")
+		if err != nil {
+			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
+		}
+		r.probes = []*prober{first}
+	}
+	if p.Info > 0 && pod == 0 {
+		r.observer = &observer{run: n, every: p.Info}
+	}
+	for _, o := range options {
+		o(r)
+	}
+	return r, nil
+}
+
+// chooseWorkload creates the workload, as far as that is possible before the deployment's topology is known.
+func (r *Runner) chooseWorkload() error {
+	n := r.run
+	spec := &n.plan.Workload
+	wrong := func(err error) error {
+		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
+	}
+	if spec.IsRemote() {
+		r.callers = &callers{run: n, timeout: n.plan.Client.RequestTimeout}
+		w, err := workload.Described(spec)
+		if err != nil {
+			return wrong(err)
+		}
+		n.workload = w
+	} else {
+		w, err := workload.New(spec)
+		if err != nil {
+			return wrong(err)
+		}
+		n.workload, n.redis = w, w
+		if n.plan.Client.Driver == plan.GoRedisDriver {
+			r.callers = &callers{run: n}
+		}
+	}
+	n.operations = operationsOf(n.plan, n.workload.Operations())
+	return nil
+}
+
+// operationsOf returns the plan's operations, followed by the ledger's.
+func operationsOf(p *plan.Plan, all []plan.Operation) []plan.Operation {
+	if p.Verify == nil {
+		return all
+	}
+	return append(all[:len(all):len(all)], plan.Operation{Name: LedgerOperation, Weight: 1})
+}

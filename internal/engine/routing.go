@@ -1,0 +1,153 @@
+package engine
+
+import (
+	"bytes"
+
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// maxHops is how often a request is redirected before MOVED counts as its failure.
+const maxHops = 8
+
+// redirect follows the redirection in an error reply, which is not a failure; false if there is none. from, the address of the server that replied,
+// completes an address without a host.
+func (l *loop) redirect(r *request, message []byte, from string) bool {
+	if l.layout.Kind != topology.KindCluster || r.hops == maxHops {
+		return false
+	}
+	r.hops++
+	if bytes.HasPrefix(message, []byte("TRYAGAIN")) { // the keys of one command are on both sides of a slot migration
+		l.requeue(r, l.route(r))
+		return true
+	}
+	if slot, to, ok := movedTo(message, from); ok {
+		l.run.routes.tracker.Moved(slot, to)
+		if m := l.run.routes.current(); m != l.layout {
+			l.follow(m)
+		}
+		r.Slot = slot
+		l.requeue(r, l.primaries[l.shardOf(slot)])
+		return true
+	}
+	_, to, ok := redirection(message, "ASK ", from)
+	if ok {
+		r.asking = true
+		l.requeue(r, l.poolAt(to))
+	}
+	return ok
+}
+
+// route returns the pool that sends a request.
+func (l *loop) route(r *request) *pool {
+	if len(l.pools) == 1 {
+		return l.pools[0]
+	}
+	shard := 0
+	if r.Slot != workload.NoSlot {
+		// A request for a slot that no server serves goes to any server, so that its error reply is recorded.
+		shard, _ = l.layout.ShardOf(r.Slot)
+	} else if len(l.layout.Shards) > 1 {
+		shard = int(l.rotation) % len(l.layout.Shards)
+		l.rotation++
+	}
+	if shard >= len(l.primaries) {
+		shard = 0
+	}
+	if l.readsReplicas && r.ledger == 0 && l.run.operations[r.Op].ReadOnly {
+		if p := l.replicas[shard]; p != nil && l.takesReplica(shard) {
+			return p
+		}
+	}
+	return l.primaries[shard]
+}
+
+// takesReplica reports whether the next read goes to a replica: always, or round-robin over primary and replicas.
+func (l *loop) takesReplica(shard int) bool {
+	servers := len(l.layout.Shards[shard].Replicas)
+	if l.run.plan.Client.ReadFrom == plan.ReadReplica {
+		return true
+	}
+	l.rotation++
+	return int(l.rotation%uint64(servers+1)) < servers
+}
+
+// follow applies a new topology map: it creates connections to new shards, and replaces connections to servers whose role has changed.
+func (l *loop) follow(m *topology.Map) {
+	l.layout = m
+	for shard := range m.Shards {
+		l.ensurePools(shard)
+	}
+	for _, p := range l.pools {
+		if p.place.address != "" {
+			continue
+		}
+		shard := &m.Shards[p.place.shard]
+		for _, c := range p.conns {
+			switch {
+			case p.place.replica && (len(shard.Replicas) == 0 || rotated(shard.Replicas, c.number)[0] == c.address),
+				!p.place.replica && c.address == shard.Primary,
+				!p.place.replica && shard.Primary == "" && c.up:
+			case c.up:
+				c.renew()
+			default: // a dial is in progress, perhaps to an outdated address
+				c.connect(l.dialing)
+			}
+		}
+	}
+}
+
+// ensurePools creates missing pools for the shards up to the given one.
+func (l *loop) ensurePools(shard int) {
+	for len(l.primaries) <= shard {
+		l.primaries = append(l.primaries, l.newPool(place{shard: len(l.primaries)}, l.connsPerPool))
+		l.replicas = append(l.replicas, nil)
+	}
+	if l.readsReplicas && l.replicas[shard] == nil && len(l.layout.Shards[shard].Replicas) > 0 {
+		l.replicas[shard] = l.newPool(place{shard: shard, replica: true}, l.connsPerPool)
+	}
+}
+
+func (l *loop) shardOf(slot uint16) int {
+	shard, _ := l.layout.ShardOf(slot)
+	return min(shard, len(l.primaries)-1)
+}
+
+// poolAt returns the pool whose primary has the address. If there is none, as a server without slots may be unknown, it creates a pool for the address.
+func (l *loop) poolAt(address string) *pool {
+	for shard := range l.layout.Shards {
+		if l.layout.Shards[shard].Primary == address {
+			return l.primaries[shard]
+		}
+	}
+	for _, p := range l.pools {
+		if p.place.address == address {
+			return p
+		}
+	}
+	l.run.routes.refresh("ASK names an unknown server " + address)
+	return l.newPool(place{address: address}, min(l.connsPerPool, 4))
+}
+
+// newPool creates the loop's connections to a place. They are dialled immediately if the loop is already running.
+func (l *loop) newPool(to place, conns int64) *pool {
+	p := &pool{place: to}
+	for i := range conns {
+		number := l.first + i*l.stride
+		c := &conn{loop: l, pool: p, number: number, index: int32(len(l.conns)), depth: l.depth(number)}
+		p.conns, l.conns = append(p.conns, c), append(l.conns, c)
+		if l.dialing != nil {
+			c.connect(l.dialing)
+		}
+	}
+	l.pools = append(l.pools, p)
+	return p
+}
+
+// requeue adds a request to the queue of p once more.
+func (l *loop) requeue(r *request, p *pool) {
+	r.reply, r.replies = replyNone, 0
+	l.queued++
+	*p.waiting.push() = *r
+}

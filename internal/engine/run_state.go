@@ -1,0 +1,113 @@
+package engine
+
+import (
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/redquake/redquake/internal/engine/ledger"
+	"github.com/redquake/redquake/internal/engine/workload"
+	"github.com/redquake/redquake/internal/plan"
+)
+
+// runState is the state that the loops, callers and probes of one run share.
+type runState struct {
+	plan        *plan.Plan
+	pod         int
+	noRecording bool      // only count how many requests ended: see WithoutRecording
+	start       time.Time // T, with a monotonic reading; set before the loops begin
+	portable    bool      // the connections have no file descriptors: see WithDialer
+	length      int64     // nanoseconds; 0 = until the requests are done
+
+	timeout    int64 // requestTimeout, nanoseconds
+	dialer     *dialer
+	shards     *shardLog       // nil if there is one shard
+	audit      *ledger.Audit   // nil if no ledger is kept
+	sampler    *ledger.Sampler // nil if nothing is sampled during the load
+	workload   workload.Workload
+	redis      workload.Redis // the same workload if its requests are Redis commands, otherwise nil
+	operations []plan.Operation
+	routes     routes
+	rec        *recorder
+	gaps       *gapLog
+
+	users   plan.Schedule         // closed loop: how many are active, over all pods
+	pacer   atomic.Pointer[pacer] // open loop, else nil; Step replaces it
+	budget  budget                // closed loop
+	aborted atomic.Bool
+	ended   atomic.Bool // a step has ended the load
+	// scanEvery is how often the loops check for requests that have exceeded requestTimeout, nanoseconds.
+	scanEvery   int64
+	connections atomic.Int64 // currently established
+}
+
+// now returns the time since T in nanoseconds.
+func (r *runState) now() int64 { return int64(time.Since(r.start)) }
+
+// at converts an instant to nanoseconds since T.
+func (r *runState) at(t time.Time) int64 { return int64(t.Sub(r.start)) }
+
+// opOf returns the operation of this pod's arrival i.
+func (r *runState) opOf(i int64) int {
+	arrival := i*int64(r.plan.Pods) + int64(r.pod)
+	if r.isLedgerWrite(arrival) {
+		return r.ledgerOp()
+	}
+	return r.workload.OperationOf(arrival)
+}
+
+// budget is how many requests this pod may still send.
+type budget struct{ left atomic.Int64 }
+
+// claim takes up to n requests from the budget and returns how many it took.
+func (b *budget) claim(n int) int {
+	for {
+		left := b.left.Load()
+		if left == math.MaxInt64 {
+			return n
+		}
+		k := min(int64(n), left)
+		if k <= 0 || b.left.CompareAndSwap(left, left-k) {
+			return int(max(k, 0))
+		}
+	}
+}
+
+// isLedgerWrite reports whether request i of a sequence is a ledger write: the writes are evenly spread and match the configured share.
+func (r *runState) isLedgerWrite(i int64) bool {
+	if r.plan.Verify == nil {
+		return false
+	}
+	share := r.plan.Verify.Share
+	return int64(float64(i+1)*share) > int64(float64(i)*share)
+}
+
+// ledgerOp returns the index of the ledger writes among the operations: the last one.
+func (r *runState) ledgerOp() int { return len(r.operations) - 1 }
+
+// mayStep reports whether the load searches for a rate and a further step may follow.
+func (r *runState) mayStep(now int64) bool {
+	return r.plan.Shape.Search != nil && !r.ended.Load() && !r.over(now)
+}
+
+// over reports whether no new request may be sent at the instant at.
+func (r *runState) over(at int64) bool { return r.aborted.Load() || r.length > 0 && at >= r.length }
+
+// newPoller returns the platform's poller, or the portable one if the connections have no file descriptors.
+func (r *runState) newPoller() (poller, error) {
+	if r.portable {
+		return newPortablePoller(), nil
+	}
+	return newPoller()
+}
+
+// newWaiter returns the platform's waiter, or the portable one if the poller is portable.
+func (r *runState) newWaiter() (waiter, error) {
+	if r.portable {
+		return newPortableWaiter(), nil
+	}
+	return newWaiter()
+}
+
+// dialBudget is how long Prepare tries to connect to Redis: three dial timeouts, at least 5 s.
+func dialBudget(c plan.Client) time.Duration { return max(3*c.DialTimeout, 5*time.Second) }

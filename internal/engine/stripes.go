@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"math"
+	"sync"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// recorder collects outcomes until an interval of the grid is closed. It does not read a clock: every instant is an argument, in
+// nanoseconds since the start.
+//
+// The record is split into stripes, each with its own lock, so that workers do not contend. A stripe has two partials, for the open interval and
+// for the next one: an interval can be closed some time after its end, and outcomes recorded meanwhile are counted in the right interval.
+// Nothing is lost: an outcome for a closed interval is counted in the open one, an outcome too far ahead in the next one.
+type recorder struct {
+	step    int64
+	stripes []*stripe // of the load
+	probe   *stripe
+	last    int64 // the last interval, which also takes later outcomes; math.MaxInt64 = not set yet
+}
+
+// stripe is a part of the recorder with its own lock.
+type stripe struct {
+	step int64
+	mu   sync.Mutex
+	// open is the first interval that is not closed; top is the last one that may be recorded in; last is the run's last interval.
+	open, top, last int64
+	partials        [2]*partial
+}
+
+func newRecorder(step int64, ops, tallies, shards int) *recorder {
+	r := &recorder{step: step, probe: newStripe(step, 1, 0), last: math.MaxInt64}
+	for range shards {
+		r.stripes = append(r.stripes, newStripe(step, ops, tallies))
+	}
+	return r
+}
+
+func newStripe(step int64, ops, tallies int) *stripe {
+	return &stripe{step: step, top: 1, last: math.MaxInt64, partials: [2]*partial{newPartial(ops, tallies), newPartial(ops, tallies)}}
+}
+
+// lock returns the partial for outcomes at the instant at, and the end of its interval. The caller must unlock the stripe after writing.
+func (s *stripe) lock(at int64) (*partial, int64) {
+	s.mu.Lock()
+	return s.partialAt(at), (at/s.step + 1) * s.step
+}
+
+// partialAt returns the partial for outcomes at the instant at. The caller holds the lock.
+func (s *stripe) partialAt(at int64) *partial {
+	return s.partials[min(max(at/s.step, s.open), s.top, s.last)&1]
+}
+
+func (s *stripe) unlock() { s.mu.Unlock() }
+
+// setLast makes interval i the last one: outcomes of later instants are counted in it.
+func (r *recorder) setLast(i int64) {
+	r.last = i
+	for _, s := range r.all() {
+		s.mu.Lock()
+		s.last = max(i, s.open)
+		s.mu.Unlock()
+	}
+}
+
+func (r *recorder) all() []*stripe { return append(r.stripes[:len(r.stripes):len(r.stripes)], r.probe) }
+
+// close merges interval i, which must be the open one, from all stripes.
+func (r *recorder) close(i int64) *record.Interval {
+	iv := &record.Interval{
+		Index: i, Pods: 1, Ops: make([]record.Op, len(r.stripes[0].partials[0].ops)),
+		FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
+	}
+	if tallies := len(r.stripes[0].partials[0].tallies); tallies > 0 {
+		iv.Tallies = make([]uint64, tallies)
+	}
+	for _, s := range r.stripes {
+		s.drain(i, func(sl *partial) {
+			for op := range iv.Ops {
+				sl.addTo(&iv.Ops[op], op)
+			}
+			iv.FirstOK, iv.LastOK = join(iv.FirstOK, iv.LastOK, sl.firstOK, sl.lastOK)
+			iv.FirstError, iv.LastError = join(iv.FirstError, iv.LastError, sl.firstError, sl.lastFailure)
+			iv.MaxLag = max(iv.MaxLag, sl.maxLag)
+			for k, n := range sl.tallies {
+				iv.Tallies[k] += n
+			}
+			for k, n := range sl.shards {
+				if k == len(iv.Shards) {
+					iv.Shards = append(iv.Shards, record.ShardCounts{})
+				}
+				iv.Shards[k].OK += n.OK
+				iv.Shards[k].Errors += n.Errors
+			}
+		})
+	}
+	r.probe.drain(i, func(sl *partial) { sl.addTo(&iv.Probe, 0) })
+	return iv
+}
+
+// drain closes interval i, passes its partial to take and resets it. The partial is not written meanwhile: outcomes are held below the interval
+// that uses it next until it is empty.
+func (s *stripe) drain(i int64, take func(*partial)) {
+	s.mu.Lock()
+	s.open, s.top = i+1, i+1
+	s.mu.Unlock()
+	sl := s.partials[i&1]
+	take(sl)
+	sl.reset()
+	s.mu.Lock()
+	s.top = i + 2
+	s.mu.Unlock()
+}
+
+func join(first, last, otherFirst, otherLast int64) (int64, int64) {
+	if otherFirst < 0 {
+		return first, last
+	}
+	first, last = widen(first, last, otherFirst)
+	return widen(first, last, otherLast)
+}
