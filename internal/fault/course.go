@@ -2,7 +2,6 @@ package fault
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -126,32 +125,22 @@ func (c *course) heard(at time.Time, sentinel, channel, payload string) []contra
 	return []contract.Sighting{{At: at, Event: event, Object: "sentinels", Message: fmt.Sprintf("%s at %s: %s", channel, sentinel, payload)}}
 }
 
-// parseObserved reads INFO, and CLUSTER INFO where there is one.
-func parseObserved(info, clusterInfo string) observed {
-	said := topology.ServerOf("", redis.ParseInfo(info))
-	o := observed{runID: said.RunID, role: said.Role, loading: said.Loading}
-	for line := range strings.Lines(info) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch {
-		case field == "master_link_status":
-			o.linked = value == "up"
-		case field == "master_sync_in_progress" && value == "1":
-			o.linked = false
-		case strings.HasPrefix(field, "slave") && strings.Contains(value, "state=online"):
+// observedFrom reads INFO.
+func observedFrom(info redis.Info) observed {
+	server, replication := topology.ServerOf("", info), topology.ReplicationOf(info)
+	o := observed{runID: server.RunID, role: server.Role, loading: server.Loading, linked: replication.LinkUp && !replication.Syncing}
+	for _, replica := range replication.Replicas {
+		if replica.Online {
 			o.online++
 		}
 	}
-	for line := range strings.Lines(clusterInfo) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		n, _ := strconv.Atoi(value)
-		switch field {
-		case "cluster_state":
-			o.cluster.known, o.cluster.ok = true, value == "ok"
-		case "cluster_slots_pfail":
-			o.cluster.suspected = n
-		case "cluster_slots_fail":
-			o.cluster.failed = n
-		}
-	}
 	return o
+}
+
+// clusterStateFrom reads CLUSTER INFO.
+func clusterStateFrom(info redis.Info) clusterState {
+	return clusterState{
+		known: info["cluster_state"] != "", ok: info["cluster_state"] == "ok",
+		suspected: int(info.Int("cluster_slots_pfail")), failed: int(info.Int("cluster_slots_fail")),
+	}
 }

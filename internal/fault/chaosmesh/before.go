@@ -2,6 +2,7 @@ package chaosmesh
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,9 +48,13 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 		record.VolumePath = path
 		return nil
 	}
-	folder, err := c.setting(ctx, target.Address, "dir")
+	settings, err := c.Settings(ctx, target.Address, "dir")
+	folder := settings["dir"]
+	if err == nil && folder == "" {
+		err = errors.New("CONFIG GET shows no setting dir")
+	}
 	if err != nil {
-		return fmt.Errorf("spec.action.diskDelay.volumePath: the server did not tell its dir: %w", err)
+		return fmt.Errorf("spec.action.diskDelay.volumePath: read the data directory of the server: %w", err)
 	}
 	for _, m := range mounts {
 		if inside := folder == m || strings.HasPrefix(folder, strings.TrimSuffix(m, "/")+"/"); inside && len(m) > len(path) {
@@ -61,25 +66,6 @@ func (c chaosMesh) recordVolume(ctx context.Context, pod *corev1.Pod, target *v1
 	}
 	record.VolumePath = path
 	return nil
-}
-
-// setting is one setting of a server.
-func (c chaosMesh) setting(ctx context.Context, address, name string) (string, error) {
-	reply, err := c.Servers.Do(ctx, address, c.Login, "CONFIG", "GET", name)
-	if err != nil {
-		return "", err
-	}
-	switch pairs := reply.(type) {
-	case map[any]any: // RESP3
-		if value, ok := pairs[name].(string); ok {
-			return value, nil
-		}
-	case []any:
-		if len(pairs) == 2 {
-			return fmt.Sprint(pairs[1]), nil
-		}
-	}
-	return "", fmt.Errorf("CONFIG GET %s at %s: unexpected reply %v", name, address, reply)
 }
 
 // network is what the network faults have in common: the field that names the peers, and them; "" = everybody.

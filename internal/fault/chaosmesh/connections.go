@@ -57,33 +57,16 @@ func (c chaosMesh) connections(ctx context.Context, address string) ([]connectio
 
 // replicas are those that acknowledge to the server, by INFO.
 func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, error) {
-	reply, err := c.Servers.Do(ctx, address, c.Login, "INFO", "replication")
-	if err != nil {
-		return nil, err
-	}
-	text, _ := reply.(string)
+	info, err := c.Info(ctx, address, "replication")
 	var found []connection
-	for line := range strings.Lines(text) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.HasPrefix(field, "slave") {
-			continue
-		}
-		n := connection{quiet: -1, limit: speaksWithin}
-		for pair := range strings.SplitSeq(value, ",") {
-			switch name, v, _ := strings.Cut(pair, "="); name {
-			case "ip":
-				n.from = v
-			case "lag":
-				if lag, err := strconv.Atoi(v); err == nil {
-					n.quiet = lag
-				}
-			}
-		}
-		if n.quiet >= 0 { // slave_read_only and such have no lag
-			found = append(found, n)
+	for field := range info {
+		replica := info.Pairs(field)
+		// A primary lists each replica as slave0, slave1, ...; slave_read_only and such have no lag.
+		if lag, noLag := strconv.Atoi(replica["lag"]); strings.HasPrefix(field, "slave") && noLag == nil {
+			found = append(found, connection{from: replica["ip"], quiet: lag, limit: speaksWithin})
 		}
 	}
-	return found, nil
+	return found, err
 }
 
 // speaking counts the connections from the recorded peers on which the server still hears something.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -286,20 +285,8 @@ func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (off
 
 // fsyncs says whether the append-only file is on, and how many of its fsyncs were late since the server's start.
 func (c chaosMesh) fsyncs(ctx context.Context, target *v1alpha1.FaultTarget) (on bool, delayed int64, err error) {
-	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "INFO", "persistence")
-	if err != nil {
-		return false, 0, err
-	}
-	text, _ := reply.(string)
-	for line := range strings.Lines(text) {
-		switch field, value, _ := strings.Cut(strings.TrimSpace(line), ":"); field {
-		case "aof_enabled":
-			on = value == "1"
-		case "aof_delayed_fsync":
-			delayed, err = strconv.ParseInt(value, 10, 64)
-		}
-	}
-	return on, delayed, err
+	info, err := c.Info(ctx, target.Address, "persistence")
+	return info.On("aof_enabled"), info.Int("aof_delayed_fsync"), err
 }
 
 // measuredBefore is a duration that was measured before the fault.

@@ -12,7 +12,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // ioThreads changes the number of I/O threads: by CONFIG SET where the server takes it, else by the pod template of the StatefulSet.
@@ -120,11 +119,11 @@ type threads struct{ count, reads string }
 func (t ioThreads) ask(ctx context.Context, address string) (threads, error) {
 	var found [2]string
 	for i, name := range []string{"io-threads", "io-threads-do-reads"} { // one by one: a server before Redis 7 takes no more
-		reply, err := t.Servers.Do(ctx, address, t.Login, "CONFIG", "GET", name)
+		value, err := t.Settings(ctx, address, name)
 		if err != nil {
 			return threads{}, err
 		}
-		found[i] = topology.Pairs(reply)[name]
+		found[i] = value[name]
 	}
 	return threads{count: found[0], reads: found[1]}, nil
 }

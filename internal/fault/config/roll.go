@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -136,22 +134,20 @@ func (r roller) examine(ctx context.Context, m *rolled) {
 		return
 	}
 	address := r.Address(m.pod)
-	reply, err := r.Servers.Do(ctx, address, r.Login, "INFO", "everything")
+	info, err := r.Info(ctx, address, "everything")
 	if err != nil {
 		m.trouble = fmt.Sprintf("the server of pod %s does not answer: %v", m.pod.Name, err)
 		return
 	}
-	info, _ := reply.(string)
-	said := topology.ServerOf(address, redis.ParseInfo(info))
-	m.primary = said.Role == topology.Primary
+	replication := topology.ReplicationOf(info)
+	m.primary = replication.Role == topology.Primary
 	switch {
-	case said.Loading:
+	case info.On("loading"):
 		m.trouble = fmt.Sprintf("the server of pod %s loads its data", m.pod.Name)
-	case said.Role == topology.Replica && (topology.InfoField(info, "master_link_status") != "up" || topology.InfoField(info, "master_sync_in_progress") == "1"):
+	case replication.Role == topology.Replica && (!replication.LinkUp || replication.Syncing):
 		m.trouble = fmt.Sprintf("the replica in pod %s is not in sync", m.pod.Name)
-	case said.Mode == "cluster":
-		reply, err := r.Servers.Do(ctx, address, r.Login, "CLUSTER", "INFO")
-		if text, _ := reply.(string); err != nil || topology.InfoField(text, "cluster_state") != "ok" {
+	case info.Mode() == "cluster":
+		if state, err := r.ClusterInfo(ctx, address); err != nil || state["cluster_state"] != "ok" {
 			m.trouble = fmt.Sprintf("the cluster is not ok, says pod %s", m.pod.Name)
 		}
 	}

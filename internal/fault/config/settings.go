@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // settings changes settings of a server process by one CONFIG SET.
@@ -79,14 +78,14 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 
 // recordFile records what tells later whether the configuration file was rewritten meanwhile.
 func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
-	info, err := s.info(ctx, target.Address)
+	info, err := s.Info(ctx, target.Address, "everything")
 	if err != nil {
 		return err
 	}
 	if n, counted := rewrites(info); counted {
 		record.Rewrites = &n
 	}
-	file := topology.InfoField(info, "config_file")
+	file := info["config_file"]
 	if file == "" {
 		return nil
 	}
@@ -228,12 +227,7 @@ func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (proce
 
 // get asks for exactly these settings, in one command.
 func (s settings) get(ctx context.Context, address string) (map[string]string, error) {
-	command := []any{"CONFIG", "GET"}
-	for _, name := range s.names() {
-		command = append(command, name)
-	}
-	reply, err := s.Servers.Do(ctx, address, s.Login, command...)
-	return topology.Pairs(reply), err
+	return s.Settings(ctx, address, s.names()...)
 }
 
 // set sets values in one command: all or none.
@@ -266,26 +260,11 @@ func (s settings) refusal(err error, address, subcommand string) error {
 	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
 }
 
-func (s settings) info(ctx context.Context, address string) (string, error) {
-	reply, err := s.Servers.Do(ctx, address, s.Login, "INFO", "everything")
-	text, _ := reply.(string)
-	return text, err
-}
-
 // rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
-func rewrites(info string) (n int, counted bool) {
-	counted = strings.Contains(info, "cmdstat_config|get:") // that one has been called: it was just used
-	stat := topology.InfoField(info, "cmdstat_config|rewrite")
-	for part := range strings.SplitSeq(stat, ",") {
-		var k int
-		if _, err := fmt.Sscanf(part, "calls=%d", &k); err == nil {
-			n += k
-		}
-		if _, err := fmt.Sscanf(part, "failed_calls=%d", &k); err == nil {
-			n -= k
-		}
-	}
-	return n, counted
+func rewrites(info redis.Info) (n int, counted bool) {
+	_, counted = info.Command("config|get") // that one has been called: it was just used
+	stat, _ := info.Command("config|rewrite")
+	return int(stat.Calls - stat.Failed), counted
 }
 
 // differing are those of now that want has otherwise.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // revert gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its
@@ -93,11 +92,11 @@ func (s settings) fileHasFault(ctx context.Context, at process, record settingsR
 	if at.whose != original {
 		return record.Kept != "", nil
 	}
-	info, err := s.info(ctx, at.address)
+	info, err := s.Info(ctx, at.address, "everything")
 	if err != nil {
 		return false, err
 	}
-	if topology.InfoField(info, "config_file") == "" {
+	if info["config_file"] == "" {
 		return false, nil
 	}
 	now, counted := rewrites(info)

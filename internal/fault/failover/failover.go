@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -199,12 +197,8 @@ func (f failover) replicasOf(ctx context.Context, primary string) (topology.Repl
 func (f failover) replication(ctx context.Context, address string) (topology.ReplicationInfo, error) {
 	ctx, cancel := context.WithTimeout(ctx, target.LookFor)
 	defer cancel()
-	reply, err := f.Servers.Do(ctx, address, f.Login, "INFO", "replication")
-	if err != nil {
-		return topology.ReplicationInfo{}, err
-	}
-	text, _ := reply.(string)
-	return topology.ReplicationOf(redis.ParseInfo(text)), nil
+	info, err := f.Info(ctx, address, "replication")
+	return topology.ReplicationOf(info), err
 }
 
 // Begun holds for a failover of somebody else's, too: there must not be another on top of it.

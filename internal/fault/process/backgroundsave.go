@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // What the course of a background save shows beside the pods.
@@ -69,36 +67,34 @@ type saves struct {
 }
 
 func (b backgroundSave) ask(ctx context.Context, address string) (saves, error) {
-	reply, err := b.Servers.Do(ctx, address, b.Login, "INFO", "everything")
+	info, err := b.Info(ctx, address, "everything")
 	if err != nil {
 		return saves{}, b.Refusal(err, address, "INFO")
 	}
-	info, _ := reply.(string)
-	number := func(field string) int64 {
-		n, _ := strconv.ParseInt(topology.InfoField(info, field), 10, 64)
-		return n
-	}
-	s := saves{forks: number("total_forks"), forkTook: time.Duration(number("latest_fork_usec")) * time.Microsecond, used: number("used_memory")}
-	for field, what := range map[string]string{
-		"loading": "it loads its data set", "rdb_bgsave_in_progress": "a snapshot is under way", "aof_rewrite_in_progress": "a rewrite of the append-only file is under way",
-		"aof_rewrite_scheduled": "a rewrite of the append-only file is scheduled", "module_fork_in_progress": "a module's child is under way",
-	} {
-		if number(field) == 1 {
-			s.busy = what
+	s := saves{forks: info.Int("total_forks"), forkTook: time.Duration(info.Int("latest_fork_usec")) * time.Microsecond, used: info.Int("used_memory")}
+	for field, reason := range busyReasons {
+		if info.On(field) {
+			s.busy = reason
 		}
 	}
 	counter := "rdb_saves"
 	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
-		counter, s.running = "aof_rewrites", number("aof_rewrite_in_progress") == 1
-		s.took, s.copied, s.ok = topology.InfoField(info, "aof_last_rewrite_time_sec"), number("aof_last_cow_size"), topology.InfoField(info, "aof_last_bgrewrite_status") == "ok"
+		counter, s.running = "aof_rewrites", info.On("aof_rewrite_in_progress")
+		s.took, s.copied, s.ok = info["aof_last_rewrite_time_sec"], info.Int("aof_last_cow_size"), info["aof_last_bgrewrite_status"] == "ok"
 	} else {
-		s.running = number("rdb_bgsave_in_progress") == 1
-		s.took, s.copied, s.ok = topology.InfoField(info, "rdb_last_bgsave_time_sec"), number("rdb_last_cow_size"), topology.InfoField(info, "rdb_last_bgsave_status") == "ok"
+		s.running = info.On("rdb_bgsave_in_progress")
+		s.took, s.copied, s.ok = info["rdb_last_bgsave_time_sec"], info.Int("rdb_last_cow_size"), info["rdb_last_bgsave_status"] == "ok"
 	}
-	if s.done = number(counter); topology.InfoField(info, counter) == "" {
+	if s.done = info.Int(counter); info[counter] == "" {
 		s.done = s.forks
 	}
 	return s, nil
+}
+
+// busyReasons are the fields of INFO that are 1 while the server cannot fork, each with the reason.
+var busyReasons = map[string]string{
+	"loading": "it loads its data set", "rdb_bgsave_in_progress": "a snapshot is under way", "aof_rewrite_in_progress": "a rewrite of the append-only file is under way",
+	"aof_rewrite_scheduled": "a rewrite of the append-only file is scheduled", "module_fork_in_progress": "a module's child is under way",
 }
 
 func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {

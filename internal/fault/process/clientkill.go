@@ -9,7 +9,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // clientKill closes the connections of one type of clients, once. There is nothing to revert: clients connect anew.
@@ -91,21 +90,15 @@ func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
 type connectionCounts struct{ kills, connections int64 }
 
 func (k clientKill) count(ctx context.Context, address string) (connectionCounts, error) {
-	reply, err := k.Servers.Do(ctx, address, k.Login, "INFO", "everything")
+	info, err := k.Info(ctx, address, "everything")
 	if err != nil {
 		return connectionCounts{}, err
 	}
-	info, _ := reply.(string)
-	var c connectionCounts
-	c.connections, _ = strconv.ParseInt(topology.InfoField(info, "total_connections_received"), 10, 64)
-	for _, name := range []string{"cmdstat_client|kill", "cmdstat_client"} { // before Redis 7 all of CLIENT is counted together
-		if calls, ok := strings.CutPrefix(topology.InfoField(info, name), "calls="); ok {
-			calls, _, _ = strings.Cut(calls, ",")
-			c.kills, _ = strconv.ParseInt(calls, 10, 64)
-			break
-		}
+	kills, counted := info.Command("client|kill")
+	if !counted { // before Redis 7 all of CLIENT is counted together
+		kills, _ = info.Command("client")
 	}
-	return c, nil
+	return connectionCounts{kills: kills.Calls, connections: info.Int("total_connections_received")}, nil
 }
 
 // survivors counts the connections of the type that were there when the record was made, and still are.

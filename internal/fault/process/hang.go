@@ -13,7 +13,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
@@ -115,23 +114,9 @@ type spent struct {
 }
 
 func (h hang) spent(ctx context.Context, address, command string) (spent, error) {
-	reply, err := h.Servers.Do(ctx, address, h.Login, "INFO", "commandstats")
-	if err != nil {
-		return spent{}, err
-	}
-	info, _ := reply.(string)
-	var s spent
-	for part := range strings.SplitSeq(topology.InfoField(info, "cmdstat_"+command), ",") {
-		name, value, _ := strings.Cut(part, "=")
-		n, _ := strconv.ParseInt(value, 10, 64)
-		switch name {
-		case "calls":
-			s.Calls = n
-		case "usec":
-			s.Time = time.Duration(n) * time.Microsecond
-		}
-	}
-	return s, nil
+	info, err := h.Info(ctx, address, "commandstats")
+	stat, _ := info.Command(command)
+	return spent{Calls: stat.Calls, Time: stat.Time}, err
 }
 
 // since is what a server did with the fault's command since Preflight. It asks the server.

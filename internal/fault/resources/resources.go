@@ -17,7 +17,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Kinds are the faults of containers' resources.
@@ -118,18 +117,17 @@ func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget
 	if limit := container.Resources.Limits[corev1.ResourceMemory]; !wanted || want.Cmp(limit) > 0 {
 		return nil
 	}
-	reply, err := r.Servers.Do(ctx, target.Address, r.Login, "INFO", "memory")
+	info, err := r.Info(ctx, target.Address, "memory")
 	if err != nil {
 		return problem.NotYet("Redis at %s did not say how much memory it uses: %v", target.Address, err)
 	}
-	text, _ := reply.(string)
-	used := max(topology.InfoNumber(text, "used_memory"), topology.InfoNumber(text, "used_memory_rss"))
+	used := max(info.Int("used_memory"), info.Int("used_memory_rss"))
 	if used <= 0 {
 		return problem.Unsupported("Redis at %s does not say how much memory it uses (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
 	}
 	if want.Value() <= used {
 		return problem.Invalid("spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
-			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), topology.InfoNumber(text, "used_memory"), topology.InfoNumber(text, "used_memory_rss"))
+			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), info.Int("used_memory"), info.Int("used_memory_rss"))
 	}
 	return nil
 }

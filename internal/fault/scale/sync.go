@@ -5,11 +5,8 @@ import (
 	"fmt"
 	"net"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
-
-	"github.com/redquake/redquake/internal/redis"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -54,23 +51,15 @@ func (t told) lists(pod, address string) bool {
 }
 
 func (s *replicaScale) info(ctx context.Context, address string) (told, error) {
-	reply, err := s.Servers.Do(ctx, address, s.Login, "INFO")
+	info, err := s.Info(ctx, address)
 	if err != nil {
 		return told{}, err
 	}
-	text, _ := reply.(string)
-	t := told{ReplicationInfo: topology.ReplicationOf(redis.ParseInfo(text)), Server: topology.ServerOf(address, redis.ParseInfo(text))}
-	t.role, t.followers, t.syncs.RunID = t.ReplicationInfo.Role, t.Replicas, t.RunID
-	for line := range strings.Lines(text) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch {
-		case field == "sync_full":
-			t.syncs.Full, _ = strconv.ParseInt(value, 10, 64)
-		case field == "sync_partial_ok":
-			t.syncs.Partial, _ = strconv.ParseInt(value, 10, 64)
-		case strings.HasPrefix(field, "db") && strings.HasPrefix(value, "keys="):
-			t.keys = true
-		}
+	t := told{ReplicationInfo: topology.ReplicationOf(info), Server: topology.ServerOf(address, info)}
+	t.role, t.followers = t.ReplicationInfo.Role, t.Replicas
+	t.syncs = syncs{RunID: t.RunID, Full: info.Int("sync_full"), Partial: info.Int("sync_partial_ok")}
+	for field := range info {
+		t.keys = t.keys || strings.HasPrefix(field, "db") && info.Pairs(field)["keys"] != ""
 	}
 	return t, nil
 }
