@@ -82,7 +82,7 @@ func TestCourseHears(t *testing.T) {
 		{"+elected-leader", "master mymaster 10.0.0.1 6379", contract.EventElected},
 		{"+switch-master", "mymaster 10.0.0.1 6379 10.0.0.2 6379", contract.EventSwitched},
 	} {
-		seen := c.heard(at, "10.0.0.9:26379", m.channel, m.payload)
+		seen := c.notePublished(at, "10.0.0.9:26379", m.channel, m.payload)
 		if m.want == "" && len(seen) > 0 || m.want != "" && (len(seen) != 1 || seen[0].Event != m.want || !seen[0].At.Equal(at)) {
 			t.Errorf("%s %s: %+v, want %q", m.channel, m.payload, seen, m.want)
 		}

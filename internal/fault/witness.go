@@ -47,7 +47,7 @@ func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witnes
 			go listener.Listen(ctx, sentinel, redis.Sentinels.Login, "[+]*", func(at time.Time, channel, payload string) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.seen = append(w.seen, w.course.heard(at, sentinel, channel, payload)...)
+				w.seen = append(w.seen, w.course.notePublished(at, sentinel, channel, payload)...)
 			})
 		}
 	}

@@ -2,13 +2,9 @@ package chaosmesh
 
 import (
 	"context"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redquake/redquake/api/v1alpha1"
 )
 
 // How long the server may have heard nothing, in seconds, from somebody that still speaks to it. Replicas acknowledge and sentinels ask every
@@ -67,39 +63,4 @@ func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, 
 		}
 	}
 	return found, err
-}
-
-// speaking counts the connections from the recorded peers on which the server still hears something.
-func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (int, error) {
-	addresses, err := c.peerAddresses(ctx, record)
-	if err != nil {
-		return 0, err
-	}
-	all, err := c.connections(ctx, target.Address)
-	if err != nil {
-		return 0, err
-	}
-	replicas, err := c.replicas(ctx, target.Address)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, one := range append(all, replicas...) {
-		if one.quiet < one.limit && slices.Contains(addresses, one.from) {
-			n++
-		}
-	}
-	return n, nil
-}
-
-func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]string, error) {
-	var addresses []string
-	if _, who := c.network(); who == v1alpha1.PeersClients {
-		pods, err := c.loadPods(ctx)
-		for i := range pods {
-			addresses = append(addresses, pods[i].Status.PodIP)
-		}
-		return addresses, err
-	}
-	return slices.Collect(maps.Values(record.Peers)), nil
 }

@@ -146,9 +146,14 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 	if err == nil {
 		err = contract.Save(target, record)
 	}
-	if err != nil || !progress.Complete() || c.values["appendonly"] != "no" || record.Old["appendonly"] != "yes" {
+	if enabledAgain := c.values["appendonly"] == "no" && record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
 		return progress, err
 	}
+	return c.awaitRewrite(ctx, target)
+}
+
+// awaitRewrite is complete once the server has written its append-only file anew.
+func (c config) awaitRewrite(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	at, err := c.find(ctx, target)
 	if err != nil || at.whose != original {
 		return contract.Progress{}, err

@@ -48,32 +48,44 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.
 			done++
 		}
 	}
-	step := func(format string, words ...any) (contract.Progress, error) {
-		return contract.Underway("%d of %d pods rolled: %s", done, total, fmt.Sprintf(format, words...)), nil
-	}
-	for _, m := range members {
-		if m.pod.DeletionTimestamp != nil {
-			return step("pod %s is ending", m.pod.Name)
-		}
-	}
-	if len(members) < total {
-		return step("waiting for the pod that comes next")
+	rolling := func(step string) contract.Progress {
+		return contract.Underway("%d of %d pods rolled: %s", done, total, step)
 	}
 	next := r.next(members)
-	for _, m := range members {
-		if m.trouble != "" && (next == nil || m.pod != next.pod && next.trouble == "") {
-			return step("%s", m.trouble)
-		}
+	if why := waitsFor(members, total, next); why != "" {
+		return rolling(why), nil
 	}
 	if next == nil {
 		return contract.Progress{}, nil
 	}
-	uid := next.pod.UID
-	err = r.Cluster.Delete(ctx, next.pod, client.Preconditions{UID: &uid})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return contract.Progress{}, err
+	return rolling("replacing pod " + next.pod.Name), r.replace(ctx, next.pod)
+}
+
+// waitsFor says why no pod can be replaced now; "" where the next one can. While one pod is not fit, only a pod that is not fit itself is replaced.
+func waitsFor(members []rolled, total int, next *rolled) string {
+	for _, m := range members {
+		if m.pod.DeletionTimestamp != nil {
+			return fmt.Sprintf("pod %s is terminating", m.pod.Name)
+		}
 	}
-	return step("replacing pod %s", next.pod.Name)
+	if len(members) < total {
+		return "waiting for the StatefulSet controller to create the next pod"
+	}
+	for _, m := range members {
+		if m.trouble != "" && (next == nil || m.pod != next.pod && next.trouble == "") {
+			return m.trouble
+		}
+	}
+	return ""
+}
+
+// replace deletes this very pod, so that the StatefulSet controller creates it anew.
+func (r roller) replace(ctx context.Context, pod *corev1.Pod) error {
+	err := r.Cluster.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+	}
+	return nil
 }
 
 // next is the pod to replace: one that is not fit, which has nothing to lose; else a replica; else a primary. nil where none is stale.

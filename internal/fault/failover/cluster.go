@@ -15,15 +15,6 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// clusterRecord is what is recorded of a failover in a cluster beside what every failover records.
-type clusterRecord struct {
-	Node    string   `json:"node"`             // ID of the primary
-	Epoch   uint64   `json:"epoch"`            // config epoch: it grows with every failover
-	Slot    uint16   `json:"slot"`             // one that the shard serves: whoever owns it is the shard's primary
-	Replica string   `json:"replica"`          // host:port of the replica to promote, as it announced itself
-	Others  []string `json:"others,omitempty"` // host:port of the shard's other replicas: they are asked, too
-}
-
 // clusterPatience is how long a CLUSTER FAILOVER that was accepted may leave no trace: nodes do not tell that one is under way, and give it up
 // after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
 const clusterPatience = 10 * time.Second

@@ -15,14 +15,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// replicationRecord is what is recorded of a failover without sentinels beside what every failover records.
-type replicationRecord struct {
-	Replica string `json:"replica"` // host:port of the replica to promote, as it announced itself
-	// The primary of each replica that is not to be promoted, by the replica's host:port. FAILOVER leaves it there: it has to be pointed to the
-	// new primary.
-	Follows map[string]string `json:"follows,omitempty"`
-}
-
 // replicationGrace is how much longer than its TIMEOUT a failover may take until it is taken for stuck, and how long replicas that do not answer are
 // waited for after it.
 const replicationGrace = 10 * time.Second
@@ -95,22 +87,30 @@ func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTar
 	primary, replica := r.primary, r.record.Replica
 	old, oldErr := r.replication(ctx, primary)
 	now, nowErr := r.replication(ctx, replica)
-	sent := target.InjectedAt
+	takenOver := nowErr == nil && now.Role == topology.Primary
 	switch {
-	case nowErr == nil && now.Role == topology.Primary && (oldErr != nil || old.Role != topology.Primary):
+	case takenOver && (oldErr != nil || old.Role != topology.Primary):
 		return standing{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is none
 	case oldErr != nil:
 		return standing{}, oldErr
-	case nowErr == nil && now.Role == topology.Primary:
+	case takenOver:
 		return standing{}, fmt.Errorf("split: %s and %s both call themselves the primary", primary, replica)
-	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace && (old.Failover != "no-failover" || old.Role != topology.Primary):
-		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", primary, old.Failover)}, nil
-	case old.Failover != "no-failover":
-		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", primary, old.Failover)}, nil
-	case old.Role != topology.Primary:
-		return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", primary, old.Primary)}, nil
 	}
-	return standing{phase: resting, primary: primary, proof: fmt.Sprintf("ROLE of %s is primary", primary)}, nil
+	return r.handover(target, old), nil
+}
+
+// handover is how far the recorded primary is with a failover while no other server is the primary.
+func (r replicationFailover) handover(target *v1alpha1.FaultTarget, old topology.ReplicationInfo) standing {
+	sent := target.InjectedAt
+	switch {
+	case old.Failover == "no-failover" && old.Role == topology.Primary:
+		return standing{phase: resting, primary: r.primary, proof: fmt.Sprintf("ROLE of %s is primary", r.primary)}
+	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace:
+		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", r.primary, old.Failover)}
+	case old.Failover != "no-failover":
+		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", r.primary, old.Failover)}
+	}
+	return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", r.primary, old.Primary)}
 }
 
 // words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.

@@ -47,8 +47,7 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
 	var found []corev1.Pod
 	for _, pod := range all.Items {
-		owner := metav1.GetControllerOf(&pod)
-		if owner == nil || owner.UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
+		if ControllerOf(&pod).UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
 			continue
 		}
 		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {

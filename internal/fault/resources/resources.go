@@ -64,21 +64,10 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		return problem.Invalid("pod %s has no container %s", target.Pod, target.Container)
 	}
 	for _, name := range resized {
-		want, wanted := r.limits[name]
-		if !wanted {
-			continue
-		}
-		if want.Sign() <= 0 {
-			return problem.Invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
-		}
-		limit, limited := container.Resources.Limits[name]
-		switch {
-		case !limited:
-			return problem.Unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be taken away again. Set a limit in its template", container.Name, pod.Name, name)
-		case limit.Cmp(want) == 0:
-			return problem.Invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod.Name, limit.String())
-		case restarts(container, name):
-			return problem.Unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod.Name, name)
+		if want, wanted := r.limits[name]; wanted {
+			if err := checkResize(pod.Name, container, name, want); err != nil {
+				return err
+			}
 		}
 	}
 	if err := r.fitsMemory(ctx, target, container); err != nil {
@@ -95,6 +84,22 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		return err
 	}
 	return contract.Save(target, record)
+}
+
+// checkResize refuses a limit that would change nothing, could not be reverted, or would restart the container.
+func checkResize(pod string, container *corev1.Container, name corev1.ResourceName, want resource.Quantity) error {
+	limit, limited := container.Resources.Limits[name]
+	switch {
+	case want.Sign() <= 0:
+		return problem.Invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
+	case !limited:
+		return problem.Unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be removed again. Set a limit in its template", container.Name, pod, name)
+	case limit.Cmp(want) == 0:
+		return problem.Invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod, limit.String())
+	case restarts(container, name):
+		return problem.Unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod, name)
+	}
+	return nil
 }
 
 // rehearse lets the API server judge the resize without doing it: it knows which classes of service, limits and quotas forbid it.

@@ -8,12 +8,9 @@ import (
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Kinds are the faults of the number of replicas.
@@ -93,27 +90,29 @@ func (s *replicaScale) Inject(ctx context.Context, target *v1alpha1.FaultTarget)
 	switch now.replicas {
 	case now.want:
 	case now.old:
-		if target.InjectedAt != nil {
-			return contract.Progress{}, fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
-		}
-		pod, err := s.Pod(ctx, target.Pod)
-		if apierrors.IsNotFound(err) || err == nil && string(pod.UID) != target.UID {
-			return contract.Progress{}, nil // the server that was selected is gone before anything was done
-		} else if err != nil {
-			return contract.Progress{}, err
-		}
-		if s.by < 0 {
-			if err := s.primaryAmong(ctx, now); err != nil {
-				return contract.Progress{}, err
-			}
-		}
-		if err := s.scale(ctx, now, now.want); err != nil {
+		if begun, err := s.begin(ctx, target, now); err != nil || !begun {
 			return contract.Progress{}, err
 		}
 	default:
 		return contract.Progress{}, now.foreign()
 	}
 	return s.change(ctx, target, now, s.by > 0, s.beganAt(target))
+}
+
+// begin scales the StatefulSet to the fault's number of replicas, once. begun is false where the selected server does not exist any more.
+func (s *replicaScale) begin(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling) (begun bool, err error) {
+	if target.InjectedAt != nil {
+		return false, fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
+	}
+	if lives, err := s.Lives(ctx, target); err != nil || !lives {
+		return false, err
+	}
+	if s.by < 0 {
+		if err := s.primaryAmong(ctx, now); err != nil {
+			return false, err
+		}
+	}
+	return true, s.scale(ctx, now, now.want)
 }
 
 func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -135,23 +134,31 @@ func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget)
 		s.recordAdded(ctx, now)
 		return contract.Underway("StatefulSet %s is to have %d replicas again", now.set.Name, now.old), contract.Save(target, *now.record)
 	case now.replicas == now.want:
-		if s.by > 0 {
-			changed := s.recordAdded(ctx, now)
-			if err := contract.Save(target, *now.record); err != nil {
-				return contract.Progress{}, err
-			}
-			if changed {
-				return contract.Underway("a node of the cluster has a new ID, which was recorded"), nil
-			}
-			if err := s.primaryAmong(ctx, now); err != nil {
-				return s.patiently(err.Error(), *since)
-			}
-		}
-		if err := s.scale(ctx, now, now.old); err != nil {
-			return s.patiently(err.Error(), *since)
+		if progress, err := s.scaleBack(ctx, target, now, *since); err != nil || !progress.Complete() {
+			return progress, err
 		}
 	}
 	return s.change(ctx, target, now, s.by < 0, *since)
+}
+
+// scaleBack scales the StatefulSet to its old number of replicas. The node IDs of servers that this removes are recorded before.
+func (s *replicaScale) scaleBack(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, since time.Time) (contract.Progress, error) {
+	if s.by > 0 {
+		changed := s.recordAdded(ctx, now)
+		if err := contract.Save(target, *now.record); err != nil {
+			return contract.Progress{}, err
+		}
+		if changed {
+			return contract.Underway("a node of the cluster has a new ID, which was recorded"), nil
+		}
+		if err := s.primaryAmong(ctx, now); err != nil {
+			return s.patiently(err.Error(), since)
+		}
+	}
+	if err := s.scale(ctx, now, now.old); err != nil {
+		return s.patiently(err.Error(), since)
+	}
+	return contract.Progress{}, nil
 }
 
 // change waits for what the StatefulSet brings or takes away, and does what Redis needs beside. What fails meanwhile is missing, too: it is tried again.
@@ -200,29 +207,40 @@ func (s *replicaScale) Effect(ctx context.Context, target *v1alpha1.FaultTarget)
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s still has %d replicas", now.name, now.old)
 	}
 	var evidence []string
-	for _, name := range now.changed() {
-		m := now.record.Members[name]
-		if m.Address == "" {
-			return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s has %d replicas, but %s has not come", now.name, now.replicas, name)
+	for i, name := range now.changed() {
+		effect, text := s.effectOn(ctx, now, name, i == 0)
+		if effect != v1alpha1.EffectConfirmed {
+			return effect, text
 		}
-		primary, said, err := s.primaryFor(ctx, now, m)
-		if err != nil {
-			return v1alpha1.EffectInconclusive, err.Error()
-		}
-		online := said.lists(name, m.Address)
-		if online != (s.by > 0) {
-			return v1alpha1.EffectNotObserved, fmt.Sprintf("primary %s lists %s: %t", primary, name, online)
-		}
-		verb := "lists"
-		if s.by < 0 {
-			verb = "no longer lists"
-		}
-		evidence = append(evidence, fmt.Sprintf("primary %s %s %s", primary, verb, name))
-		if m.Slot == nil || len(evidence) == 1 {
-			evidence[len(evidence)-1] += fmt.Sprintf(" (%s instead of %d)", plural(len(said.followers), "replica"), now.record.Followers)
-		}
+		evidence = append(evidence, text)
 	}
 	return v1alpha1.EffectConfirmed, strings.Join(evidence, "; ")
+}
+
+// effectOn compares one pod that was added or removed with its primary's list of replicas. In a cluster only the first is compared in number, as
+// each may have another primary.
+func (s *replicaScale) effectOn(ctx context.Context, now *scaling, name string, first bool) (v1alpha1.Effect, string) {
+	m := now.record.Members[name]
+	if m.Address == "" {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s has %d replicas, but pod %s does not exist yet", now.name, now.replicas, name)
+	}
+	primary, said, err := s.primaryFor(ctx, now, m)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	online := said.lists(name, m.Address)
+	if online != (s.by > 0) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("primary %s lists %s: %t", primary, name, online)
+	}
+	verb := "lists"
+	if s.by < 0 {
+		verb = "no longer lists"
+	}
+	text := fmt.Sprintf("primary %s %s %s", primary, verb, name)
+	if m.Slot == nil || first {
+		text += fmt.Sprintf(" (%s instead of %d)", plural(len(said.followers), "replica"), now.record.Followers)
+	}
+	return v1alpha1.EffectConfirmed, text
 }
 
 // Follow implements Follower.
@@ -265,35 +283,4 @@ func (s *replicaScale) ManualRevertCommand(target *v1alpha1.FaultTarget) string 
 		}
 	}
 	return command
-}
-
-// primaryAmong is the problem of a pod that would be removed and is a primary, or may be one. An added server that never came to be in sync and
-// that nobody follows is none, whatever it says of itself.
-func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
-	for _, name := range now.changed() {
-		pod, err := s.Pod(ctx, name)
-		switch {
-		case apierrors.IsNotFound(err), err == nil && pod.Status.PodIP == "":
-			continue // no server that could be one
-		case err != nil:
-			return err
-		}
-		address, m := s.Address(pod), now.record.Members[name]
-		said, err := s.info(ctx, address)
-		switch {
-		case err == nil && said.role == topology.Replica:
-			continue
-		case err == nil && s.by > 0 && m.Synced.IsZero() && len(said.followers) == 0 && !s.ownsSlots(ctx, address, said):
-			continue
-		case err == nil:
-			return problem.TooWide(
-				"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)
-		case s.by < 0:
-			return problem.NotYet("%s does not say whether it is a primary: %v", name, err)
-		}
-		if primary, _, other := s.primaryFor(ctx, now, m); other != nil || primary == address {
-			return problem.NotYet("%s does not say whether it is a primary (%v), and no other server is known to be", name, err)
-		}
-	}
-	return nil
 }
