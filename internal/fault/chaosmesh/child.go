@@ -34,18 +34,8 @@ func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (obj
 	return child, nil
 }
 
-// childName is the same for the same fault and pod, and another for each other: a fault that is made anew under its name finds no old child.
-func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
-	sum := sha256.Sum256([]byte(string(c.Owner.UID) + "/" + target.UID))
-	return c.Owner.Name + "-" + hex.EncodeToString(sum[:5])
-}
-
 func (c chaosMesh) isOurs(child object.Object) bool {
 	return slices.ContainsFunc(child.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == c.Owner.UID })
-}
-
-func (c chaosMesh) nameOf(child object.Object) string {
-	return c.kind.Kind + " " + child.GetName()
 }
 
 func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (object.Object, error) {
@@ -67,6 +57,12 @@ func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1
 	return child, c.Cluster.Create(ctx, child)
 }
 
+// childName is the same for the same fault and pod, and another for each other: a fault that is made anew under its name finds no old child.
+func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
+	sum := sha256.Sum256([]byte(string(c.Owner.UID) + "/" + target.UID))
+	return c.Owner.Name + "-" + hex.EncodeToString(sum[:5])
+}
+
 // remove deletes this very child. Chaos Mesh's finalizer keeps it until the pod is reverted.
 func (c chaosMesh) remove(ctx context.Context, child object.Object) error {
 	uid := child.GetUID()
@@ -75,6 +71,10 @@ func (c chaosMesh) remove(ctx context.Context, child object.Object) error {
 		return fmt.Errorf("delete %s: %w", c.nameOf(child), err)
 	}
 	return nil
+}
+
+func (c chaosMesh) nameOf(child object.Object) string {
+	return c.kind.Kind + " " + child.GetName()
 }
 
 // available says whether the API server serves the child's kind, by a request: a watch on an absent kind would keep the operator from starting.

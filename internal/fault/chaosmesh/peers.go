@@ -89,24 +89,6 @@ func (c chaosMesh) peers(record chaosRecord) *object.Peers {
 	return &object.Peers{Pods: slices.Sorted(maps.Keys(record.Peers))}
 }
 
-// network is what the network faults have in common: the field that names the peers, and them; "" = everybody.
-func (c chaosMesh) network() (field string, peers v1alpha1.NetworkPeers) {
-	switch c.spec.Action.Type {
-	case v1alpha1.FaultNetworkDelay:
-		return "spec.action.networkDelay.peers", c.spec.Action.NetworkDelay.Peers
-	case v1alpha1.FaultNetworkLoss:
-		return "spec.action.networkLoss.peers", c.spec.Action.NetworkLoss.Peers
-	case v1alpha1.FaultNetworkPartition:
-		return "spec.action.networkPartition.from", c.spec.Action.NetworkPartition.From
-	}
-	return "", ""
-}
-
-// loadPods are the running pods of the load that measures the fault.
-func (c chaosMesh) loadPods(ctx context.Context) ([]corev1.Pod, error) {
-	return c.running(ctx, client.MatchingLabels{v1alpha1.LabelLoadTest: c.LoadTest})
-}
-
 // connectedSentinels are the pods from which sentinels command the server: they call their connections sentinel-ID-cmd.
 func (c chaosMesh) connectedSentinels(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
 	connections, err := c.connections(ctx, target.Address)
@@ -122,15 +104,6 @@ func (c chaosMesh) connectedSentinels(ctx context.Context, target *v1alpha1.Faul
 			return n.from == p.Status.PodIP && n.sentinel
 		})
 	}), nil
-}
-
-// running are the running pods of the fault's namespace.
-func (c chaosMesh) running(ctx context.Context, which ...client.ListOption) ([]corev1.Pod, error) {
-	var list corev1.PodList
-	if err := c.Live.List(ctx, &list, append(which, client.InNamespace(c.Namespace))...); err != nil {
-		return nil, err
-	}
-	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" }), nil
 }
 
 func noPeers(field string, who v1alpha1.NetworkPeers, pod, namespace string) error {
@@ -170,4 +143,31 @@ func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]str
 		return addresses, err
 	}
 	return slices.Collect(maps.Values(record.Peers)), nil
+}
+
+// network is what the network faults have in common: the field that names the peers, and them; "" = everybody.
+func (c chaosMesh) network() (field string, peers v1alpha1.NetworkPeers) {
+	switch c.spec.Action.Type {
+	case v1alpha1.FaultNetworkDelay:
+		return "spec.action.networkDelay.peers", c.spec.Action.NetworkDelay.Peers
+	case v1alpha1.FaultNetworkLoss:
+		return "spec.action.networkLoss.peers", c.spec.Action.NetworkLoss.Peers
+	case v1alpha1.FaultNetworkPartition:
+		return "spec.action.networkPartition.from", c.spec.Action.NetworkPartition.From
+	}
+	return "", ""
+}
+
+// loadPods are the running pods of the load that measures the fault.
+func (c chaosMesh) loadPods(ctx context.Context) ([]corev1.Pod, error) {
+	return c.running(ctx, client.MatchingLabels{v1alpha1.LabelLoadTest: c.LoadTest})
+}
+
+// running are the running pods of the fault's namespace.
+func (c chaosMesh) running(ctx context.Context, which ...client.ListOption) ([]corev1.Pod, error) {
+	var list corev1.PodList
+	if err := c.Live.List(ctx, &list, append(which, client.InNamespace(c.Namespace))...); err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" }), nil
 }

@@ -11,17 +11,6 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// counters are those of INFO that show the threads' work.
-type counters struct {
-	Reads    int64 `json:"reads"`    // io_threaded_reads_processed
-	Writes   int64 `json:"writes"`   // io_threaded_writes_processed
-	Commands int64 `json:"commands"` // total_commands_processed
-}
-
-func countersFrom(info redis.Info) counters {
-	return counters{Reads: info.Int("io_threaded_reads_processed"), Writes: info.Int("io_threaded_writes_processed"), Commands: info.Int("total_commands_processed")}
-}
-
 // traffic is how many commands a server must have processed until its counters say anything: fewer may be probes and Redquake's own questions.
 const traffic = 1000
 
@@ -74,6 +63,10 @@ func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	}
 	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes, since.Commands)
 	return t.judge(since.Reads+since.Writes, since.Commands, evidence)
+}
+
+func countersFrom(info redis.Info) counters {
+	return counters{Reads: info.Int("io_threaded_reads_processed"), Writes: info.Int("io_threaded_writes_processed"), Commands: info.Int("total_commands_processed")}
 }
 
 // judge is pure: what the counters' growth says.

@@ -138,16 +138,6 @@ func closed(container *corev1.Container) string {
 	return "runs a script, to whose server no arguments can be added"
 }
 
-// edited is the StatefulSet of a change as it is; nil where it is gone.
-func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
-	set := &appsv1.StatefulSet{}
-	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
-	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
-		return nil, nil
-	}
-	return set, err
-}
-
 func (t ioThreads) rollBegun(ctx context.Context, edit templateEdit) (bool, error) {
 	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
@@ -203,6 +193,16 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 		return stillGoing(contract.Progress{}, err)
 	}
 	return t.cameBack(ctx, target, record)
+}
+
+// edited is the StatefulSet of a change as it is; nil where it is gone.
+func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
+	set := &appsv1.StatefulSet{}
+	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
+	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
+		return nil, nil
+	}
+	return set, err
 }
 
 // cameBack is an error where a server still has the fault's number though its arguments are the old ones: a CONFIG REWRITE, such as Sentinel's,

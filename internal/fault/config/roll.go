@@ -183,15 +183,6 @@ func argumentsOf(pod *corev1.PodSpec, container string) []string {
 	return nil
 }
 
-func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
-	for i := range pod.Containers {
-		if pod.Containers[i].Name == name {
-			return &pod.Containers[i]
-		}
-	}
-	return nil
-}
-
 // templateEdit is a change of a StatefulSet's template, with what was there before.
 type templateEdit struct {
 	StatefulSet string                           `json:"statefulSet"`
@@ -214,4 +205,13 @@ func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, arguments []
 		return nil
 	}
 	return r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+}
+
+func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == name {
+			return &pod.Containers[i]
+		}
+	}
+	return nil
 }

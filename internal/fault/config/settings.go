@@ -40,8 +40,6 @@ type settingsRecord struct {
 // longestCommand is what the status holds of a command for people, in bytes.
 const longestCommand = 2048
 
-func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
-
 // record reads the present values. It finds settings that the server does not know or cannot change by setting each to the
 // value that it has, which changes nothing.
 func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (settingsRecord, error) {
@@ -260,6 +258,8 @@ func (s settings) refusal(err error, address, subcommand string) error {
 	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
 }
 
+func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
+
 // rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
 func rewrites(info redis.Info) (n int, counted bool) {
 	_, counted = info.Command("config|get") // that one has been called: it was just used
@@ -289,4 +289,23 @@ func inWords(values map[string]string) string {
 		words = append(words, name+" "+value)
 	}
 	return strings.Join(words, ", ")
+}
+
+// manualRevertCommand is the command that reverts all settings; "" where nothing was recorded.
+func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record settingsRecord) string {
+	if len(record.Old) == 0 {
+		return ""
+	}
+	words := []string{"CONFIG", "SET"}
+	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
+		words = append(words, name, record.Old[name])
+	}
+	command := s.CLI(target, words...)
+	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
+		command = "until " + command + " | grep -q OK; do sleep 1; done"
+	}
+	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {
+		command += " && " + s.CLI(target, "CONFIG", "REWRITE")
+	}
+	return command
 }

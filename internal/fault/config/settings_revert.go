@@ -3,8 +3,6 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
@@ -118,23 +116,4 @@ func (s settings) rewrite(ctx context.Context, address string) error {
 		}
 	}
 	return err
-}
-
-// manualRevertCommand is the command that reverts all settings; "" where nothing was recorded.
-func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record settingsRecord) string {
-	if len(record.Old) == 0 {
-		return ""
-	}
-	words := []string{"CONFIG", "SET"}
-	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
-		words = append(words, name, record.Old[name])
-	}
-	command := s.CLI(target, words...)
-	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
-		command = "until " + command + " | grep -q OK; do sleep 1; done"
-	}
-	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {
-		command += " && " + s.CLI(target, "CONFIG", "REWRITE")
-	}
-	return command
 }

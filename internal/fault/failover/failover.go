@@ -40,22 +40,6 @@ func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 
 func (failover) Traits() contract.Traits { return contract.Traits{} }
 
-// recorded is the method that Preflight chose, with its record; nil where nothing was recorded.
-func (f failover) recorded(target *v1alpha1.FaultTarget) (promotion, failoverRecord, error) {
-	record, found, err := contract.Load[failoverRecord](target)
-	switch {
-	case err != nil || !found:
-		return nil, record, err
-	case record.Method == v1alpha1.FailoverSentinel && record.Sentinel != nil:
-		return sentinelFailover{f, record.Primary, record.Sentinel}, record, nil
-	case record.Method == v1alpha1.FailoverCluster && record.Cluster != nil:
-		return clusterFailover{f, record.Primary, *record.Cluster}, record, nil
-	case record.Method == v1alpha1.FailoverReplication && record.Replication != nil:
-		return replicationFailover{f, record.Primary, *record.Replication}, record, nil
-	}
-	return nil, record, fmt.Errorf("the record of pod %s says nothing of method %q", target.Pod, record.Method)
-}
-
 // Preflight turns what Redis or the sentinels did not answer into a problem that may pass.
 func (f failover) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	err := f.prepare(ctx, target)
@@ -199,4 +183,20 @@ func (f failover) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 		return ""
 	}
 	return way.manualRevertCommand(target)
+}
+
+// recorded is the method that Preflight chose, with its record; nil where nothing was recorded.
+func (f failover) recorded(target *v1alpha1.FaultTarget) (promotion, failoverRecord, error) {
+	record, found, err := contract.Load[failoverRecord](target)
+	switch {
+	case err != nil || !found:
+		return nil, record, err
+	case record.Method == v1alpha1.FailoverSentinel && record.Sentinel != nil:
+		return sentinelFailover{f, record.Primary, record.Sentinel}, record, nil
+	case record.Method == v1alpha1.FailoverCluster && record.Cluster != nil:
+		return clusterFailover{f, record.Primary, *record.Cluster}, record, nil
+	case record.Method == v1alpha1.FailoverReplication && record.Replication != nil:
+		return replicationFailover{f, record.Primary, *record.Replication}, record, nil
+	}
+	return nil, record, fmt.Errorf("the record of pod %s says nothing of method %q", target.Pod, record.Method)
 }

@@ -83,6 +83,33 @@ func (f failover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) e
 	return nil
 }
 
+func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words()...)
+	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
+		return nil
+	}
+	return r.Refusal(err, target.Address, "FAILOVER")
+}
+
+// revert ends a failover that is under way, and completes one that has happened.
+func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
+		return r.finish(ctx, target, now)
+	}
+	if here, err := r.here(ctx, target); err != nil || !here {
+		return contract.Progress{}, err
+	}
+	old, err := r.replication(ctx, target.Address)
+	if err != nil || old.Failover == "no-failover" {
+		return contract.Progress{}, err
+	}
+	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
+	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
+		return contract.Progress{}, err
+	}
+	return contract.Underway("FAILOVER ABORT was sent"), nil
+}
+
 func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
 	primary, replica := r.primary, r.record.Replica
 	old, oldErr := r.replication(ctx, primary)
@@ -111,24 +138,6 @@ func (r replicationFailover) handover(target *v1alpha1.FaultTarget, old topology
 		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", r.primary, old.Failover)}
 	}
 	return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", r.primary, old.Primary)}
-}
-
-// words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
-func (r replicationFailover) words() []any {
-	host, port, _ := net.SplitHostPort(r.record.Replica)
-	words := []any{"FAILOVER", "TO", host, port}
-	if r.mode == v1alpha1.FailoverForce {
-		words = append(words, "FORCE")
-	}
-	return append(words, "TIMEOUT", r.timeout.Milliseconds())
-}
-
-func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words()...)
-	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
-		return nil
-	}
-	return r.Refusal(err, target.Address, "FAILOVER")
 }
 
 // finish points the other replicas to the new primary. One that somebody has detached or pointed elsewhere meanwhile is left alone, and
@@ -162,31 +171,22 @@ func (r replicationFailover) repoint(ctx context.Context, primary string) string
 	return strings.Join(missing, "; ")
 }
 
-// revert ends a failover that is under way, and completes one that has happened.
-func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
-		return r.finish(ctx, target, now)
-	}
-	if here, err := r.here(ctx, target); err != nil || !here {
-		return contract.Progress{}, err
-	}
-	old, err := r.replication(ctx, target.Address)
-	if err != nil || old.Failover == "no-failover" {
-		return contract.Progress{}, err
-	}
-	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
-	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
-		return contract.Progress{}, err
-	}
-	return contract.Underway("FAILOVER ABORT was sent"), nil
-}
-
 func (r replicationFailover) command(*v1alpha1.FaultTarget) string {
 	words := make([]string, 0, 8)
 	for _, word := range r.words() {
 		words = append(words, fmt.Sprint(word))
 	}
 	return strings.Join(words, " ") + " at " + r.primary
+}
+
+// words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
+func (r replicationFailover) words() []any {
+	host, port, _ := net.SplitHostPort(r.record.Replica)
+	words := []any{"FAILOVER", "TO", host, port}
+	if r.mode == v1alpha1.FailoverForce {
+		words = append(words, "FORCE")
+	}
+	return append(words, "TIMEOUT", r.timeout.Milliseconds())
 }
 
 func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {

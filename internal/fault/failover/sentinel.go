@@ -121,27 +121,6 @@ func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w 
 	return nil
 }
 
-func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
-	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
-	if err != nil {
-		return standing{}, err
-	}
-	primary, votes := w.Majority()
-	recorded, before := s.primary, s.record.Epoch
-	at := w.FailingOver()
-	switch {
-	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
-		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
-	case at != "":
-		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
-	case w.Epoch() > before: // it told the others, which have not all heard
-		return standing{phase: underWay, proof: votes}, nil
-	case primary == "":
-		return standing{}, problem.NotYet("%s", votes)
-	}
-	return standing{phase: resting, primary: primary, proof: votes}, nil
-}
-
 func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	paused := s.record.Pause > 0
 	if paused {
@@ -169,9 +148,46 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 	return s.Sentinels.UnknownName(err, s.record.MasterName)
 }
 
-func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "UNPAUSE")
-	return s.Refusal(err, target.Address, "CLIENT", "UNPAUSE")
+// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
+func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if s.record.Pause == 0 {
+		return contract.Progress{}, nil
+	}
+	now, err := s.look(ctx, target)
+	switch {
+	case err == nil && now.phase == promoted:
+		return s.finish(ctx, target, now)
+	case s.now().Sub(begunAt(target)) > s.record.Pause && target.InjectedAt != nil:
+		return contract.Progress{}, nil
+	case err == nil && now.phase == underWay:
+		return contract.Underway("%s", now.proof), nil
+	}
+	here, err := s.here(ctx, target)
+	if err != nil || !here {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, s.unpause(ctx, target)
+}
+
+func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
+	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
+	if err != nil {
+		return standing{}, err
+	}
+	primary, votes := w.Majority()
+	recorded, before := s.primary, s.record.Epoch
+	at := w.FailingOver()
+	switch {
+	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
+		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
+	case at != "":
+		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
+	case w.Epoch() > before: // it told the others, which have not all heard
+		return standing{phase: underWay, proof: votes}, nil
+	case primary == "":
+		return standing{}, problem.NotYet("%s", votes)
+	}
+	return standing{phase: resting, primary: primary, proof: votes}, nil
 }
 
 // finish demotes the paused primary before it lets its clients write again: the sentinels would do so only up to ten seconds later, and a client
@@ -205,6 +221,11 @@ func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTa
 	return s.unpause(ctx, target)
 }
 
+func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "UNPAUSE")
+	return s.Refusal(err, target.Address, "CLIENT", "UNPAUSE")
+}
+
 // recordHeld records whether the pause lasted until the old primary was demoted. A primary that was demoted by the sentinels after the pause
 // does not show when.
 func (s sentinelFailover) recordHeld(target *v1alpha1.FaultTarget, late bool) error {
@@ -232,27 +253,6 @@ func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarg
 		return err
 	}
 	return nil
-}
-
-// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
-func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if s.record.Pause == 0 {
-		return contract.Progress{}, nil
-	}
-	now, err := s.look(ctx, target)
-	switch {
-	case err == nil && now.phase == promoted:
-		return s.finish(ctx, target, now)
-	case s.now().Sub(begunAt(target)) > s.record.Pause && target.InjectedAt != nil:
-		return contract.Progress{}, nil
-	case err == nil && now.phase == underWay:
-		return contract.Underway("%s", now.proof), nil
-	}
-	here, err := s.here(ctx, target)
-	if err != nil || !here {
-		return contract.Progress{}, err
-	}
-	return contract.Progress{}, s.unpause(ctx, target)
 }
 
 func (s sentinelFailover) command(target *v1alpha1.FaultTarget) string {

@@ -15,23 +15,38 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Controller is who replaces a pod.
-type Controller struct {
-	UID  types.UID `json:"uid"`
-	Kind string    `json:"kind"`
-}
-
-// ControllerOf is the controller of a pod; zero where it has none.
-func ControllerOf(pod *corev1.Pod) Controller {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return Controller{UID: owner.UID, Kind: owner.Kind}
-	}
-	return Controller{}
-}
-
 // ReplacedRecord is the record of a pod that is kept down.
 type ReplacedRecord struct {
 	Controller Controller `json:"controller"`
+}
+
+// RemoveTarget is the same for the pod that is hit.
+func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
+	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
+}
+
+// Remove deletes this very pod at once, without grace.
+func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
+	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
+		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
+}
+
+// Ended says whether the pod that was recorded is gone, or going.
+func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := deps.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
+}
+
+// Replacement is the pod that came in the target's place; nil while there is none.
+func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) (*corev1.Pod, error) {
+	found, err := Replacements(ctx, deps, target, controller)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	return &found[0], nil
 }
 
 // Replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
@@ -57,33 +72,18 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 	return found, nil
 }
 
-// Remove deletes this very pod at once, without grace.
-func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
-	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
-		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
+// Controller is who replaces a pod.
+type Controller struct {
+	UID  types.UID `json:"uid"`
+	Kind string    `json:"kind"`
 }
 
-// RemoveTarget is the same for the pod that is hit.
-func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
-	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
-}
-
-// Ended says whether the pod that was recorded is gone, or going.
-func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := deps.Pod(ctx, target.Pod)
-	if apierrors.IsNotFound(err) {
-		return true, nil
+// ControllerOf is the controller of a pod; zero where it has none.
+func ControllerOf(pod *corev1.Pod) Controller {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return Controller{UID: owner.UID, Kind: owner.Kind}
 	}
-	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
-}
-
-// Replacement is the pod that came in the target's place; nil while there is none.
-func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) (*corev1.Pod, error) {
-	found, err := Replacements(ctx, deps, target, controller)
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return &found[0], nil
+	return Controller{}
 }
 
 // Unscheduled is why the scheduler has found no node for a pod; "" where it says nothing.

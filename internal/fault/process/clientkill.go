@@ -60,6 +60,103 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	return contract.Save(target, killRecord{LastClient: last, Kills: counted.kills, Connections: counted.connections})
 }
 
+func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	return contract.Progress{}, k.kill(ctx, target)
+}
+
+func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	record, recorded, err := contract.Load[killRecord](target)
+	if err != nil {
+		return err
+	}
+	if begun, err := k.Begun(ctx, target); begun || err != nil {
+		return err
+	}
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+		return err
+	}
+	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
+	if err != nil {
+		return k.Refusal(err, target.Address, "CLIENT", "KILL")
+	}
+	if !recorded {
+		return nil
+	}
+	record.Killed = new(fmt.Sprint(reply))
+	return contract.Save(target, record)
+}
+
+// Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
+func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Killed != nil {
+		return true, ctx.Err()
+	}
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	counted, err := k.count(ctx, target.Address)
+	if err != nil || counted.kills <= record.Kills {
+		return false, err
+	}
+	left, err := k.survivors(ctx, target, record)
+	return err == nil && left == 0, err
+}
+
+func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	runs, err := k.Runs(ctx, target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if !runs {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before", target.Address)
+	}
+	left, err := k.survivors(ctx, target, record)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	counted, err := k.count(ctx, target.Address)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	killed := "an unknown number of"
+	if record.Killed != nil {
+		killed = *record.Killed
+	}
+	switch {
+	case counted.kills <= record.Kills:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still counts no further CLIENT KILL", target.Address)
+	case left > 0:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before are still open at %s", left, k.clients, target.Address)
+	case killed == "0":
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s", target.Address, k.clients)
+	}
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
+		target.Address, killed, k.clients, counted.connections-record.Connections)
+}
+
+// survivors counts the connections of the type that were there when the record was made, and still are.
+func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
+	there, err := k.list(ctx, target.Address)
+	n := 0
+	for _, id := range there {
+		if id <= record.LastClient {
+			n++
+		}
+	}
+	if n > 0 && k.clients == v1alpha1.ClientNormal {
+		n-- // the one that sent the kill is spared
+	}
+	return n, err
+}
+
 // list is the ids of the connections of the fault's type, without the one that asks.
 func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
 	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
@@ -99,101 +196,4 @@ func (k clientKill) count(ctx context.Context, address string) (connectionCounts
 		kills, _ = info.Command("client")
 	}
 	return connectionCounts{kills: kills.Calls, connections: info.Int("total_connections_received")}, nil
-}
-
-// survivors counts the connections of the type that were there when the record was made, and still are.
-func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
-	there, err := k.list(ctx, target.Address)
-	n := 0
-	for _, id := range there {
-		if id <= record.LastClient {
-			n++
-		}
-	}
-	if n > 0 && k.clients == v1alpha1.ClientNormal {
-		n-- // the one that sent the kill is spared
-	}
-	return n, err
-}
-
-// Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
-func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	record, _, err := contract.Load[killRecord](target)
-	if err != nil {
-		return false, err
-	}
-	if record.Killed != nil {
-		return true, ctx.Err()
-	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
-		return false, err
-	}
-	counted, err := k.count(ctx, target.Address)
-	if err != nil || counted.kills <= record.Kills {
-		return false, err
-	}
-	left, err := k.survivors(ctx, target, record)
-	return err == nil && left == 0, err
-}
-
-func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	return contract.Progress{}, k.kill(ctx, target)
-}
-
-func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	record, recorded, err := contract.Load[killRecord](target)
-	if err != nil {
-		return err
-	}
-	if begun, err := k.Begun(ctx, target); begun || err != nil {
-		return err
-	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
-		return err
-	}
-	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
-	if err != nil {
-		return k.Refusal(err, target.Address, "CLIENT", "KILL")
-	}
-	if !recorded {
-		return nil
-	}
-	record.Killed = new(fmt.Sprint(reply))
-	return contract.Save(target, record)
-}
-
-func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	record, _, err := contract.Load[killRecord](target)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	runs, err := k.Runs(ctx, target)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	if !runs {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before", target.Address)
-	}
-	left, err := k.survivors(ctx, target, record)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	counted, err := k.count(ctx, target.Address)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	killed := "an unknown number of"
-	if record.Killed != nil {
-		killed = *record.Killed
-	}
-	switch {
-	case counted.kills <= record.Kills:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still counts no further CLIENT KILL", target.Address)
-	case left > 0:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before are still open at %s", left, k.clients, target.Address)
-	case killed == "0":
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s", target.Address, k.clients)
-	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
-		target.Address, killed, k.clients, counted.connections-record.Connections)
 }

@@ -212,6 +212,36 @@ func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (c
 	return r.applied(pod, target, old, *record.RevertingSince)
 }
 
+func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[resizeRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	container, pod, err := r.container(ctx, target)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case container == nil:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
+	}
+	old := record.before()
+	want := r.wanted(old)
+	if !has(container.Resources, want) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container, said(container.Resources))
+	}
+	switch progress, err := r.applied(pod, target, want, r.now()); {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case !progress.Complete():
+		return v1alpha1.EffectInconclusive, progress.Message
+	}
+	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s", target.Container, target.Pod, said(want), said(old))
+	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
+		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
+	}
+	return v1alpha1.EffectConfirmed, evidence
+}
+
 // applied waits until the kubelet shows the values in force. What it says against them is an error; the API server keeps them as wanted meanwhile.
 func (r *resources) applied(pod *corev1.Pod, target *v1alpha1.FaultTarget, want corev1.ResourceRequirements, since time.Time) (contract.Progress, error) {
 	for _, c := range pod.Status.Conditions {
@@ -242,36 +272,6 @@ func (r *resources) patiently(missing string, since time.Time) (contract.Progres
 		return contract.Progress{}, fmt.Errorf("not resized within %s: %s", resizePatience, missing)
 	}
 	return contract.Underway("%s", missing), nil
-}
-
-func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	record, _, err := contract.Load[resizeRecord](target)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	container, pod, err := r.container(ctx, target)
-	switch {
-	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
-	case container == nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
-	}
-	old := record.before()
-	want := r.wanted(old)
-	if !has(container.Resources, want) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container, said(container.Resources))
-	}
-	switch progress, err := r.applied(pod, target, want, r.now()); {
-	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
-	case !progress.Complete():
-		return v1alpha1.EffectInconclusive, progress.Message
-	}
-	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s", target.Container, target.Pod, said(want), said(old))
-	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
-		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
-	}
-	return v1alpha1.EffectConfirmed, evidence
 }
 
 func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {

@@ -20,11 +20,85 @@ type listed struct {
 	slots            [][2]int // first and last of each range, in order
 }
 
+// ownsSlots says whether a server may be the primary of a shard.
+func (s *replicaScale) ownsSlots(ctx context.Context, address string, said told) bool {
+	if said.Mode != "cluster" {
+		return false
+	}
+	nodes, err := s.listing(ctx, address)
+	return err != nil || len(myself(nodes).slots) > 0
+}
+
+// node is what the server at an address is to its cluster.
+func (s *replicaScale) node(ctx context.Context, address string) (member, error) {
+	nodes, err := s.listing(ctx, address)
+	if err != nil {
+		return member{}, err
+	}
+	own := myself(nodes)
+	primary := own
+	if own.primary != "-" {
+		primary, _ = findNode(nodes, own.primary)
+	}
+	if len(primary.slots) == 0 {
+		return member{}, problem.NotYet("node %s at %s belongs to no shard that owns slots", own.id, address)
+	}
+	return member{Address: address, Nodes: []string{own.id}, Slot: &primary.slots[0][0]}, nil
+}
+
+func myself(nodes []listed) listed {
+	i := slices.IndexFunc(nodes, func(n listed) bool { return n.is("myself") })
+	return nodes[max(i, 0)]
+}
+
+func findNode(nodes []listed, id string) (listed, bool) {
+	i := slices.IndexFunc(nodes, func(n listed) bool { return n.id == id })
+	if i < 0 {
+		return listed{}, false
+	}
+	return nodes[i], true
+}
+
+// ownerOf is the node that serves a slot, in the view of the first server that answers and does not hold it for dead.
+func (s *replicaScale) ownerOf(ctx context.Context, slot int, asked []string) (listed, error) {
+	err := fmt.Errorf("no server answers")
+	for _, address := range asked {
+		nodes, askErr := s.listing(ctx, address)
+		if askErr != nil {
+			err = askErr
+			continue
+		}
+		for _, n := range nodes {
+			if n.owns(slot) && n.trusted() {
+				return n, nil
+			}
+		}
+		err = fmt.Errorf("at %s no node serves slot %d", address, slot)
+	}
+	return listed{}, err
+}
+
 func (n listed) owns(slot int) bool {
 	return slices.ContainsFunc(n.slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-func (n listed) is(flag string) bool { return slices.Contains(n.flags, flag) }
+// everyNode asks all nodes of the cluster that are not held for dead what they list. The error says which one does not answer.
+func (s *replicaScale) everyNode(ctx context.Context, seed string) (map[string][]listed, error) {
+	nodes, err := s.listing(ctx, seed)
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]listed{}
+	for _, n := range nodes {
+		if !n.trusted() {
+			continue
+		}
+		if all[n.address], err = s.listing(ctx, n.address); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
 
 // trusted is a node whose entry is complete and that its cluster does not hold for dead.
 func (n listed) trusted() bool {
@@ -98,83 +172,9 @@ func parseSlots(words []string) ([][2]int, error) {
 	return slots, nil
 }
 
-func findNode(nodes []listed, id string) (listed, bool) {
-	i := slices.IndexFunc(nodes, func(n listed) bool { return n.id == id })
-	if i < 0 {
-		return listed{}, false
-	}
-	return nodes[i], true
-}
-
-func myself(nodes []listed) listed {
-	i := slices.IndexFunc(nodes, func(n listed) bool { return n.is("myself") })
-	return nodes[max(i, 0)]
-}
-
-// ownsSlots says whether a server may be the primary of a shard.
-func (s *replicaScale) ownsSlots(ctx context.Context, address string, said told) bool {
-	if said.Mode != "cluster" {
-		return false
-	}
-	nodes, err := s.listing(ctx, address)
-	return err != nil || len(myself(nodes).slots) > 0
-}
-
-// node is what the server at an address is to its cluster.
-func (s *replicaScale) node(ctx context.Context, address string) (member, error) {
-	nodes, err := s.listing(ctx, address)
-	if err != nil {
-		return member{}, err
-	}
-	own := myself(nodes)
-	primary := own
-	if own.primary != "-" {
-		primary, _ = findNode(nodes, own.primary)
-	}
-	if len(primary.slots) == 0 {
-		return member{}, problem.NotYet("node %s at %s belongs to no shard that owns slots", own.id, address)
-	}
-	return member{Address: address, Nodes: []string{own.id}, Slot: &primary.slots[0][0]}, nil
-}
-
-// ownerOf is the node that serves a slot, in the view of the first server that answers and does not hold it for dead.
-func (s *replicaScale) ownerOf(ctx context.Context, slot int, asked []string) (listed, error) {
-	err := fmt.Errorf("no server answers")
-	for _, address := range asked {
-		nodes, askErr := s.listing(ctx, address)
-		if askErr != nil {
-			err = askErr
-			continue
-		}
-		for _, n := range nodes {
-			if n.owns(slot) && n.trusted() {
-				return n, nil
-			}
-		}
-		err = fmt.Errorf("at %s no node serves slot %d", address, slot)
-	}
-	return listed{}, err
-}
-
-// everyNode asks all nodes of the cluster that are not held for dead what they list. The error says which one does not answer.
-func (s *replicaScale) everyNode(ctx context.Context, seed string) (map[string][]listed, error) {
-	nodes, err := s.listing(ctx, seed)
-	if err != nil {
-		return nil, err
-	}
-	all := map[string][]listed{}
-	for _, n := range nodes {
-		if !n.trusted() {
-			continue
-		}
-		if all[n.address], err = s.listing(ctx, n.address); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
-}
-
 // left says whether an entry is what remains of a member whose pod is gone.
 func (m member) left(n listed) bool {
 	return slices.Contains(m.Nodes, n.id) || m.Address != "" && n.address == m.Address && !n.connected && !n.is("myself")
 }
+
+func (n listed) is(flag string) bool { return slices.Contains(n.flags, flag) }

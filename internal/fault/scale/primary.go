@@ -12,6 +12,55 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
+// recordPrimary finds the primary of the selected server, and records it and what it counts.
+func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
+	own, err := s.info(ctx, target.Address)
+	if err != nil {
+		return problem.NotYet("Redis at %s did not answer INFO: %v", target.Address, err)
+	}
+	if own.Mode == "cluster" {
+		if err := s.recordShard(ctx, target, record); err != nil {
+			return err
+		}
+	} else {
+		record.Primary = primaryOf(own, target.Address)
+	}
+	said, err := s.info(ctx, record.Primary)
+	if err != nil || said.role != topology.Primary {
+		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled while all is well", record.Primary, target.Pod, err)
+	}
+	record.Followers, record.Syncs = len(said.followers), said.syncs
+	return nil
+}
+
+// recordGoing checks the servers that would be removed: all are replicas, and the primary of each stays and answers.
+func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
+	if err := s.primaryAmong(ctx, now); err != nil {
+		return err
+	}
+	for _, name := range now.changed() {
+		pod, err := s.Pod(ctx, name)
+		if err != nil {
+			return err
+		}
+		m := member{Address: s.Address(pod)}
+		if now.record.Slot != nil {
+			if m, err = s.node(ctx, m.Address); err != nil {
+				return err
+			}
+		}
+		_, said, err := s.primaryFor(ctx, now, m)
+		if err == nil && !said.lists(name, m.Address) {
+			err = fmt.Errorf("it does not list it as a replica that is online")
+		}
+		if err != nil {
+			return problem.NotYet("the primary of %s must be there before the replica is removed: %v", name, err)
+		}
+		now.record.setMember(name, m)
+	}
+	return nil
+}
+
 // primaryAmong is the problem of a pod that would be removed and is a primary, or may be one.
 func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	for _, name := range now.changed() {
@@ -80,55 +129,6 @@ func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (
 		err = fmt.Errorf("%s is no primary", best)
 	}
 	return best, said, err
-}
-
-// recordPrimary finds the primary of the selected server, and records it and what it counts.
-func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.FaultTarget, record *scaleRecord) error {
-	own, err := s.info(ctx, target.Address)
-	if err != nil {
-		return problem.NotYet("Redis at %s did not answer INFO: %v", target.Address, err)
-	}
-	if own.Mode == "cluster" {
-		if err := s.recordShard(ctx, target, record); err != nil {
-			return err
-		}
-	} else {
-		record.Primary = primaryOf(own, target.Address)
-	}
-	said, err := s.info(ctx, record.Primary)
-	if err != nil || said.role != topology.Primary {
-		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled while all is well", record.Primary, target.Pod, err)
-	}
-	record.Followers, record.Syncs = len(said.followers), said.syncs
-	return nil
-}
-
-// recordGoing checks the servers that would be removed: all are replicas, and the primary of each stays and answers.
-func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
-	if err := s.primaryAmong(ctx, now); err != nil {
-		return err
-	}
-	for _, name := range now.changed() {
-		pod, err := s.Pod(ctx, name)
-		if err != nil {
-			return err
-		}
-		m := member{Address: s.Address(pod)}
-		if now.record.Slot != nil {
-			if m, err = s.node(ctx, m.Address); err != nil {
-				return err
-			}
-		}
-		_, said, err := s.primaryFor(ctx, now, m)
-		if err == nil && !said.lists(name, m.Address) {
-			err = fmt.Errorf("it does not list it as a replica that is online")
-		}
-		if err != nil {
-			return problem.NotYet("the primary of %s must be there before the replica is removed: %v", name, err)
-		}
-		now.record.setMember(name, m)
-	}
-	return nil
 }
 
 // recordShard records the shard of the selected server and its primary, and refuses a user who may not change the cluster.

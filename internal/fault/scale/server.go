@@ -24,6 +24,12 @@ func (t told) blank() bool {
 	return t.role == topology.Primary && !t.Loading && !t.keys && len(t.followers) == 0
 }
 
+// lists says whether a primary holds the server of a pod for an online replica.
+func (t told) lists(pod, address string) bool {
+	a, known := t.follower(pod, address)
+	return known && a.Online
+}
+
 // follower is how a primary sees the server of a pod, which announces the pod's IP or a name that begins with the pod's.
 func (t told) follower(pod, address string) (topology.Attached, bool) {
 	_, port, _ := net.SplitHostPort(address)
@@ -35,12 +41,6 @@ func (t told) follower(pod, address string) (topology.Attached, bool) {
 		return topology.Attached{}, false
 	}
 	return t.followers[i], true
-}
-
-// lists says whether a primary holds the server of a pod for an online replica.
-func (t told) lists(pod, address string) bool {
-	a, known := t.follower(pod, address)
-	return known && a.Online
 }
 
 // primaryOf is the primary that a server names: itself, if it is one.
