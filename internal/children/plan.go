@@ -1,9 +1,6 @@
 package children
 
 import (
-	"strconv"
-	"strings"
-
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -84,19 +81,4 @@ func planVerify(verify *v1alpha1.LoadVerify) *plan.Verify {
 		return nil
 	}
 	return &plan.Verify{Share: share(verify.Share), StaleReads: verify.StaleReads, DualPrimary: verify.DualPrimary}
-}
-
-// share reads text such as "1%" as 0.01. The patterns of the CRD let nothing else pass; absent text is 0.
-func share(text string) float64 {
-	n, _ := strconv.ParseFloat(strings.TrimSuffix(text, "%"), 64)
-	return n / 100
-}
-
-// value is *p, or the zero value where it is absent.
-func value[T any](p *T) T {
-	if p == nil {
-		var zero T
-		return zero
-	}
-	return *p
 }

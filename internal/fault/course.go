@@ -2,7 +2,6 @@ package fault
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -11,13 +10,13 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// observed is what one server told at one look.
+// observed is the state of one server, from one poll.
 type observed struct {
 	runID   string
 	role    topology.Role
 	loading bool
-	linked  bool // a replica whose link to its primary is up, and no sync under way
-	online  int  // replicas that a primary holds for online
+	linked  bool // a replica whose link to its primary is up, with no full sync in progress
+	online  int  // replicas that a primary lists as online
 	cluster clusterState
 }
 
@@ -28,79 +27,93 @@ type clusterState struct {
 	suspected, failed int // slots whose primary is PFAIL, FAIL
 }
 
-// course follows servers from before a fault and tells what changes, each thing once. It is pure: looks come in, sightings go out.
+// course compares servers with their state before a fault and reports each change once. It is pure: polls come in, sightings go out.
 type course struct {
-	before   map[string]observed // by pod, at the first look
+	before   map[string]observed // by pod, from the first poll
 	replicas int                 // in sync, before
-	said     map[string]bool     // event and object
-	strained bool                // a replica was out of sync since
-	down     bool                // the cluster was down since
+	reported map[string]bool     // event and object
+	strained bool                // a replica has been out of sync since
+	down     bool                // the cluster has been down since
+	seen     []contract.Sighting // by the call of note that is in progress
 }
 
-func newCourse() *course { return &course{said: map[string]bool{}} }
+func newCourse() *course { return &course{reported: map[string]bool{}} }
 
-// note takes one look at all servers, by pod; those that did not answer are absent.
+// note compares one poll of all servers, by pod; servers that did not answer are absent.
 func (c *course) note(at time.Time, now map[string]observed) []contract.Sighting {
 	if c.before == nil {
 		c.before, c.replicas = now, inSync(now)
 		return nil
 	}
-	var seen []contract.Sighting
-	tell := func(event, object, format string, words ...any) {
-		if key := event + " " + object; !c.said[key] {
-			c.said[key] = true
-			seen = append(seen, contract.Sighting{At: at, Event: event, Object: object, Message: fmt.Sprintf(format, words...)})
-		}
-	}
+	c.seen = nil
 	for pod, o := range now {
-		old, known := c.before[pod]
-		if empty := !known && o.cluster.known; o.role == topology.Primary && !empty && (!known || old.role != topology.Primary) && len(c.before) > 1 { // a new node of a cluster has no slots yet
-			tell(contract.EventPromoted, pod, "ROLE says primary")
-		}
-		if (!known || o.runID != old.runID) && !o.loading {
-			tell(contract.EventDatasetLoaded, pod, "a new process answers, run_id %s", o.runID)
-		}
+		c.noteServer(at, pod, o)
 	}
-	c.noteCluster(now, tell)
-	if synced := inSync(now); c.replicas > 0 && synced < c.replicas {
-		c.strained = true
-	} else if c.strained {
-		tell(contract.EventReplicasResynced, "replicas", "%d replicas are in sync", synced)
-	}
-	return seen
+	c.noteCluster(at, now)
+	c.noteReplicas(at, now)
+	return c.seen
 }
 
-func (c *course) noteCluster(now map[string]observed, tell func(event, object, format string, words ...any)) {
-	known, ok, suspected, failed := 0, 0, 0, 0
+func (c *course) noteServer(at time.Time, pod string, o observed) {
+	old, known := c.before[pod]
+	isNew := !known || o.runID != old.runID
+	promoted := o.role == topology.Primary && (!known || old.role != topology.Primary)
+	unassigned := !known && o.cluster.known // a new node of a cluster is a primary without slots
+	if promoted && !unassigned && len(c.before) > 1 {
+		c.report(at, contract.EventPromoted, pod, "ROLE says primary")
+	}
+	if isNew && !o.loading {
+		c.report(at, contract.EventDatasetLoaded, pod, "a new process answers, run_id %s", o.runID)
+	}
+}
+
+func (c *course) noteCluster(at time.Time, now map[string]observed) {
+	nodes, ok, suspected, failed := c.tally(now)
+	if nodes == 0 {
+		return
+	}
+	if suspected > 0 {
+		c.report(at, contract.EventSubjectivelyDown, "cluster", "a node misses the primary of %d slots (PFAIL)", suspected)
+	}
+	if failed > 0 {
+		c.report(at, contract.EventObjectivelyDown, "cluster", "the primary of %d slots has failed (FAIL)", failed)
+	}
+	switch {
+	case ok < nodes:
+		c.down = true
+		c.report(at, contract.EventClusterDown, "cluster", "cluster_state fail at %d of %d nodes", nodes-ok, nodes)
+	case c.down && suspected == 0 && failed == 0:
+		c.report(at, contract.EventSlotsCovered, "cluster", "cluster_state ok at all %d nodes that answer", nodes)
+	}
+}
+
+// tally counts the nodes of the cluster from before the fault and those of them that are ok, and the most slots that one of them suspects or
+// holds for failed. A new node is not part of the cluster yet.
+func (c *course) tally(now map[string]observed) (nodes, ok, suspected, failed int) {
 	for pod, o := range now {
-		if _, member := c.before[pod]; !member || !o.cluster.known { // a new node does not know the cluster yet
+		if _, member := c.before[pod]; !member || !o.cluster.known {
 			continue
 		}
-		known++
+		nodes++
 		if o.cluster.ok {
 			ok++
 		}
 		suspected, failed = max(suspected, o.cluster.suspected), max(failed, o.cluster.failed)
 	}
-	if known == 0 {
-		return
-	}
-	if suspected > 0 {
-		tell(contract.EventSubjectivelyDown, "cluster", "a node misses the primary of %d slots (PFAIL)", suspected)
-	}
-	if failed > 0 {
-		tell(contract.EventObjectivelyDown, "cluster", "the primary of %d slots has failed (FAIL)", failed)
-	}
+	return nodes, ok, suspected, failed
+}
+
+func (c *course) noteReplicas(at time.Time, now map[string]observed) {
+	synced := inSync(now)
 	switch {
-	case ok < known:
-		c.down = true
-		tell(contract.EventClusterDown, "cluster", "cluster_state fail at %d of %d nodes", known-ok, known)
-	case c.down && suspected == 0 && failed == 0:
-		tell(contract.EventSlotsCovered, "cluster", "cluster_state ok at all %d nodes that answer", known)
+	case synced < c.replicas:
+		c.strained = true
+	case c.strained:
+		c.report(at, contract.EventReplicasResynced, "replicas", "%d replicas are in sync", synced)
 	}
 }
 
-// inSync counts the replicas that both sides hold for linked.
+// inSync counts the replicas that are linked in the view of both sides.
 func inSync(now map[string]observed) int {
 	linked, online := 0, 0
 	for _, o := range now {
@@ -112,46 +125,43 @@ func inSync(now map[string]observed) int {
 	return min(linked, online)
 }
 
-// heard turns what a sentinel published into a sighting.
-func (c *course) heard(at time.Time, sentinel, channel, payload string) []contract.Sighting {
+// notePublished turns a message that a sentinel published into a sighting.
+func (c *course) notePublished(at time.Time, sentinel, channel, payload string) []contract.Sighting {
 	events := map[string]string{"+sdown": contract.EventSubjectivelyDown, "+odown": contract.EventObjectivelyDown, "+elected-leader": contract.EventElected, "+switch-master": contract.EventSwitched}
 	event, known := events[channel]
-	if !known || (event == contract.EventSubjectivelyDown || event == contract.EventObjectivelyDown) && !strings.HasPrefix(payload, "master ") {
+	isDown := event == contract.EventSubjectivelyDown || event == contract.EventObjectivelyDown
+	if !known || isDown && !strings.HasPrefix(payload, "master ") { // sentinels also report replicas and other sentinels
 		return nil
 	}
-	if c.said[event+" sentinels"] { // the first that says it
-		return nil
-	}
-	c.said[event+" sentinels"] = true
-	return []contract.Sighting{{At: at, Event: event, Object: "sentinels", Message: fmt.Sprintf("%s at %s: %s", channel, sentinel, payload)}}
+	c.seen = nil
+	c.report(at, event, "sentinels", "%s at %s: %s", channel, sentinel, payload)
+	return c.seen
 }
 
-// parseObserved reads INFO, and CLUSTER INFO where there is one.
-func parseObserved(info, clusterInfo string) observed {
-	said := topology.ServerOf("", redis.ParseInfo(info))
-	o := observed{runID: said.RunID, role: said.Role, loading: said.Loading}
-	for line := range strings.Lines(info) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		switch {
-		case field == "master_link_status":
-			o.linked = value == "up"
-		case field == "master_sync_in_progress" && value == "1":
-			o.linked = false
-		case strings.HasPrefix(field, "slave") && strings.Contains(value, "state=online"):
+// report adds a sighting, the first time that the event happens to the object.
+func (c *course) report(at time.Time, event, object, format string, words ...any) {
+	if key := event + " " + object; !c.reported[key] {
+		c.reported[key] = true
+		c.seen = append(c.seen, contract.Sighting{At: at, Event: event, Object: object, Message: fmt.Sprintf(format, words...)})
+	}
+}
+
+// observedFrom reads INFO.
+func observedFrom(info redis.Info) observed {
+	server, replication := topology.ServerOf("", info), topology.ReplicationOf(info)
+	o := observed{runID: server.RunID, role: server.Role, loading: server.Loading, linked: replication.LinkUp && !replication.Syncing}
+	for _, replica := range replication.Replicas {
+		if replica.Online {
 			o.online++
 		}
 	}
-	for line := range strings.Lines(clusterInfo) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		n, _ := strconv.Atoi(value)
-		switch field {
-		case "cluster_state":
-			o.cluster.known, o.cluster.ok = true, value == "ok"
-		case "cluster_slots_pfail":
-			o.cluster.suspected = n
-		case "cluster_slots_fail":
-			o.cluster.failed = n
-		}
-	}
 	return o
+}
+
+// clusterStateFrom reads CLUSTER INFO.
+func clusterStateFrom(info redis.Info) clusterState {
+	return clusterState{
+		known: info["cluster_state"] != "", ok: info["cluster_state"] == "ok",
+		suspected: int(info.Int("cluster_slots_pfail")), failed: int(info.Int("cluster_slots_fail")),
+	}
 }

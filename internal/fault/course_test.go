@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
@@ -81,21 +82,21 @@ func TestCourseHears(t *testing.T) {
 		{"+elected-leader", "master mymaster 10.0.0.1 6379", contract.EventElected},
 		{"+switch-master", "mymaster 10.0.0.1 6379 10.0.0.2 6379", contract.EventSwitched},
 	} {
-		seen := c.heard(at, "10.0.0.9:26379", m.channel, m.payload)
+		seen := c.notePublished(at, "10.0.0.9:26379", m.channel, m.payload)
 		if m.want == "" && len(seen) > 0 || m.want != "" && (len(seen) != 1 || seen[0].Event != m.want || !seen[0].At.Equal(at)) {
 			t.Errorf("%s %s: %+v, want %q", m.channel, m.payload, seen, m.want)
 		}
 	}
 }
 
-func TestParseObserved(t *testing.T) {
-	of := parseObserved("# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\nslave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0\r\nloading:0\r\n",
-		"cluster_state:fail\r\ncluster_slots_pfail:3\r\ncluster_slots_fail:5461\r\n")
+func TestObservedFromInfo(t *testing.T) {
+	of := observedFrom(redis.ParseInfo("# Server\r\nrun_id:abc\r\n# Replication\r\nrole:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=1,lag=0\r\nslave1:ip=10.0.0.3,port=6379,state=wait_bgsave,offset=0,lag=0\r\nloading:0\r\n"))
+	of.cluster = clusterStateFrom(redis.ParseInfo("cluster_state:fail\r\ncluster_slots_pfail:3\r\ncluster_slots_fail:5461\r\n"))
 	want := observed{runID: "abc", role: topology.Primary, online: 1, cluster: clusterState{known: true, suspected: 3, failed: 5461}}
 	if of != want {
 		t.Errorf("%+v, want %+v", of, want)
 	}
-	of = parseObserved("role:slave\r\nmaster_link_status:up\r\nmaster_sync_in_progress:1\r\nloading:1\r\n", "")
+	of = observedFrom(redis.ParseInfo("role:slave\r\nmaster_link_status:up\r\nmaster_sync_in_progress:1\r\nloading:1\r\n"))
 	if want := (observed{role: topology.Replica, loading: true}); of != want {
 		t.Errorf("%+v, want %+v", of, want)
 	}

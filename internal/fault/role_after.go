@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
@@ -12,14 +13,14 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// What became of a primary that was ended.
+// What followed the end of a primary.
 const (
 	EventFailedOver = "FailedOver" // another server is the primary now
 	EventNoFailover = "NoFailover" // the pod of the same name is the primary again
 )
 
-// RolesAfter says for each target that was a primary with replicas who is the primary now. The sightings bear no time. What does not answer,
-// and what had no replica, is passed over.
+// RolesAfter reports, for each target that was a primary with replicas, which server is the primary now. The sightings have no time. Servers that
+// do not answer and primaries that had no replica are skipped.
 func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTarget) []contract.Sighting {
 	if !slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Role == v1alpha1.RolePrimary }) {
 		return nil
@@ -37,35 +38,54 @@ func RolesAfter(ctx context.Context, redis target.Redis, hit []v1alpha1.FaultTar
 	return seen
 }
 
-// roleAfter compares a primary that was ended with the servers of its shard. Its pod's name stands for it; where none bears it any more, as in a
-// Deployment, a primary whose pod is older than the injection was a replica before.
+// roleAfter compares a primary that was ended with the servers that run now.
 func roleAfter(found []target.Server, t *v1alpha1.FaultTarget) (event, message string) {
 	if t.Role != v1alpha1.RolePrimary || t.InjectedAt == nil {
 		return "", ""
 	}
-	own := slices.IndexFunc(found, func(s target.Server) bool { return s.Pod.Name == t.Pod && s.Err == nil })
+	i := slices.IndexFunc(found, func(s target.Server) bool { return s.Pod.Name == t.Pod && s.Err == nil })
+	if i < 0 {
+		return roleUnderOtherName(found, t.InjectedAt.Time)
+	}
+	return roleUnderSameName(found, &found[i])
+}
+
+// roleUnderSameName is for a pod that has the name of the primary that was ended: it is compared with the other servers of its shard.
+func roleUnderSameName(found []target.Server, successor *target.Server) (event, message string) {
 	var primaries []string
 	replicas := 0
 	for i := range found {
 		s := &found[i]
-		if i == own || s.Err != nil || own >= 0 && s.Shard != found[own].Shard {
+		if s == successor || s.Err != nil || s.Shard != successor.Shard {
 			continue
 		}
-		switch {
-		case s.Said.Role == topology.Replica:
+		switch s.Said.Role {
+		case topology.Replica:
 			replicas++
-		case s.Said.Role == topology.Primary && (own >= 0 || s.Pod.CreationTimestamp.Time.Before(t.InjectedAt.Time)):
+		case topology.Primary:
 			primaries = append(primaries, s.Pod.Name)
 		}
 	}
-	now := strings.Join(primaries, ", ")
 	switch {
-	case own >= 0 && found[own].Said.Role == topology.Primary && replicas > 0:
-		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas", t.Pod, replicas)
-	case own >= 0 && found[own].Said.Role == topology.Replica && len(primaries) > 0:
-		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", now, t.Pod)
-	case own < 0 && len(primaries) == 1:
-		return EventFailedOver, fmt.Sprintf("%s is the primary now", now)
+	case successor.Said.Role == topology.Primary && replicas > 0:
+		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas", successor.Pod.Name, replicas)
+	case successor.Said.Role == topology.Replica && len(primaries) > 0:
+		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", strings.Join(primaries, ", "), successor.Pod.Name)
 	}
 	return "", ""
+}
+
+// roleUnderOtherName is for a primary whose name no pod has any more, as in a Deployment: a primary whose pod is older than the injection was a
+// replica before.
+func roleUnderOtherName(found []target.Server, injected time.Time) (event, message string) {
+	var promoted []string
+	for i := range found {
+		if s := &found[i]; s.Err == nil && s.Said.Role == topology.Primary && s.Pod.CreationTimestamp.Time.Before(injected) {
+			promoted = append(promoted, s.Pod.Name)
+		}
+	}
+	if len(promoted) != 1 {
+		return "", ""
+	}
+	return EventFailedOver, promoted[0] + " is the primary now"
 }

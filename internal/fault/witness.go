@@ -5,8 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,7 +47,7 @@ func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witnes
 			go listener.Listen(ctx, sentinel, redis.Sentinels.Login, "[+]*", func(at time.Time, channel, payload string) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				w.seen = append(w.seen, w.course.heard(at, sentinel, channel, payload)...)
+				w.seen = append(w.seen, w.course.notePublished(at, sentinel, channel, payload)...)
 			})
 		}
 	}
@@ -120,17 +118,15 @@ func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 }
 
 func (w *Witness) askOne(ctx context.Context, address string) (observed, bool) {
-	reply, err := w.redis.Servers.Do(ctx, address, w.redis.Login, "INFO")
+	info, err := w.redis.Info(ctx, address)
 	if err != nil {
 		return observed{}, false
 	}
-	info, _ := reply.(string)
-	var cluster string
-	if topology.ServerOf(address, redis.ParseInfo(info)).Mode == "cluster" {
-		if reply, err := w.redis.Servers.Do(ctx, address, w.redis.Login, "CLUSTER", "INFO"); err == nil {
-			cluster, _ = reply.(string)
+	o := observedFrom(info)
+	if info.Mode() == "cluster" {
+		if info, err := w.redis.ClusterInfo(ctx, address); err == nil {
+			o.cluster = clusterStateFrom(info)
 		}
 	}
-	o := parseObserved(info, cluster)
 	return o, o.role != topology.Sentinel
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -248,8 +247,6 @@ func onTrigger(o Fault, now time.Time) Decision[FaultAction] {
 	return look(FaultRecord, v1alpha1.ReasonInjecting, "choosing the targets and recording what they have", now.Add(time.Second))
 }
 
-func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
-
 func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 	if !o.SettledAt.IsZero() && o.InjectedAll && o.RevertedAll && o.RevertFailed == "" {
 		return afterSettled(o, now)
@@ -297,12 +294,6 @@ func active(o Fault, now time.Time) bool {
 	return o.Lasts > 0 && now.Before(o.endOfEffect()) && !loadGone(o)
 }
 
-func (o Fault) endOfEffect() time.Time { return o.ActiveAt.Add(o.Lasts) }
-
-func loadGone(o Fault) bool {
-	return o.Load == LoadMissing || o.Load == LoadFailed || o.Load == LoadEnded
-}
-
 func holding(o Fault, now time.Time) Decision[FaultAction] {
 	next := now.Add(FaultPoll)
 	switch {
@@ -313,6 +304,8 @@ func holding(o Fault, now time.Time) Decision[FaultAction] {
 	}
 	return look(FaultHold, v1alpha1.ReasonActive, "", earlier(o.endOfEffect(), next))
 }
+
+func (o Fault) endOfEffect() time.Time { return o.ActiveAt.Add(o.Lasts) }
 
 // settling follows recovery once everything is reverted.
 func settling(o Fault, now time.Time) Decision[FaultAction] {
@@ -345,20 +338,20 @@ func stale(o Fault, now time.Time) bool {
 	return o.Collected && !o.Attempted && !o.InjectedAny && !o.Begun && now.Sub(o.RecordedAt) > StaleRecord
 }
 
-// paced keeps an injection or a revert from being called again at once.
-func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction] {
-	if next := o.LastCalled.Add(BetweenCalls); !o.LastCalled.IsZero() && now.Before(next) {
-		d.Action, d.Until = FaultPause, next
-	}
-	return d
-}
-
 // revert goes on with the revert, unless it is to be abandoned somewhere.
 func revert(o Fault, message string, now time.Time) Decision[FaultAction] {
 	if slices.ContainsFunc(o.Pending, func(p Pending) bool { return o.Abandons(p, now) }) {
 		return look(FaultAbandon, v1alpha1.ReasonReverting, message, now.Add(revertPoll))
 	}
 	return paced(o, look(FaultRevert, v1alpha1.ReasonReverting, message, now.Add(revertPoll)), now)
+}
+
+// paced keeps an injection or a revert from being called again at once.
+func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction] {
+	if next := o.LastCalled.Add(BetweenCalls); !o.LastCalled.IsZero() && now.Before(next) {
+		d.Action, d.Until = FaultPause, next
+	}
+	return d
 }
 
 // Abandons says whether a revert has failed for so often and so long that it is not tried any more. Steps may take their time, and one error after
@@ -391,6 +384,12 @@ func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	return "", "", false
 }
 
+func overdue(o Fault, now time.Time) bool { return !o.Deadline.IsZero() && !now.Before(o.Deadline) }
+
+func loadGone(o Fault) bool {
+	return o.Load == LoadMissing || o.Load == LoadFailed || o.Load == LoadEnded
+}
+
 func because(why string) string {
 	if why == "" {
 		return ""
@@ -405,12 +404,3 @@ func act(a FaultAction, reason, message string) Decision[FaultAction] {
 func look(a FaultAction, reason, message string, at time.Time) Decision[FaultAction] {
 	return Decision[FaultAction]{Action: a, Reason: reason, Message: message, Until: at}
 }
-
-func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
-	}
-	return b
-}
-
-func join(names []string) string { return strings.Join(names, ", ") }

@@ -2,7 +2,10 @@
 // so that a whole life can be stepped through in a test without a cluster and without sleeping.
 package lifecycle
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Decision is the one thing to do now.
 type Decision[A ~string] struct {
@@ -11,3 +14,19 @@ type Decision[A ~string] struct {
 	Message string    // the same for people
 	Until   time.Time // look again then at the latest; zero = only when something changes
 }
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func join(names []string) string { return strings.Join(names, ", ") }

@@ -255,10 +255,3 @@ func do(a LoadTestAction, reason, message string) Decision[LoadTestAction] {
 func wait(reason, message string, until time.Time) Decision[LoadTestAction] {
 	return Decision[LoadTestAction]{Action: LoadTestWait, Reason: reason, Message: message, Until: until}
 }
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}

@@ -71,16 +71,8 @@ func (r *Registry) Find(id types.UID) *Run {
 	return r.byID[id]
 }
 
-// Drop closes and forgets a test's run. The load pods are not touched.
-func (r *Registry) Drop(id types.UID) {
-	r.mu.Lock()
-	run := r.byID[id]
-	delete(r.byID, id)
-	r.mu.Unlock()
-	if run != nil && run.Session != nil {
-		run.Session.Close()
-	}
-}
+// Close ends all runs, so that the process can exit. The load pods go on and keep what was not acknowledged.
+func (r *Registry) Close() { r.Retain(nil) }
 
 // Retain closes and forgets every run whose test is not in keep.
 func (r *Registry) Retain(keep map[types.UID]bool) {
@@ -97,14 +89,19 @@ func (r *Registry) Retain(keep map[types.UID]bool) {
 	}
 }
 
-// Close ends all runs, so that the process can exit. The load pods go on and keep what was not acknowledged.
-func (r *Registry) Close() { r.Retain(nil) }
+// Drop closes and forgets a test's run. The load pods are not touched.
+func (r *Registry) Drop(id types.UID) {
+	r.mu.Lock()
+	run := r.byID[id]
+	delete(r.byID, id)
+	r.mu.Unlock()
+	if run != nil && run.Session != nil {
+		run.Session.Close()
+	}
+}
 
 // Begin notes that the load was started or resumed: from here on its record can be read.
 func (r *Run) Begin() { r.begun.Store(true) }
-
-// Begun says whether the record can be read.
-func (r *Run) Begun() bool { return r != nil && r.begun.Load() }
 
 // Read gives the record to f; false where there is none.
 func (r *Run) Read(f func(*record.Series)) bool {
@@ -125,6 +122,9 @@ func (r *Run) ClockShift() time.Duration {
 	}
 	return r.Session.Status().ClockShift
 }
+
+// Begun says whether the record can be read.
+func (r *Run) Begun() bool { return r != nil && r.begun.Load() }
 
 // statusEvery is the least time between two writes of figures that move.
 const statusEvery = 2 * time.Second
@@ -153,10 +153,6 @@ func (r *Registry) Taken(run *Run, fault types.UID, now time.Time) bool {
 	return run != nil && run.taken(fault, now)
 }
 
-func (r *Run) taken(fault types.UID, now time.Time) bool {
-	return r.claimedBy != fault && now.Sub(r.claimedAt) < claimFor
-}
-
 // Claim lets one fault at a time record its targets on a load: two that waited for the same steadiness would measure each other.
 func (r *Registry) Claim(run *Run, fault types.UID, now time.Time) bool {
 	if run == nil {
@@ -169,4 +165,8 @@ func (r *Registry) Claim(run *Run, fault types.UID, now time.Time) bool {
 	}
 	run.claimedBy, run.claimedAt = fault, now
 	return true
+}
+
+func (r *Run) taken(fault types.UID, now time.Time) bool {
+	return r.claimedBy != fault && now.Sub(r.claimedAt) < claimFor
 }

@@ -30,10 +30,14 @@ func (r Redis) MayRun(ctx context.Context, address string, command ...string) er
 	case strings.Contains(err.Error(), "not found") && strings.Contains(err.Error(), "Command"):
 		return unknownCommand(address, command)
 	}
-	// Before Redis 7, or DRYRUN itself is forbidden: whether the command exists is all that can be learned.
-	reply, err = r.Servers.Do(ctx, address, r.Login, "COMMAND", "INFO", command[0])
+	return r.exists(ctx, address, command) // a server before Redis 7, or one whose ACL forbids DRYRUN itself
+}
+
+// exists says why a server has no command of a name; nil where it has, and where it does not allow COMMAND.
+func (r Redis) exists(ctx context.Context, address string, command []string) error {
+	reply, err := r.Servers.Do(ctx, address, r.Login, "COMMAND", "INFO", command[0])
 	if err != nil && !redis.IsReply(err) {
-		return err
+		return fmt.Errorf("COMMAND INFO at %s: %w", address, err)
 	}
 	if known, ok := reply.([]any); ok && len(known) == 1 && (known[0] == nil || isEmpty(known[0])) {
 		return unknownCommand(address, command)

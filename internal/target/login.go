@@ -54,6 +54,11 @@ func loginFor(ctx context.Context, secrets client.Reader, namespace, field strin
 	if secure == nil {
 		return login, nil
 	}
+	return tlsFor(ctx, secrets, namespace, field, secure, login)
+}
+
+// tlsFor adds TLS to a login. Trust is a hash of what the connections depend on: a rotated certificate makes another login of it.
+func tlsFor(ctx context.Context, secrets client.Reader, namespace, field string, secure *v1alpha1.RedisTLS, login redis.Login) (redis.Login, error) {
 	trust := sha256.New()
 	fmt.Fprintf(trust, "%q %v", secure.ServerName, secure.InsecureSkipVerify)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: secure.ServerName, InsecureSkipVerify: secure.InsecureSkipVerify} //nolint:gosec // the user asked for it, in so many words
@@ -73,23 +78,31 @@ func loginFor(ctx context.Context, secrets client.Reader, namespace, field strin
 		}
 	}
 	if ref := secure.CertSecretRef; ref != nil {
-		cert, err := secretKey(ctx, secrets, namespace, field+".tls.certSecretRef", ref.Name, corev1.TLSCertKey)
+		pair, cert, err := clientCertificate(ctx, secrets, namespace, field+".tls.certSecretRef", ref.Name)
 		if err != nil {
 			return login, err
-		}
-		key, err := secretKey(ctx, secrets, namespace, field+".tls.certSecretRef", ref.Name, corev1.TLSPrivateKeyKey)
-		if err != nil {
-			return login, err
-		}
-		pair, err := tls.X509KeyPair(cert, key)
-		if err != nil {
-			return login, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s.tls.certSecretRef: Secret %q: %v", field, ref.Name, err)}
 		}
 		trust.Write(cert)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	login.TLS, login.Trust = config, string(trust.Sum(nil))
 	return login, nil
+}
+
+// clientCertificate reads a certificate with its key; cert is the certificate as the Secret has it.
+func clientCertificate(ctx context.Context, secrets client.Reader, namespace, field, name string) (pair tls.Certificate, cert []byte, err error) {
+	cert, err = secretKey(ctx, secrets, namespace, field, name, corev1.TLSCertKey)
+	if err != nil {
+		return pair, nil, err
+	}
+	key, err := secretKey(ctx, secrets, namespace, field, name, corev1.TLSPrivateKeyKey)
+	if err != nil {
+		return pair, nil, err
+	}
+	if pair, err = tls.X509KeyPair(cert, key); err != nil {
+		return pair, nil, &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: Secret %q: %v", field, name, err)}
+	}
+	return pair, cert, nil
 }
 
 // verifyChain checks a server's certificate but for the name in it.

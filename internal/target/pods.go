@@ -88,6 +88,15 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	return labels.SelectorFromSet(service.Spec.Selector), nil
 }
 
+// Address is where the server in a pod listens.
+func (r Redis) Address(pod *corev1.Pod) string {
+	port := int32(redisPort)
+	if c := r.Container(pod); len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {
+		port = c.Ports[0].ContainerPort
+	}
+	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
+}
+
 // Container is the container that runs Redis: the one with Redis's port, else one whose image says so, else the first.
 func (Redis) Container(pod *corev1.Pod) corev1.Container {
 	for _, c := range pod.Spec.Containers {
@@ -104,15 +113,6 @@ func (Redis) Container(pod *corev1.Pod) corev1.Container {
 		return corev1.Container{}
 	}
 	return pod.Spec.Containers[0]
-}
-
-// Address is where the server in a pod listens.
-func (r Redis) Address(pod *corev1.Pod) string {
-	port := int32(redisPort)
-	if c := r.Container(pod); len(c.Ports) > 0 && !slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {
-		port = c.Ports[0].ContainerPort
-	}
-	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
 }
 
 // RestartCount is how often a container of a pod was restarted.

@@ -16,15 +16,6 @@ import (
 // ProbeWithin is how long a server that serves may take to answer a probe.
 const ProbeWithin = 500 * time.Millisecond
 
-// Lives says whether the pod that was recorded is still there. Its server is not asked.
-func (r Redis) Lives(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	pod, err := r.Pod(ctx, target.Pod)
-	if apierrors.IsNotFound(err) {
-		return false, nil
-	}
-	return err == nil && string(pod.UID) == target.UID, err
-}
-
 // Runs says whether the process that was recorded still runs. It asks the server: an error where that does not answer.
 func (r Redis) Runs(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	if alive, err := r.Lives(ctx, target); !alive || err != nil {
@@ -32,6 +23,15 @@ func (r Redis) Runs(ctx context.Context, target *v1alpha1.FaultTarget) (bool, er
 	}
 	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
 	return err == nil && server.RunID == target.RunID, err
+}
+
+// Lives says whether the pod that was recorded is still there. Its server is not asked.
+func (r Redis) Lives(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	pod, err := r.Pod(ctx, target.Pod)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil && string(pod.UID) == target.UID, err
 }
 
 // Silent says whether a server takes a command and does not answer within ProbeWithin. Any reply is an answer, an error reply, too. The error says
@@ -64,4 +64,13 @@ func (r Redis) Send(ctx context.Context, address string, within time.Duration, c
 		return true, nil
 	}
 	return false, err
+}
+
+// Same says whether an address that the sentinels gave is that of a server: they may know it by another name, but not by another run_id.
+func (r Redis) Same(ctx context.Context, given, address, runID string) (bool, error) {
+	if given == address {
+		return true, nil
+	}
+	server, err := r.Servers.Ask(ctx, given, r.Login)
+	return err == nil && server.RunID == runID, err
 }

@@ -122,11 +122,6 @@ func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, e
 	return w, err
 }
 
-// Do sends a SENTINEL command to one of them.
-func (s Sentinels) Do(ctx context.Context, address string, words ...any) (any, error) {
-	return s.Servers.Do(ctx, address, s.Login, append([]any{"SENTINEL"}, words...)...)
-}
-
 // UnknownName turns the refusal of a name that a sentinel does not watch into the problem of the spec.
 func (Sentinels) UnknownName(err error, name string) error {
 	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
@@ -154,6 +149,11 @@ func (s Sentinels) WatchedName(ctx context.Context) (string, error) {
 		return names[0], nil
 	}
 	return "", failure
+}
+
+// Do sends a SENTINEL command to one of them.
+func (s Sentinels) Do(ctx context.Context, address string, words ...any) (any, error) {
+	return s.Servers.Do(ctx, address, s.Login, append([]any{"SENTINEL"}, words...)...)
 }
 
 // Majority is the address that more than half of all known sentinels give, and the votes for people; "" where there is none.
@@ -221,13 +221,4 @@ func (w Watchers) DownAfter() time.Duration {
 		shortest = min(shortest, a.DownAfter)
 	}
 	return shortest
-}
-
-// Same says whether an address that the sentinels gave is that of a server: they may know it by another name, but not by another run_id.
-func (r Redis) Same(ctx context.Context, given, address, runID string) (bool, error) {
-	if given == address {
-		return true, nil
-	}
-	server, err := r.Servers.Ask(ctx, given, r.Login)
-	return err == nil && server.RunID == runID, err
 }

@@ -223,7 +223,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 	if on, _, err := c.fsyncs(t.Context(), hit); !on || err != nil {
 		t.Errorf("append-only file %v (%v)", on, err)
 	}
-	if folder, err := c.setting(t.Context(), hit.Address, "dir"); err != nil || folder != pair.Primary.Dir {
-		t.Errorf("dir %s (%v), want %s", folder, err, pair.Primary.Dir)
+	if settings, err := c.Settings(t.Context(), hit.Address, "dir"); err != nil || settings["dir"] != pair.Primary.Dir {
+		t.Errorf("settings %v (%v), want dir %s", settings, err, pair.Primary.Dir)
 	}
 }

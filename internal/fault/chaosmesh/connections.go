@@ -2,13 +2,9 @@ package chaosmesh
 
 import (
 	"context"
-	"maps"
 	"net"
-	"slices"
 	"strconv"
 	"strings"
-
-	"github.com/redquake/redquake/api/v1alpha1"
 )
 
 // How long the server may have heard nothing, in seconds, from somebody that still speaks to it. Replicas acknowledge and sentinels ask every
@@ -57,66 +53,14 @@ func (c chaosMesh) connections(ctx context.Context, address string) ([]connectio
 
 // replicas are those that acknowledge to the server, by INFO.
 func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, error) {
-	reply, err := c.Servers.Do(ctx, address, c.Login, "INFO", "replication")
-	if err != nil {
-		return nil, err
-	}
-	text, _ := reply.(string)
+	info, err := c.Info(ctx, address, "replication")
 	var found []connection
-	for line := range strings.Lines(text) {
-		field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-		if !strings.HasPrefix(field, "slave") {
-			continue
-		}
-		n := connection{quiet: -1, limit: speaksWithin}
-		for pair := range strings.SplitSeq(value, ",") {
-			switch name, v, _ := strings.Cut(pair, "="); name {
-			case "ip":
-				n.from = v
-			case "lag":
-				if lag, err := strconv.Atoi(v); err == nil {
-					n.quiet = lag
-				}
-			}
-		}
-		if n.quiet >= 0 { // slave_read_only and such have no lag
-			found = append(found, n)
+	for field := range info {
+		replica := info.Pairs(field)
+		// A primary lists each replica as slave0, slave1, ...; slave_read_only and such have no lag.
+		if lag, noLag := strconv.Atoi(replica["lag"]); strings.HasPrefix(field, "slave") && noLag == nil {
+			found = append(found, connection{from: replica["ip"], quiet: lag, limit: speaksWithin})
 		}
 	}
-	return found, nil
-}
-
-// speaking counts the connections from the recorded peers on which the server still hears something.
-func (c chaosMesh) speaking(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (int, error) {
-	addresses, err := c.peerAddresses(ctx, record)
-	if err != nil {
-		return 0, err
-	}
-	all, err := c.connections(ctx, target.Address)
-	if err != nil {
-		return 0, err
-	}
-	replicas, err := c.replicas(ctx, target.Address)
-	if err != nil {
-		return 0, err
-	}
-	n := 0
-	for _, one := range append(all, replicas...) {
-		if one.quiet < one.limit && slices.Contains(addresses, one.from) {
-			n++
-		}
-	}
-	return n, nil
-}
-
-func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]string, error) {
-	var addresses []string
-	if _, who := c.network(); who == v1alpha1.PeersClients {
-		pods, err := c.loadPods(ctx)
-		for i := range pods {
-			addresses = append(addresses, pods[i].Status.PodIP)
-		}
-		return addresses, err
-	}
-	return slices.Collect(maps.Values(record.Peers)), nil
+	return found, err
 }

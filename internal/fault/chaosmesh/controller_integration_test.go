@@ -124,10 +124,10 @@ func (c *chaosCluster) recreate(name string) {
 	if _, err := fmt.Sscanf(c.target.Address, "127.0.0.1:%d", &port); err != nil {
 		c.t.Fatal(err)
 	}
-	dir, err := chaosMesh{Deps: c.deps}.setting(c.t.Context(), c.target.Address, "dir")
+	settings, err := c.deps.Settings(c.t.Context(), c.target.Address, "dir")
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	pod := c.pod(name, map[string]string{"app": "redis"}, &redistest.Server{Port: port, Dir: dir})
+	pod := c.pod(name, map[string]string{"app": "redis"}, &redistest.Server{Port: port, Dir: settings["dir"]})
 	c.target.UID = string(pod.UID)
 }

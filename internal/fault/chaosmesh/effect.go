@@ -2,67 +2,15 @@ package chaosmesh
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
 	"github.com/redquake/redquake/internal/fault/contract"
 	pods "github.com/redquake/redquake/internal/fault/pod"
 )
-
-const (
-	fewPings  = 5
-	manyPings = 20
-	// retransmission is what a lost packet costs a round trip at the least: Linux sends it again after 200 ms at the earliest.
-	retransmission = 150 * time.Millisecond
-)
-
-// recordBefore measures what the effect will be told by.
-func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
-	_, peers := c.network()
-	switch kind := c.spec.Action.Type; {
-	case kind == v1alpha1.FaultNetworkPartition:
-		n, err := c.speaking(ctx, target, *record)
-		if err != nil {
-			return err
-		}
-		record.PeersSpeaking = n
-	case peers != "":
-	case kind == v1alpha1.FaultNetworkDelay, kind == v1alpha1.FaultCPUStress:
-		trips, err := c.pings(ctx, target, fewPings, 0)
-		if err != nil {
-			return err
-		}
-		record.RoundTrip = new(median(trips))
-	case kind == v1alpha1.FaultNetworkLoss, kind == v1alpha1.FaultDiskDelay:
-		trips, err := c.pings(ctx, target, manyPings, 0)
-		if err != nil {
-			return err
-		}
-		record.Slowest = new(slices.Max(trips))
-		if kind == v1alpha1.FaultDiskDelay {
-			_, delayed, err := c.fsyncs(ctx, target)
-			if err != nil {
-				return err
-			}
-			record.DelayedFsyncs = delayed
-		}
-	case kind == v1alpha1.FaultClockSkew:
-		offset, _, err := c.clock(ctx, target)
-		if err != nil {
-			return err
-		}
-		record.Clock = &offset
-	}
-	return nil
-}
 
 func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
@@ -83,12 +31,12 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	case !state.Injected:
 		return v1alpha1.EffectInconclusive, said
 	}
-	pod, err := c.Pod(ctx, target.Pod)
-	if err != nil && !apierrors.IsNotFound(err) {
+	lives, err := c.Lives(ctx, target)
+	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if err != nil || string(pod.UID) != target.UID {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone, and the fault with it: Chaos Mesh does not follow to a replacement", target.Pod, target.UID)
+	if !lives {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) was deleted, and the fault with it: Chaos Mesh does not follow to a replacement", target.Pod, target.UID)
 	}
 	record, _, err := contract.Load[chaosRecord](target)
 	if err != nil {
@@ -248,60 +196,6 @@ func (c chaosMesh) proveClock(ctx context.Context, target *v1alpha1.FaultTarget,
 	return v1alpha1.EffectInconclusive, text + fmt.Sprintf(", which is not %s", want), nil
 }
 
-// pings times n round trips, and ends early after one longer than enough; 0 = none is. Those until an error are returned with it.
-func (c chaosMesh) pings(ctx context.Context, target *v1alpha1.FaultTarget, n int, enough time.Duration) ([]time.Duration, error) {
-	var trips []time.Duration
-	for range n {
-		began := time.Now()
-		if _, err := c.Servers.Do(ctx, target.Address, c.Login, "PING"); err != nil {
-			return trips, err
-		}
-		trips = append(trips, time.Since(began))
-		if took := trips[len(trips)-1]; enough > 0 && took > enough {
-			break
-		}
-	}
-	return trips, nil
-}
-
-// clock is by how much the server's clock is ahead of the operator's, and how long the question took.
-func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (offset, trip time.Duration, err error) {
-	began := time.Now()
-	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "TIME")
-	if err != nil {
-		return 0, 0, err
-	}
-	trip = time.Since(began)
-	parts, _ := reply.([]any)
-	if len(parts) != 2 {
-		return 0, 0, fmt.Errorf("TIME at %s: unexpected reply %v", target.Address, reply)
-	}
-	seconds, bad := strconv.ParseInt(fmt.Sprint(parts[0]), 10, 64)
-	micros, bad2 := strconv.ParseInt(fmt.Sprint(parts[1]), 10, 64)
-	if bad != nil || bad2 != nil {
-		return 0, 0, fmt.Errorf("TIME at %s: unexpected reply %v", target.Address, reply)
-	}
-	return time.Unix(seconds, micros*1000).Sub(began.Add(trip / 2)), trip, nil
-}
-
-// fsyncs says whether the append-only file is on, and how many of its fsyncs were late since the server's start.
-func (c chaosMesh) fsyncs(ctx context.Context, target *v1alpha1.FaultTarget) (on bool, delayed int64, err error) {
-	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "INFO", "persistence")
-	if err != nil {
-		return false, 0, err
-	}
-	text, _ := reply.(string)
-	for line := range strings.Lines(text) {
-		switch field, value, _ := strings.Cut(strings.TrimSpace(line), ":"); field {
-		case "aof_enabled":
-			on = value == "1"
-		case "aof_delayed_fsync":
-			delayed, err = strconv.ParseInt(value, 10, 64)
-		}
-	}
-	return on, delayed, err
-}
-
 // measuredBefore is a duration that was measured before the fault.
 func measuredBefore(what string, measured *time.Duration) (time.Duration, error) {
 	if measured == nil {
@@ -309,15 +203,3 @@ func measuredBefore(what string, measured *time.Duration) (time.Duration, error)
 	}
 	return *measured, nil
 }
-
-func timedOut(err error) bool {
-	var timeout interface{ Timeout() bool }
-	return errors.As(err, &timeout) && timeout.Timeout()
-}
-
-func median(trips []time.Duration) time.Duration {
-	sorted := slices.Sorted(slices.Values(trips))
-	return sorted[len(sorted)/2]
-}
-
-func round(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) }

@@ -143,7 +143,7 @@ func TestChaosMeshDiskPreflight(t *testing.T) {
 	b = newBench(t, spec(""))
 	b.target.Container = "sidecar"
 	b.answers = func(string) (any, error) { return []any{"dir", "/data"}, nil }
-	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "/data lies on no volume of container sidecar") {
+	if problem := faulttest.ProblemOf(t, b.injector().Preflight(t.Context(), b.target)); !problem.Lasting || !strings.Contains(problem.Message, "/data is on no volume of container sidecar") {
 		t.Errorf("%+v", problem)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Kinds are the faults of servers' settings.
@@ -71,11 +70,11 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	}
 	before := map[string]string{}
 	for _, name := range []string{"maxmemory", "maxmemory-policy"} { // one by one: a server before Redis 7 takes no more
-		reply, err := c.Servers.Do(ctx, target.Address, c.Login, "CONFIG", "GET", name)
+		found, err := c.Settings(ctx, target.Address, name)
 		if err != nil {
 			return err
 		}
-		before[name] = topology.Pairs(reply)[name]
+		before[name] = found[name]
 	}
 	why := evicts(before, c.values)
 	if why == "" {
@@ -89,11 +88,11 @@ func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	if _, asked := c.values["appendfsync"]; !asked || c.values["appendonly"] == "yes" {
 		return nil
 	}
-	info, err := c.info(ctx, target.Address)
+	info, err := c.Info(ctx, target.Address, "everything")
 	if err != nil {
 		return err
 	}
-	if c.values["appendonly"] == "" && topology.InfoField(info, "aof_enabled") == "1" {
+	if c.values["appendonly"] == "" && info.On("aof_enabled") {
 		return nil
 	}
 	return problem.Invalid(`%s: it has no effect without an append-only file: set appendonly: "yes" beside it`, c.field("appendfsync"))
@@ -130,11 +129,11 @@ func (c config) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alp
 	if _, asked := c.values["appendonly"]; !asked || effect != v1alpha1.EffectConfirmed {
 		return effect, evidence
 	}
-	info, err := c.info(ctx, target.Address)
+	info, err := c.Info(ctx, target.Address, "everything")
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, topology.InfoField(info, "aof_enabled"), topology.InfoField(info, "aof_rewrite_in_progress"))
+	return effect, fmt.Sprintf("%s; aof_enabled:%s, aof_rewrite_in_progress:%s", evidence, info["aof_enabled"], info["aof_rewrite_in_progress"])
 }
 
 // Revert sets the old values. An append-only file that is switched on again is complete, and data durable, only when it has been written anew.
@@ -147,18 +146,23 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 	if err == nil {
 		err = contract.Save(target, record)
 	}
-	if err != nil || !progress.Complete() || c.values["appendonly"] != "no" || record.Old["appendonly"] != "yes" {
+	if enabledAgain := c.values["appendonly"] == "no" && record.Old["appendonly"] == "yes"; err != nil || !progress.Complete() || !enabledAgain {
 		return progress, err
 	}
+	return c.awaitRewrite(ctx, target)
+}
+
+// awaitRewrite is complete once the server has written its append-only file anew.
+func (c config) awaitRewrite(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	at, err := c.find(ctx, target)
 	if err != nil || at.whose != original {
 		return contract.Progress{}, err
 	}
-	info, err := c.info(ctx, at.address)
+	info, err := c.Info(ctx, at.address, "everything")
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if topology.InfoField(info, "aof_rewrite_in_progress") == "1" || topology.InfoField(info, "aof_rewrite_scheduled") == "1" {
+	if info.On("aof_rewrite_in_progress") || info.On("aof_rewrite_scheduled") {
 		return contract.Underway("appendonly is yes again; the file is being written anew"), nil
 	}
 	return contract.Progress{}, nil

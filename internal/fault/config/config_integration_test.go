@@ -87,7 +87,7 @@ func TestConfigThereAndBack(t *testing.T) {
 
 func rewritesOf(t *testing.T, server *redistest.Server) int {
 	t.Helper()
-	n, counted := rewrites(server.Do("info", "commandstats").(string) + "\ncmdstat_config|get:")
+	n, counted := rewrites(redis.ParseInfo(server.Do("info", "commandstats").(string) + "\ncmdstat_config|get:"))
 	if !counted {
 		t.Fatal("the server does not count its commands")
 	}

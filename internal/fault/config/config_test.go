@@ -96,7 +96,7 @@ func TestRewrites(t *testing.T) {
 		{get + "cmdstat_config|rewrite:calls=5,usec=1852,usec_per_call=1852.00,rejected_calls=1,failed_calls=2\r\n", 3, true},
 		{"cmdstat_config:calls=7,usec=18,usec_per_call=9.00\r\n", 0, false},
 	} {
-		if n, counted := rewrites(tc.info); n != tc.n || counted != tc.counted {
+		if n, counted := rewrites(redis.ParseInfo(tc.info)); n != tc.n || counted != tc.counted {
 			t.Errorf("%q: %d, %v; want %d, %v", tc.info, n, counted, tc.n, tc.counted)
 		}
 	}

@@ -8,21 +8,8 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 )
-
-// counters are those of INFO that show the threads' work.
-type counters struct {
-	Reads    int64 `json:"reads"`    // io_threaded_reads_processed
-	Writes   int64 `json:"writes"`   // io_threaded_writes_processed
-	Commands int64 `json:"commands"` // total_commands_processed
-}
-
-func parseCounters(info string) counters {
-	return counters{
-		Reads: topology.InfoNumber(info, "io_threaded_reads_processed"), Writes: topology.InfoNumber(info, "io_threaded_writes_processed"), Commands: topology.InfoNumber(info, "total_commands_processed"),
-	}
-}
 
 // traffic is how many commands a server must have processed until its counters say anything: fewer may be probes and Redquake's own questions.
 const traffic = 1000
@@ -38,18 +25,12 @@ func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTar
 	} else if err != nil {
 		return err
 	}
-	info, err := t.info(ctx, target.Address)
-	if err != nil || topology.InfoField(info, "run_id") != target.RunID {
+	info, err := t.Info(ctx, target.Address, "everything")
+	if err != nil || info["run_id"] != target.RunID {
 		return err
 	}
-	record.Counters = new(parseCounters(info))
+	record.Counters = new(countersFrom(info))
 	return nil
-}
-
-func (t ioThreads) info(ctx context.Context, address string) (string, error) {
-	reply, err := t.Servers.Do(ctx, address, t.Login, "INFO", "everything")
-	text, _ := reply.(string)
-	return text, err
 }
 
 // Effect needs both: that CONFIG GET shows the number, and that the threads work, or rest where there is only the main thread.
@@ -72,16 +53,20 @@ func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	if !t.satisfied(now) {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("io-threads of %s is still %s%s instead of %d", target.Pod, now.count, readsInWords(now.reads), t.count)
 	}
-	info, err := t.info(ctx, t.Address(pod))
+	info, err := t.Info(ctx, t.Address(pod), "everything")
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	since := parseCounters(info) // of a process that began with the new number
-	if before := record.Counters; before != nil && topology.InfoField(info, "run_id") == target.RunID {
+	since := countersFrom(info) // of a process that began with the new number
+	if before := record.Counters; before != nil && info["run_id"] == target.RunID {
 		since = counters{Reads: since.Reads - before.Reads, Writes: since.Writes - before.Writes, Commands: since.Commands - before.Commands}
 	}
 	evidence := fmt.Sprintf("io-threads of %s is %s%s; since then threads handled %d reads and %d writes, the server %d commands", target.Pod, now.count, readsInWords(now.reads), since.Reads, since.Writes, since.Commands)
 	return t.judge(since.Reads+since.Writes, since.Commands, evidence)
+}
+
+func countersFrom(info redis.Info) counters {
+	return counters{Reads: info.Int("io_threaded_reads_processed"), Writes: info.Int("io_threaded_writes_processed"), Commands: info.Int("total_commands_processed")}
 }
 
 // judge is pure: what the counters' growth says.

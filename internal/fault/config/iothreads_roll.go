@@ -27,21 +27,9 @@ var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSet
 
 // recordRoll plans the change of the StatefulSet's template, and refuses where it would not work or not stay.
 func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
-	pod, err := t.Pod(ctx, target.Pod)
+	set, err := t.rollable(ctx, target)
 	if err != nil {
 		return nil, err
-	}
-	owner := metav1.GetControllerOf(pod)
-	if owner == nil || owner.Kind != "StatefulSet" {
-		return nil, problem.Unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
-	}
-	set := &appsv1.StatefulSet{}
-	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: owner.Name}, set); err != nil {
-		return nil, err
-	}
-	if above := metav1.GetControllerOf(set); above != nil {
-		return nil, problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s %s (%s), which would take a change of it back: set io-threads there",
-			set.Name, above.Kind, above.Name, above.APIVersion)
 	}
 	container := containerIn(&set.Spec.Template.Spec, target.Container)
 	if container == nil {
@@ -60,13 +48,32 @@ func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget,
 	if len(edit.manualRevertCommand(t.Namespace)) > longestCommand {
 		return nil, problem.Unsupported("the arguments of container %s of StatefulSet %s are too long to be recorded", container.Name, set.Name)
 	}
-	if why, err := t.unsettled(ctx, set, container.Name); why != "" || err != nil {
-		if err != nil {
-			return nil, err
-		}
-		return nil, problem.NotYet("StatefulSet %s cannot be rolled now: %s", set.Name, why)
+	why, err := t.unsettled(ctx, set, container.Name)
+	if err == nil && why != "" {
+		err = problem.NotYet("StatefulSet %s cannot be rolled now: %s", set.Name, why)
 	}
-	return edit, nil
+	return edit, err
+}
+
+// rollable is the StatefulSet of the target's pod. A Problem says that there is none, or that its owner would revert a change of its template.
+func (t ioThreads) rollable(ctx context.Context, target *v1alpha1.FaultTarget) (*appsv1.StatefulSet, error) {
+	pod, err := t.Pod(ctx, target.Pod)
+	if err != nil {
+		return nil, err
+	}
+	owner := metav1.GetControllerOf(pod)
+	if owner == nil || owner.Kind != "StatefulSet" {
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and pod %s does not belong to a StatefulSet, the only kind that is rolled", target.Pod)
+	}
+	set := &appsv1.StatefulSet{}
+	if err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: owner.Name}, set); err != nil {
+		return nil, err
+	}
+	if above := metav1.GetControllerOf(set); above != nil {
+		return nil, problem.Unsupported("the server takes io-threads only at its start, and StatefulSet %s belongs to %s %s (%s), which would revert a change of it: set io-threads there",
+			set.Name, above.Kind, above.Name, above.APIVersion)
+	}
+	return set, nil
 }
 
 // openSecret is the first argument whose value is a secret in plain text; "" = none.
@@ -131,16 +138,6 @@ func closed(container *corev1.Container) string {
 	return "runs a script, to whose server no arguments can be added"
 }
 
-// edited is the StatefulSet of a change as it is; nil where it is gone.
-func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
-	set := &appsv1.StatefulSet{}
-	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
-	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
-		return nil, nil
-	}
-	return set, err
-}
-
 func (t ioThreads) rollBegun(ctx context.Context, edit templateEdit) (bool, error) {
 	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
@@ -196,6 +193,16 @@ func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, r
 		return stillGoing(contract.Progress{}, err)
 	}
 	return t.cameBack(ctx, target, record)
+}
+
+// edited is the StatefulSet of a change as it is; nil where it is gone.
+func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
+	set := &appsv1.StatefulSet{}
+	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
+	if apierrors.IsNotFound(err) || err == nil && string(set.UID) != edit.UID {
+		return nil, nil
+	}
+	return set, err
 }
 
 // cameBack is an error where a server still has the fault's number though its arguments are the old ones: a CONFIG REWRITE, such as Sentinel's,

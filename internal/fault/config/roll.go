@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/redquake/redquake/internal/redis"
-
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,32 +48,44 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.
 			done++
 		}
 	}
-	step := func(format string, words ...any) (contract.Progress, error) {
-		return contract.Underway("%d of %d pods rolled: %s", done, total, fmt.Sprintf(format, words...)), nil
-	}
-	for _, m := range members {
-		if m.pod.DeletionTimestamp != nil {
-			return step("pod %s is ending", m.pod.Name)
-		}
-	}
-	if len(members) < total {
-		return step("waiting for the pod that comes next")
+	rolling := func(step string) contract.Progress {
+		return contract.Underway("%d of %d pods rolled: %s", done, total, step)
 	}
 	next := r.next(members)
-	for _, m := range members {
-		if m.trouble != "" && (next == nil || m.pod != next.pod && next.trouble == "") {
-			return step("%s", m.trouble)
-		}
+	if why := waitsFor(members, total, next); why != "" {
+		return rolling(why), nil
 	}
 	if next == nil {
 		return contract.Progress{}, nil
 	}
-	uid := next.pod.UID
-	err = r.Cluster.Delete(ctx, next.pod, client.Preconditions{UID: &uid})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		return contract.Progress{}, err
+	return rolling("replacing pod " + next.pod.Name), r.replace(ctx, next.pod)
+}
+
+// waitsFor says why no pod can be replaced now; "" where the next one can. While one pod is not fit, only a pod that is not fit itself is replaced.
+func waitsFor(members []rolled, total int, next *rolled) string {
+	for _, m := range members {
+		if m.pod.DeletionTimestamp != nil {
+			return fmt.Sprintf("pod %s is terminating", m.pod.Name)
+		}
 	}
-	return step("replacing pod %s", next.pod.Name)
+	if len(members) < total {
+		return "waiting for the StatefulSet controller to create the next pod"
+	}
+	for _, m := range members {
+		if m.trouble != "" && (next == nil || m.pod != next.pod && next.trouble == "") {
+			return m.trouble
+		}
+	}
+	return ""
+}
+
+// replace deletes this very pod, so that the StatefulSet controller creates it anew.
+func (r roller) replace(ctx context.Context, pod *corev1.Pod) error {
+	err := r.Cluster.Delete(ctx, pod, client.Preconditions{UID: &pod.UID})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete pod %s: %w", pod.Name, err)
+	}
+	return nil
 }
 
 // next is the pod to replace: one that is not fit, which has nothing to lose; else a replica; else a primary. nil where none is stale.
@@ -136,22 +146,20 @@ func (r roller) examine(ctx context.Context, m *rolled) {
 		return
 	}
 	address := r.Address(m.pod)
-	reply, err := r.Servers.Do(ctx, address, r.Login, "INFO", "everything")
+	info, err := r.Info(ctx, address, "everything")
 	if err != nil {
 		m.trouble = fmt.Sprintf("the server of pod %s does not answer: %v", m.pod.Name, err)
 		return
 	}
-	info, _ := reply.(string)
-	said := topology.ServerOf(address, redis.ParseInfo(info))
-	m.primary = said.Role == topology.Primary
+	replication := topology.ReplicationOf(info)
+	m.primary = replication.Role == topology.Primary
 	switch {
-	case said.Loading:
+	case info.On("loading"):
 		m.trouble = fmt.Sprintf("the server of pod %s loads its data", m.pod.Name)
-	case said.Role == topology.Replica && (topology.InfoField(info, "master_link_status") != "up" || topology.InfoField(info, "master_sync_in_progress") == "1"):
+	case replication.Role == topology.Replica && (!replication.LinkUp || replication.Syncing):
 		m.trouble = fmt.Sprintf("the replica in pod %s is not in sync", m.pod.Name)
-	case said.Mode == "cluster":
-		reply, err := r.Servers.Do(ctx, address, r.Login, "CLUSTER", "INFO")
-		if text, _ := reply.(string); err != nil || topology.InfoField(text, "cluster_state") != "ok" {
+	case info.Mode() == "cluster":
+		if state, err := r.ClusterInfo(ctx, address); err != nil || state["cluster_state"] != "ok" {
 			m.trouble = fmt.Sprintf("the cluster is not ok, says pod %s", m.pod.Name)
 		}
 	}
@@ -171,15 +179,6 @@ func ready(pod *corev1.Pod) string {
 func argumentsOf(pod *corev1.PodSpec, container string) []string {
 	if c := containerIn(pod, container); c != nil {
 		return c.Args
-	}
-	return nil
-}
-
-func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
-	for i := range pod.Containers {
-		if pod.Containers[i].Name == name {
-			return &pod.Containers[i]
-		}
 	}
 	return nil
 }
@@ -206,4 +205,13 @@ func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, arguments []
 		return nil
 	}
 	return r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+}
+
+func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {
+	for i := range pod.Containers {
+		if pod.Containers[i].Name == name {
+			return &pod.Containers[i]
+		}
+	}
+	return nil
 }

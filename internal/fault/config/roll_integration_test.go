@@ -21,6 +21,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/faulttest"
@@ -128,7 +129,7 @@ func (w *workload) othersServe(name string) {
 			continue
 		}
 		reply, err := w.Real.Do(context.Background(), "127.0.0.1:"+strconv.Itoa(port), w.Login, "INFO", "replication")
-		if info := fmt.Sprint(reply); err != nil || i > 0 && topology.InfoField(info, "master_link_status") != "up" {
+		if info := redis.ParseInfo(fmt.Sprint(reply)); err != nil || i > 0 && info["master_link_status"] != "up" {
 			w.T.Errorf("%s is deleted while %s is not in sync (%v)", name, pod, err)
 		}
 	}

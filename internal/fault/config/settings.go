@@ -18,7 +18,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // settings changes settings of a server process by one CONFIG SET.
@@ -40,8 +39,6 @@ type settingsRecord struct {
 
 // longestCommand is what the status holds of a command for people, in bytes.
 const longestCommand = 2048
-
-func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
 
 // record reads the present values. It finds settings that the server does not know or cannot change by setting each to the
 // value that it has, which changes nothing.
@@ -79,14 +76,14 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 
 // recordFile records what tells later whether the configuration file was rewritten meanwhile.
 func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
-	info, err := s.info(ctx, target.Address)
+	info, err := s.Info(ctx, target.Address, "everything")
 	if err != nil {
 		return err
 	}
 	if n, counted := rewrites(info); counted {
 		record.Rewrites = &n
 	}
-	file := topology.InfoField(info, "config_file")
+	file := info["config_file"]
 	if file == "" {
 		return nil
 	}
@@ -228,12 +225,7 @@ func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (proce
 
 // get asks for exactly these settings, in one command.
 func (s settings) get(ctx context.Context, address string) (map[string]string, error) {
-	command := []any{"CONFIG", "GET"}
-	for _, name := range s.names() {
-		command = append(command, name)
-	}
-	reply, err := s.Servers.Do(ctx, address, s.Login, command...)
-	return topology.Pairs(reply), err
+	return s.Settings(ctx, address, s.names()...)
 }
 
 // set sets values in one command: all or none.
@@ -266,26 +258,13 @@ func (s settings) refusal(err error, address, subcommand string) error {
 	return &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Message: fmt.Sprintf("%s: %v", field, err), Lasting: true}
 }
 
-func (s settings) info(ctx context.Context, address string) (string, error) {
-	reply, err := s.Servers.Do(ctx, address, s.Login, "INFO", "everything")
-	text, _ := reply.(string)
-	return text, err
-}
+func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
 
 // rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
-func rewrites(info string) (n int, counted bool) {
-	counted = strings.Contains(info, "cmdstat_config|get:") // that one has been called: it was just used
-	stat := topology.InfoField(info, "cmdstat_config|rewrite")
-	for part := range strings.SplitSeq(stat, ",") {
-		var k int
-		if _, err := fmt.Sscanf(part, "calls=%d", &k); err == nil {
-			n += k
-		}
-		if _, err := fmt.Sscanf(part, "failed_calls=%d", &k); err == nil {
-			n -= k
-		}
-	}
-	return n, counted
+func rewrites(info redis.Info) (n int, counted bool) {
+	_, counted = info.Command("config|get") // that one has been called: it was just used
+	stat, _ := info.Command("config|rewrite")
+	return int(stat.Calls - stat.Failed), counted
 }
 
 // differing are those of now that want has otherwise.
@@ -310,4 +289,23 @@ func inWords(values map[string]string) string {
 		words = append(words, name+" "+value)
 	}
 	return strings.Join(words, ", ")
+}
+
+// manualRevertCommand is the command that reverts all settings; "" where nothing was recorded.
+func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record settingsRecord) string {
+	if len(record.Old) == 0 {
+		return ""
+	}
+	words := []string{"CONFIG", "SET"}
+	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
+		words = append(words, name, record.Old[name])
+	}
+	command := s.CLI(target, words...)
+	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
+		command = "until " + command + " | grep -q OK; do sleep 1; done"
+	}
+	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {
+		command += " && " + s.CLI(target, "CONFIG", "REWRITE")
+	}
+	return command
 }

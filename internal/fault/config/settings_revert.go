@@ -3,15 +3,12 @@ package config
 import (
 	"context"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // revert gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its
@@ -93,11 +90,11 @@ func (s settings) fileHasFault(ctx context.Context, at process, record settingsR
 	if at.whose != original {
 		return record.Kept != "", nil
 	}
-	info, err := s.info(ctx, at.address)
+	info, err := s.Info(ctx, at.address, "everything")
 	if err != nil {
 		return false, err
 	}
-	if topology.InfoField(info, "config_file") == "" {
+	if info["config_file"] == "" {
 		return false, nil
 	}
 	now, counted := rewrites(info)
@@ -119,23 +116,4 @@ func (s settings) rewrite(ctx context.Context, address string) error {
 		}
 	}
 	return err
-}
-
-// manualRevertCommand is the command that reverts all settings; "" where nothing was recorded.
-func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record settingsRecord) string {
-	if len(record.Old) == 0 {
-		return ""
-	}
-	words := []string{"CONFIG", "SET"}
-	for _, name := range slices.Sorted(maps.Keys(record.Old)) {
-		words = append(words, name, record.Old[name])
-	}
-	command := s.CLI(target, words...)
-	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
-		command = "until " + command + " | grep -q OK; do sleep 1; done"
-	}
-	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {
-		command += " && " + s.CLI(target, "CONFIG", "REWRITE")
-	}
-	return command
 }

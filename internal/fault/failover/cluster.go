@@ -15,15 +15,6 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// clusterRecord is what is recorded of a failover in a cluster beside what every failover records.
-type clusterRecord struct {
-	Node    string   `json:"node"`             // ID of the primary
-	Epoch   uint64   `json:"epoch"`            // config epoch: it grows with every failover
-	Slot    uint16   `json:"slot"`             // one that the shard serves: whoever owns it is the shard's primary
-	Replica string   `json:"replica"`          // host:port of the replica to promote, as it announced itself
-	Others  []string `json:"others,omitempty"` // host:port of the shard's other replicas: they are asked, too
-}
-
 // clusterPatience is how long a CLUSTER FAILOVER that was accepted may leave no trace: nodes do not tell that one is under way, and give it up
 // after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
 const clusterPatience = 10 * time.Second
@@ -37,17 +28,6 @@ type clusterFailover struct {
 	failover
 	primary string
 	record  clusterRecord
-}
-
-// option is what stands behind CLUSTER FAILOVER.
-func (c clusterFailover) option() string {
-	switch c.mode {
-	case v1alpha1.FailoverForce:
-		return "FORCE"
-	case v1alpha1.FailoverTakeover:
-		return "TAKEOVER"
-	}
-	return ""
 }
 
 func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget) (failoverRecord, error) {
@@ -85,13 +65,21 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
 }
 
-func (f failover) view(ctx context.Context, address string) (topology.View, error) {
-	reply, err := f.Servers.Do(ctx, address, f.Login, "CLUSTER", "NODES")
+func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+	now, err := c.ownerOf(ctx)
 	if err != nil {
-		return topology.View{}, err
+		return standing{}, err
 	}
-	text, _ := reply.(string)
-	return topology.ParseNodes(text, address)
+	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
+	switch sent := target.InjectedAt; {
+	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
+		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
+	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
+		return standing{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
+	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
+		proof += "; " + reelection
+	}
+	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
 }
 
 // owner is who serves a slot, and by which config epoch it does.
@@ -133,6 +121,15 @@ func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 	return latest, failure
 }
 
+func (f failover) view(ctx context.Context, address string) (topology.View, error) {
+	reply, err := f.Servers.Do(ctx, address, f.Login, "CLUSTER", "NODES")
+	if err != nil {
+		return topology.View{}, err
+	}
+	text, _ := reply.(string)
+	return topology.ParseNodes(text, address)
+}
+
 // serving is the primary that serves a slot in a view; zero where nobody does.
 func serving(view topology.View, slot uint16) owner {
 	for _, g := range view.Groups {
@@ -142,23 +139,6 @@ func serving(view topology.View, slot uint16) owner {
 		}
 	}
 	return owner{}
-}
-
-func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
-	now, err := c.ownerOf(ctx)
-	if err != nil {
-		return standing{}, err
-	}
-	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
-	switch sent := target.InjectedAt; {
-	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
-		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
-	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
-		return standing{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
-	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
-		proof += "; " + reelection
-	}
-	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
 }
 
 func (c clusterFailover) begin(ctx context.Context, _ *v1alpha1.FaultTarget) error {
@@ -204,4 +184,15 @@ func (c clusterFailover) care(context.Context, *v1alpha1.FaultTarget) string {
 		return fmt.Sprintf("uncoordinated: %s does not wait for what the old primary acknowledges meanwhile", option)
 	}
 	return "coordinated: the old primary took no writes until the replica had them all"
+}
+
+// option is what stands behind CLUSTER FAILOVER.
+func (c clusterFailover) option() string {
+	switch c.mode {
+	case v1alpha1.FailoverForce:
+		return "FORCE"
+	case v1alpha1.FailoverTakeover:
+		return "TAKEOVER"
+	}
+	return ""
 }

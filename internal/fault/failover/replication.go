@@ -15,14 +15,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// replicationRecord is what is recorded of a failover without sentinels beside what every failover records.
-type replicationRecord struct {
-	Replica string `json:"replica"` // host:port of the replica to promote, as it announced itself
-	// The primary of each replica that is not to be promoted, by the replica's host:port. FAILOVER leaves it there: it has to be pointed to the
-	// new primary.
-	Follows map[string]string `json:"follows,omitempty"`
-}
-
 // replicationGrace is how much longer than its TIMEOUT a failover may take until it is taken for stuck, and how long replicas that do not answer are
 // waited for after it.
 const replicationGrace = 10 * time.Second
@@ -91,44 +83,61 @@ func (f failover) unwatched(ctx context.Context, target *v1alpha1.FaultTarget) e
 	return nil
 }
 
-func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
-	primary, replica := r.primary, r.record.Replica
-	old, oldErr := r.replication(ctx, primary)
-	now, nowErr := r.replication(ctx, replica)
-	sent := target.InjectedAt
-	switch {
-	case nowErr == nil && now.Role == topology.Primary && (oldErr != nil || old.Role != topology.Primary):
-		return standing{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is none
-	case oldErr != nil:
-		return standing{}, oldErr
-	case nowErr == nil && now.Role == topology.Primary:
-		return standing{}, fmt.Errorf("split: %s and %s both call themselves the primary", primary, replica)
-	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace && (old.Failover != "no-failover" || old.Role != topology.Primary):
-		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", primary, old.Failover)}, nil
-	case old.Failover != "no-failover":
-		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", primary, old.Failover)}, nil
-	case old.Role != topology.Primary:
-		return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", primary, old.Primary)}, nil
-	}
-	return standing{phase: resting, primary: primary, proof: fmt.Sprintf("ROLE of %s is primary", primary)}, nil
-}
-
-// words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
-func (r replicationFailover) words() []any {
-	host, port, _ := net.SplitHostPort(r.record.Replica)
-	words := []any{"FAILOVER", "TO", host, port}
-	if r.mode == v1alpha1.FailoverForce {
-		words = append(words, "FORCE")
-	}
-	return append(words, "TIMEOUT", r.timeout.Milliseconds())
-}
-
 func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	_, err := r.Servers.Do(ctx, target.Address, r.Login, r.words()...)
 	if err != nil && strings.Contains(err.Error(), "FAILOVER already in progress") {
 		return nil
 	}
 	return r.Refusal(err, target.Address, "FAILOVER")
+}
+
+// revert ends a failover that is under way, and completes one that has happened.
+func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
+		return r.finish(ctx, target, now)
+	}
+	if here, err := r.here(ctx, target); err != nil || !here {
+		return contract.Progress{}, err
+	}
+	old, err := r.replication(ctx, target.Address)
+	if err != nil || old.Failover == "no-failover" {
+		return contract.Progress{}, err
+	}
+	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
+	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
+		return contract.Progress{}, err
+	}
+	return contract.Underway("FAILOVER ABORT was sent"), nil
+}
+
+func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+	primary, replica := r.primary, r.record.Replica
+	old, oldErr := r.replication(ctx, primary)
+	now, nowErr := r.replication(ctx, replica)
+	takenOver := nowErr == nil && now.Role == topology.Primary
+	switch {
+	case takenOver && (oldErr != nil || old.Role != topology.Primary):
+		return standing{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is none
+	case oldErr != nil:
+		return standing{}, oldErr
+	case takenOver:
+		return standing{}, fmt.Errorf("split: %s and %s both call themselves the primary", primary, replica)
+	}
+	return r.handover(target, old), nil
+}
+
+// handover is how far the recorded primary is with a failover while no other server is the primary.
+func (r replicationFailover) handover(target *v1alpha1.FaultTarget, old topology.ReplicationInfo) standing {
+	sent := target.InjectedAt
+	switch {
+	case old.Failover == "no-failover" && old.Role == topology.Primary:
+		return standing{phase: resting, primary: r.primary, proof: fmt.Sprintf("ROLE of %s is primary", r.primary)}
+	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace:
+		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", r.primary, old.Failover)}
+	case old.Failover != "no-failover":
+		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", r.primary, old.Failover)}
+	}
+	return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", r.primary, old.Primary)}
 }
 
 // finish points the other replicas to the new primary. One that somebody has detached or pointed elsewhere meanwhile is left alone, and
@@ -162,31 +171,22 @@ func (r replicationFailover) repoint(ctx context.Context, primary string) string
 	return strings.Join(missing, "; ")
 }
 
-// revert ends a failover that is under way, and completes one that has happened.
-func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
-		return r.finish(ctx, target, now)
-	}
-	if here, err := r.here(ctx, target); err != nil || !here {
-		return contract.Progress{}, err
-	}
-	old, err := r.replication(ctx, target.Address)
-	if err != nil || old.Failover == "no-failover" {
-		return contract.Progress{}, err
-	}
-	_, err = r.Servers.Do(ctx, target.Address, r.Login, "FAILOVER", "ABORT")
-	if err != nil && !strings.Contains(err.Error(), "No failover in progress") {
-		return contract.Progress{}, err
-	}
-	return contract.Underway("FAILOVER ABORT was sent"), nil
-}
-
 func (r replicationFailover) command(*v1alpha1.FaultTarget) string {
 	words := make([]string, 0, 8)
 	for _, word := range r.words() {
 		words = append(words, fmt.Sprint(word))
 	}
 	return strings.Join(words, " ") + " at " + r.primary
+}
+
+// words are FAILOVER with its arguments. Without TIMEOUT a replica that hangs would keep writes waiting for ever.
+func (r replicationFailover) words() []any {
+	host, port, _ := net.SplitHostPort(r.record.Replica)
+	words := []any{"FAILOVER", "TO", host, port}
+	if r.mode == v1alpha1.FailoverForce {
+		words = append(words, "FORCE")
+	}
+	return append(words, "TIMEOUT", r.timeout.Milliseconds())
 }
 
 func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) string {

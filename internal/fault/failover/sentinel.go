@@ -2,6 +2,7 @@ package failover
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -15,16 +16,6 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/target"
 )
-
-// sentinelRecord is what is recorded of a failover through Sentinel beside what every failover records.
-type sentinelRecord struct {
-	MasterName string        `json:"masterName"`
-	Epoch      int64         `json:"epoch"`                      // config epoch: it grows with every failover
-	Sentinel   string        `json:"sentinel"`                   // host:port of the one that gets the command, so that it refuses a second
-	Option     string        `json:"option,omitempty"`           // COORDINATED, where the sentinel knows it
-	Pause      time.Duration `json:"pauseNanoseconds,omitempty"` // for how long writes are paused; 0 where they are not
-	Held       *bool         `json:"held,omitempty"`             // whether the pause held until the old primary was demoted; nil until that is known
-}
 
 const (
 	// leastPause is how long writes must stay paused for a failover to fit in: from the command to the switch the sentinels need about 2 s.
@@ -51,15 +42,9 @@ func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return none, err
 	}
-	primary, votes := w.Majority()
-	if primary == "" {
-		return none, problem.NotYet("%s", votes)
-	}
-	if ours, err := f.Same(ctx, primary, target.Address, target.RunID); err != nil || !ours {
-		return none, problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, orNothing(err))
-	}
-	if at := w.FailingOver(); at != "" {
-		return none, problem.NotYet("the sentinel at %s is failing %s over already", at, name)
+	primary, err := f.agreedPrimary(ctx, target, w)
+	if err != nil {
+		return none, err
 	}
 	if _, err := f.replicasOf(ctx, target.Address); err != nil {
 		return none, err
@@ -80,11 +65,23 @@ func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget
 	return failoverRecord{Primary: primary, Sentinel: record}, err
 }
 
-func orNothing(err error) string {
-	if err == nil {
-		return "it has another run_id"
+// agreedPrimary is the target's address as most sentinels give it. A Problem says why the target is not their primary, or is failed over already.
+func (f failover) agreedPrimary(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers) (string, error) {
+	primary, votes := w.Majority()
+	if primary == "" {
+		return "", problem.NotYet("%s", votes)
 	}
-	return err.Error()
+	same, err := f.Same(ctx, primary, target.Address, target.RunID)
+	if err == nil && !same {
+		err = errors.New("it has another run_id")
+	}
+	if err != nil {
+		return "", problem.NotYet("%s, which is not %s at %s (%v): a failover may have been a moment ago", votes, target.Pod, target.Address, err)
+	}
+	if at := w.FailingOver(); at != "" {
+		return "", problem.NotYet("the sentinel at %s is failing %s over already", at, w.Name)
+	}
+	return primary, nil
 }
 
 // maySend asks the sentinel whether the operator's user may send the command.
@@ -124,27 +121,6 @@ func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w 
 	return nil
 }
 
-func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
-	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
-	if err != nil {
-		return standing{}, err
-	}
-	primary, votes := w.Majority()
-	recorded, before := s.primary, s.record.Epoch
-	at := w.FailingOver()
-	switch {
-	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
-		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
-	case at != "":
-		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
-	case w.Epoch() > before: // it told the others, which have not all heard
-		return standing{phase: underWay, proof: votes}, nil
-	case primary == "":
-		return standing{}, problem.NotYet("%s", votes)
-	}
-	return standing{phase: resting, primary: primary, proof: votes}, nil
-}
-
 func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	paused := s.record.Pause > 0
 	if paused {
@@ -172,9 +148,46 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 	return s.Sentinels.UnknownName(err, s.record.MasterName)
 }
 
-func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "UNPAUSE")
-	return s.Refusal(err, target.Address, "CLIENT", "UNPAUSE")
+// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
+func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if s.record.Pause == 0 {
+		return contract.Progress{}, nil
+	}
+	now, err := s.look(ctx, target)
+	switch {
+	case err == nil && now.phase == promoted:
+		return s.finish(ctx, target, now)
+	case s.now().Sub(begunAt(target)) > s.record.Pause && target.InjectedAt != nil:
+		return contract.Progress{}, nil
+	case err == nil && now.phase == underWay:
+		return contract.Underway("%s", now.proof), nil
+	}
+	here, err := s.here(ctx, target)
+	if err != nil || !here {
+		return contract.Progress{}, err
+	}
+	return contract.Progress{}, s.unpause(ctx, target)
+}
+
+func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
+	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
+	if err != nil {
+		return standing{}, err
+	}
+	primary, votes := w.Majority()
+	recorded, before := s.primary, s.record.Epoch
+	at := w.FailingOver()
+	switch {
+	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
+		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
+	case at != "":
+		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
+	case w.Epoch() > before: // it told the others, which have not all heard
+		return standing{phase: underWay, proof: votes}, nil
+	case primary == "":
+		return standing{}, problem.NotYet("%s", votes)
+	}
+	return standing{phase: resting, primary: primary, proof: votes}, nil
 }
 
 // finish demotes the paused primary before it lets its clients write again: the sentinels would do so only up to ten seconds later, and a client
@@ -200,13 +213,28 @@ func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTa
 			return err
 		}
 	}
-	if held := s.now().Sub(begunAt(target)) < s.record.Pause; first && (held || late) {
-		s.record.Held = &held
-		if err := contract.Save(target, failoverRecord{Method: v1alpha1.FailoverSentinel, Primary: s.primary, Sentinel: s.record}); err != nil {
+	if first {
+		if err := s.recordHeld(target, late); err != nil {
 			return err
 		}
 	}
 	return s.unpause(ctx, target)
+}
+
+func (s sentinelFailover) unpause(ctx context.Context, target *v1alpha1.FaultTarget) error {
+	_, err := s.Servers.Do(ctx, target.Address, s.Login, "CLIENT", "UNPAUSE")
+	return s.Refusal(err, target.Address, "CLIENT", "UNPAUSE")
+}
+
+// recordHeld records whether the pause lasted until the old primary was demoted. A primary that was demoted by the sentinels after the pause
+// does not show when.
+func (s sentinelFailover) recordHeld(target *v1alpha1.FaultTarget, late bool) error {
+	held := s.now().Sub(begunAt(target)) < s.record.Pause
+	if !held && !late {
+		return nil
+	}
+	s.record.Held = &held
+	return contract.Save(target, failoverRecord{Method: v1alpha1.FailoverSentinel, Primary: s.primary, Sentinel: s.record})
 }
 
 // demote does what the sentinels do to an old primary. One that is a replica already needs its file written: an operator may have died before that.
@@ -225,27 +253,6 @@ func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarg
 		return err
 	}
 	return nil
-}
-
-// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
-func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if s.record.Pause == 0 {
-		return contract.Progress{}, nil
-	}
-	now, err := s.look(ctx, target)
-	switch {
-	case err == nil && now.phase == promoted:
-		return s.finish(ctx, target, now)
-	case s.now().Sub(begunAt(target)) > s.record.Pause && target.InjectedAt != nil:
-		return contract.Progress{}, nil
-	case err == nil && now.phase == underWay:
-		return contract.Underway("%s", now.proof), nil
-	}
-	here, err := s.here(ctx, target)
-	if err != nil || !here {
-		return contract.Progress{}, err
-	}
-	return contract.Progress{}, s.unpause(ctx, target)
 }
 
 func (s sentinelFailover) command(target *v1alpha1.FaultTarget) string {

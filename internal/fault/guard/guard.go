@@ -4,6 +4,7 @@ package guard
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -62,7 +63,7 @@ func onNode(found []target.Server, node string) ([]target.Server, error) {
 		}
 	}
 	if len(there) == 0 {
-		return nil, problem.NoTarget("spec.action.nodeLoss.node: no target.Server of the target is on node %s: %s", node, strings.Join(others, ", "))
+		return nil, problem.NoTarget("spec.action.nodeLoss.node: no server of the target is on node %s: %s", node, strings.Join(others, ", "))
 	}
 	return there, nil
 }
@@ -104,49 +105,80 @@ func electorateOf(ctx context.Context, sentinels target.Sentinels, found []targe
 	return electorate{all: w.All, answering: len(w.Answered)}
 }
 
-// withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary.
-// A server without a copy has nothing to spare: hitting it is what was asked for.
+// withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary, unless
+// that is allowed. A server without a copy is no reason to refuse: losing its data is what the fault is about.
 func withinRadius(found []target.Server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
 	isHit := func(s *target.Server) bool {
 		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.Pod.Name })
 	}
-	copies, spared := map[int][]string{}, map[int]int{}
-	sentinels, sentinelsHit := 0, 0
+	if !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
+		if err := sparesMajority(found, isHit, known); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(allow, v1alpha1.AllowAllCopies) {
+		return sparesCopies(found, isHit)
+	}
+	return nil
+}
+
+// sparesMajority refuses to hit so many sentinels that the others are no majority.
+func sparesMajority(found []target.Server, isHit func(*target.Server) bool, known electorate) error {
+	all, lost := 0, 0
 	for i := range found {
 		s := &found[i]
-		alone := s.Said.Role == topology.Sentinel
-		if alone || s.SentinelBeside {
-			sentinels++
-			if isHit(s) {
-				sentinelsHit++
-			}
-		}
-		if alone {
+		if s.Said.Role != topology.Sentinel && !s.SentinelBeside {
 			continue
 		}
-		copies[s.Shard] = append(copies[s.Shard], s.Pod.Name)
-		if s.Err == nil && !isHit(s) { // one that does not answer is no copy to fall back to
-			spared[s.Shard]++
+		all++
+		if isHit(s) {
+			lost++
 		}
 	}
 	if known.all == 0 {
-		known = electorate{sentinels, sentinels}
+		known = electorate{all, all}
 	}
-	if left := max(0, known.answering-sentinelsHit); sentinelsHit > 0 && left < known.all/2+1 && !slices.Contains(allow, v1alpha1.AllowMajorityOfSentinels) {
-		return tooWide(v1alpha1.AllowMajorityOfSentinels, "it would hit %d of %d sentinels and leave %d, too few to elect a primary", sentinelsHit, known.all, left)
+	if left := max(0, known.answering-lost); lost > 0 && left < known.all/2+1 {
+		return tooWide(v1alpha1.AllowMajorityOfSentinels, "it would hit %d of %d sentinels and leave %d, too few to elect a primary", lost, known.all, left)
 	}
-	if slices.Contains(allow, v1alpha1.AllowAllCopies) {
-		return nil
-	}
-	for shard, names := range copies {
-		touched := slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == shard && s.Said.Role != topology.Sentinel && isHit(&s) })
-		if touched && len(names) > 1 && spared[shard] == 0 {
-			what := "every copy of the data"
-			if shard >= 0 {
-				what = fmt.Sprintf("every copy of shard %d", shard)
-			}
-			return tooWide(v1alpha1.AllowAllCopies, "it would hit %s that answers (%s)", what, strings.Join(names, ", "))
+	return nil
+}
+
+// copies are the servers that hold the same data.
+type copies struct {
+	pods  []string
+	spare int // not hit, and answering: one that does not answer cannot take over
+	hit   bool
+}
+
+// sparesCopies refuses to hit a shard of several servers so that none is left.
+func sparesCopies(found []target.Server, isHit func(*target.Server) bool) error {
+	shards := map[int]copies{}
+	for i := range found {
+		s := &found[i]
+		if s.Said.Role == topology.Sentinel {
+			continue
 		}
+		c := shards[s.Shard]
+		c.pods = append(c.pods, s.Pod.Name)
+		switch {
+		case isHit(s):
+			c.hit = true
+		case s.Err == nil:
+			c.spare++
+		}
+		shards[s.Shard] = c
+	}
+	for _, shard := range slices.Sorted(maps.Keys(shards)) {
+		c := shards[shard]
+		if !c.hit || c.spare > 0 || len(c.pods) == 1 {
+			continue
+		}
+		data := "the data"
+		if shard != target.NoShard {
+			data = fmt.Sprintf("shard %d", shard)
+		}
+		return tooWide(v1alpha1.AllowAllCopies, "it would hit every copy of %s that answers (%s)", data, strings.Join(c.pods, ", "))
 	}
 	return nil
 }

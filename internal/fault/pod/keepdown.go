@@ -39,15 +39,6 @@ func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	return contract.Save(target, ReplacedRecord{Controller: ControllerOf(pod)})
 }
 
-// pods are the replacements that are there now.
-func (k keptDown) pods(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
-	record, _, err := contract.Load[ReplacedRecord](target)
-	if err != nil {
-		return nil, err
-	}
-	return Replacements(ctx, k.Deps, target, record.Controller)
-}
-
 // Inject kills the pod, unless its replacements could not be found.
 func (k keptDown) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if _, _, err := contract.Load[ReplacedRecord](target); err != nil {
@@ -84,4 +75,13 @@ func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 		}
 	}
 	return k.Kill.Effect(ctx, target)
+}
+
+// pods are the replacements that are there now.
+func (k keptDown) pods(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
+	record, _, err := contract.Load[ReplacedRecord](target)
+	if err != nil {
+		return nil, err
+	}
+	return Replacements(ctx, k.Deps, target, record.Controller)
 }

@@ -15,58 +15,20 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Controller is who replaces a pod.
-type Controller struct {
-	UID  types.UID `json:"uid"`
-	Kind string    `json:"kind"`
-}
-
-// ControllerOf is the controller of a pod; zero where it has none.
-func ControllerOf(pod *corev1.Pod) Controller {
-	if owner := metav1.GetControllerOf(pod); owner != nil {
-		return Controller{UID: owner.UID, Kind: owner.Kind}
-	}
-	return Controller{}
-}
-
 // ReplacedRecord is the record of a pod that is kept down.
 type ReplacedRecord struct {
 	Controller Controller `json:"controller"`
 }
 
-// Replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
-// gives each pod a new name, all that it made since the injection.
-func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
-	if controller.UID == "" || target.InjectedAt == nil {
-		return nil, nil
-	}
-	var all corev1.PodList
-	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // the cache: a new pod wakes the controller anyway
-		return nil, err
-	}
-	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
-	var found []corev1.Pod
-	for _, pod := range all.Items {
-		owner := metav1.GetControllerOf(&pod)
-		if owner == nil || owner.UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
-			continue
-		}
-		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
-			found = append(found, pod)
-		}
-	}
-	return found, nil
+// RemoveTarget is the same for the pod that is hit.
+func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
+	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
 }
 
 // Remove deletes this very pod at once, without grace.
 func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
 	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
 		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
-}
-
-// RemoveTarget is the same for the pod that is hit.
-func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
-	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
 }
 
 // Ended says whether the pod that was recorded is gone, or going.
@@ -85,6 +47,43 @@ func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 		return nil, err
 	}
 	return &found[0], nil
+}
+
+// Replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
+// gives each pod a new name, all that it made since the injection.
+func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
+	if controller.UID == "" || target.InjectedAt == nil {
+		return nil, nil
+	}
+	var all corev1.PodList
+	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // the cache: a new pod wakes the controller anyway
+		return nil, err
+	}
+	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
+	var found []corev1.Pod
+	for _, pod := range all.Items {
+		if ControllerOf(&pod).UID != controller.UID || string(pod.UID) == target.UID || pod.DeletionTimestamp != nil {
+			continue
+		}
+		if pod.Name == target.Pod || controller.Kind != "StatefulSet" && !pod.CreationTimestamp.Time.Before(since) {
+			found = append(found, pod)
+		}
+	}
+	return found, nil
+}
+
+// Controller is who replaces a pod.
+type Controller struct {
+	UID  types.UID `json:"uid"`
+	Kind string    `json:"kind"`
+}
+
+// ControllerOf is the controller of a pod; zero where it has none.
+func ControllerOf(pod *corev1.Pod) Controller {
+	if owner := metav1.GetControllerOf(pod); owner != nil {
+		return Controller{UID: owner.UID, Kind: owner.Kind}
+	}
+	return Controller{}
 }
 
 // Unscheduled is why the scheduler has found no node for a pod; "" where it says nothing.

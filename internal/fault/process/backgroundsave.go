@@ -3,7 +3,6 @@ package process
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // What the course of a background save shows beside the pods.
@@ -48,57 +46,10 @@ type saveRecord struct {
 
 func (backgroundSave) Traits() contract.Traits { return contract.Traits{} }
 
-func (b backgroundSave) command() string {
-	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
-		return "BGREWRITEAOF"
-	}
-	return "BGSAVE"
-}
-
-// saves is what a server says of its forks and saves.
-type saves struct {
-	forks    int64         // total_forks, since Redis 6.2
-	forkTook time.Duration // latest_fork_usec
-	done     int64         // saves of the kind: rdb_saves or aof_rewrites, since Redis 7; before, all forks
-	running  bool          // one of the kind is under way
-	busy     string        // what keeps the server from forking now; "" = nothing
-	took     string        // by the last one of the kind, in whole seconds
-	copied   int64         // bytes copied on write by it
-	ok       bool          // it succeeded
-	used     int64         // used_memory
-}
-
-func (b backgroundSave) ask(ctx context.Context, address string) (saves, error) {
-	reply, err := b.Servers.Do(ctx, address, b.Login, "INFO", "everything")
-	if err != nil {
-		return saves{}, b.Refusal(err, address, "INFO")
-	}
-	info, _ := reply.(string)
-	number := func(field string) int64 {
-		n, _ := strconv.ParseInt(topology.InfoField(info, field), 10, 64)
-		return n
-	}
-	s := saves{forks: number("total_forks"), forkTook: time.Duration(number("latest_fork_usec")) * time.Microsecond, used: number("used_memory")}
-	for field, what := range map[string]string{
-		"loading": "it loads its data set", "rdb_bgsave_in_progress": "a snapshot is under way", "aof_rewrite_in_progress": "a rewrite of the append-only file is under way",
-		"aof_rewrite_scheduled": "a rewrite of the append-only file is scheduled", "module_fork_in_progress": "a module's child is under way",
-	} {
-		if number(field) == 1 {
-			s.busy = what
-		}
-	}
-	counter := "rdb_saves"
-	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
-		counter, s.running = "aof_rewrites", number("aof_rewrite_in_progress") == 1
-		s.took, s.copied, s.ok = topology.InfoField(info, "aof_last_rewrite_time_sec"), number("aof_last_cow_size"), topology.InfoField(info, "aof_last_bgrewrite_status") == "ok"
-	} else {
-		s.running = number("rdb_bgsave_in_progress") == 1
-		s.took, s.copied, s.ok = topology.InfoField(info, "rdb_last_bgsave_time_sec"), number("rdb_last_cow_size"), topology.InfoField(info, "rdb_last_bgsave_status") == "ok"
-	}
-	if s.done = number(counter); topology.InfoField(info, counter) == "" {
-		s.done = s.forks
-	}
-	return s, nil
+// busyReasons are the fields of INFO that are 1 while the server cannot fork, each with the reason.
+var busyReasons = map[string]string{
+	"loading": "it loads its data set", "rdb_bgsave_in_progress": "a snapshot is under way", "aof_rewrite_in_progress": "a rewrite of the append-only file is under way",
+	"aof_rewrite_scheduled": "a rewrite of the append-only file is scheduled", "module_fork_in_progress": "a module's child is under way",
 }
 
 func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
@@ -129,27 +80,6 @@ func riskOf(container corev1.Container, used int64) string {
 		limit.String(), inMiB(used))
 }
 
-func inMiB(bytes int64) string {
-	return resource.NewQuantity((bytes>>20)<<20, resource.BinarySI).String()
-}
-
-// forkedIn says whether a server has forked for such a save since the record was made.
-func (r saveRecord) forkedIn(s saves) bool {
-	return s.forks > r.Forks && (s.running || s.done != r.Saves)
-}
-
-func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	record, _, err := contract.Load[saveRecord](target)
-	if err != nil {
-		return false, err
-	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
-		return false, err
-	}
-	s, err := b.ask(ctx, target.Address)
-	return err == nil && record.forkedIn(s), err
-}
-
 func (b backgroundSave) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	return contract.Progress{}, b.fork(ctx, target)
 }
@@ -170,6 +100,18 @@ func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) 
 	}
 	_, err = b.Servers.Do(ctx, target.Address, b.Login, b.command())
 	return b.Refusal(err, target.Address, b.command())
+}
+
+func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[saveRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	s, err := b.ask(ctx, target.Address)
+	return err == nil && record.forkedIn(s), err
 }
 
 func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
@@ -224,4 +166,58 @@ func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget
 		words = append(words, "and failed: the server's log says why")
 	}
 	return append(seen, contract.Sighting{At: b.now(), Event: eventSaveEnded, Object: target.Pod, Message: strings.Join(words, ", ")})
+}
+
+func (b backgroundSave) command() string {
+	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
+		return "BGREWRITEAOF"
+	}
+	return "BGSAVE"
+}
+
+// saves is what a server says of its forks and saves.
+type saves struct {
+	forks    int64         // total_forks, since Redis 6.2
+	forkTook time.Duration // latest_fork_usec
+	done     int64         // saves of the kind: rdb_saves or aof_rewrites, since Redis 7; before, all forks
+	running  bool          // one of the kind is under way
+	busy     string        // what keeps the server from forking now; "" = nothing
+	took     string        // by the last one of the kind, in whole seconds
+	copied   int64         // bytes copied on write by it
+	ok       bool          // it succeeded
+	used     int64         // used_memory
+}
+
+func (b backgroundSave) ask(ctx context.Context, address string) (saves, error) {
+	info, err := b.Info(ctx, address, "everything")
+	if err != nil {
+		return saves{}, b.Refusal(err, address, "INFO")
+	}
+	s := saves{forks: info.Int("total_forks"), forkTook: time.Duration(info.Int("latest_fork_usec")) * time.Microsecond, used: info.Int("used_memory")}
+	for field, reason := range busyReasons {
+		if info.On(field) {
+			s.busy = reason
+		}
+	}
+	counter := "rdb_saves"
+	if b.kind == v1alpha1.SaveAppendOnlyRewrite {
+		counter, s.running = "aof_rewrites", info.On("aof_rewrite_in_progress")
+		s.took, s.copied, s.ok = info["aof_last_rewrite_time_sec"], info.Int("aof_last_cow_size"), info["aof_last_bgrewrite_status"] == "ok"
+	} else {
+		s.running = info.On("rdb_bgsave_in_progress")
+		s.took, s.copied, s.ok = info["rdb_last_bgsave_time_sec"], info.Int("rdb_last_cow_size"), info["rdb_last_bgsave_status"] == "ok"
+	}
+	if s.done = info.Int(counter); info[counter] == "" {
+		s.done = s.forks
+	}
+	return s, nil
+}
+
+func inMiB(bytes int64) string {
+	return resource.NewQuantity((bytes>>20)<<20, resource.BinarySI).String()
+}
+
+// forkedIn says whether a server has forked for such a save since the record was made.
+func (r saveRecord) forkedIn(s saves) bool {
+	return s.forks > r.Forks && (s.running || s.done != r.Saves)
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // clientKill closes the connections of one type of clients, once. There is nothing to revert: clients connect anew.
@@ -61,88 +60,6 @@ func (k clientKill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 	return contract.Save(target, killRecord{LastClient: last, Kills: counted.kills, Connections: counted.connections})
 }
 
-// list is the ids of the connections of the fault's type, without the one that asks.
-func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
-	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
-	if err != nil {
-		return nil, err
-	}
-	text, _ := reply.(string)
-	var ids []int64
-	for line := range strings.Lines(text) {
-		id, asks := int64(0), false
-		for field := range strings.FieldsSeq(line) {
-			name, value, _ := strings.Cut(field, "=")
-			switch name {
-			case "id":
-				id, _ = strconv.ParseInt(value, 10, 64)
-			case "cmd":
-				asks = value == "client|list" || value == "client"
-			}
-		}
-		if id > 0 && !asks {
-			ids = append(ids, id)
-		}
-	}
-	return ids, nil
-}
-
-// connectionCounts is what a server counted since it started.
-type connectionCounts struct{ kills, connections int64 }
-
-func (k clientKill) count(ctx context.Context, address string) (connectionCounts, error) {
-	reply, err := k.Servers.Do(ctx, address, k.Login, "INFO", "everything")
-	if err != nil {
-		return connectionCounts{}, err
-	}
-	info, _ := reply.(string)
-	var c connectionCounts
-	c.connections, _ = strconv.ParseInt(topology.InfoField(info, "total_connections_received"), 10, 64)
-	for _, name := range []string{"cmdstat_client|kill", "cmdstat_client"} { // before Redis 7 all of CLIENT is counted together
-		if calls, ok := strings.CutPrefix(topology.InfoField(info, name), "calls="); ok {
-			calls, _, _ = strings.Cut(calls, ",")
-			c.kills, _ = strconv.ParseInt(calls, 10, 64)
-			break
-		}
-	}
-	return c, nil
-}
-
-// survivors counts the connections of the type that were there when the record was made, and still are.
-func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
-	there, err := k.list(ctx, target.Address)
-	n := 0
-	for _, id := range there {
-		if id <= record.LastClient {
-			n++
-		}
-	}
-	if n > 0 && k.clients == v1alpha1.ClientNormal {
-		n-- // the one that sent the kill is spared
-	}
-	return n, err
-}
-
-// Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
-func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	record, _, err := contract.Load[killRecord](target)
-	if err != nil {
-		return false, err
-	}
-	if record.Killed != nil {
-		return true, ctx.Err()
-	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
-		return false, err
-	}
-	counted, err := k.count(ctx, target.Address)
-	if err != nil || counted.kills <= record.Kills {
-		return false, err
-	}
-	left, err := k.survivors(ctx, target, record)
-	return err == nil && left == 0, err
-}
-
 func (k clientKill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	return contract.Progress{}, k.kill(ctx, target)
 }
@@ -167,6 +84,26 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	}
 	record.Killed = new(fmt.Sprint(reply))
 	return contract.Save(target, record)
+}
+
+// Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
+func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[killRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Killed != nil {
+		return true, ctx.Err()
+	}
+	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	counted, err := k.count(ctx, target.Address)
+	if err != nil || counted.kills <= record.Kills {
+		return false, err
+	}
+	left, err := k.survivors(ctx, target, record)
+	return err == nil && left == 0, err
 }
 
 func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
@@ -203,4 +140,60 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s closed %s connections of type %s, none from before is left, and it has taken %d new ones",
 		target.Address, killed, k.clients, counted.connections-record.Connections)
+}
+
+// survivors counts the connections of the type that were there when the record was made, and still are.
+func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
+	there, err := k.list(ctx, target.Address)
+	n := 0
+	for _, id := range there {
+		if id <= record.LastClient {
+			n++
+		}
+	}
+	if n > 0 && k.clients == v1alpha1.ClientNormal {
+		n-- // the one that sent the kill is spared
+	}
+	return n, err
+}
+
+// list is the ids of the connections of the fault's type, without the one that asks.
+func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
+	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
+	if err != nil {
+		return nil, err
+	}
+	text, _ := reply.(string)
+	var ids []int64
+	for line := range strings.Lines(text) {
+		id, asks := int64(0), false
+		for field := range strings.FieldsSeq(line) {
+			name, value, _ := strings.Cut(field, "=")
+			switch name {
+			case "id":
+				id, _ = strconv.ParseInt(value, 10, 64)
+			case "cmd":
+				asks = value == "client|list" || value == "client"
+			}
+		}
+		if id > 0 && !asks {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
+}
+
+// connectionCounts is what a server counted since it started.
+type connectionCounts struct{ kills, connections int64 }
+
+func (k clientKill) count(ctx context.Context, address string) (connectionCounts, error) {
+	info, err := k.Info(ctx, address, "everything")
+	if err != nil {
+		return connectionCounts{}, err
+	}
+	kills, counted := info.Command("client|kill")
+	if !counted { // before Redis 7 all of CLIENT is counted together
+		kills, _ = info.Command("client")
+	}
+	return connectionCounts{kills: kills.Calls, connections: info.Int("total_connections_received")}, nil
 }

@@ -85,37 +85,6 @@ func (p clientPause) chooseProbe(ctx context.Context, target *v1alpha1.FaultTarg
 	return "", err
 }
 
-// writesWait says whether a command that counts as a write gets no answer, though PING does.
-func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	record, recorded, err := contract.Load[pauseRecord](target)
-	if err != nil || !recorded { // where nothing was recorded, nothing was paused
-		return false, err
-	}
-	var words []any
-	for _, word := range writeProbes[record.Probe] {
-		words = append(words, word)
-	}
-	if waits, err := p.Silent(ctx, target.Address, words...); !waits || err != nil {
-		return false, err
-	}
-	mute, err := p.Silent(ctx, target.Address, "PING")
-	if mute {
-		return false, fmt.Errorf("the server at %s does not answer PING either", target.Address)
-	}
-	return err == nil, err
-}
-
-func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if p.mode == v1alpha1.PauseAll {
-		// What another process of the operator had queued ended with that process.
-		return p.Servers.Queued(line(p.Deps, target)), ctx.Err()
-	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
-		return false, err
-	}
-	return p.writesWait(ctx, target)
-}
-
 func (p clientPause) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	return contract.Progress{}, p.begin(ctx, target)
 }
@@ -132,6 +101,17 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 	}
 	_, err := p.Servers.Do(ctx, target.Address, p.Login, "CLIENT", "PAUSE", strconv.FormatInt((p.lasts+afterwards).Milliseconds(), 10), "WRITE")
 	return p.Refusal(err, target.Address, "CLIENT", "PAUSE")
+}
+
+func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	if p.mode == v1alpha1.PauseAll {
+		// What another process of the operator had queued ended with that process.
+		return p.Servers.Queued(line(p.Deps, target)), ctx.Err()
+	}
+	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+		return false, err
+	}
+	return p.writesWait(ctx, target)
 }
 
 func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -188,6 +168,26 @@ func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultT
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers what writes", target.Address)
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe, probeWithin)
+}
+
+// writesWait says whether a command that counts as a write gets no answer, though PING does.
+func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, recorded, err := contract.Load[pauseRecord](target)
+	if err != nil || !recorded { // where nothing was recorded, nothing was paused
+		return false, err
+	}
+	var words []any
+	for _, word := range writeProbes[record.Probe] {
+		words = append(words, word)
+	}
+	if waits, err := p.Silent(ctx, target.Address, words...); !waits || err != nil {
+		return false, err
+	}
+	mute, err := p.Silent(ctx, target.Address, "PING")
+	if mute {
+		return false, fmt.Errorf("the server at %s does not answer PING either", target.Address)
+	}
+	return err == nil, err
 }
 
 func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {

@@ -57,6 +57,16 @@ func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarge
 	return nil
 }
 
+func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
+	if begun, err := c.Begun(ctx, target); begun || err != nil {
+		return contract.Progress{}, err
+	}
+	if c.method == v1alpha1.CrashSegfault {
+		return contract.Progress{}, c.Servers.Segfault(ctx, target.Address, c.Login)
+	}
+	return contract.Progress{}, c.Servers.Shutdown(ctx, target.Address, c.Login)
+}
+
 func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := c.Pod(ctx, target.Pod)
 	switch {
@@ -69,16 +79,6 @@ func (c processCrash) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (
 	}
 	server, err := c.Servers.Ask(ctx, target.Address, c.Login)
 	return err == nil && server.RunID != target.RunID, err
-}
-
-func (c processCrash) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if begun, err := c.Begun(ctx, target); begun || err != nil {
-		return contract.Progress{}, err
-	}
-	if c.method == v1alpha1.CrashSegfault {
-		return contract.Progress{}, c.Servers.Segfault(ctx, target.Address, c.Login)
-	}
-	return contract.Progress{}, c.Servers.Shutdown(ctx, target.Address, c.Login)
 }
 
 func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {

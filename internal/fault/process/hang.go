@@ -13,7 +13,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
@@ -93,81 +92,10 @@ func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMetho
 	return "", problem.Unsupported("%v", err) // as DEBUG where enable-debug-command is no
 }
 
-// busyLoop runs for ARGV[1] microseconds. TIME is the clock, but newer servers show a script the same time until busy-reply-threshold is over:
-// these have os.clock, which counts the CPU's time. The inner loop keeps TIME, which counts as a command, rare.
-const busyLoop = `local clock = rawget(_G, 'os') and os.clock
-local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
-local limit, began, cpu = tonumber(ARGV[1]), now(), clock and clock()
-repeat for _ = 1, 10000 do end until now() - began >= limit or clock and (clock() - cpu) * 1000000 >= limit`
-
-// words are the command that makes the server hang by DebugSleep or Script.
-func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Duration) []any {
-	if method == v1alpha1.HangDebugSleep {
-		return []any{"DEBUG", "SLEEP", strconv.FormatFloat(lasts.Seconds(), 'f', 3, 64)}
-	}
-	return []any{strings.ToUpper(command), busyLoop, "0", strconv.FormatInt(lasts.Microseconds(), 10)}
-}
-
 // spent is what a server did with a command since it started.
 type spent struct {
 	Calls int64         `json:"calls"`
 	Time  time.Duration `json:"nanoseconds"`
-}
-
-func (h hang) spent(ctx context.Context, address, command string) (spent, error) {
-	reply, err := h.Servers.Do(ctx, address, h.Login, "INFO", "commandstats")
-	if err != nil {
-		return spent{}, err
-	}
-	info, _ := reply.(string)
-	var s spent
-	for part := range strings.SplitSeq(topology.InfoField(info, "cmdstat_"+command), ",") {
-		name, value, _ := strings.Cut(part, "=")
-		n, _ := strconv.ParseInt(value, 10, 64)
-		switch name {
-		case "calls":
-			s.Calls = n
-		case "usec":
-			s.Time = time.Duration(n) * time.Microsecond
-		}
-	}
-	return s, nil
-}
-
-// since is what a server did with the fault's command since Preflight. It asks the server.
-func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (spent, error) {
-	now, err := h.spent(ctx, target.Address, record.Command)
-	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
-}
-
-// hung says whether what the server did is our hang. A script's CPU clock runs faster than time with several threads: half will do.
-func (h hang) hung(record hangRecord, did spent) bool {
-	if record.Method == v1alpha1.HangClientPause {
-		return did.Calls >= int64(len(pauses(h.lasts)))
-	}
-	return did.Calls > 0 && did.Time >= h.lasts/2
-}
-
-// Begun takes a server that does not answer for one that hangs already: it answered when the record was made, just before.
-func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	record, _, err := contract.Load[hangRecord](target)
-	if err != nil {
-		return false, err
-	}
-	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(line(h.Deps, target)) {
-		return true, ctx.Err()
-	}
-	if alive, err := h.Lives(ctx, target); !alive || err != nil {
-		return false, err
-	}
-	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
-		return silent, err
-	}
-	did, err := h.since(ctx, target, record)
-	if isBusy(err) {
-		return true, nil
-	}
-	return err == nil && h.hung(record, did), err
 }
 
 // refusalWithin is how long an error reply is waited for. A server that hangs gives none.
@@ -196,6 +124,43 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	}
 	_, err = h.Send(ctx, target.Address, refusalWithin, h.words(record.Method, record.Command, h.lasts)...)
 	return h.Refusal(err, target.Address, record.Command)
+}
+
+// busyLoop runs for ARGV[1] microseconds. TIME is the clock, but newer servers show a script the same time until busy-reply-threshold is over:
+// these have os.clock, which counts the CPU's time. The inner loop keeps TIME, which counts as a command, rare.
+const busyLoop = `local clock = rawget(_G, 'os') and os.clock
+local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
+local limit, began, cpu = tonumber(ARGV[1]), now(), clock and clock()
+repeat for _ = 1, 10000 do end until now() - began >= limit or clock and (clock() - cpu) * 1000000 >= limit`
+
+// words are the command that makes the server hang by DebugSleep or Script.
+func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Duration) []any {
+	if method == v1alpha1.HangDebugSleep {
+		return []any{"DEBUG", "SLEEP", strconv.FormatFloat(lasts.Seconds(), 'f', 3, 64)}
+	}
+	return []any{strings.ToUpper(command), busyLoop, "0", strconv.FormatInt(lasts.Microseconds(), 10)}
+}
+
+// Begun takes a server that does not answer for one that hangs already: it answered when the record was made, just before.
+func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	record, _, err := contract.Load[hangRecord](target)
+	if err != nil {
+		return false, err
+	}
+	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(line(h.Deps, target)) {
+		return true, ctx.Err()
+	}
+	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+		return false, err
+	}
+	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
+		return silent, err
+	}
+	did, err := h.since(ctx, target, record)
+	if isBusy(err) {
+		return true, nil
+	}
+	return err == nil && h.hung(record, did), err
 }
 
 func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -236,10 +201,6 @@ func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, reco
 	return contract.Underway("SCRIPT KILL was sent to %s", target.Address), nil
 }
 
-func isBusy(err error) bool {
-	return err != nil && redis.IsReply(err) && strings.Contains(err.Error(), "BUSY ")
-}
-
 func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[hangRecord](target)
 	if err != nil {
@@ -269,6 +230,30 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the server at %s carried out %d pauses, of %s together", record.Method, target.Address, did.Calls, h.lasts)
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time, record.Command)
+}
+
+// since is what a server did with the fault's command since Preflight. It asks the server.
+func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (spent, error) {
+	now, err := h.spent(ctx, target.Address, record.Command)
+	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
+}
+
+func (h hang) spent(ctx context.Context, address, command string) (spent, error) {
+	info, err := h.Info(ctx, address, "commandstats")
+	stat, _ := info.Command(command)
+	return spent{Calls: stat.Calls, Time: stat.Time}, err
+}
+
+// hung says whether what the server did is our hang. A script's CPU clock runs faster than time with several threads: half will do.
+func (h hang) hung(record hangRecord, did spent) bool {
+	if record.Method == v1alpha1.HangClientPause {
+		return did.Calls >= int64(len(pauses(h.lasts)))
+	}
+	return did.Calls > 0 && did.Time >= h.lasts/2
+}
+
+func isBusy(err error) bool {
+	return err != nil && redis.IsReply(err) && strings.Contains(err.Error(), "BUSY ")
 }
 
 func (h hang) ManualRevertCommand(target *v1alpha1.FaultTarget) string {

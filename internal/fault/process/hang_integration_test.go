@@ -17,7 +17,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
-	"github.com/redquake/redquake/internal/redis/topology"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
@@ -37,9 +36,8 @@ func injectNow(t *testing.T, injector contract.Injector, target *v1alpha1.FaultT
 // executions is how often a server has executed a command, such as "client|pause", since its start.
 func executions(t *testing.T, server *redistest.Server, command string) int {
 	t.Helper()
-	line := topology.InfoField(server.Do("INFO", "commandstats").(string), "cmdstat_"+command)
-	n, _ := strconv.Atoi(strings.TrimPrefix(strings.Split(line, ",")[0], "calls="))
-	return n
+	stat, _ := redis.ParseInfo(server.Do("INFO", "commandstats").(string)).Command(command)
+	return int(stat.Calls)
 }
 
 // slowCalls are the executions of a command that the server's slow log holds, the newest first.

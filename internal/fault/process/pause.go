@@ -14,16 +14,10 @@ import (
 // probeWithin is how long a server that serves may take to answer a probe.
 const probeWithin = target.ProbeWithin
 
-// CLIENT UNPAUSE is a command like any other: while all commands wait, it waits, too. So a pause of all commands is made of short ones, queued
-// on one connection: the server takes up each at the end of the one before, ahead of every other client, and drops those that are left when the
-// connection ends.
-const (
-	shortestPause = 200 * time.Millisecond // each of them: an end by HangUp takes so long at most
-	mostPauses    = 3600                   // a longer pause is made of longer ones: up to 24s of 24h. Each ends on the server's next tick, up to 100 ms late
-)
-
-// pauseOf is how long each of the pauses is that follow one another.
-func pauseOf(lasts time.Duration) time.Duration { return max(shortestPause, lasts/mostPauses) }
+// pauseAll lets a target's clients wait.
+func pauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
+	return deps.Refusal(deps.Servers.Queue(ctx, line(deps, target), target.Address, deps.Login, pauses(lasts)), target.Address, "CLIENT", "PAUSE")
+}
 
 // pauses are the commands that together pause all commands for so long.
 func pauses(lasts time.Duration) [][]string {
@@ -32,11 +26,6 @@ func pauses(lasts time.Duration) [][]string {
 		all = append(all, []string{"CLIENT", "PAUSE", strconv.FormatInt(max(min(each, lasts).Milliseconds(), 1), 10)}) // without a mode: of all, as before Redis 6.2
 	}
 	return all
-}
-
-// pauseAll lets a target's clients wait.
-func pauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
-	return deps.Refusal(deps.Servers.Queue(ctx, line(deps, target), target.Address, deps.Login, pauses(lasts)), target.Address, "CLIENT", "PAUSE")
 }
 
 // endPauseAll drops the pauses that have not begun, and is done when the server answers.
@@ -48,6 +37,17 @@ func endPauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 	}
 	return err
 }
+
+// CLIENT UNPAUSE is a command like any other: while all commands wait, it waits, too. So a pause of all commands is made of short ones, queued
+// on one connection: the server takes up each at the end of the one before, ahead of every other client, and drops those that are left when the
+// connection ends.
+const (
+	shortestPause = 200 * time.Millisecond // each of them: an end by HangUp takes so long at most
+	mostPauses    = 3600                   // a longer pause is made of longer ones: up to 24s of 24h. Each ends on the server's next tick, up to 100 ms late
+)
+
+// pauseOf is how long each of the pauses is that follow one another.
+func pauseOf(lasts time.Duration) time.Duration { return max(shortestPause, lasts/mostPauses) }
 
 // line is the key of what a fault has queued at a target.
 func line(deps contract.Deps, target *v1alpha1.FaultTarget) string {

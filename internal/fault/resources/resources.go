@@ -17,7 +17,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/problem"
-	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // Kinds are the faults of containers' resources.
@@ -65,21 +64,10 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		return problem.Invalid("pod %s has no container %s", target.Pod, target.Container)
 	}
 	for _, name := range resized {
-		want, wanted := r.limits[name]
-		if !wanted {
-			continue
-		}
-		if want.Sign() <= 0 {
-			return problem.Invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
-		}
-		limit, limited := container.Resources.Limits[name]
-		switch {
-		case !limited:
-			return problem.Unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be taken away again. Set a limit in its template", container.Name, pod.Name, name)
-		case limit.Cmp(want) == 0:
-			return problem.Invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod.Name, limit.String())
-		case restarts(container, name):
-			return problem.Unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod.Name, name)
+		if want, wanted := r.limits[name]; wanted {
+			if err := checkResize(pod.Name, container, name, want); err != nil {
+				return err
+			}
 		}
 	}
 	if err := r.fitsMemory(ctx, target, container); err != nil {
@@ -96,6 +84,22 @@ func (r *resources) Preflight(ctx context.Context, target *v1alpha1.FaultTarget)
 		return err
 	}
 	return contract.Save(target, record)
+}
+
+// checkResize refuses a limit that would change nothing, could not be reverted, or would restart the container.
+func checkResize(pod string, container *corev1.Container, name corev1.ResourceName, want resource.Quantity) error {
+	limit, limited := container.Resources.Limits[name]
+	switch {
+	case want.Sign() <= 0:
+		return problem.Invalid("spec.action.resources.%s: %s: must be more than 0", name, want.String())
+	case !limited:
+		return problem.Unsupported("container %s of pod %s has no %s limit: one that is added to a running pod cannot be removed again. Set a limit in its template", container.Name, pod, name)
+	case limit.Cmp(want) == 0:
+		return problem.Invalid("spec.action.resources.%s: container %s of pod %s has a limit of %s already", name, container.Name, pod, limit.String())
+	case restarts(container, name):
+		return problem.Unsupported("container %s of pod %s has resizePolicy RestartContainer for %s: a resize would restart the server, which is the fault ProcessCrash", container.Name, pod, name)
+	}
+	return nil
 }
 
 // rehearse lets the API server judge the resize without doing it: it knows which classes of service, limits and quotas forbid it.
@@ -118,18 +122,17 @@ func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget
 	if limit := container.Resources.Limits[corev1.ResourceMemory]; !wanted || want.Cmp(limit) > 0 {
 		return nil
 	}
-	reply, err := r.Servers.Do(ctx, target.Address, r.Login, "INFO", "memory")
+	info, err := r.Info(ctx, target.Address, "memory")
 	if err != nil {
 		return problem.NotYet("Redis at %s did not say how much memory it uses: %v", target.Address, err)
 	}
-	text, _ := reply.(string)
-	used := max(topology.InfoNumber(text, "used_memory"), topology.InfoNumber(text, "used_memory_rss"))
+	used := max(info.Int("used_memory"), info.Int("used_memory_rss"))
 	if used <= 0 {
 		return problem.Unsupported("Redis at %s does not say how much memory it uses (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
 	}
 	if want.Value() <= used {
 		return problem.Invalid("spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
-			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), topology.InfoNumber(text, "used_memory"), topology.InfoNumber(text, "used_memory_rss"))
+			want.String(), target.Pod, resource.NewQuantity(used, resource.BinarySI), info.Int("used_memory"), info.Int("used_memory_rss"))
 	}
 	return nil
 }
@@ -209,6 +212,36 @@ func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (c
 	return r.applied(pod, target, old, *record.RevertingSince)
 }
 
+func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	record, _, err := contract.Load[resizeRecord](target)
+	if err != nil {
+		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	container, pod, err := r.container(ctx, target)
+	switch {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case container == nil:
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
+	}
+	old := record.before()
+	want := r.wanted(old)
+	if !has(container.Resources, want) {
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container, said(container.Resources))
+	}
+	switch progress, err := r.applied(pod, target, want, r.now()); {
+	case err != nil:
+		return v1alpha1.EffectInconclusive, err.Error()
+	case !progress.Complete():
+		return v1alpha1.EffectInconclusive, progress.Message
+	}
+	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s", target.Container, target.Pod, said(want), said(old))
+	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
+		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
+	}
+	return v1alpha1.EffectConfirmed, evidence
+}
+
 // applied waits until the kubelet shows the values in force. What it says against them is an error; the API server keeps them as wanted meanwhile.
 func (r *resources) applied(pod *corev1.Pod, target *v1alpha1.FaultTarget, want corev1.ResourceRequirements, since time.Time) (contract.Progress, error) {
 	for _, c := range pod.Status.Conditions {
@@ -239,36 +272,6 @@ func (r *resources) patiently(missing string, since time.Time) (contract.Progres
 		return contract.Progress{}, fmt.Errorf("not resized within %s: %s", resizePatience, missing)
 	}
 	return contract.Underway("%s", missing), nil
-}
-
-func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	record, _, err := contract.Load[resizeRecord](target)
-	if err != nil {
-		return v1alpha1.EffectInconclusive, err.Error()
-	}
-	container, pod, err := r.container(ctx, target)
-	switch {
-	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
-	case container == nil:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone or replaced: its replacement has the resources of the template", target.Pod, target.UID)
-	}
-	old := record.before()
-	want := r.wanted(old)
-	if !has(container.Resources, want) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("container %s still has %s", target.Container, said(container.Resources))
-	}
-	switch progress, err := r.applied(pod, target, want, r.now()); {
-	case err != nil:
-		return v1alpha1.EffectInconclusive, err.Error()
-	case !progress.Complete():
-		return v1alpha1.EffectInconclusive, progress.Message
-	}
-	evidence := fmt.Sprintf("the kubelet gives container %s of pod %s %s instead of %s", target.Container, target.Pod, said(want), said(old))
-	if n := r.RestartCount(pod, target.Container) - target.RestartCount; n > 0 {
-		evidence += fmt.Sprintf("; it restarted %d times since the fault was recorded", n)
-	}
-	return v1alpha1.EffectConfirmed, evidence
 }
 
 func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {

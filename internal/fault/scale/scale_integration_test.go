@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/fault/guard"
-	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/cluster"
 	"github.com/redquake/redquake/internal/testing/faulttest"
 	"github.com/redquake/redquake/internal/testing/redistest"
@@ -315,8 +314,7 @@ func knownTo(t *testing.T, c *redistest.Cluster, want int) {
 func gossiped(t *testing.T, c *redistest.Cluster, messages int) {
 	t.Helper()
 	received := func(s *redistest.Server) int {
-		n, _ := strconv.Atoi(topology.InfoField(s.Do("cluster", "info").(string), "cluster_stats_messages_received"))
-		return n
+		return int(redis.ParseInfo(s.Do("cluster", "info").(string)).Int("cluster_stats_messages_received"))
 	}
 	before := map[*redistest.Server]int{}
 	for _, s := range c.Servers() {

@@ -177,7 +177,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 	if begun, err := s.injector(1).Begun(t.Context(), target); !begun || err != nil {
 		t.Errorf("begun %t %v", begun, err)
 	}
-	faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectNotObserved, "redis-2 has not come")
+	faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectNotObserved, "pod redis-2 does not exist yet")
 	pod := s.Pod("redis-2", "u2", "10.0.0.3", "", func(p *corev1.Pod) {
 		p.Status.Phase, p.Status.PodIP = corev1.PodPending, ""
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionFalse, Message: "0/2 nodes are available"}}

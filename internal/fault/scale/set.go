@@ -71,11 +71,6 @@ func (s *replicaScale) read(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return c, nil
 }
 
-func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
-	set := &appsv1.StatefulSet{}
-	return set, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set)
-}
-
 // scale sets the number of replicas of the very StatefulSet that was read: a change by another in between is a conflict.
 func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) error {
 	changed := c.set.DeepCopy()
@@ -116,6 +111,11 @@ func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarg
 	}
 	c.record = &scaleRecord{StatefulSet: set.Name, UID: string(set.UID), Replicas: c.old}
 	return c, nil
+}
+
+func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
+	set := &appsv1.StatefulSet{}
+	return set, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set)
 }
 
 // scaledByOthers refuses a StatefulSet whose number of replicas an operator or an autoscaler would revert.

@@ -140,9 +140,18 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	pod, err := pods.Replacement(ctx, v.Deps, target, record.Controller)
-	switch {
-	case err != nil:
+	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
+	}
+	if effect, evidence := notWaiting(pod, target); effect != "" {
+		return effect, evidence
+	}
+	return v.attachment(ctx, pod, target, record.Volume)
+}
+
+// notWaiting is the effect where no replacement waits for the volume on another node; "" where one does.
+func notWaiting(pod *corev1.Pod, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
+	switch {
 	case pod == nil:
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet", target.Pod, target.UID)
 	case pod.Spec.NodeName == target.Node:
@@ -152,6 +161,11 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	case pod.Spec.NodeName == "":
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name, pods.Unscheduled(pod))
 	}
+	return "", ""
+}
+
+// attachment is the effect while a replacement waits: the event that the attach-detach controller wrote, or the attachment that it wrote it for.
+func (v volumeAttachDelay) attachment(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, volume string) (v1alpha1.Effect, string) {
 	events, err := v.eventsOf(ctx, pod)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
@@ -159,12 +173,12 @@ func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTar
 	if e := multiAttach(events); e != nil {
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("%s of pod %s on node %s: %s", e.Reason, pod.Name, pod.Spec.NodeName, e.Message)
 	}
-	attached, err := v.attached(ctx, record.Volume, target.Node)
+	attached, err := v.attached(ctx, volume, target.Node)
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case attached:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", record.Volume, target.Node, pod.Name, pod.Spec.NodeName)
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("volume %s is attached to node %s while pod %s waits for it on node %s", volume, target.Node, pod.Name, pod.Spec.NodeName)
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", record.Volume, target.Node)
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("volume %s is not attached to node %s any more", volume, target.Node)
 }

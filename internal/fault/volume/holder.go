@@ -28,12 +28,6 @@ const holderUser = int64(65534)
 
 var errForeign = errors.New("is not this fault's")
 
-// holderName is the same in every call, and another for every pod that is hit.
-func (v volumeAttachDelay) holderName(target *v1alpha1.FaultTarget) string {
-	hash := sha256.Sum256([]byte(target.UID))
-	return fmt.Sprintf("%s-hold-%x", v.Owner.Name, hash[:4]) // at most 60 characters: a fault's name has 46
-}
-
 // hold makes the holder pod, and is complete once it runs.
 func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarget, claim string) (contract.Progress, error) {
 	holder, err := v.holder(ctx, target)
@@ -138,6 +132,12 @@ func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarg
 			}}},
 		},
 	}
+}
+
+// holderName is the same in every call, and another for every pod that is hit.
+func (v volumeAttachDelay) holderName(target *v1alpha1.FaultTarget) string {
+	hash := sha256.Sum256([]byte(target.UID))
+	return fmt.Sprintf("%s-hold-%x", v.Owner.Name, hash[:4]) // at most 60 characters: a fault's name has 46
 }
 
 // holderSecurity is what the restricted Pod Security Standard asks for, with the target's user and SELinux label where it has them.

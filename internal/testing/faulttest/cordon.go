@@ -30,16 +30,6 @@ func (w *World) AddNode(name string, change func(*corev1.Node)) {
 	}
 }
 
-// ReadNode gives a node as it is.
-func (w *World) ReadNode(name string) *corev1.Node {
-	w.T.Helper()
-	node := &corev1.Node{}
-	if err := w.Cluster.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
-		w.T.Fatal(err)
-	}
-	return node
-}
-
 // Of is what a fault of that name and UID acts on.
 func (w *World) Of(fault string) contract.Deps {
 	deps := w.Deps()
@@ -53,6 +43,16 @@ func (w *World) Unschedulable(node string, want bool) {
 	if n := w.ReadNode(node); n.Spec.Unschedulable != want {
 		w.T.Errorf("node %s: unschedulable %v, want %v (annotations %v)", node, n.Spec.Unschedulable, want, n.Annotations)
 	}
+}
+
+// ReadNode gives a node as it is.
+func (w *World) ReadNode(name string) *corev1.Node {
+	w.T.Helper()
+	node := &corev1.Node{}
+	if err := w.Cluster.Get(context.Background(), client.ObjectKey{Name: name}, node); err != nil {
+		w.T.Fatal(err)
+	}
+	return node
 }
 
 // MustPrepare checks that an injection said that it has broken nothing yet.

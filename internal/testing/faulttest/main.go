@@ -43,18 +43,6 @@ type plane struct {
 	err    error
 }
 
-func (p *plane) start() {
-	// One of this package's own: a test installs Chaos Mesh's kinds, and removes them.
-	if p.env, p.err = cluster.StartControlPlane(); p.err != nil {
-		return
-	}
-	scheme := runtime.NewScheme()
-	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme), object.AddToScheme(scheme)); p.err != nil {
-		return
-	}
-	p.client, p.err = client.New(p.env.Config, client.Options{Scheme: scheme})
-}
-
 func (p *plane) stop() error {
 	if p.env == nil {
 		return nil
@@ -74,4 +62,16 @@ func RealAPIServer(t *testing.T) (*envtest.Environment, client.Client) {
 		Must(t, client.IgnoreAlreadyExists(controlPlane.client.Create(t.Context(), object)))
 	}
 	return controlPlane.env, controlPlane.client
+}
+
+func (p *plane) start() {
+	// One of this package's own: a test installs Chaos Mesh's kinds, and removes them.
+	if p.env, p.err = cluster.StartControlPlane(); p.err != nil {
+		return
+	}
+	scheme := runtime.NewScheme()
+	if p.err = errors.Join(clientgoscheme.AddToScheme(scheme), apiext.AddToScheme(scheme), object.AddToScheme(scheme)); p.err != nil {
+		return
+	}
+	p.client, p.err = client.New(p.env.Config, client.Options{Scheme: scheme})
 }

@@ -1,17 +1,8 @@
 package faulttest
 
 import (
-	"errors"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
 	"github.com/redquake/redquake/internal/redis/topology"
 )
-
-func conflict(name string) error {
-	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, errors.New("the UID in the precondition is another"))
-}
 
 // RedisPods are a primary and two replicas that answer, and one server that does not.
 func RedisPods(w *World) {

@@ -48,14 +48,6 @@ func (s *Stage) Host(name string, server *redistest.Server, change func(*corev1.
 	})
 }
 
-// Deps are what a fault called break acts on.
-func (s *Stage) Deps() contract.Deps {
-	deps := s.World.Deps()
-	deps.Servers, deps.Login = s.Real, s.Login
-	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
-	return deps
-}
-
 // Aim makes the injector of a fault and the record of the first target, as the controller does before it injects.
 func (s *Stage) Aim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1.FaultTarget) {
 	s.T.Helper()
@@ -89,4 +81,12 @@ func (s *Stage) Reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 		s.T.Fatal(err)
 	}
 	return injector
+}
+
+// Deps are what a fault called break acts on.
+func (s *Stage) Deps() contract.Deps {
+	deps := s.World.Deps()
+	deps.Servers, deps.Login = s.Real, s.Login
+	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: "break", UID: "fault-uid", Controller: new(true)}
+	return deps
 }

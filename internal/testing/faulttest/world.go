@@ -15,8 +15,10 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	storagev1 "k8s.io/api/storage/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
@@ -44,17 +46,6 @@ type Scripted struct {
 	Sent    []string                           // "shutdown ADDRESS", in order
 }
 
-// wait lets the time pass that an answer takes.
-func (s *Scripted) wait(ctx context.Context, address string) error {
-	if s.Takes != nil {
-		select {
-		case <-time.After(s.Takes(address)):
-		case <-ctx.Done():
-		}
-	}
-	return ctx.Err()
-}
-
 // Ask gives what the server is to say of itself.
 func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
 	if err := s.wait(ctx, address); err != nil {
@@ -78,6 +69,17 @@ func (s *Scripted) Do(ctx context.Context, address string, _ redis.Login, comman
 		return nil, ErrSilent
 	}
 	return s.Answer(address, command...)
+}
+
+// wait lets the time pass that an answer takes.
+func (s *Scripted) wait(ctx context.Context, address string) error {
+	if s.Takes != nil {
+		select {
+		case <-time.After(s.Takes(address)):
+		case <-ctx.Done():
+		}
+	}
+	return ctx.Err()
 }
 
 // Shutdown ends a server.
@@ -169,6 +171,25 @@ func (w *World) Deps() contract.Deps {
 	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: w.Cluster, Servers: w.Servers}, Cluster: w.Cluster}
 }
 
+// Update changes the status of a pod.
+func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
+	w.T.Helper()
+	change(pod)
+	if err := w.Cluster.Status().Update(w.T.Context(), pod); err != nil {
+		w.T.Fatal(err)
+	}
+}
+
+// Replace plays the StatefulSet: the pod goes, one of the same name comes.
+func (w *World) Replace(pod *corev1.Pod, uid string) {
+	w.T.Helper()
+	if err := client.IgnoreNotFound(w.Cluster.Delete(context.Background(), pod)); err != nil {
+		w.T.Fatal(err)
+	}
+	w.Deleted = slices.DeleteFunc(w.Deleted, func(u string) bool { return u == string(pod.UID) })
+	w.Pod(pod.Name, uid, pod.Status.PodIP, topology.Primary, nil)
+}
+
 // Pod makes a running Redis pod of a StatefulSet; its server answers under its address unless role is "".
 func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev1.Pod)) *corev1.Pod {
 	w.T.Helper()
@@ -203,25 +224,6 @@ func (w *World) Pod(name, uid, ip string, role topology.Role, change func(*corev
 	return pod
 }
 
-// Update changes the status of a pod.
-func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
-	w.T.Helper()
-	change(pod)
-	if err := w.Cluster.Status().Update(w.T.Context(), pod); err != nil {
-		w.T.Fatal(err)
-	}
-}
-
-// Replace plays the StatefulSet: the pod goes, one of the same name comes.
-func (w *World) Replace(pod *corev1.Pod, uid string) {
-	w.T.Helper()
-	if err := client.IgnoreNotFound(w.Cluster.Delete(context.Background(), pod)); err != nil {
-		w.T.Fatal(err)
-	}
-	w.Deleted = slices.DeleteFunc(w.Deleted, func(u string) bool { return u == string(pod.UID) })
-	w.Pod(pod.Name, uid, pod.Status.PodIP, topology.Primary, nil)
-}
-
 // ByPods is a target by the labels of its pods.
 func ByPods(labels map[string]string) *v1alpha1.RedisTarget {
 	return &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: labels}}
@@ -237,18 +239,18 @@ func ProblemOf(t *testing.T, err error) *problem.Problem {
 	return p
 }
 
+// Save puts a record into a target as it was stored.
+func Save[R any](t *testing.T, target *v1alpha1.FaultTarget, record R) {
+	t.Helper()
+	Must(t, contract.Save(target, record))
+}
+
 // Must fails the test on an error.
 func Must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// Save puts a record into a target as it was stored.
-func Save[R any](t *testing.T, target *v1alpha1.FaultTarget, record R) {
-	t.Helper()
-	Must(t, contract.Save(target, record))
 }
 
 // Pending is the progress of a call that is not complete, as an error.
@@ -286,3 +288,7 @@ func On(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
 
 // Chooser is what chooses the targets of a fault.
 type Chooser func(context.Context, target.Redis, *v1alpha1.RedisFaultSpec, contract.Traits) ([]v1alpha1.FaultTarget, error)
+
+func conflict(name string) error {
+	return apierrors.NewConflict(schema.GroupResource{Resource: "pods"}, name, errors.New("the UID in the precondition is another"))
+}

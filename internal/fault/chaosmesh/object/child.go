@@ -94,13 +94,6 @@ func stressChaos(s *v1alpha1.CPUStress, hit Hit) *cmv1.StressChaos {
 	}}
 }
 
-// byName selects pods by name: what Chaos Mesh would choose by labels may have another role by then.
-func byName(namespace string, pods ...string) cmv1.PodSelector {
-	return cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
-		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{namespace}}, Pods: map[string][]string{namespace: pods},
-	}}
-}
-
 func inContainer(hit Hit) cmv1.ContainerSelector {
 	return cmv1.ContainerSelector{PodSelector: byName(hit.Namespace, hit.Pod), ContainerNames: []string{hit.Container}}
 }
@@ -117,6 +110,13 @@ func others(hit Hit) *cmv1.PodSelector {
 		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{hit.Namespace}, LabelSelectors: hit.Peers.Labels},
 		// A pod that has ended keeps its address in its status, though another may have it by now.
 		PodPhaseSelectors: []string{string(corev1.PodRunning)},
+	}}
+}
+
+// byName selects pods by name: what Chaos Mesh would choose by labels may have another role by then.
+func byName(namespace string, pods ...string) cmv1.PodSelector {
+	return cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
+		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{namespace}}, Pods: map[string][]string{namespace: pods},
 	}}
 }
 

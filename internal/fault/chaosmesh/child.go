@@ -1,0 +1,91 @@
+package chaosmesh
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault/chaosmesh/object"
+	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/problem"
+)
+
+// child is what was created for a target; nil where there is none, or where its kind is unknown.
+func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (object.Object, error) {
+	child := object.New(c.kind)
+	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.childName(target)}, child)
+	switch {
+	case unknownKind(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return child, nil
+}
+
+func (c chaosMesh) isOurs(child object.Object) bool {
+	return slices.ContainsFunc(child.GetOwnerReferences(), func(o metav1.OwnerReference) bool { return o.UID == c.Owner.UID })
+}
+
+func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1.FaultTarget, record chaosRecord) (object.Object, error) {
+	hit := object.Hit{Namespace: c.Namespace, Pod: target.Pod, Container: target.Container, VolumePath: record.VolumePath, Lasts: contract.DurationOf(c.spec) + chaosMargin, Peers: c.peers(record)}
+	if c.spec.Action.Type == v1alpha1.FaultPodKill {
+		grace := cmp.Or(pod.Spec.TerminationGracePeriodSeconds, new(int64(corev1.DefaultTerminationGracePeriodSeconds)))
+		if own := c.spec.Action.PodKill; own != nil && own.GracePeriodSeconds != nil {
+			grace = own.GracePeriodSeconds
+		}
+		hit.Grace = time.Duration(*grace) * time.Second
+	}
+	child := object.Child(c.spec, hit)
+	child.SetNamespace(c.Namespace)
+	child.SetName(c.childName(target))
+	child.SetLabels(map[string]string{v1alpha1.LabelFault: c.Owner.Name})
+	owner := c.Owner
+	owner.BlockOwnerDeletion = nil // a child that hangs must not hold the fault
+	child.SetOwnerReferences([]metav1.OwnerReference{owner})
+	return child, c.Cluster.Create(ctx, child)
+}
+
+// childName is the same for the same fault and pod, and another for each other: a fault that is made anew under its name finds no old child.
+func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
+	sum := sha256.Sum256([]byte(string(c.Owner.UID) + "/" + target.UID))
+	return c.Owner.Name + "-" + hex.EncodeToString(sum[:5])
+}
+
+// remove deletes this very child. Chaos Mesh's finalizer keeps it until the pod is reverted.
+func (c chaosMesh) remove(ctx context.Context, child object.Object) error {
+	uid := child.GetUID()
+	err := c.Cluster.Delete(ctx, child, client.Preconditions{UID: &uid}, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	if err != nil && !unknownKind(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("delete %s: %w", c.nameOf(child), err)
+	}
+	return nil
+}
+
+func (c chaosMesh) nameOf(child object.Object) string {
+	return c.kind.Kind + " " + child.GetName()
+}
+
+// available says whether the API server serves the child's kind, by a request: a watch on an absent kind would keep the operator from starting.
+func (c chaosMesh) available(ctx context.Context) error {
+	err := c.Live.List(ctx, object.NewList(c.kind), client.InNamespace(c.Namespace), client.Limit(1))
+	if unknownKind(err) {
+		return &problem.Problem{Reason: v1alpha1.ReasonEngineUnavailable,
+			Message: fmt.Sprintf("spec.engine: this cluster knows no %s: Chaos Mesh is not installed", object.Resource(c.kind))}
+	}
+	return err
+}
+
+// unknownKind says whether the API server serves no such kind; of a single object, that it is absent looks the same where its kind went lately.
+func unknownKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }
