@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
-	"github.com/redquake/redquake/internal/testing/crdtest"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // Figures of every size fit the CRD: none, the largest that a week of load can give, and values that are not numbers.
@@ -28,8 +28,8 @@ func TestImpactFitsTheCRD(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := impactOf(&result.Fault{Impact: m})
-			schema := crdtest.StatusSchema(t, "redquake.dev_redisfaults.yaml").Properties["impact"]
-			crdtest.Fits(t, "impact", &schema, status)
+			schema := apitest.StatusSchema(t, "redquake.dev_redisfaults.yaml").Properties["impact"]
+			apitest.Fits(t, "impact", &schema, status)
 			reasons := map[string]bool{}
 			for _, d := range status.Doubts {
 				if reasons[d.Reason] {

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // struck is a fault that was injected at a time after t0, when its test began.
@@ -111,7 +111,7 @@ func TestASettledFaultIsCompleteWithItsLosses(t *testing.T) {
 	f.Status.Targets = []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u", InjectedAt: f.Status.InjectedAt, ActiveAt: f.Status.InjectedAt, RevertedAt: f.Status.InjectedAt}}
 	test := verified()
 	test.Status.Verification = nil
-	c := fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()
+	c := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(&f, test).WithObjects(&f, test).Build()
 	r := &Reconciler{Client: c, APIReader: c, Clock: testingclock.NewFakePassiveClock(t0.Add(time.Hour)), Recorder: events.NewFakeRecorder(16), Runs: runs.NewRegistry()}
 	look := func() *v1alpha1.RedisFaultStatus {
 		t.Helper()

@@ -14,13 +14,13 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // The preparations of a record that is too old are reverted before targets are selected again; an error is shown.
 func TestRenewRevertsWhatWasPrepared(t *testing.T) {
 	stored := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "late"}}
-	live := fakeclient.NewClientBuilder().WithScheme(builders.Scheme(t)).WithObjects(stored).Build()
+	live := fakeclient.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(stored).Build()
 	if err := live.Get(t.Context(), client.ObjectKeyFromObject(stored), stored); err != nil {
 		t.Fatal(err)
 	}

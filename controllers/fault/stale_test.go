@@ -15,14 +15,14 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // A reconcile that read a stale copy must not overwrite the record of a later injection.
 func TestStaleRecordIsRejected(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
-	cluster := fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault).Build()
+	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault).Build()
 	r := &Reconciler{Client: cluster, Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(now), Runs: runs.NewRegistry()}
 	read := func() *scope {
 		f := &v1alpha1.RedisFault{}

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // The reconcile that injects does not read the pods: their absence must not be recorded as a deletion.
@@ -36,7 +36,7 @@ func TestTimelineOfAReconcileThatReadNoPods(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			fault := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
 			r := &Reconciler{
-				Client:   fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault.DeepCopy()).Build(),
+				Client:   fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(fault).WithObjects(fault.DeepCopy()).Build(),
 				Recorder: events.NewFakeRecorder(16), Clock: testingclock.NewFakePassiveClock(t0.Add(time.Second)), Runs: runs.NewRegistry(),
 			}
 			if err := r.Client.Get(t.Context(), client.ObjectKeyFromObject(fault), fault); err != nil {

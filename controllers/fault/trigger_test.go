@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // A baseline begins after the warm-up and after every earlier fault on the same load has settled.
@@ -42,7 +42,7 @@ func TestObserveQuiet(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			cluster := fake.NewClientBuilder().WithScheme(builders.Scheme(t))
+			cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t))
 			for i, o := range c.others {
 				f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: string(rune('a' + i)), UID: types.UID(rune('a' + i))}}
 				f.Status.LoadTest, f.Status.InjectedAt, f.Status.CompletionTime = o.load, o.injected, o.complete

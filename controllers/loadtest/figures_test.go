@@ -8,18 +8,18 @@ import (
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
-	"github.com/redquake/redquake/internal/testing/crdtest"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 var t0 = time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.UTC)
 
 // Figures of every size fit the CRD: none, and the largest that a week of load can give.
 func TestFiguresFitTheCRD(t *testing.T) {
-	loads := crdtest.StatusSchema(t, "redquake.dev_redisloadtests.yaml")
+	loads := apitest.StatusSchema(t, "redquake.dev_redisloadtests.yaml")
 	for _, r := range []*result.Load{largest(168 * time.Hour), {}} {
 		for name, value := range map[string]any{"summary": summaryOf(r), "redis": redisOf(&result.Redis{MaxCPU: 1e12, MaxMainThreadCPU: 1e12, MaxMemory: math.MaxInt64})} {
 			schema := loads.Properties[name]
-			crdtest.Fits(t, name, &schema, value)
+			apitest.Fits(t, name, &schema, value)
 		}
 	}
 	if redisOf(nil) != nil {

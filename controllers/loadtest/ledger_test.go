@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/crdtest"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // verified is a test that began at t0 and has this ledger.
@@ -90,12 +90,12 @@ func TestVerificationIsDue(t *testing.T) {
 
 func TestVerificationFitsTheCRD(t *testing.T) {
 	huge := uint64(math.MaxInt64)
-	schema := crdtest.StatusSchema(t, "redquake.dev_redisloadtests.yaml").Properties["verification"]
+	schema := apitest.StatusSchema(t, "redquake.dev_redisloadtests.yaml").Properties["verification"]
 	for _, l := range []*record.Ledger{{}, {
 		Acked: huge, Failed: huge, Unknown: huge, UnknownPresent: huge, Lost: huge, FirstLost: 1, LastLost: int64(168 * time.Hour), Errors: huge,
 		ReplicaMissing: huge, Replicas: 1000, Settings: strings.Repeat("x", 2000), Notes: []string{strings.Repeat("y", 2000)},
 		Stale: &record.Staleness{Reads: huge, Stale: huge, MaxWrites: huge, MaxBehind: int64(168 * time.Hour), NonMonotonic: 1}, Dual: &record.DualPrimary{Writes: huge},
 	}, {Unread: strings.Repeat("z", 2000)}} {
-		crdtest.Fits(t, "verification", &schema, verificationStatus(l, t0))
+		apitest.Fits(t, "verification", &schema, verificationStatus(l, t0))
 	}
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/manifest"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/runs"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // The Job and the session of a finished test are deleted. A reconcile that read a stale copy of the test must not open another session, which would
@@ -52,7 +52,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster := fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithStatusSubresource(test).
+	cluster := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithStatusSubresource(test).
 		WithObjects(test, children.AgentSecret(test, credentials), children.ResultsConfigMap(test, data)).Build()
 	key := client.ObjectKeyFromObject(test)
 	before, ended := &v1alpha1.RedisLoadTest{}, &v1alpha1.RedisLoadTest{}

@@ -12,12 +12,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	"github.com/redquake/redquake/api/v1alpha1"
-	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 func TestIsStale(t *testing.T) {
 	f := &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "kill"}}
-	c := fake.NewClientBuilder().WithScheme(builders.Scheme(t)).WithObjects(f.DeepCopy()).Build()
+	c := fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).WithObjects(f.DeepCopy()).Build()
 	if err := c.Get(t.Context(), client.ObjectKeyFromObject(f), f); err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,5 @@
-// Package crdtest compares what the controllers write with the schemas of the CRDs.
-package crdtest
+// Package apitest has what tests need of our API: its scheme, and the schemas of the CRDs, to check what the controllers write.
+package apitest
 
 import (
 	"os"
