@@ -36,7 +36,7 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 	}
 }
 
-// machineDoubts are the beginnings of doubts that a stall of the machine causes.
+// machineDoubts begin the sentences of doubts that are so where the machine stood still for a while.
 var machineDoubts = []string{"the load pods began ", "the load pods' clocks are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: "}
 
 func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
