@@ -100,9 +100,6 @@ func madeUp(requests int, step time.Duration) []record.Interval {
 	return made
 }
 
-// variant is which of the made-up intervals a pod delivers at an index.
-func variant(pod int, index int64) int { return int((int64(pod)*7 + index) % variants) }
-
 // simulated delivers simulated intervals when they are over, until it is stopped.
 type simulated struct {
 	pod  int
@@ -135,3 +132,6 @@ func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*record.
 		sink(&iv)
 	}
 }
+
+// variant is which of the made-up intervals a pod delivers at an index.
+func variant(pod int, index int64) int { return int((int64(pod)*7 + index) % variants) }

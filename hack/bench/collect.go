@@ -54,28 +54,11 @@ func (m *memoryStore) Save(_ context.Context, data []byte) error {
 	return nil
 }
 
-func (m *memoryStore) state() (saves, size int) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.saves, len(m.data)
-}
-
 // collectOptions are the flags of `bench collect`.
 type collectOptions struct {
 	agents, perInterval  int
 	step, warmUp, length time.Duration
 	profile              string
-}
-
-func (o *collectOptions) parse(args []string) error {
-	flags := flag.NewFlagSet("bench collect", flag.ContinueOnError)
-	flags.IntVar(&o.agents, "agents", 1000, "simulated load pods")
-	flags.DurationVar(&o.step, "interval", 100*time.Millisecond, "step of their recording")
-	flags.IntVar(&o.perInterval, "requests", 100, "requests in an agent's interval, on average")
-	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
-	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured")
-	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
-	return flags.Parse(args)
 }
 
 func runCollect(ctx context.Context, args []string) error {
@@ -127,6 +110,17 @@ func runCollect(ctx context.Context, args []string) error {
 	return writeDocs()
 }
 
+func (o *collectOptions) parse(args []string) error {
+	flags := flag.NewFlagSet("bench collect", flag.ContinueOnError)
+	flags.IntVar(&o.agents, "agents", 1000, "simulated load pods")
+	flags.DurationVar(&o.step, "interval", 100*time.Millisecond, "step of their recording")
+	flags.IntVar(&o.perInterval, "requests", 100, "requests in an agent's interval, on average")
+	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
+	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured")
+	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
+	return flags.Parse(args)
+}
+
 // startProfile writes a CPU profile to the file until the function that it returns is called; "" = none.
 func startProfile(file string) (stop func(), err error) {
 	if file == "" {
@@ -167,6 +161,12 @@ func measureCollecting(ctx context.Context, session *collect.Session, store *mem
 		result.RequestsPerSecond, wrong = exact(series, options.perInterval)
 	})
 	return result, wrong, nil
+}
+
+func (m *memoryStore) state() (saves, size int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.saves, len(m.data)
 }
 
 // startAgents starts the agents' process and returns the agents' addresses and a function that ends it.

@@ -96,32 +96,8 @@ func benchSection() (string, error) {
 	return b.String(), nil
 }
 
-// describe returns one line of text.
-func (m *machine) describe() string {
-	return fmt.Sprintf("Measured on %s: %s, %d cores, %s; %s, Linux %s; redis-server %s, %s; load average before: %s.\n\n",
-		m.Date, m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Redis, m.Go, m.Load)
-}
-
-func caseNames(results []result) []string {
-	var names []string
-	for _, r := range results {
-		if !slices.Contains(names, r.Case) {
-			names = append(names, r.Case)
-		}
-	}
-	return names
-}
-
 func ofCase(results []result, name string) []result {
 	return slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.Case != name })
-}
-
-func find(results []result, name, tool string) *result {
-	i := slices.IndexFunc(results, func(r result) bool { return r.Case == name && r.Tool == tool })
-	if i < 0 {
-		return nil
-	}
-	return &results[i]
 }
 
 func benchTable(results []result) string {
@@ -161,6 +137,24 @@ func ratioTable(results []result) string {
 		}
 	}
 	return b.String()
+}
+
+func caseNames(results []result) []string {
+	var names []string
+	for _, r := range results {
+		if !slices.Contains(names, r.Case) {
+			names = append(names, r.Case)
+		}
+	}
+	return names
+}
+
+func find(results []result, name, tool string) *result {
+	i := slices.IndexFunc(results, func(r result) bool { return r.Case == name && r.Tool == tool })
+	if i < 0 {
+		return nil
+	}
+	return &results[i]
 }
 
 // faster is the one with more requests per second; either may be nil.
@@ -210,17 +204,6 @@ func accuracySection() (string, error) {
 	return b.String(), nil
 }
 
-// machineOf describes the machine that a result without one was measured on: this one, as build/ is not carried elsewhere.
-func machineOf(file string) (string, error) {
-	written, err := os.Stat(file)
-	if err != nil {
-		return "", err
-	}
-	where := describeMachine()
-	where.Date, where.Load = written.ModTime().Format(time.DateOnly), "not noted"
-	return where.describe(), nil
-}
-
 func injectionSection() (string, error) {
 	var list []injection
 	ok, err := readJSON(injectionFile, &list)
@@ -238,4 +221,21 @@ func injectionSection() (string, error) {
 		fmt.Fprintf(&b, "| %s | %d | %.0f | %.0f | %.0f | %.0f |\n", r.Fault, r.Rounds, 1000*r.Median, 1000*r.P90, 1000*r.Longest, 1000*r.Total)
 	}
 	return b.String(), nil
+}
+
+// machineOf describes the machine that a result without one was measured on: this one, as build/ is not carried elsewhere.
+func machineOf(file string) (string, error) {
+	written, err := os.Stat(file)
+	if err != nil {
+		return "", err
+	}
+	where := describeMachine()
+	where.Date, where.Load = written.ModTime().Format(time.DateOnly), "not noted"
+	return where.describe(), nil
+}
+
+// describe returns one line of text.
+func (m *machine) describe() string {
+	return fmt.Sprintf("Measured on %s: %s, %d cores, %s; %s, Linux %s; redis-server %s, %s; load average before: %s.\n\n",
+		m.Date, m.CPU, m.Cores, m.Memory, m.System, m.Kernel, m.Redis, m.Go, m.Load)
 }

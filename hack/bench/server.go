@@ -61,15 +61,6 @@ func (s *server) stop() {
 	_ = os.RemoveAll(s.folder) // a temporary folder that stays is no reason to fail
 }
 
-// do sends one command over a new connection.
-func (s *server) do(words ...string) (resp.Value, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return new(redis.Dialer).Dial(ctx, s.address) })
-	defer c.Close()
-	return c.Do(ctx, words...)
-}
-
 // fill empties the server and sets so many keys, numbered from first, under the names that format gives them.
 func (s *server) fill(format string, first, keys, valueBytes int) error {
 	if _, err := s.do("FLUSHALL"); err != nil {
@@ -105,4 +96,13 @@ func (s *server) misses() (int64, error) {
 		}
 	}
 	return 0, errors.New("INFO has no keyspace_misses")
+}
+
+// do sends one command over a new connection.
+func (s *server) do(words ...string) (resp.Value, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return new(redis.Dialer).Dial(ctx, s.address) })
+	defer c.Close()
+	return c.Do(ctx, words...)
 }

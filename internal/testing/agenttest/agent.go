@@ -22,17 +22,6 @@ type Agent struct {
 	cut      func()
 }
 
-// Serve serves an agent on a new port of a host of the network until the test ends. The credentials are filled into config.
-func Serve(t testing.TB, network *memnet.Network, host string, credentials agent.Credentials, config agent.Config) *Agent {
-	t.Helper()
-	l, err := network.Listen(host + ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	return serve(t, credentials, config, &Agent{listener: l, cut: func() { network.Cut(address) }})
-}
-
 // ServeTCP serves an agent on a port of 127.0.0.1 until the test ends.
 func ServeTCP(t testing.TB, credentials agent.Credentials, config agent.Config) *Agent {
 	t.Helper()
@@ -42,6 +31,43 @@ func ServeTCP(t testing.TB, credentials agent.Credentials, config agent.Config) 
 	}
 	l := &listener{Listener: tcp, open: map[net.Conn]bool{}}
 	return serve(t, credentials, config, &Agent{listener: l, cut: l.cut})
+}
+
+// Terminate is SIGTERM.
+func (a *Agent) Terminate() { a.cancel() }
+
+// listener records its connections.
+type listener struct {
+	net.Listener
+	mu   sync.Mutex
+	open map[net.Conn]bool
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open[c] = true
+	return &conn{c, l}, nil
+}
+
+type conn struct {
+	net.Conn
+	of *listener
+}
+
+// Serve serves an agent on a new port of a host of the network until the test ends. The credentials are filled into config.
+func Serve(t testing.TB, network *memnet.Network, host string, credentials agent.Credentials, config agent.Config) *Agent {
+	t.Helper()
+	l, err := network.Listen(host + ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	return serve(t, credentials, config, &Agent{listener: l, cut: func() { network.Cut(address) }})
 }
 
 func serve(t testing.TB, credentials agent.Credentials, config agent.Config, a *Agent) *Agent {
@@ -65,9 +91,6 @@ func serve(t testing.TB, credentials agent.Credentials, config agent.Config, a *
 	return a
 }
 
-// Terminate is SIGTERM.
-func (a *Agent) Terminate() { a.cancel() }
-
 // Crash ends the agent as SIGKILL would: at once, every connection breaks. It returns when Serve has.
 func (a *Agent) Crash() {
 	_ = a.listener.Close()
@@ -79,24 +102,6 @@ func (a *Agent) Crash() {
 // Cut breaks every open connection; new ones are accepted.
 func (a *Agent) Cut() { a.cut() }
 
-// listener records its connections.
-type listener struct {
-	net.Listener
-	mu   sync.Mutex
-	open map[net.Conn]bool
-}
-
-func (l *listener) Accept() (net.Conn, error) {
-	c, err := l.Listener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.open[c] = true
-	return &conn{c, l}, nil
-}
-
 func (l *listener) cut() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -107,11 +112,6 @@ func (l *listener) cut() {
 		c.Close()
 	}
 	clear(l.open)
-}
-
-type conn struct {
-	net.Conn
-	of *listener
 }
 
 func (c *conn) Close() error {

@@ -10,43 +10,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Interval returns what pod records for the interval index with the given number of operations: deterministic, different for
-// different arguments, with every field set.
-func Interval(pod int, index int64, ops int, step time.Duration) record.Interval {
-	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
-	begin := index * int64(step)
-	iv := record.Interval{
-		Index: index, Pods: 1, Ops: make([]record.Op, ops), Probe: op(draw),
-		FirstError: begin + draw.Int64N(int64(step)), FirstOK: begin + draw.Int64N(int64(step)/2),
-		MaxLag: draw.Int64N(1e6), Connections: draw.IntN(50),
-	}
-	iv.LastError, iv.LastOK = iv.FirstError, iv.FirstOK+int64(step)/2-1
-	for i := range iv.Ops {
-		iv.Ops[i] = op(draw)
-	}
-	if index%7 == 3 {
-		from := begin - int64(step) + draw.Int64N(1000)
-		iv.Gaps = []record.Gap{{From: from, To: from + 7e6}}
-	}
-	if index%10 == 0 && pod == 0 {
-		iv.Servers = []record.Server{{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100}}
-	}
-	return iv
-}
-
-func op(draw *rand.Rand) record.Op {
-	o := record.Op{Counts: record.Counts{OK: 1 + draw.Uint64N(1000), Fail: draw.Uint64N(3), Unknown: draw.Uint64N(3), BytesOut: draw.Uint64N(1e6), BytesIn: draw.Uint64N(1e6)}}
-	o.Sent = o.OK + o.Fail + o.Unknown
-	o.Due = o.Sent
-	o.Errors[record.ClassReadOnly], o.Errors[record.ClassTimeout] = o.Fail, o.Unknown
-	var latency record.Histogram
-	for range 20 {
-		latency.Record(1000 + draw.Int64N(5e6))
-	}
-	o.Latency = latency.AppendTo(nil)
-	return o
-}
-
 // Runner is a scripted load: after Prepare it delivers Interval(Pod, i, Ops, Step) for i < Intervals, each when it is over.
 type Runner struct {
 	Pod, Ops  int
@@ -99,6 +62,43 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 		sink(&iv)
 	}
 	return nil
+}
+
+// Interval returns what pod records for the interval index with the given number of operations: deterministic, different for
+// different arguments, with every field set.
+func Interval(pod int, index int64, ops int, step time.Duration) record.Interval {
+	draw := rand.New(rand.NewPCG(uint64(pod)+1, uint64(index)+1))
+	begin := index * int64(step)
+	iv := record.Interval{
+		Index: index, Pods: 1, Ops: make([]record.Op, ops), Probe: op(draw),
+		FirstError: begin + draw.Int64N(int64(step)), FirstOK: begin + draw.Int64N(int64(step)/2),
+		MaxLag: draw.Int64N(1e6), Connections: draw.IntN(50),
+	}
+	iv.LastError, iv.LastOK = iv.FirstError, iv.FirstOK+int64(step)/2-1
+	for i := range iv.Ops {
+		iv.Ops[i] = op(draw)
+	}
+	if index%7 == 3 {
+		from := begin - int64(step) + draw.Int64N(1000)
+		iv.Gaps = []record.Gap{{From: from, To: from + 7e6}}
+	}
+	if index%10 == 0 && pod == 0 {
+		iv.Servers = []record.Server{{At: begin, Address: "redis:6379", RunID: "r", Name: "redis", CommandsProcessed: index * 100}}
+	}
+	return iv
+}
+
+func op(draw *rand.Rand) record.Op {
+	o := record.Op{Counts: record.Counts{OK: 1 + draw.Uint64N(1000), Fail: draw.Uint64N(3), Unknown: draw.Uint64N(3), BytesOut: draw.Uint64N(1e6), BytesIn: draw.Uint64N(1e6)}}
+	o.Sent = o.OK + o.Fail + o.Unknown
+	o.Due = o.Sent
+	o.Errors[record.ClassReadOnly], o.Errors[record.ClassTimeout] = o.Fail, o.Unknown
+	var latency record.Histogram
+	for range 20 {
+		latency.Record(1000 + draw.Int64N(5e6))
+	}
+	o.Latency = latency.AppendTo(nil)
+	return o
 }
 
 // Verify waits, reports "reading", and returns Ledger and VerifyErr.

@@ -6,19 +6,22 @@ import (
 	"path/filepath"
 	"testing"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/yaml"
 )
 
 // StatusSchema returns the schema of the status of a CRD, by the name of its file.
-func StatusSchema(t *testing.T, file string) *apiextensions.JSONSchemaProps {
+func StatusSchema(t *testing.T, file string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root(t), "config/crd/bases", file))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var crd apiextensions.CustomResourceDefinition
+	var crd apiextensionsv1.CustomResourceDefinition
 	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
 		t.Fatal(err)
 	}
@@ -44,59 +47,23 @@ func root(t *testing.T) string {
 	}
 }
 
-// Fits reports every value that exceeds a length, a bound or an enumeration of the schema. Path is the name of the value in messages.
-func Fits(t *testing.T, path string, schema *apiextensions.JSONSchemaProps, value any) {
+// Fits reports every value that the API server would refuse by the schema: a length, a bound, an enumeration, a missing field. Path is the name
+// of the value in messages.
+func Fits(t *testing.T, path string, schema *apiextensionsv1.JSONSchemaProps, value any) {
 	t.Helper()
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(value)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fits(t, path, schema, fields)
-}
-
-func fits(t *testing.T, path string, schema *apiextensions.JSONSchemaProps, value any) {
-	t.Helper()
-	switch v := value.(type) {
-	case map[string]any:
-		for key, inner := range v {
-			p, ok := schema.Properties[key]
-			if !ok {
-				t.Errorf("%s.%s is not in the CRD", path, key)
-				continue
-			}
-			fits(t, path+"."+key, &p, inner)
-		}
-		for _, key := range schema.Required {
-			if _, ok := v[key]; !ok {
-				t.Errorf("%s.%s is required", path, key)
-			}
-		}
-	case []any:
-		if schema.MaxItems != nil && int64(len(v)) > *schema.MaxItems {
-			t.Errorf("%s has %d items, at most %d fit", path, len(v), *schema.MaxItems)
-		}
-		for _, inner := range v {
-			fits(t, path+"[]", schema.Items.Schema, inner)
-		}
-	case string:
-		if n := int64(len([]rune(v))); schema.MaxLength != nil && n > *schema.MaxLength {
-			t.Errorf("%s: %q has %d characters, at most %d fit", path, v, n, *schema.MaxLength)
-		}
-		if len(schema.Enum) > 0 && !inEnum(schema.Enum, v) {
-			t.Errorf("%s: %q is none of the values", path, v)
-		}
-	case int64:
-		if schema.Minimum != nil && float64(v) < *schema.Minimum {
-			t.Errorf("%s: %d is below %v", path, v, *schema.Minimum)
-		}
+	var internal apiextensions.JSONSchemaProps
+	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(schema, &internal, nil); err != nil {
+		t.Fatal(err)
 	}
-}
-
-func inEnum(values []apiextensions.JSON, text string) bool {
-	for _, v := range values {
-		if string(v.Raw) == `"`+text+`"` {
-			return true
-		}
+	validator, _, err := validation.NewSchemaValidator(&internal)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return false
+	for _, err := range validation.ValidateCustomResource(field.NewPath(path), fields, validator) {
+		t.Error(err)
+	}
 }

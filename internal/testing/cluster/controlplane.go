@@ -20,6 +20,24 @@ const SharedVariable = "REDQUAKE_TEST_KUBECONFIG"
 // patience is how long a control plane may take to start, and a CRD to be served, on a busy machine.
 const patience = 2 * time.Minute
 
+// ControlPlane returns the control plane that SharedVariable names, or starts one. stop ends what was started. Packages that share one must
+// work in separate namespaces and must not change cluster-scoped objects.
+func ControlPlane() (config *rest.Config, stop func() error, err error) {
+	if path := os.Getenv(SharedVariable); path != "" {
+		config, err = clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", SharedVariable, err)
+		}
+		config.QPS, config.Burst = 500, 1000
+		return config, func() error { return nil }, nil
+	}
+	env, err := StartControlPlane()
+	if err != nil {
+		return nil, nil, err
+	}
+	return env.Config, env.Stop, nil
+}
+
 // StartControlPlane starts a kube-apiserver and its etcd, of the folder that KUBEBUILDER_ASSETS names, with the project's CRDs and those at the
 // given paths. The caller stops it.
 func StartControlPlane(crds ...string) (*envtest.Environment, error) {
@@ -37,24 +55,6 @@ func StartControlPlane(crds ...string) (*envtest.Environment, error) {
 	}
 	env.Config.QPS, env.Config.Burst = 500, 1000
 	return env, nil
-}
-
-// ControlPlane returns the control plane that SharedVariable names, or starts one. stop ends what was started. Packages that share one must
-// work in separate namespaces and must not change cluster-scoped objects.
-func ControlPlane() (config *rest.Config, stop func() error, err error) {
-	if path := os.Getenv(SharedVariable); path != "" {
-		config, err = clientcmd.BuildConfigFromFlags("", path)
-		if err != nil {
-			return nil, nil, fmt.Errorf("%s: %w", SharedVariable, err)
-		}
-		config.QPS, config.Burst = 500, 1000
-		return config, func() error { return nil }, nil
-	}
-	env, err := StartControlPlane()
-	if err != nil {
-		return nil, nil, err
-	}
-	return env.Config, env.Stop, nil
 }
 
 // Path returns a path in the repository: tests run in their package's folder, wherever that is.

@@ -101,18 +101,6 @@ func (s *StatefulSet) pods(ctx context.Context) ([]*corev1.Pod, error) {
 	return pods, nil
 }
 
-// Ordinal is a pod's number in its StatefulSet.
-func Ordinal(pod *corev1.Pod) int {
-	n, _ := strconv.Atoi(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
-	return n
-}
-
-// done notes that something was changed.
-func (s *StatefulSet) done(err error) error {
-	s.changed = true
-	return err
-}
-
 // stepPod is what scheduler and kubelet do for a pod.
 func (s *StatefulSet) stepPod(ctx context.Context, set *appsv1.StatefulSet, pod *corev1.Pod) (runs bool, err error) {
 	switch {
@@ -152,6 +140,13 @@ func (s *StatefulSet) start(pod *corev1.Pod) error {
 	return nil
 }
 
+// StopAll ends all servers.
+func (s *StatefulSet) StopAll() {
+	for uid := range s.running {
+		s.stop(uid)
+	}
+}
+
 // stop ends a pod's server, if it has one.
 func (s *StatefulSet) stop(uid types.UID) {
 	stop := s.running[uid]
@@ -161,13 +156,6 @@ func (s *StatefulSet) stop(uid types.UID) {
 	delete(s.running, uid)
 	stop()
 	s.changed = true
-}
-
-// StopAll ends all servers.
-func (s *StatefulSet) StopAll() {
-	for uid := range s.running {
-		s.stop(uid)
-	}
 }
 
 // scale makes the pods that are missing, one by one, and replaces those of an old template one by one unless something else is to do that.
@@ -191,6 +179,12 @@ func (s *StatefulSet) scale(ctx context.Context, set *appsv1.StatefulSet, pods [
 	return nil
 }
 
+// Ordinal is a pod's number in its StatefulSet.
+func Ordinal(pod *corev1.Pod) int {
+	n, _ := strconv.Atoi(pod.Name[strings.LastIndex(pod.Name, "-")+1:])
+	return n
+}
+
 func (s *StatefulSet) newPod(set *appsv1.StatefulSet, ordinal int, revision string) *corev1.Pod {
 	pod := &corev1.Pod{ObjectMeta: *set.Spec.Template.ObjectMeta.DeepCopy(), Spec: *set.Spec.Template.Spec.DeepCopy()}
 	pod.Namespace, pod.Name = s.Namespace, fmt.Sprintf("%s-%d", s.Name, ordinal)
@@ -210,12 +204,6 @@ func (s *StatefulSet) newPod(set *appsv1.StatefulSet, ordinal int, revision stri
 	return pod
 }
 
-// Revision is the name of a StatefulSet's template.
-func Revision(set *appsv1.StatefulSet) string {
-	text, _ := json.Marshal(set.Spec.Template)
-	return fmt.Sprintf("%s-%.4x", set.Name, sha256.Sum256(text))
-}
-
 // setStatus writes the StatefulSet's status if it has changed.
 func (s *StatefulSet) setStatus(ctx context.Context, set *appsv1.StatefulSet, pods, ready int32) error {
 	before := set.Status.DeepCopy()
@@ -227,6 +215,18 @@ func (s *StatefulSet) setStatus(ctx context.Context, set *appsv1.StatefulSet, po
 		return nil
 	}
 	return s.done(s.Client.Status().Update(ctx, set))
+}
+
+// done notes that something was changed.
+func (s *StatefulSet) done(err error) error {
+	s.changed = true
+	return err
+}
+
+// Revision is the name of a StatefulSet's template.
+func Revision(set *appsv1.StatefulSet) string {
+	text, _ := json.Marshal(set.Spec.Template)
+	return fmt.Sprintf("%s-%.4x", set.Name, sha256.Sum256(text))
 }
 
 // schedulable is the first schedulable node; "" if there is none.

@@ -24,18 +24,6 @@ func (s *stream) release() {
 	s.changed.send()
 }
 
-// finish ends the stream, after the held data if there is any.
-func (s *stream) finish(end error, holds bool) {
-	switch {
-	case s.end != nil || s.heldEnd != nil:
-	case holds:
-		s.heldEnd = end
-	default:
-		s.end = end
-	}
-	s.changed.send()
-}
-
 // reset ends the stream at once; what was not read is lost.
 func (s *stream) reset() {
 	s.data, s.held, s.heldEnd = nil, nil, nil
@@ -53,12 +41,6 @@ type conn struct {
 	closed          bool
 	readBy, writeBy time.Time
 }
-
-func (c *conn) failed(op string, err error) error {
-	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
-}
-
-func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
 
 func (c *conn) Read(p []byte) (int, error) {
 	for {
@@ -123,6 +105,8 @@ func (c *conn) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }
+
 // Close ends both directions: the other end reads what was written, then io.EOF.
 func (c *conn) Close() error {
 	c.network.mu.Lock()
@@ -137,6 +121,18 @@ func (c *conn) Close() error {
 		delete(c.of.conns, c.counted)
 	}
 	return nil
+}
+
+// finish ends the stream, after the held data if there is any.
+func (s *stream) finish(end error, holds bool) {
+	switch {
+	case s.end != nil || s.heldEnd != nil:
+	case holds:
+		s.heldEnd = end
+	default:
+		s.end = end
+	}
+	s.changed.send()
 }
 
 func (c *conn) LocalAddr() net.Addr  { return c.local }
@@ -160,4 +156,8 @@ func (c *conn) limit(read, write *time.Time) error {
 		c.writeBy = *write
 	}
 	return nil
+}
+
+func (c *conn) failed(op string, err error) error {
+	return &net.OpError{Op: op, Net: "tcp", Source: c.local, Addr: c.remote, Err: err}
 }

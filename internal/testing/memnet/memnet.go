@@ -48,22 +48,6 @@ type endpoint struct {
 // New returns a network without listeners.
 func New() *Network { return &Network{endpoints: map[string]*endpoint{}} }
 
-// at is the endpoint of an address. The caller holds the mutex.
-func (n *Network) at(address string) *endpoint {
-	e := n.endpoints[address]
-	if e == nil {
-		e = &endpoint{conns: map[*conn]bool{}}
-		n.endpoints[address] = e
-	}
-	return e
-}
-
-// port is a port that was not handed out before. The caller holds the mutex.
-func (n *Network) port() int {
-	n.ports++
-	return 40_000 + n.ports
-}
-
 // Set sets the mode of an address. What was held arrives when the mode is Pass or Refuse.
 func (n *Network) Set(address string, m Mode) {
 	n.mu.Lock()
@@ -103,8 +87,6 @@ func (n *Network) Conns(address string) int {
 	defer n.mu.Unlock()
 	return len(n.at(address).conns)
 }
-
-func (e *endpoint) holds() bool { return e.mode == Swallow || e.mode == Hold }
 
 // Listen begins to listen on host:port; port 0 selects a free one. The error is EADDRINUSE if the address is in use.
 func (n *Network) Listen(address string) (net.Listener, error) {
@@ -169,6 +151,22 @@ func (n *Network) connect(address string) (*conn, error) {
 	return dialled, nil
 }
 
+// at is the endpoint of an address. The caller holds the mutex.
+func (n *Network) at(address string) *endpoint {
+	e := n.endpoints[address]
+	if e == nil {
+		e = &endpoint{conns: map[*conn]bool{}}
+		n.endpoints[address] = e
+	}
+	return e
+}
+
+// port is a port that was not handed out before. The caller holds the mutex.
+func (n *Network) port() int {
+	n.ports++
+	return 40_000 + n.ports
+}
+
 // addr is a net.Addr of tcp.
 type addr string
 
@@ -177,20 +175,6 @@ func (a addr) String() string { return string(a) }
 
 // signal wakes all that wait for a change. The network's mutex guards it.
 type signal struct{ waiting chan struct{} }
-
-func (s *signal) wait() <-chan struct{} {
-	if s.waiting == nil {
-		s.waiting = make(chan struct{})
-	}
-	return s.waiting
-}
-
-func (s *signal) send() {
-	if s.waiting != nil {
-		close(s.waiting)
-		s.waiting = nil
-	}
-}
 
 type listener struct {
 	network  *Network
@@ -220,6 +204,13 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
+func (s *signal) wait() <-chan struct{} {
+	if s.waiting == nil {
+		s.waiting = make(chan struct{})
+	}
+	return s.waiting
+}
+
 // Close ends the listening. Connections that were not accepted are reset.
 func (l *listener) Close() error {
 	l.network.mu.Lock()
@@ -235,6 +226,15 @@ func (l *listener) Close() error {
 	l.backlog = nil
 	l.signal.send()
 	return nil
+}
+
+func (e *endpoint) holds() bool { return e.mode == Swallow || e.mode == Hold }
+
+func (s *signal) send() {
+	if s.waiting != nil {
+		close(s.waiting)
+		s.waiting = nil
+	}
 }
 
 func (l *listener) Addr() net.Addr { return l.address }

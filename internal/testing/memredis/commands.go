@@ -27,16 +27,6 @@ type slowEntry struct {
 	words []string
 }
 
-// find is a key that has not expired. The caller holds the mutex, as for all below.
-func (p *process) find(key string) (entry, bool) {
-	e, ok := p.keys[key]
-	if ok && !e.expires.IsZero() && !time.Now().Before(e.expires) {
-		delete(p.keys, key)
-		return entry{}, false
-	}
-	return e, ok
-}
-
 func (p *process) account(words []string, took time.Duration) {
 	p.served++
 	p.busy += took
@@ -116,60 +106,11 @@ func (c *session) reply(out []byte, words []string) []byte {
 	return known.do(c, out, words)
 }
 
-func fail(out []byte, format string, args ...any) []byte {
-	return append(fmt.Appendf(append(out, '-'), format, args...), "\r\n"...)
-}
-
-func wrongNumber(out []byte, name string) []byte {
-	return fail(out, "ERR wrong number of arguments for '%s' command", strings.ToLower(name))
-}
-
-func head(out []byte, kind byte, n int) []byte {
-	return append(strconv.AppendInt(append(out, kind), int64(n), 10), "\r\n"...)
-}
-
-func number(out []byte, n int) []byte { return head(out, ':', n) }
-
-func bulk(out []byte, text string) []byte {
-	return append(append(head(out, '$', len(text)), text...), "\r\n"...)
-}
-
-func bulks(out []byte, texts ...string) []byte {
-	for _, text := range texts {
-		out = bulk(out, text)
-	}
-	return out
-}
-
-func ok(_ *session, out []byte, _ []string) []byte { return append(out, "+OK\r\n"...) }
-
-func (c *session) null(out []byte) []byte {
-	if c.version == 3 {
-		return append(out, "_\r\n"...)
-	}
-	return append(out, "$-1\r\n"...)
-}
-
 func ping(_ *session, out []byte, words []string) []byte {
 	if len(words) > 1 {
 		return bulk(out, words[1])
 	}
 	return append(out, "+PONG\r\n"...)
-}
-
-func auth(c *session, out []byte, words []string) []byte {
-	user, password := "default", words[len(words)-1]
-	if len(words) > 2 {
-		user = words[1]
-	}
-	switch own := c.server.options.Password; {
-	case own == "" && len(words) == 2:
-		return fail(out, "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
-	case user != "default", own != "" && password != own:
-		return fail(out, "WRONGPASS invalid username-password pair or user is disabled.")
-	}
-	c.allowed = true
-	return ok(c, out, words)
 }
 
 func hello(c *session, out []byte, words []string) []byte {
@@ -196,6 +137,21 @@ func hello(c *session, out []byte, words []string) []byte {
 	out = bulk(number(out, version), "id")
 	out = bulks(number(out, c.id), "mode", "standalone", "role", c.role(), "modules")
 	return head(out, '*', 0)
+}
+
+func auth(c *session, out []byte, words []string) []byte {
+	user, password := "default", words[len(words)-1]
+	if len(words) > 2 {
+		user = words[1]
+	}
+	switch own := c.server.options.Password; {
+	case own == "" && len(words) == 2:
+		return fail(out, "ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?")
+	case user != "default", own != "" && password != own:
+		return fail(out, "WRONGPASS invalid username-password pair or user is disabled.")
+	}
+	c.allowed = true
+	return ok(c, out, words)
 }
 
 func (c *session) role() string {
@@ -282,11 +238,11 @@ func slowlog(c *session, out []byte, words []string) []byte {
 	return ok(c, out, words)
 }
 
-func (c *session) get(out []byte, key string) []byte {
-	if e, found := c.process.find(key); found {
-		return bulk(out, e.value)
+func bulks(out []byte, texts ...string) []byte {
+	for _, text := range texts {
+		out = bulk(out, text)
 	}
-	return c.null(out)
+	return out
 }
 
 func set(c *session, out []byte, words []string) []byte {
@@ -310,20 +266,26 @@ func set(c *session, out []byte, words []string) []byte {
 	return ok(c, out, words)
 }
 
-func life(millis bool, text string) time.Duration {
-	n, _ := strconv.ParseInt(text, 10, 64)
-	if millis {
-		return time.Duration(n) * time.Millisecond
-	}
-	return time.Duration(n) * time.Second
-}
-
 func mget(c *session, out []byte, words []string) []byte {
 	out = head(out, '*', len(words)-1)
 	for _, key := range words[1:] {
 		out = c.get(out, key)
 	}
 	return out
+}
+
+func (c *session) get(out []byte, key string) []byte {
+	if e, found := c.process.find(key); found {
+		return bulk(out, e.value)
+	}
+	return c.null(out)
+}
+
+func (c *session) null(out []byte) []byte {
+	if c.version == 3 {
+		return append(out, "_\r\n"...)
+	}
+	return append(out, "$-1\r\n"...)
 }
 
 func mset(c *session, out []byte, words []string) []byte {
@@ -334,6 +296,10 @@ func mset(c *session, out []byte, words []string) []byte {
 		c.process.keys[words[i]] = entry{value: words[i+1]}
 	}
 	return ok(c, out, words)
+}
+
+func wrongNumber(out []byte, name string) []byte {
+	return fail(out, "ERR wrong number of arguments for '%s' command", strings.ToLower(name))
 }
 
 func incr(c *session, out []byte, words []string) []byte {
@@ -347,9 +313,8 @@ func incr(c *session, out []byte, words []string) []byte {
 	return number(out, n+1)
 }
 
-func bitAt(words []string) (place int, mask byte) {
-	n, _ := strconv.Atoi(words[2])
-	return n / 8, 1 << (7 - n%8)
+func fail(out []byte, format string, args ...any) []byte {
+	return append(fmt.Appendf(append(out, '-'), format, args...), "\r\n"...)
 }
 
 func setbit(c *session, out []byte, words []string) []byte {
@@ -375,6 +340,11 @@ func getbit(c *session, out []byte, words []string) []byte {
 	return number(out, int(min(e.value[place]&mask, 1)))
 }
 
+func bitAt(words []string) (place int, mask byte) {
+	n, _ := strconv.Atoi(words[2])
+	return n / 8, 1 << (7 - n%8)
+}
+
 func bitcount(c *session, out []byte, words []string) []byte {
 	e, _ := c.process.find(words[1])
 	n := 0
@@ -398,6 +368,10 @@ func getrange(c *session, out []byte, words []string) []byte {
 		return bulk(out, "")
 	}
 	return bulk(out, e.value[from:to+1])
+}
+
+func bulk(out []byte, text string) []byte {
+	return append(append(head(out, '$', len(text)), text...), "\r\n"...)
 }
 
 func strlen(c *session, out []byte, words []string) []byte {
@@ -436,6 +410,14 @@ func expire(c *session, out []byte, words []string) []byte {
 	return number(out, 1)
 }
 
+func life(millis bool, text string) time.Duration {
+	n, _ := strconv.ParseInt(text, 10, 64)
+	if millis {
+		return time.Duration(n) * time.Millisecond
+	}
+	return time.Duration(n) * time.Second
+}
+
 func pttl(c *session, out []byte, words []string) []byte {
 	switch e, there := c.process.find(words[1]); {
 	case !there:
@@ -454,7 +436,25 @@ func dbsize(c *session, out []byte, _ []string) []byte {
 	return number(out, len(c.process.keys))
 }
 
+// find is a key that has not expired. The caller holds the mutex, as for all below.
+func (p *process) find(key string) (entry, bool) {
+	e, ok := p.keys[key]
+	if ok && !e.expires.IsZero() && !time.Now().Before(e.expires) {
+		delete(p.keys, key)
+		return entry{}, false
+	}
+	return e, ok
+}
+
+func number(out []byte, n int) []byte { return head(out, ':', n) }
+
+func head(out []byte, kind byte, n int) []byte {
+	return append(strconv.AppendInt(append(out, kind), int64(n), 10), "\r\n"...)
+}
+
 func flushall(c *session, out []byte, words []string) []byte {
 	clear(c.process.keys)
 	return ok(c, out, words)
 }
+
+func ok(_ *session, out []byte, _ []string) []byte { return append(out, "+OK\r\n"...) }

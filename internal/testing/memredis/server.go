@@ -114,15 +114,6 @@ func (s *Server) Kill() {
 	p.all.Wait()
 }
 
-// Stop freezes the process, as SIGSTOP does: its connections stay open without replies, and dials succeed.
-func (s *Server) Stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if p := s.process; p != nil && p.paused == nil {
-		p.paused = make(chan struct{})
-	}
-}
-
 // Continue resumes a frozen process.
 func (s *Server) Continue() {
 	s.mu.Lock()
@@ -312,6 +303,15 @@ func (c *session) perform(out []byte, v resp.Value) ([]byte, bool) {
 	}
 	c.process.account(words, cost)
 	return c.reply(out, words), true
+}
+
+// Stop freezes the process, as SIGSTOP does: its connections stay open without replies, and dials succeed.
+func (s *Server) Stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.process; p != nil && p.paused == nil {
+		p.paused = make(chan struct{})
+	}
 }
 
 // running waits while the process is frozen; false if it has ended.

@@ -69,18 +69,6 @@ func NewCluster(t testing.TB, primaries, replicas int, o ClusterOptions) *Cluste
 	return c
 }
 
-func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
-	c.t.Helper()
-	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
-		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
-			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover}
-		if c.options.TLS != nil {
-			lines = append(lines, "tls-cluster yes")
-		}
-		return lines
-	})
-}
-
 // FormCluster creates a cluster of separate nodes. The first of each shard becomes its primary, with its part of the slots in order, the
 // others its replicas.
 func FormCluster(ctx context.Context, shards [][]*goredis.Client) error {
@@ -135,6 +123,40 @@ func until(ctx context.Context, check func() error) error {
 	}
 }
 
+// Addresses are those of all nodes.
+func (c *Cluster) Addresses() []string { return addresses(c.Servers()) }
+
+// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the primary.
+func (c *Cluster) Failover(replica *Server, option ...any) {
+	c.t.Helper()
+	replica.Do(append([]any{"cluster", "failover"}, option...)...)
+	Wait(c.t, replica.Address()+" is the primary", func() error { return wantInfo(replica, "role", "master") })
+}
+
+// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and all nodes have discovered it.
+func (c *Cluster) AddReplica(i int, primary *Server) *Server {
+	c.t.Helper()
+	s := c.launchNode(c.options.NodeTimeout, "no")
+	s.WaitUp()
+	for _, other := range c.Servers() {
+		if other.Running() {
+			c.meet(s, other)
+		}
+	}
+	c.Shards[i] = append(c.Shards[i], s)
+	c.waitKnown(c.running())
+	c.replicate(s, primary)
+	c.WaitHealthy()
+	return s
+}
+
+func (c *Cluster) meet(s, other *Server) {
+	c.t.Helper()
+	if err := meet(context.Background(), s.Client(), other.Client()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
 func meet(ctx context.Context, node, other *goredis.Client) error {
 	host, port, err := net.SplitHostPort(node.Options().Addr)
 	if err != nil {
@@ -151,6 +173,16 @@ func meet(ctx context.Context, node, other *goredis.Client) error {
 	return other.Do(ctx, words...).Err()
 }
 
+// waitKnown waits until every node has discovered every other.
+func (c *Cluster) waitKnown(all []*Server) {
+	c.t.Helper()
+	var clients []*goredis.Client
+	for _, s := range all {
+		clients = append(clients, s.Client())
+	}
+	Wait(c.t, "all nodes have discovered each other", func() error { return checkKnown(context.Background(), clients) })
+}
+
 // checkKnown returns an error if a node has not discovered all others yet.
 func checkKnown(ctx context.Context, all []*goredis.Client) error {
 	for _, node := range all {
@@ -165,6 +197,11 @@ func checkKnown(ctx context.Context, all []*goredis.Client) error {
 	return nil
 }
 
+func (c *Cluster) replicate(s, primary *Server) {
+	c.t.Helper()
+	Wait(c.t, s.Address()+" takes its primary", func() error { return replicate(context.Background(), s.Client(), primary.Client()) })
+}
+
 func replicate(ctx context.Context, node, primary *goredis.Client) error {
 	id, err := primary.Do(ctx, "cluster", "myid").Text()
 	if err != nil {
@@ -172,43 +209,6 @@ func replicate(ctx context.Context, node, primary *goredis.Client) error {
 	}
 	return node.ClusterReplicate(ctx, id).Err()
 }
-
-func (c *Cluster) meet(s, other *Server) {
-	c.t.Helper()
-	if err := meet(context.Background(), s.Client(), other.Client()); err != nil {
-		c.t.Fatal(err)
-	}
-}
-
-// waitKnown waits until every node has discovered every other.
-func (c *Cluster) waitKnown(all []*Server) {
-	c.t.Helper()
-	var clients []*goredis.Client
-	for _, s := range all {
-		clients = append(clients, s.Client())
-	}
-	Wait(c.t, "all nodes have discovered each other", func() error { return checkKnown(context.Background(), clients) })
-}
-
-func (c *Cluster) replicate(s, primary *Server) {
-	c.t.Helper()
-	Wait(c.t, s.Address()+" takes its primary", func() error { return replicate(context.Background(), s.Client(), primary.Client()) })
-}
-
-// ID is the node ID of a server of a cluster.
-func ID(s *Server) string {
-	s.T.Helper()
-	return s.Do("cluster", "myid").(string)
-}
-
-// Servers are all nodes, shard by shard.
-func (c *Cluster) Servers() []*Server { return slices.Concat(c.Shards...) }
-
-// Addresses are those of all nodes.
-func (c *Cluster) Addresses() []string { return addresses(c.Servers()) }
-
-// Find is the node at an address; nil for an unknown one.
-func (c *Cluster) Find(address string) *Server { return find(c.Servers(), address) }
 
 // WaitHealthy waits until all running nodes report that the cluster is ok and agree on the owners of the slots, and all replicas are in sync.
 func (c *Cluster) WaitHealthy() {
@@ -262,30 +262,6 @@ func layoutOf(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the primary.
-func (c *Cluster) Failover(replica *Server, option ...any) {
-	c.t.Helper()
-	replica.Do(append([]any{"cluster", "failover"}, option...)...)
-	Wait(c.t, replica.Address()+" is the primary", func() error { return wantInfo(replica, "role", "master") })
-}
-
-// AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and all nodes have discovered it.
-func (c *Cluster) AddReplica(i int, primary *Server) *Server {
-	c.t.Helper()
-	s := c.launchNode(c.options.NodeTimeout, "no")
-	s.WaitUp()
-	for _, other := range c.Servers() {
-		if other.Running() {
-			c.meet(s, other)
-		}
-	}
-	c.Shards[i] = append(c.Shards[i], s)
-	c.waitKnown(c.running())
-	c.replicate(s, primary)
-	c.WaitHealthy()
-	return s
-}
-
 // AddNode starts an empty, separate node, as a node of the last shard, and waits until it responds.
 func (c *Cluster) AddNode() *Server {
 	c.t.Helper()
@@ -296,8 +272,16 @@ func (c *Cluster) AddNode() *Server {
 	return s
 }
 
-func (c *Cluster) running() []*Server {
-	return slices.DeleteFunc(c.Servers(), func(s *Server) bool { return !s.Running() })
+func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
+	c.t.Helper()
+	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
+		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
+			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover}
+		if c.options.TLS != nil {
+			lines = append(lines, "tls-cluster yes")
+		}
+		return lines
+	})
 }
 
 // RemoveReplica kills a replica and makes all others forget it.
@@ -311,20 +295,6 @@ func (c *Cluster) RemoveReplica(s *Server) {
 	for _, other := range c.running() {
 		other.Do("cluster", "forget", id)
 	}
-}
-
-// Owner is the primary that serves a slot, according to the first running node.
-func (c *Cluster) Owner(slot int) *Server {
-	c.t.Helper()
-	for _, entry := range c.running()[0].Do("cluster", "slots").([]any) {
-		e := entry.([]any)
-		if first, last := e[0].(int64), e[1].(int64); first <= int64(slot) && int64(slot) <= last {
-			primary := e[2].([]any)
-			return c.Find(fmt.Sprintf("%v:%v", primary[0], primary[1]))
-		}
-	}
-	c.t.Fatalf("no node serves slot %d", slot)
-	return nil
 }
 
 // MigrateSlot moves a slot with its keys to another primary while clients continue, as redis-cli's reshard does: meanwhile the source replies with
@@ -354,6 +324,36 @@ func (c *Cluster) BeginMigration(slot int, to *Server) (finish func()) {
 		}
 	}
 }
+
+// ID is the node ID of a server of a cluster.
+func ID(s *Server) string {
+	s.T.Helper()
+	return s.Do("cluster", "myid").(string)
+}
+
+// Owner is the primary that serves a slot, according to the first running node.
+func (c *Cluster) Owner(slot int) *Server {
+	c.t.Helper()
+	for _, entry := range c.running()[0].Do("cluster", "slots").([]any) {
+		e := entry.([]any)
+		if first, last := e[0].(int64), e[1].(int64); first <= int64(slot) && int64(slot) <= last {
+			primary := e[2].([]any)
+			return c.Find(fmt.Sprintf("%v:%v", primary[0], primary[1]))
+		}
+	}
+	c.t.Fatalf("no node serves slot %d", slot)
+	return nil
+}
+
+// Find is the node at an address; nil for an unknown one.
+func (c *Cluster) Find(address string) *Server { return find(c.Servers(), address) }
+
+func (c *Cluster) running() []*Server {
+	return slices.DeleteFunc(c.Servers(), func(s *Server) bool { return !s.Running() })
+}
+
+// Servers are all nodes, shard by shard.
+func (c *Cluster) Servers() []*Server { return slices.Concat(c.Shards...) }
 
 // MigrateKeys moves at most the given number of keys of a slot and returns how many it moved.
 func (c *Cluster) MigrateKeys(slot int, from, to *Server, most int) int {

@@ -46,6 +46,59 @@ type loan struct {
 	owner   *keeper
 }
 
+func (l *library) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, k := range l.keepers {
+		k.end()
+	}
+}
+
+// keeper is the testing.TB of a fixture that outlives tests: an error fails the test that uses the fixture at that time, and cleanups run at the
+// fixture's end.
+type keeper struct {
+	testing.TB
+	cleanups []func()
+	ended    bool
+}
+
+func (k *keeper) TempDir() string {
+	dir, err := os.MkdirTemp("", "redistest")
+	if err != nil {
+		k.Fatal(err)
+	}
+	return dir // of a server, which removes it
+}
+
+// Shared lends an empty server without a password to a test, for itself alone: much cheaper than NewServer, which is for servers that are to be
+// configured otherwise.
+func Shared(t testing.TB) *Server {
+	t.Helper()
+	return lend(t, "a server", func(t testing.TB) *Server { return NewServer(t, Options{}) })
+}
+
+// SharedReplication lends an empty primary with the given number of replicas.
+func SharedReplication(t testing.TB, replicas int) *Replication {
+	t.Helper()
+	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication { return NewReplication(t, replicas, Options{}) })
+}
+
+// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas have these roles when it is lent. The sentinels fail
+// over only on request, not because a busy machine delayed the primary.
+func SharedSentinel(t testing.TB) *Sentinel {
+	t.Helper()
+	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel {
+		return NewSentinel(t, 2, SentinelOptions{DownAfter: time.Minute, FailoverTimeout: 10 * time.Second})
+	})
+}
+
+// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent. It fails over
+// only on request, as the sentinels of SharedSentinel do.
+func SharedCluster(t testing.TB) *Cluster {
+	t.Helper()
+	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 5 * time.Second}) })
+}
+
 // lend gives a fixture to a test until the test ends: one that another test gave back as good as new, or a new one. No two tests have the same
 // one at a time.
 func lend[F fixture](t testing.TB, kind string, start func(t testing.TB) F) F {
@@ -110,22 +163,6 @@ func (l *library) giveBack(t testing.TB, kind string, back loan) {
 	l.free[kind] = append(l.free[kind], back)
 }
 
-func (l *library) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, k := range l.keepers {
-		k.end()
-	}
-}
-
-// keeper is the testing.TB of a fixture that outlives tests: an error fails the test that uses the fixture at that time, and cleanups run at the
-// fixture's end.
-type keeper struct {
-	testing.TB
-	cleanups []func()
-	ended    bool
-}
-
 func (k *keeper) Cleanup(f func()) { k.cleanups = append(k.cleanups, f) }
 
 // Helper does nothing: it is also called at the end, when no test runs.
@@ -133,14 +170,6 @@ func (k *keeper) Helper() {}
 
 // Failed is false: giveBack writes the logs of a failed test.
 func (k *keeper) Failed() bool { return false }
-
-func (k *keeper) TempDir() string {
-	dir, err := os.MkdirTemp("", "redistest")
-	if err != nil {
-		k.Fatal(err)
-	}
-	return dir // of a server, which removes it
-}
 
 func (k *keeper) end() {
 	if k.ended {
@@ -152,38 +181,6 @@ func (k *keeper) end() {
 	}
 }
 
-// Shared lends an empty server without a password to a test, for itself alone: much cheaper than NewServer, which is for servers that are to be
-// configured otherwise.
-func Shared(t testing.TB) *Server {
-	t.Helper()
-	return lend(t, "a server", func(t testing.TB) *Server { return NewServer(t, Options{}) })
-}
-
-// SharedReplication lends an empty primary with the given number of replicas.
-func SharedReplication(t testing.TB, replicas int) *Replication {
-	t.Helper()
-	return lend(t, fmt.Sprintf("a primary with %d replicas", replicas), func(t testing.TB) *Replication { return NewReplication(t, replicas, Options{}) })
-}
-
-// SharedSentinel lends an empty primary with two replicas and three sentinels. Primary and Replicas have these roles when it is lent. The sentinels fail
-// over only on request, not because a busy machine delayed the primary.
-func SharedSentinel(t testing.TB) *Sentinel {
-	t.Helper()
-	return lend(t, "a set with sentinels", func(t testing.TB) *Sentinel {
-		return NewSentinel(t, 2, SentinelOptions{DownAfter: time.Minute, FailoverTimeout: 10 * time.Second})
-	})
-}
-
-// SharedCluster lends an empty cluster of three primaries with a replica each. The first of each shard is its primary when it is lent. It fails over
-// only on request, as the sentinels of SharedSentinel do.
-func SharedCluster(t testing.TB) *Cluster {
-	t.Helper()
-	return lend(t, "a cluster", func(t testing.TB) *Cluster { return NewCluster(t, 3, 1, ClusterOptions{NodeTimeout: 5 * time.Second}) })
-}
-
-// Servers is the server itself.
-func (s *Server) Servers() []*Server { return []*Server{s} }
-
 func (s *Server) restore() error {
 	if err := s.unchanged(); err != nil {
 		return err
@@ -192,49 +189,6 @@ func (s *Server) restore() error {
 		return fmt.Errorf("%s is a %s or has replicas", s.Address(), role)
 	}
 	return s.empty()
-}
-
-// unchanged returns an error if a server differs from its initial state.
-func (s *Server) unchanged() error {
-	if !s.Running() {
-		return fmt.Errorf("%s was killed", s.Address())
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a paused or stopped server does not respond
-	defer cancel()
-	state, err := s.state(ctx)
-	if err == nil && state != s.first {
-		err = fmt.Errorf("%s has other settings, users or another process than at first", s.Address())
-	}
-	return err
-}
-
-// state is what a test may change and what restore does not change back.
-func (s *Server) state(ctx context.Context) (string, error) {
-	settings, err := s.Client().ConfigGet(ctx, "*").Result()
-	if err != nil {
-		return "", err
-	}
-	delete(settings, "replicaof") // a failover changes it
-	delete(settings, "slaveof")
-	users, err := s.Client().Do(ctx, "acl", "list").Result()
-	if err != nil {
-		return "", err
-	}
-	info, err := s.info(ctx, "server")
-	return fmt.Sprint(settings, users, info["run_id"]), err
-}
-
-// empty removes all data and what was counted.
-func (s *Server) empty() error {
-	ctx := context.Background()
-	p := s.Client().Pipeline()
-	p.Do(ctx, "client", "unpause")
-	p.FlushAll(ctx)
-	p.ScriptFlush(ctx)
-	p.ConfigResetStat(ctx)
-	p.Do(ctx, "slowlog", "reset")
-	_, err := p.Exec(ctx)
-	return err
 }
 
 func (r *Replication) restore() error {
@@ -303,4 +257,50 @@ func (c *Cluster) restore() error {
 		}
 	}
 	return eventually(restoring, c.healthy)
+}
+
+// Servers is the server itself.
+func (s *Server) Servers() []*Server { return []*Server{s} }
+
+// unchanged returns an error if a server differs from its initial state.
+func (s *Server) unchanged() error {
+	if !s.Running() {
+		return fmt.Errorf("%s was killed", s.Address())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second) // a paused or stopped server does not respond
+	defer cancel()
+	state, err := s.state(ctx)
+	if err == nil && state != s.first {
+		err = fmt.Errorf("%s has other settings, users or another process than at first", s.Address())
+	}
+	return err
+}
+
+// state is what a test may change and what restore does not change back.
+func (s *Server) state(ctx context.Context) (string, error) {
+	settings, err := s.Client().ConfigGet(ctx, "*").Result()
+	if err != nil {
+		return "", err
+	}
+	delete(settings, "replicaof") // a failover changes it
+	delete(settings, "slaveof")
+	users, err := s.Client().Do(ctx, "acl", "list").Result()
+	if err != nil {
+		return "", err
+	}
+	info, err := s.info(ctx, "server")
+	return fmt.Sprint(settings, users, info["run_id"]), err
+}
+
+// empty removes all data and what was counted.
+func (s *Server) empty() error {
+	ctx := context.Background()
+	p := s.Client().Pipeline()
+	p.Do(ctx, "client", "unpause")
+	p.FlushAll(ctx)
+	p.ScriptFlush(ctx)
+	p.ConfigResetStat(ctx)
+	p.Do(ctx, "slowlog", "reset")
+	_, err := p.Exec(ctx)
+	return err
 }

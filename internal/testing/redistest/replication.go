@@ -27,11 +27,6 @@ func NewReplication(t testing.TB, replicas int, o Options) *Replication {
 	return r
 }
 
-func (r *Replication) launchReplica(of *Server) *Server {
-	r.t.Helper()
-	return launch(r.t, "redis-server", r.options, func(int) []string { return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)} })
-}
-
 // AddReplica starts another replica of a primary and waits until it is in sync.
 func (r *Replication) AddReplica(of *Server) *Server {
 	r.t.Helper()
@@ -41,14 +36,16 @@ func (r *Replication) AddReplica(of *Server) *Server {
 	return s
 }
 
+func (r *Replication) launchReplica(of *Server) *Server {
+	r.t.Helper()
+	return launch(r.t, "redis-server", r.options, func(int) []string { return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)} })
+}
+
 // RemoveReplica kills a replica and forgets it.
 func (r *Replication) RemoveReplica(s *Server) {
 	s.Kill()
 	r.Replicas = slices.DeleteFunc(r.Replicas, func(o *Server) bool { return o == s })
 }
-
-// Servers are all.
-func (r *Replication) Servers() []*Server { return append([]*Server{r.Primary}, r.Replicas...) }
 
 // Addresses are those of all servers, the first primary's first.
 func (r *Replication) Addresses() []string { return addresses(r.Servers()) }
@@ -86,6 +83,9 @@ func (r *Replication) FailoverTo(from, to *Server) {
 		}
 	}
 }
+
+// Servers are all.
+func (r *Replication) Servers() []*Server { return append([]*Server{r.Primary}, r.Replicas...) }
 
 // waitReplica waits until s is in sync with primary, and primary reports so too.
 func waitReplica(s, primary *Server) {

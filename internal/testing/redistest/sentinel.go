@@ -115,10 +115,6 @@ func (s *Sentinel) settled(replicas int) error {
 	return nil
 }
 
-func (s *Sentinel) running() []*Server {
-	return slices.DeleteFunc(slices.Clone(s.Sentinels), func(one *Server) bool { return !one.Running() })
-}
-
 // Failover repeats SENTINEL FAILOVER until a sentinel begins one: right after a start or another failover they refuse.
 func (s *Sentinel) Failover() {
 	s.t.Helper()
@@ -157,6 +153,10 @@ func (s *Sentinel) CurrentPrimary() *Server {
 	}
 	s.t.Fatal("no sentinel runs")
 	return nil
+}
+
+func (s *Sentinel) running() []*Server {
+	return slices.DeleteFunc(slices.Clone(s.Sentinels), func(one *Server) bool { return !one.Running() })
 }
 
 // pairs reads a map, or a list of names and values.

@@ -50,6 +50,83 @@ type Server struct {
 	prepare func() // called whenever it responds after a start
 }
 
+// configure adds lines to the configuration file, for the next start.
+func (s *Server) configure(lines ...string) {
+	s.T.Helper()
+	f, err := os.OpenFile(s.file("redis.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Running reports whether the process was not killed.
+func (s *Server) Running() bool { return s.cmd != nil }
+
+// Stop freezes the process by SIGSTOP: its connections stay open without replies.
+func (s *Server) Stop() { s.Signal(syscall.SIGSTOP) }
+
+// Cont resumes a frozen process.
+func (s *Server) Cont() { s.Signal(syscall.SIGCONT) }
+
+// Signal sends a signal to the process.
+func (s *Server) Signal(signal syscall.Signal) {
+	s.T.Helper()
+	if err := s.cmd.Process.Signal(signal); err != nil {
+		s.T.Fatal(err)
+	}
+}
+
+// Restart starts a killed process again, on the same port with the same files, and waits until it responds.
+func (s *Server) Restart() {
+	s.T.Helper()
+	s.Kill()
+	s.run()
+	s.WaitUp()
+}
+
+// reconnect gives up the client's connections.
+func (s *Server) reconnect() {
+	if s.client != nil {
+		_ = s.client.Close()
+		s.client = nil
+	}
+}
+
+// Do sends one command as the default user and returns its reply. An error ends the test.
+func (s *Server) Do(words ...any) any {
+	s.T.Helper()
+	reply, err := s.Client().Do(context.Background(), words...).Result()
+	if err != nil && !errors.Is(err, goredis.Nil) {
+		s.T.Fatalf("%v at %s: %v", words, s.Address(), err)
+	}
+	return reply
+}
+
+// Calls is how often the server has carried out a command, such as "get" or "client|pause", by its own count: refused ones are not in it.
+func (s *Server) Calls(command string) int {
+	s.T.Helper()
+	info, err := s.info(context.Background(), "commandstats")
+	if err != nil {
+		s.T.Fatal(err)
+	}
+	stat, _ := info.Command(command)
+	return int(stat.Calls)
+}
+
+// given are the ports in use: a server that was just started does not listen yet, and one that is down will be restarted.
+var given sync.Map
+
+// silent keeps go-redis from logging every failed dial: in these tests servers are down on purpose.
+type silent struct{}
+
+func (silent) Printf(context.Context, string, ...any) {}
+
+func init() { goredis.SetLogger(silent{}) }
+
 // Start starts a server with lines of its configuration file, such as "maxmemory 1mb", and waits until it responds.
 func Start(t testing.TB, config ...string) *Server {
 	t.Helper()
@@ -109,21 +186,6 @@ func launch(t testing.TB, program string, o Options, lines func(port int) []stri
 	return s
 }
 
-// configure adds lines to the configuration file, for the next start.
-func (s *Server) configure(lines ...string) {
-	s.T.Helper()
-	f, err := os.OpenFile(s.file("redis.conf"), os.O_APPEND|os.O_WRONLY, 0o600)
-	if err == nil {
-		_, err = f.WriteString(strings.Join(lines, "\n") + "\n")
-		err = errors.Join(err, f.Close())
-	}
-	if err != nil {
-		s.T.Fatal(err)
-	}
-}
-
-func (s *Server) file(name string) string { return filepath.Join(s.Dir, name) }
-
 // run starts the process. What it writes is appended to the file "out".
 func (s *Server) run() {
 	s.T.Helper()
@@ -145,11 +207,7 @@ func (s *Server) lastWords() string {
 	return string(bytes.Join(lines[max(0, len(lines)-15):], []byte("\n")))
 }
 
-// Address is host:port.
-func (s *Server) Address() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
-
-// Running reports whether the process was not killed.
-func (s *Server) Running() bool { return s.cmd != nil }
+func (s *Server) file(name string) string { return filepath.Join(s.Dir, name) }
 
 // Kill ends the process by SIGKILL and waits for its end. It does nothing if it was killed before.
 func (s *Server) Kill() {
@@ -161,28 +219,6 @@ func (s *Server) Kill() {
 	s.cmd = nil
 }
 
-// Stop freezes the process by SIGSTOP: its connections stay open without replies.
-func (s *Server) Stop() { s.Signal(syscall.SIGSTOP) }
-
-// Cont resumes a frozen process.
-func (s *Server) Cont() { s.Signal(syscall.SIGCONT) }
-
-// Signal sends a signal to the process.
-func (s *Server) Signal(signal syscall.Signal) {
-	s.T.Helper()
-	if err := s.cmd.Process.Signal(signal); err != nil {
-		s.T.Fatal(err)
-	}
-}
-
-// Restart starts a killed process again, on the same port with the same files, and waits until it responds.
-func (s *Server) Restart() {
-	s.T.Helper()
-	s.Kill()
-	s.run()
-	s.WaitUp()
-}
-
 // WaitUp waits until the server replies to PING.
 func (s *Server) WaitUp() {
 	s.T.Helper()
@@ -190,66 +226,6 @@ func (s *Server) WaitUp() {
 	if s.prepare != nil {
 		s.prepare()
 	}
-}
-
-// Client talks to the server as the default user. It does not retry. It is closed with the test.
-func (s *Server) Client() *goredis.Client {
-	if s.client == nil {
-		s.client = goredis.NewClient(s.clientOptions())
-	}
-	return s.client
-}
-
-// reconnect gives up the client's connections.
-func (s *Server) reconnect() {
-	if s.client != nil {
-		_ = s.client.Close()
-		s.client = nil
-	}
-}
-
-func (s *Server) clientOptions() *goredis.Options {
-	var secured *tls.Config
-	if s.options.TLS != nil {
-		secured = s.options.TLS.Client("client")
-	}
-	return &goredis.Options{
-		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
-		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
-		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
-	}
-}
-
-// Do sends one command as the default user and returns its reply. An error ends the test.
-func (s *Server) Do(words ...any) any {
-	s.T.Helper()
-	reply, err := s.Client().Do(context.Background(), words...).Result()
-	if err != nil && !errors.Is(err, goredis.Nil) {
-		s.T.Fatalf("%v at %s: %v", words, s.Address(), err)
-	}
-	return reply
-}
-
-// Info reads one field of INFO; "" if it is absent or the server does not respond.
-func (s *Server) Info(field string) string {
-	info, _ := s.info(context.Background())
-	return info[field]
-}
-
-// Calls is how often the server has carried out a command, such as "get" or "client|pause", by its own count: refused ones are not in it.
-func (s *Server) Calls(command string) int {
-	s.T.Helper()
-	info, err := s.info(context.Background(), "commandstats")
-	if err != nil {
-		s.T.Fatal(err)
-	}
-	stat, _ := info.Command(command)
-	return int(stat.Calls)
-}
-
-func (s *Server) info(ctx context.Context, sections ...string) (redis.Info, error) {
-	text, err := s.Client().Info(ctx, sections...).Result()
-	return redis.ParseInfo(text), err
 }
 
 // Wait waits until check returns nil, and ends the test if it takes longer than Patience.
@@ -268,9 +244,6 @@ func eventually(limit time.Duration, check func() error) error {
 		}
 	}
 }
-
-// given are the ports in use: a server that was just started does not listen yet, and one that is down will be restarted.
-var given sync.Map
 
 // FreePort returns a port without a listener, below the kernel's range for outgoing connections.
 func FreePort(t testing.TB) int {
@@ -291,9 +264,36 @@ func FreePort(t testing.TB) int {
 	return 0
 }
 
-// silent keeps go-redis from logging every failed dial: in these tests servers are down on purpose.
-type silent struct{}
+// Address is host:port.
+func (s *Server) Address() string { return "127.0.0.1:" + strconv.Itoa(s.Port) }
 
-func (silent) Printf(context.Context, string, ...any) {}
+// Client talks to the server as the default user. It does not retry. It is closed with the test.
+func (s *Server) Client() *goredis.Client {
+	if s.client == nil {
+		s.client = goredis.NewClient(s.clientOptions())
+	}
+	return s.client
+}
 
-func init() { goredis.SetLogger(silent{}) }
+func (s *Server) clientOptions() *goredis.Options {
+	var secured *tls.Config
+	if s.options.TLS != nil {
+		secured = s.options.TLS.Client("client")
+	}
+	return &goredis.Options{
+		Addr: s.Address(), Password: s.options.Password, TLSConfig: secured, MaxRetries: -1, DialerRetries: 1, DisableIdentity: true, ContextTimeoutEnabled: true,
+		DialTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	}
+}
+
+// Info reads one field of INFO; "" if it is absent or the server does not respond.
+func (s *Server) Info(field string) string {
+	info, _ := s.info(context.Background())
+	return info[field]
+}
+
+func (s *Server) info(ctx context.Context, sections ...string) (redis.Info, error) {
+	text, err := s.Client().Info(ctx, sections...).Result()
+	return redis.ParseInfo(text), err
+}

@@ -51,9 +51,6 @@ func (a *Authority) Issue(name string, hosts ...string) {
 	}, newKey(a.t))
 }
 
-// File is the path of a file of the authority.
-func (a *Authority) File(name string) string { return filepath.Join(a.dir, name) }
-
 // Client is how a client with the certificate name.crt talks to the servers; with name "" it has none.
 func (a *Authority) Client(name string) *tls.Config {
 	a.t.Helper()
@@ -94,6 +91,9 @@ func (a *Authority) write(name, kind string, content []byte) {
 		a.t.Fatal(err)
 	}
 }
+
+// File is the path of a file of the authority.
+func (a *Authority) File(name string) string { return filepath.Join(a.dir, name) }
 
 func newKey(t testing.TB) *ecdsa.PrivateKey {
 	t.Helper()

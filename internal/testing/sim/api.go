@@ -91,6 +91,32 @@ func (s *store) Update(gvr schema.GroupVersionResource, o runtime.Object, ns str
 	return s.ObjectTracker.Update(gvr, o, ns, options...)
 }
 
+// deleteObject deletes as the API server does: only what the preconditions name, and a pod without grace, or without a node, at once.
+func deleteObject(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
+	var given client.DeleteOptions
+	given.ApplyOptions(options)
+	stored := object.DeepCopyObject().(client.Object)
+	if err := c.Get(ctx, client.ObjectKeyFromObject(object), stored); err != nil {
+		return err
+	}
+	if p := given.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
+		return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, object.GetName(), fmt.Errorf("the UID is %s, not %s", stored.GetUID(), *p.UID))
+	}
+	if pod, ok := stored.(*corev1.Pod); ok {
+		if now := given.GracePeriodSeconds != nil && *given.GracePeriodSeconds == 0; now || pod.Spec.NodeName == "" {
+			gone := pod.DeletionTimestamp != nil && len(pod.Finalizers) == 1
+			before := pod.DeepCopy()
+			controllerutil.RemoveFinalizer(pod, nodeFinalizer)
+			if err := c.Patch(ctx, pod, client.MergeFrom(before)); err != nil || gone {
+				return err
+			}
+		} else if pod.DeletionTimestamp != nil {
+			return nil
+		}
+	}
+	return c.Delete(ctx, object, options...)
+}
+
 func (s *store) Patch(gvr schema.GroupVersionResource, o runtime.Object, ns string, options ...metav1.PatchOptions) error {
 	if err := s.follow(gvr, o, ns); err != nil {
 		return err
@@ -125,29 +151,3 @@ func (s *store) follow(gvr schema.GroupVersionResource, o runtime.Object, ns str
 }
 
 func specOf(o client.Object) reflect.Value { return reflect.ValueOf(o).Elem().FieldByName("Spec") }
-
-// deleteObject deletes as the API server does: only what the preconditions name, and a pod without grace, or without a node, at once.
-func deleteObject(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
-	var given client.DeleteOptions
-	given.ApplyOptions(options)
-	stored := object.DeepCopyObject().(client.Object)
-	if err := c.Get(ctx, client.ObjectKeyFromObject(object), stored); err != nil {
-		return err
-	}
-	if p := given.Preconditions; p != nil && p.UID != nil && *p.UID != stored.GetUID() {
-		return apierrors.NewConflict(schema.GroupResource{Resource: fmt.Sprintf("%T", object)}, object.GetName(), fmt.Errorf("the UID is %s, not %s", stored.GetUID(), *p.UID))
-	}
-	if pod, ok := stored.(*corev1.Pod); ok {
-		if now := given.GracePeriodSeconds != nil && *given.GracePeriodSeconds == 0; now || pod.Spec.NodeName == "" {
-			gone := pod.DeletionTimestamp != nil && len(pod.Finalizers) == 1
-			before := pod.DeepCopy()
-			controllerutil.RemoveFinalizer(pod, nodeFinalizer)
-			if err := c.Patch(ctx, pod, client.MergeFrom(before)); err != nil || gone {
-				return err
-			}
-		} else if pod.DeletionTimestamp != nil {
-			return nil
-		}
-	}
-	return c.Delete(ctx, object, options...)
-}

@@ -78,19 +78,6 @@ func (l *Load) Step(at time.Duration, rate float64) error {
 	return nil
 }
 
-// stepAt is the step that holds at an instant.
-func (l *Load) stepAt(at time.Duration) step {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.steps[0]
-	for _, s := range l.steps {
-		if s.at <= at {
-			now = s
-		}
-	}
-	return now
-}
-
 // Run implements agent.Runner.
 func (l *Load) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	if err := agenttest.WaitUntil(ctx, start); err != nil {
@@ -134,31 +121,6 @@ func (l *Load) Server() *record.Server {
 	return &record.Server{Name: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"}
 }
 
-// Verify reports the acknowledged ledger writes of ended server processes as lost: they have no persistence.
-func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
-	progress("reading")
-	if err := agenttest.WaitUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
-		return nil, err
-	}
-	result := &record.Ledger{Acked: uint64(len(l.acked))}
-	kept := l.Redis.keepsSince(l.Plan.Target.Addresses[0]).Sub(l.began)
-	for _, at := range l.acked {
-		if at >= kept {
-			continue
-		}
-		if result.Lost == 0 {
-			result.FirstLost = int64(at)
-		}
-		result.Lost++
-		result.LastLost = int64(at)
-	}
-	if result.Lost > 0 {
-		result.Losses = []record.Loss{{First: result.FirstLost, Last: result.LastLost, Count: result.Lost, Errors: l.failed}}
-		result.Errors = l.failed
-	}
-	return result, nil
-}
-
 func (l *Load) interval(index int64) record.Interval {
 	return record.Interval{
 		Index: index, Pods: 1, Ops: make([]record.Op, len(l.Plan.Operations())), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,
@@ -185,6 +147,19 @@ func (l *Load) arrive(iv *record.Interval, from, to time.Duration) {
 			l.send(iv, due)
 		}
 	}
+}
+
+// stepAt is the step that holds at an instant.
+func (l *Load) stepAt(at time.Duration) step {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.steps[0]
+	for _, s := range l.steps {
+		if s.at <= at {
+			now = s
+		}
+	}
+	return now
 }
 
 // send gives an arrival to the first of the requests in flight that ends.
@@ -219,6 +194,31 @@ func (l *Load) operation() int {
 		return mixed
 	}
 	return l.ops % mixed
+}
+
+// Verify reports the acknowledged ledger writes of ended server processes as lost: they have no persistence.
+func (l *Load) Verify(ctx context.Context, progress func(string)) (*record.Ledger, error) {
+	progress("reading")
+	if err := agenttest.WaitUntil(ctx, time.Now().Add(100*time.Millisecond)); err != nil {
+		return nil, err
+	}
+	result := &record.Ledger{Acked: uint64(len(l.acked))}
+	kept := l.Redis.keepsSince(l.Plan.Target.Addresses[0]).Sub(l.began)
+	for _, at := range l.acked {
+		if at >= kept {
+			continue
+		}
+		if result.Lost == 0 {
+			result.FirstLost = int64(at)
+		}
+		result.Lost++
+		result.LastLost = int64(at)
+	}
+	if result.Lost > 0 {
+		result.Losses = []record.Loss{{First: result.FirstLost, Last: result.LastLost, Count: result.Lost, Errors: l.failed}}
+		result.Errors = l.failed
+	}
+	return result, nil
 }
 
 // settle records what ended before an instant.
@@ -257,14 +257,6 @@ func (l *Load) succeed(iv *record.Interval, op *record.Op, r request) {
 	l.lastOK = r.end
 }
 
-// gap is the time between two successes of a stream of the given rate, if it is more than twice the mean.
-func gap(last, now time.Duration, rate float64) []record.Gap {
-	if last == 0 || float64(now-last) <= 2*float64(time.Second)/rate {
-		return nil
-	}
-	return []record.Gap{{From: int64(last), To: int64(now)}}
-}
-
 // probe is the thin stream beside the load: the first pod's alone.
 func (l *Load) probe(iv *record.Interval, from, to time.Duration) {
 	if l.Plan.Probe.Rate == 0 || l.Pod > 0 {
@@ -288,6 +280,14 @@ func (l *Load) probe(iv *record.Interval, from, to time.Duration) {
 		iv.ProbeGaps = append(iv.ProbeGaps, gap(l.probeOK, at, l.Plan.Probe.Rate)...)
 		l.probeOK = at
 	}
+}
+
+// gap is the time between two successes of a stream of the given rate, if it is more than twice the mean.
+func gap(last, now time.Duration, rate float64) []record.Gap {
+	if last == 0 || float64(now-last) <= 2*float64(time.Second)/rate {
+		return nil
+	}
+	return []record.Gap{{From: int64(last), To: int64(now)}}
 }
 
 // buckets of single durations: a Histogram is 68 KiB.

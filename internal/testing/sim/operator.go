@@ -53,9 +53,6 @@ func (l *Life) Crash() {
 	})
 }
 
-// Dead reports whether it has crashed.
-func (l *Life) Dead() bool { return l.dead.Load() }
-
 // Died is closed by Crash.
 func (l *Life) Died() <-chan struct{} { return l.died }
 
@@ -104,6 +101,9 @@ func (l *Life) Intercept(s Spy) interceptor.Funcs {
 		},
 	}
 }
+
+// Dead reports whether it has crashed.
+func (l *Life) Dead() bool { return l.dead.Load() }
 
 // Controller is a reconciler with the watches that trigger it.
 type Controller struct {

@@ -66,29 +66,6 @@ func (s *Server) Kill() {
 	s.end()
 }
 
-func (s *Server) end() {
-	select {
-	case <-s.exited:
-	default:
-		s.silent()
-		close(s.exited)
-	}
-}
-
-func (s *Server) silent() {
-	if last := &s.spans[len(s.spans)-1]; last.to.IsZero() {
-		last.to = time.Now()
-	}
-}
-
-// Stop is SIGSTOP.
-func (s *Server) Stop() {
-	s.of.mu.Lock()
-	defer s.of.mu.Unlock()
-	s.stopped = true
-	s.silent()
-}
-
 // Exited is closed when the process has ended.
 func (s *Server) Exited() <-chan struct{} {
 	s.of.mu.Lock()
@@ -138,52 +115,6 @@ func (r *Redis) answered(address string, at time.Time) bool {
 	return s != nil && slices.ContainsFunc(s.spans, func(p span) bool { return !at.Before(p.from) && (p.to.IsZero() || at.Before(p.to)) })
 }
 
-// reach returns a server that responds, with r locked. It waits for one that does not, as long as a client would.
-func (r *Redis) reach(ctx context.Context, address string, login redis.Login) (*Server, error) {
-	r.mu.Lock()
-	s := r.servers[address]
-	down := s == nil
-	if !down {
-		select {
-		case <-s.exited:
-			down = true
-		default:
-		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		r.mu.Unlock()
-		return nil, ctx.Err()
-	case down:
-		r.mu.Unlock()
-		return nil, fmt.Errorf("dial tcp %s: connection refused", address)
-	case s.stopped:
-		r.mu.Unlock()
-		patience := login.Timeout
-		if patience == 0 {
-			patience = 2 * time.Second
-		}
-		timer := time.NewTimer(patience)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-timer.C:
-			return nil, fmt.Errorf("read tcp %s: i/o timeout", address)
-		}
-	case s.password != login.Password:
-		r.mu.Unlock()
-		return nil, redis.Error("NOAUTH Authentication required.")
-	}
-	return s, nil
-}
-
-func (s *Server) info() string {
-	up := time.Since(s.spans[len(s.spans)-1].from)
-	return fmt.Sprintf("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nconfig_file:\r\n# Persistence\r\nloading:0\r\naof_enabled:0\r\n"+
-		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Commandstats\r\ncmdstat_config|get:calls=1,usec=1\r\n", s.runID, int(up.Seconds()))
-}
-
 // Do implements topology.Servers.
 func (r *Redis) Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error) {
 	s, err := r.reach(ctx, address, login)
@@ -229,6 +160,17 @@ func (r *Redis) Ask(ctx context.Context, address string, login redis.Login) (top
 	return topology.ServerOf(address, redis.ParseInfo(s.info())), nil
 }
 
+func (s *Server) info() string {
+	up := time.Since(s.spans[len(s.spans)-1].from)
+	return fmt.Sprintf("# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\nconfig_file:\r\n# Persistence\r\nloading:0\r\naof_enabled:0\r\n"+
+		"# Replication\r\nrole:master\r\nconnected_slaves:0\r\n# Commandstats\r\ncmdstat_config|get:calls=1,usec=1\r\n", s.runID, int(up.Seconds()))
+}
+
+// Segfault implements topology.Servers.
+func (r *Redis) Segfault(ctx context.Context, address string, login redis.Login) error {
+	return r.Shutdown(ctx, address, login)
+}
+
 // Shutdown implements topology.Servers.
 func (r *Redis) Shutdown(ctx context.Context, address string, login redis.Login) error {
 	s, err := r.reach(ctx, address, login)
@@ -240,9 +182,67 @@ func (r *Redis) Shutdown(ctx context.Context, address string, login redis.Login)
 	return nil
 }
 
-// Segfault implements topology.Servers.
-func (r *Redis) Segfault(ctx context.Context, address string, login redis.Login) error {
-	return r.Shutdown(ctx, address, login)
+func (s *Server) end() {
+	select {
+	case <-s.exited:
+	default:
+		s.silent()
+		close(s.exited)
+	}
+}
+
+// reach returns a server that responds, with r locked. It waits for one that does not, as long as a client would.
+func (r *Redis) reach(ctx context.Context, address string, login redis.Login) (*Server, error) {
+	r.mu.Lock()
+	s := r.servers[address]
+	down := s == nil
+	if !down {
+		select {
+		case <-s.exited:
+			down = true
+		default:
+		}
+	}
+	switch {
+	case ctx.Err() != nil:
+		r.mu.Unlock()
+		return nil, ctx.Err()
+	case down:
+		r.mu.Unlock()
+		return nil, fmt.Errorf("dial tcp %s: connection refused", address)
+	case s.stopped:
+		r.mu.Unlock()
+		patience := login.Timeout
+		if patience == 0 {
+			patience = 2 * time.Second
+		}
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-timer.C:
+			return nil, fmt.Errorf("read tcp %s: i/o timeout", address)
+		}
+	case s.password != login.Password:
+		r.mu.Unlock()
+		return nil, redis.Error("NOAUTH Authentication required.")
+	}
+	return s, nil
+}
+
+// Stop is SIGSTOP.
+func (s *Server) Stop() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	s.stopped = true
+	s.silent()
+}
+
+func (s *Server) silent() {
+	if last := &s.spans[len(s.spans)-1]; last.to.IsZero() {
+		last.to = time.Now()
+	}
 }
 
 // Queue implements topology.Servers: no fault of the tests in virtual time needs one.

@@ -15,18 +15,6 @@ import (
 
 var streams = target.Streams{Out: os.Stdout, Err: os.Stderr}
 
-// chosen is the cluster that CLUSTER names.
-func chosen() (target.Target, error) {
-	return target.FromEnv(func() (target.Target, error) {
-		b, err := builder()
-		if err != nil {
-			return nil, err
-		}
-		l, err := cluster.New(os.Stderr)
-		return target.Lab{Lab: l, Builder: b, Streams: streams}, err
-	}, streams)
-}
-
 // onlyLab is the lab, for verbs that other clusters cannot do.
 func onlyLab() (*cluster.Lab, error) {
 	if name := os.Getenv("CLUSTER"); name != "" && name != "lab" {
@@ -36,15 +24,6 @@ func onlyLab() (*cluster.Lab, error) {
 		return nil, errors.New("this verb is for the lab and needs root: use sudo")
 	}
 	return cluster.New(os.Stderr)
-}
-
-func builder() (build.Builder, error) {
-	source := os.Getenv("REDQUAKE_LAB_SOURCE")
-	if source == "" {
-		return build.Builder{}, errors.New("REDQUAKE_LAB_SOURCE is not set; start this program through the script hack/lab/lab")
-	}
-	cache, err := settings.CacheDir()
-	return build.Builder{Source: source, Cache: cache, Progress: os.Stderr}, err
 }
 
 func up(ctx context.Context) error {
@@ -104,6 +83,18 @@ func kubectl(_ context.Context, args []string) error {
 	return t.Exec(append([]string{"kubectl"}, args...))
 }
 
+// chosen is the cluster that CLUSTER names.
+func chosen() (target.Target, error) {
+	return target.FromEnv(func() (target.Target, error) {
+		b, err := builder()
+		if err != nil {
+			return nil, err
+		}
+		l, err := cluster.New(os.Stderr)
+		return target.Lab{Lab: l, Builder: b, Streams: streams}, err
+	}, streams)
+}
+
 func buildBinaries(ctx context.Context) error {
 	dir, err := binaries(ctx)
 	if err == nil {
@@ -126,6 +117,15 @@ func binaries(ctx context.Context) (string, error) {
 		return "", err
 	}
 	return b.Binaries(ctx)
+}
+
+func builder() (build.Builder, error) {
+	source := os.Getenv("REDQUAKE_LAB_SOURCE")
+	if source == "" {
+		return build.Builder{}, errors.New("REDQUAKE_LAB_SOURCE is not set; start this program through the script hack/lab/lab")
+	}
+	cache, err := settings.CacheDir()
+	return build.Builder{Source: source, Cache: cache, Progress: os.Stderr}, err
 }
 
 // initNode is how this program becomes PID 1 of a node.

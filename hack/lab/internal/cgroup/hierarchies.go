@@ -59,9 +59,6 @@ func parseMountinfo(mountinfo string) Hierarchies {
 	return h
 }
 
-// IsV2 reports whether cgroup v2 governs the machine.
-func (h Hierarchies) IsV2() bool { return len(h.V1) == 0 }
-
 // Missing names the controllers that the lab needs and the machine does not have.
 func (h Hierarchies) Missing() []string {
 	var missing []string
@@ -85,28 +82,6 @@ func (h Hierarchies) Missing() []string {
 // v2Controllers are the controllers that kubelet enables for pods.
 var v2Controllers = []string{"cpuset", "cpu", "io", "memory", "pids"}
 
-// mounts are the mount points of all hierarchies, each once: cpu and cpuacct may share one.
-func (h Hierarchies) mounts() []string {
-	var all []string
-	for _, m := range h.V1 {
-		all = append(all, m)
-	}
-	if h.Unified != "" {
-		all = append(all, h.Unified)
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
-}
-
-// tracking is the hierarchy whose membership determines which processes are the lab's. On v1 it is the freezer's, since
-// the processes of a frozen group cannot fork while they are killed.
-func (h Hierarchies) tracking() string {
-	if h.IsV2() {
-		return h.Unified
-	}
-	return h.V1["freezer"]
-}
-
 // Create makes the group path in every hierarchy, ready for kubelet to make groups below it.
 func (h Hierarchies) Create(path string) error {
 	for _, m := range h.mounts() {
@@ -121,6 +96,19 @@ func (h Hierarchies) Create(path string) error {
 		return h.delegate(path)
 	}
 	return nil
+}
+
+// mounts are the mount points of all hierarchies, each once: cpu and cpuacct may share one.
+func (h Hierarchies) mounts() []string {
+	var all []string
+	for _, m := range h.V1 {
+		all = append(all, m)
+	}
+	if h.Unified != "" {
+		all = append(all, h.Unified)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // fillCpuset copies the cpus and memory nodes down to path: in v1 a new cpuset is empty, and an empty one accepts no process.
@@ -156,15 +144,6 @@ func (h Hierarchies) delegate(path string) error {
 	return nil
 }
 
-// Join moves the calling process into the group path of the tracking hierarchy; its child processes start there.
-func (h Hierarchies) Join(path string) error {
-	file := filepath.Join(h.tracking(), path, "cgroup.procs")
-	if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
-		return fmt.Errorf("joining the lab's cgroup: %w", err)
-	}
-	return nil
-}
-
 // Processes are the pids in the group path and all groups below it.
 func (h Hierarchies) Processes(path string) []int {
 	var pids []int
@@ -178,6 +157,27 @@ func (h Hierarchies) Processes(path string) []int {
 	slices.Sort(pids)
 	return slices.Compact(pids)
 }
+
+// Join moves the calling process into the group path of the tracking hierarchy; its child processes start there.
+func (h Hierarchies) Join(path string) error {
+	file := filepath.Join(h.tracking(), path, "cgroup.procs")
+	if err := os.WriteFile(file, []byte(strconv.Itoa(os.Getpid())), 0o644); err != nil {
+		return fmt.Errorf("joining the lab's cgroup: %w", err)
+	}
+	return nil
+}
+
+// tracking is the hierarchy whose membership determines which processes are the lab's. On v1 it is the freezer's, since
+// the processes of a frozen group cannot fork while they are killed.
+func (h Hierarchies) tracking() string {
+	if h.IsV2() {
+		return h.Unified
+	}
+	return h.V1["freezer"]
+}
+
+// IsV2 reports whether cgroup v2 governs the machine.
+func (h Hierarchies) IsV2() bool { return len(h.V1) == 0 }
 
 // subtree is a group and all groups below it, parents first; empty if there is no such group.
 func subtree(root string) []string {

@@ -25,26 +25,11 @@ func (h Hierarchies) Freeze(dir string, frozen bool) error {
 	return nil
 }
 
-func (h Hierarchies) setFrozen(dir string, frozen bool) error {
-	file, value := filepath.Join(dir, "freezer.state"), map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
-	if h.IsV2() {
-		file, value = filepath.Join(dir, "cgroup.freeze"), map[bool]string{true: "1", false: "0"}[frozen]
-	}
-	return os.WriteFile(file, []byte(value), 0o644)
-}
-
 func (h Hierarchies) isFrozen(dir string) bool {
 	if h.IsV2() {
 		return strings.Contains(readString(filepath.Join(dir, "cgroup.events")), "frozen 1")
 	}
 	return strings.TrimSpace(readString(filepath.Join(dir, "freezer.state"))) == "FROZEN"
-}
-
-// Thaw resumes every process below path, whatever froze it: a frozen process cannot be killed on v1.
-func (h Hierarchies) Thaw(path string) {
-	for _, group := range subtree(filepath.Join(h.tracking(), path)) {
-		h.setFrozen(group, false) // the root group of a hierarchy has no such file
-	}
 }
 
 // Kill ends every process in the group path and below, and waits until they have ended. On v1 the group is frozen
@@ -76,6 +61,21 @@ func (h Hierarchies) Kill(path string) error {
 		h.Thaw(path)
 		time.Sleep(20 * time.Millisecond)
 	}
+}
+
+// Thaw resumes every process below path, whatever froze it: a frozen process cannot be killed on v1.
+func (h Hierarchies) Thaw(path string) {
+	for _, group := range subtree(filepath.Join(h.tracking(), path)) {
+		h.setFrozen(group, false) // the root group of a hierarchy has no such file
+	}
+}
+
+func (h Hierarchies) setFrozen(dir string, frozen bool) error {
+	file, value := filepath.Join(dir, "freezer.state"), map[bool]string{true: "FROZEN", false: "THAWED"}[frozen]
+	if h.IsV2() {
+		file, value = filepath.Join(dir, "cgroup.freeze"), map[bool]string{true: "1", false: "0"}[frozen]
+	}
+	return os.WriteFile(file, []byte(value), 0o644)
 }
 
 // Remove deletes the group path and all groups below it from every hierarchy.

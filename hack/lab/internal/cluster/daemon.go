@@ -16,17 +16,6 @@ import (
 	"github.com/redquake/redquake/hack/lab/internal/settings"
 )
 
-// daemons are those of the control plane.
-func (l *Lab) daemons() []config.Daemon {
-	return append(config.Store(l.State), config.Control(l.State)...)
-}
-
-// alive reports whether the daemon runs, as it was recorded.
-func (l *Lab) alive(name string) bool {
-	_, err := process.Load(l.State.Record(name), settings.CgroupRoot)
-	return err == nil
-}
-
 // start runs a daemon in the lab's network namespace unless it runs, and records it.
 func (l *Lab) start(d config.Daemon) error {
 	if l.alive(d.Name) {
@@ -52,6 +41,22 @@ func (l *Lab) start(d config.Daemon) error {
 	return id.Save(l.State.Record(d.Name))
 }
 
+// checkDaemons returns an error if one of the daemons that have been started has ended.
+func (l *Lab) checkDaemons(started []config.Daemon) error {
+	for _, d := range started {
+		if !l.alive(d.Name) {
+			return l.ended(d.Name)
+		}
+	}
+	return nil
+}
+
+// alive reports whether the daemon runs, as it was recorded.
+func (l *Lab) alive(name string) bool {
+	_, err := process.Load(l.State.Record(name), settings.CgroupRoot)
+	return err == nil
+}
+
 // ended is the error that a daemon is not running, with the end of its log.
 func (l *Lab) ended(name string) error {
 	path := l.State.Log(name)
@@ -61,16 +66,6 @@ func (l *Lab) ended(name string) error {
 		lines = lines[len(lines)-n:]
 	}
 	return fmt.Errorf("%s has ended; the end of %s:\n  %s", name, path, strings.Join(lines, "\n  "))
-}
-
-// checkDaemons returns an error if one of the daemons that have been started has ended.
-func (l *Lab) checkDaemons(started []config.Daemon) error {
-	for _, d := range started {
-		if !l.alive(d.Name) {
-			return l.ended(d.Name)
-		}
-	}
-	return nil
 }
 
 // killStrays ends processes that a killed `lab up` started and did not record. They are the processes in the lab's
@@ -102,6 +97,11 @@ func (l *Lab) killStrays() error {
 		}
 	}
 	return nil
+}
+
+// daemons are those of the control plane.
+func (l *Lab) daemons() []config.Daemon {
+	return append(config.Store(l.State), config.Control(l.State)...)
 }
 
 // pidNamespace names the PID namespace of a process.

@@ -22,19 +22,6 @@ type Lab struct {
 	Progress io.Writer // progress messages
 }
 
-// New returns the lab that the environment selects.
-func New(progress io.Writer) (*Lab, error) {
-	state, err := settings.StateFromEnv()
-	if err != nil {
-		return nil, err
-	}
-	cgroups, err := cgroup.Discover()
-	if err != nil {
-		return nil, err
-	}
-	return &Lab{State: state, Cgroups: cgroups, Progress: progress}, nil
-}
-
 // Node returns the node called name.
 func (l *Lab) Node(name string) (node.Host, error) {
 	n, err := settings.NodeByName(name)
@@ -51,6 +38,23 @@ func (l *Lab) nodes() []node.Host {
 
 func (l *Lab) client() (*api.Client, error) {
 	return api.New(config.Server, l.State.PKI(), settings.NetNS)
+}
+
+// Change runs f while no other command changes the lab, as a member of the lab's cgroup: processes that f starts are
+// found by `down`, even if this process is killed before it could record it.
+func (l *Lab) Change(f func() error) error {
+	unlock, err := l.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := l.Cgroups.Create(settings.DaemonsCgroup); err != nil {
+		return err
+	}
+	if err := l.Cgroups.Join(settings.DaemonsCgroup); err != nil {
+		return err
+	}
+	return f()
 }
 
 // lock waits until no other command changes the lab. The lock is an abstract socket: it leaves no file, and the kernel
@@ -71,19 +75,15 @@ func (l *Lab) lock() (unlock func(), err error) {
 	}
 }
 
-// Change runs f while no other command changes the lab, as a member of the lab's cgroup: processes that f starts are
-// found by `down`, even if this process is killed before it could record it.
-func (l *Lab) Change(f func() error) error {
-	unlock, err := l.lock()
+// New returns the lab that the environment selects.
+func New(progress io.Writer) (*Lab, error) {
+	state, err := settings.StateFromEnv()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer unlock()
-	if err := l.Cgroups.Create(settings.DaemonsCgroup); err != nil {
-		return err
+	cgroups, err := cgroup.Discover()
+	if err != nil {
+		return nil, err
 	}
-	if err := l.Cgroups.Join(settings.DaemonsCgroup); err != nil {
-		return err
-	}
-	return f()
+	return &Lab{State: state, Cgroups: cgroups, Progress: progress}, nil
 }

@@ -37,28 +37,6 @@ func (l *Lab) prepareState() error {
 	return nil
 }
 
-// checkOwned refuses a folder that holds something else: `down` deletes the state folder.
-func checkOwned(state settings.State) error {
-	entries, err := os.ReadDir(state.Dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	for _, e := range entries {
-		if filepath.Join(state.Dir, e.Name()) == state.Marker() {
-			return nil
-		}
-	}
-	for _, e := range entries {
-		if !strings.HasPrefix(e.Name(), filepath.Base(".redquake-lab")) { // an incomplete marker
-			return fmt.Errorf("%s is not empty and not a lab's; choose another folder with REDQUAKE_LAB_DIR", state.Dir)
-		}
-	}
-	return nil
-}
-
 // createDir makes a folder outside the state folder, with its parents, and first notes which of them are new, so
 // that down removes exactly those.
 func (l *Lab) createDir(dir string) error {
@@ -117,6 +95,28 @@ func (l *Lab) removeState() error {
 	}
 	if err := os.Remove(settings.Pointer); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	return nil
+}
+
+// checkOwned refuses a folder that holds something else: `down` deletes the state folder.
+func checkOwned(state settings.State) error {
+	entries, err := os.ReadDir(state.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if filepath.Join(state.Dir, e.Name()) == state.Marker() {
+			return nil
+		}
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), filepath.Base(".redquake-lab")) { // an incomplete marker
+			return fmt.Errorf("%s is not empty and not a lab's; choose another folder with REDQUAKE_LAB_DIR", state.Dir)
+		}
 	}
 	return nil
 }

@@ -203,6 +203,15 @@ func systemReady(ctx context.Context, client *api.Client) error {
 	return nil
 }
 
+// StartNode switches one node on again.
+func (l *Lab) StartNode(n node.Host) error {
+	reserved, err := reservedMemory()
+	if err != nil {
+		return err
+	}
+	return n.Start(reserved)
+}
+
 // reservedMemory is withheld from pods on each node, so that the two together promise no more than the machine has.
 func reservedMemory() (string, error) {
 	data, err := os.ReadFile("/proc/meminfo")
@@ -220,13 +229,4 @@ func reserve(meminfo string) (string, error) {
 		}
 	}
 	return "", errors.New("/proc/meminfo has no MemTotal")
-}
-
-// StartNode switches one node on again.
-func (l *Lab) StartNode(n node.Host) error {
-	reserved, err := reservedMemory()
-	if err != nil {
-		return err
-	}
-	return n.Start(reserved)
 }

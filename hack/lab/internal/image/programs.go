@@ -9,22 +9,6 @@ import (
 	"strings"
 )
 
-// requireStatic returns an error unless path is a program that needs no shared library: in an image without any, another
-// one fails with a baffling "no such file or directory".
-func requireStatic(path, remedy string) error {
-	f, err := elf.Open(path)
-	if err != nil {
-		return fmt.Errorf("%s is not a Linux program: %w", path, err)
-	}
-	defer f.Close()
-	for _, p := range f.Progs {
-		if p.Type == elf.PT_INTERP {
-			return fmt.Errorf("%s needs shared libraries, which the image does not have; %s", path, remedy)
-		}
-	}
-	return nil
-}
-
 // withLibraries is the program of this machine together with the shared libraries it loads, where they are found here.
 func withLibraries(program string) (Files, error) {
 	found, err := exec.LookPath(program)
@@ -80,6 +64,22 @@ func busybox() (Files, error) {
 		}
 	}
 	return files, nil
+}
+
+// requireStatic returns an error unless path is a program that needs no shared library: in an image without any, another
+// one fails with a baffling "no such file or directory".
+func requireStatic(path, remedy string) error {
+	f, err := elf.Open(path)
+	if err != nil {
+		return fmt.Errorf("%s is not a Linux program: %w", path, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s needs shared libraries, which the image does not have; %s", path, remedy)
+		}
+	}
+	return nil
 }
 
 // certificates are the authorities this machine trusts; none if it has no list of them.

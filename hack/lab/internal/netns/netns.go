@@ -16,12 +16,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Exists reports whether path is a live network namespace, rather than nothing or a file left by a crash.
-func Exists(path string) bool {
-	var st unix.Statfs_t
-	return unix.Statfs(path, &st) == nil && st.Type == unix.NSFS_MAGIC
-}
-
 // Create makes a new network namespace and pins it at path, unless it exists.
 func Create(path string) error {
 	if Exists(path) {
@@ -95,6 +89,12 @@ func Occupants(path string) []int {
 		}
 	}
 	return pids
+}
+
+// Exists reports whether path is a live network namespace, rather than nothing or a file left by a crash.
+func Exists(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && st.Type == unix.NSFS_MAGIC
 }
 
 func enter(path string) error {

@@ -25,11 +25,6 @@ type Host struct {
 	Cgroups cgroup.Hierarchies
 }
 
-// Init returns the node's PID 1, or process.ErrGone if the node is off.
-func (h Host) Init() (process.Identity, error) {
-	return process.Load(h.State.Record(h.Node.Name), settings.CgroupRoot)
-}
-
 // Start switches the node on and waits until its containerd answers. The caller has joined the lab's cgroup.
 func (h Host) Start(reservedMemory string) error {
 	if _, err := h.Init(); err == nil {
@@ -145,4 +140,9 @@ func (h Host) Enter(argv []string) ([]string, error) {
 		return nil, fmt.Errorf("%s is off; switch it on with: hack/lab/lab node start %s", h.Node.Name, h.Node.Name)
 	}
 	return append([]string{"nsenter", fmt.Sprintf("--target=%d", id.PID), "--mount", "--pid", "--net", "--"}, argv...), nil
+}
+
+// Init returns the node's PID 1, or process.ErrGone if the node is off.
+func (h Host) Init() (process.Identity, error) {
+	return process.Load(h.State.Record(h.Node.Name), settings.CgroupRoot)
 }

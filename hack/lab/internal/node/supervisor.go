@@ -68,16 +68,6 @@ func (s *supervised) isHeld() bool {
 	return s.held
 }
 
-// signal sends sig to the daemon; without one running it does nothing. The pid is this process's own unreaped child
-// or a child that has just been reaped and not been replaced, never another process's.
-func (s *supervised) signal(sig syscall.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pid != 0 {
-		syscall.Kill(s.pid, sig)
-	}
-}
-
 // hold stops the daemon and keeps it down until release.
 func (s *supervised) hold() error {
 	s.mu.Lock()
@@ -95,6 +85,16 @@ func (s *supervised) hold() error {
 		time.Sleep(20 * time.Millisecond)
 	}
 	return nil
+}
+
+// signal sends sig to the daemon; without one running it does nothing. The pid is this process's own unreaped child
+// or a child that has just been reaped and not been replaced, never another process's.
+func (s *supervised) signal(sig syscall.Signal) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pid != 0 {
+		syscall.Kill(s.pid, sig)
+	}
 }
 
 func (s *supervised) release() error {

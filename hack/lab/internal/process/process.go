@@ -26,60 +26,6 @@ type Identity struct {
 // ErrGone means that the process no longer runs.
 var ErrGone = errors.New("the process no longer runs")
 
-// Identify returns the identity of the running process pid, or ErrGone.
-func Identify(pid int) (Identity, error) {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return Identity{}, ErrGone
-	}
-	state, start, err := parseStat(stat)
-	if err != nil {
-		return Identity{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
-	}
-	if state == 'Z' || state == 'X' {
-		return Identity{}, ErrGone
-	}
-	return Identity{PID: pid, Start: start}, nil
-}
-
-// parseStat reads the state and the start time out of a /proc/PID/stat line. The name, in parentheses, may hold
-// spaces and parentheses itself, so fields are counted from the last one.
-func parseStat(stat []byte) (state byte, start uint64, err error) {
-	end := bytes.LastIndexByte(stat, ')')
-	if end < 0 {
-		return 0, 0, fmt.Errorf("no process name in %q", stat)
-	}
-	fields := strings.Fields(string(stat[end+1:]))
-	const stateField, startField = 0, 19 // fields 3 and 22 of proc(5)
-	if len(fields) <= startField {
-		return 0, 0, fmt.Errorf("only %d fields after the name in %q", len(fields), stat)
-	}
-	start, err = strconv.ParseUint(fields[startField], 10, 64)
-	return fields[stateField][0], start, err
-}
-
-// Alive reports whether this very process still runs; a zombie does not.
-func (id Identity) Alive() bool {
-	now, err := Identify(id.PID)
-	return err == nil && now == id
-}
-
-// InCgroup reports whether the process is in the cgroup path, or below it, in any hierarchy.
-func (id Identity) InCgroup(path string) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", id.PID))
-	return err == nil && inCgroup(string(data), path)
-}
-
-func inCgroup(procCgroup, path string) bool {
-	for line := range strings.Lines(procCgroup) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) == 3 && (parts[2] == path || strings.HasPrefix(parts[2], path+"/")) {
-			return true
-		}
-	}
-	return false
-}
-
 // Signal sends sig to this very process. The handle is taken before the identity is checked, so the pid cannot
 // pass to another process in between.
 func (id Identity) Signal(sig syscall.Signal) error {
@@ -122,4 +68,58 @@ func Load(path, cgroup string) (Identity, error) {
 		return Identity{}, ErrGone
 	}
 	return id, nil
+}
+
+// Alive reports whether this very process still runs; a zombie does not.
+func (id Identity) Alive() bool {
+	now, err := Identify(id.PID)
+	return err == nil && now == id
+}
+
+// Identify returns the identity of the running process pid, or ErrGone.
+func Identify(pid int) (Identity, error) {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return Identity{}, ErrGone
+	}
+	state, start, err := parseStat(stat)
+	if err != nil {
+		return Identity{}, fmt.Errorf("/proc/%d/stat: %w", pid, err)
+	}
+	if state == 'Z' || state == 'X' {
+		return Identity{}, ErrGone
+	}
+	return Identity{PID: pid, Start: start}, nil
+}
+
+// parseStat reads the state and the start time out of a /proc/PID/stat line. The name, in parentheses, may hold
+// spaces and parentheses itself, so fields are counted from the last one.
+func parseStat(stat []byte) (state byte, start uint64, err error) {
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return 0, 0, fmt.Errorf("no process name in %q", stat)
+	}
+	fields := strings.Fields(string(stat[end+1:]))
+	const stateField, startField = 0, 19 // fields 3 and 22 of proc(5)
+	if len(fields) <= startField {
+		return 0, 0, fmt.Errorf("only %d fields after the name in %q", len(fields), stat)
+	}
+	start, err = strconv.ParseUint(fields[startField], 10, 64)
+	return fields[stateField][0], start, err
+}
+
+// InCgroup reports whether the process is in the cgroup path, or below it, in any hierarchy.
+func (id Identity) InCgroup(path string) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", id.PID))
+	return err == nil && inCgroup(string(data), path)
+}
+
+func inCgroup(procCgroup, path string) bool {
+	for line := range strings.Lines(procCgroup) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) == 3 && (parts[2] == path || strings.HasPrefix(parts[2], path+"/")) {
+			return true
+		}
+	}
+	return false
 }

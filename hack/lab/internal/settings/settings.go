@@ -120,10 +120,6 @@ func StateFromEnv() (State, error) {
 	return State{Dir: filepath.Clean(dir)}, nil
 }
 
-func (s State) path(parts ...string) string {
-	return filepath.Join(append([]string{s.Dir}, parts...)...)
-}
-
 // Marker marks a folder as a lab's: no folder without it is ever deleted.
 func (s State) Marker() string { return s.path(".redquake-lab") }
 
@@ -161,16 +157,20 @@ func (s State) Manifests() string { return s.path("base.yaml") }
 // NodeDir is a node's folder.
 func (s State) NodeDir(node string) string { return s.path("nodes", node) }
 
-// NodeFS is the path of a node's private folder on the host: NodeFS(n, "/var/lib/kubelet").
-func (s State) NodeFS(node, dir string) string { return s.path("nodes", node, "fs", dir) }
-
 // ContainerdSocket is the path of a node's containerd socket on the host.
 func (s State) ContainerdSocket(node string) string {
 	return s.NodeFS(node, "/run/containerd/containerd.sock")
 }
 
+// NodeFS is the path of a node's private folder on the host: NodeFS(n, "/var/lib/kubelet").
+func (s State) NodeFS(node, dir string) string { return s.path("nodes", node, "fs", dir) }
+
 // NodeSocket is where a node's PID 1 takes orders.
 func (s State) NodeSocket(node string) string { return s.path("nodes", node, "init.sock") }
+
+func (s State) path(parts ...string) string {
+	return filepath.Join(append([]string{s.Dir}, parts...)...)
+}
 
 // CacheDir holds built binaries and images; every clone of the repository shares it.
 func CacheDir() (string, error) {
