@@ -98,13 +98,13 @@ func serve(ctx context.Context, config agent.Config) error {
 	config.Logger.Info("agent begins", "listen", config.Listen, "pods", config.Plan.Pods, "addresses", config.Plan.Target.Addresses)
 	if err := agent.Serve(ctx, config); err != nil {
 		config.Logger.Error("agent ends", "error", err.Error())
-		return &failure{code: exitFailed} // told in the log
+		return &failure{code: exitFailed} // the error is in the log
 	}
 	config.Logger.Info("agent ends")
 	return nil
 }
 
-// readPlan is strict: an agent that does not know a field would run another load than was asked for.
+// readPlan rejects unknown fields: an agent that ignores a field would run another load.
 func readPlan(file string) (*plan.Plan, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -119,7 +119,7 @@ func readPlan(file string) (*plan.Plan, error) {
 	return plan, nil
 }
 
-// podIndex is --index, or what the Job controller told.
+// podIndex returns --index, or the index set by the Job controller.
 func (f *agentFlags) podIndex(pods int) (int, error) {
 	index, from := f.index, "--index"
 	if index < 0 {
@@ -129,7 +129,7 @@ func (f *agentFlags) podIndex(pods int) (int, error) {
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return 0, fmt.Errorf("$%s: %q is no number", indexVariable, text)
+			return 0, fmt.Errorf("$%s: %q is not a number", indexVariable, text)
 		}
 		index, from = n, "$"+indexVariable
 	}

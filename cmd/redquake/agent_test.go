@@ -74,7 +74,7 @@ func TestAgentConfigRefuses(t *testing.T) {
 		want        string
 	}{
 		{"no index", "", nil, "set --index or $JOB_COMPLETION_INDEX"},
-		{"bad index", "first", nil, `$JOB_COMPLETION_INDEX: "first" is no number`},
+		{"bad index", "first", nil, `$JOB_COMPLETION_INDEX: "first" is not a number`},
 		{"index of another plan", "2", nil, "$JOB_COMPLETION_INDEX: 2 is not one of the plan's 2 pods"},
 		{"index flag", "0", func(f *agentFlags) { f.index = 7 }, "--index: 7 is not one of"},
 		{"no plan", "0", func(f *agentFlags) { f.plan += "x" }, "--plan: open "},

@@ -11,10 +11,10 @@ type streams struct {
 	out, err io.Writer
 }
 
-// failure is an error that is not one of usage: something was tried and did not work.
+// failure is an error other than a usage error, with its exit code.
 type failure struct {
 	code int
-	err  error // nil = already told
+	err  error // nil = already reported
 }
 
 func (f *failure) Error() string {

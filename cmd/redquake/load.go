@@ -59,7 +59,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	if err := runner.Prepare(ctx, shown.say); err != nil {
 		shown.done()
 		if ctx.Err() != nil {
-			return &failure{code: exitInterrupted, err: errors.New("interrupted before the load began")}
+			return &failure{code: exitInterrupted, err: errors.New("interrupted before the start of the load")}
 		}
 		return failed(err)
 	}
@@ -85,7 +85,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	shown.done()
 	series.Finish(0)
 	if broken != nil {
-		return failed(fmt.Errorf("the record cannot be trusted: %w", broken))
+		return failed(fmt.Errorf("record the load: %w", broken))
 	}
 
 	outcome, message := result.Finished, ""
@@ -107,7 +107,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	return exitOf(run)
 }
 
-// verify reads the ledger of acknowledged writes back, if the load came to its end.
+// verify reads the ledger of acknowledged writes back, unless the load failed.
 func verify(ctx context.Context, runner *engine.Runner, say func(string), runErr error) *record.Ledger {
 	if runErr != nil {
 		return &record.Ledger{Unread: "the load did not come to its end"}
@@ -129,7 +129,7 @@ func writeLoadRun(run *result.Load, format string, out io.Writer) error {
 	return output.WriteText(out, run)
 }
 
-// exitOf is nil for a run that is worth its figures. The result tells why it is not, so nothing more is said.
+// exitOf returns nil for a successful run, otherwise the exit code. The result already contains the reason.
 func exitOf(run *result.Load) error {
 	switch run.Outcome {
 	case result.Interrupted:

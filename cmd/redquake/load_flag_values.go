@@ -51,7 +51,7 @@ type loadFlags struct {
 // passwordVariable holds the password, as it does for redis-cli: a password on a command line can be read by every user of the machine.
 const passwordVariable = "REDISCLI_AUTH"
 
-// What is run where neither a file nor a flag says it.
+// Defaults without a file and flags.
 const (
 	defaultAddress  = "127.0.0.1:6379"
 	defaultUsers    = 50

@@ -95,7 +95,7 @@ func (f *loadFlags) registerVerify(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false, "also offer writes to every node: whether two take them at the same time")
 }
 
-// loadTest is what the file and the flags say together. A flag that was given comes before the file.
+// loadTest merges the file and the flags. Flags override the file.
 func (f *loadFlags) loadTest(io streams) (*v1alpha1.RedisLoadTest, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if f.file != "" {
@@ -147,7 +147,7 @@ func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) {
 	}
 }
 
-// searchLimit is how long a search may take where nothing is said.
+// searchLimit is the default duration of a search.
 const searchLimit = 30 * time.Minute
 
 // applySearch sets what is searched, and the objectives that it is to meet.
@@ -272,14 +272,14 @@ func (f *loadFlags) applyVerify(spec *v1alpha1.RedisLoadTestSpec) {
 	}
 }
 
-// check says which flags contradict each other, or say nothing that can be done.
+// check returns an error for flags that are invalid or exclude each other.
 func (f *loadFlags) check() error {
 	if err := f.checkPositive(); err != nil {
 		return err
 	}
 	switch {
 	case f.search != "" && (f.changed("rate") || f.changed("requests") || f.changed("think-time")):
-		return errors.New("--search decides the rates itself: it excludes --rate, --requests and --think-time")
+		return errors.New("--search sets the rates: it excludes --rate, --requests and --think-time")
 	case f.output != "text" && f.output != "json":
 		return fmt.Errorf("--output: %q is neither text nor json", f.output)
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
@@ -295,7 +295,7 @@ func (f *loadFlags) checkPositive() error {
 		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
 		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,
 	} {
-		// The zero value would be taken for "not said" and get the default.
+		// The zero value would be treated as not set and replaced by the default.
 		if bad && f.changed(name) {
 			return fmt.Errorf("--%s: must be above 0", name)
 		}

@@ -94,7 +94,7 @@ func groupedFlags(all *pflag.FlagSet) string {
 			group.SortFlags = false
 			next++
 		}
-		if group != nil && f.Name != "help" { // whoever reads this knows it
+		if group != nil && f.Name != "help" { // obvious to the reader of the help
 			group.AddFlag(f)
 		}
 	})

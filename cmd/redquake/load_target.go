@@ -50,7 +50,7 @@ func (f *loadFlags) inFile(err error) error {
 	return fmt.Errorf("%s: %w", f.file, err)
 }
 
-// checkTarget says what of a file's target cannot be looked up from here.
+// checkTarget returns an error if the file's target needs a cluster to be resolved.
 func (f *loadFlags) checkTarget(target *v1alpha1.RedisTarget) error {
 	if len(target.Addresses) == 0 && target.Sentinel == nil {
 		return fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods of a cluster are not looked up from here: "+

@@ -85,7 +85,7 @@ func splitWords(text string) ([]string, error) {
 	return s.words, nil
 }
 
-// splitter is how far splitWords has come.
+// splitter is the state of splitWords.
 type splitter struct {
 	words   []string
 	word    strings.Builder

@@ -84,7 +84,7 @@ func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 		}
 	}
 	parts := []string{format.Duration(elapsed)}
-	if p.plan.Shape.Search == nil { // nobody knows how long a search takes
+	if p.plan.Shape.Search == nil { // the duration of a search is not known
 		parts = append(parts, format.Share(p.share(elapsed)))
 	}
 	switch shape := p.plan.Shape; {
@@ -104,7 +104,7 @@ func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 	return strings.Join(append(parts, errors), "  ")
 }
 
-// share is how much of the run has passed, by time or by requests, whichever is further.
+// share is the elapsed part of the run, by time or by requests, whichever is larger.
 func (p *progress) share(elapsed time.Duration) float64 {
 	share := 0.0
 	if length := p.plan.Shape.Length(); length > 0 {
@@ -116,7 +116,7 @@ func (p *progress) share(elapsed time.Duration) float64 {
 	return min(share, 1)
 }
 
-// done takes the terminal's line away, so that nothing stands before what follows.
+// done clears the terminal's line before further output.
 func (p *progress) done() {
 	if p.shown {
 		fmt.Fprint(p.w, "\r\x1b[K")

@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// conductor conducts a search in this process: it judges each trial by the record and tells the runner the next rate.
+// conductor runs a search in this process: it evaluates each trial from the record and sets the next rate of the runner.
 type conductor struct {
 	plan       *plan.Plan
 	objectives *v1alpha1.Objectives
@@ -28,13 +28,13 @@ type conductor struct {
 	next     search.Next
 	message  string
 	ended    bool
-	refusals int // in a row
+	refusals int // consecutive
 }
 
-// refusalsMost is how often the runner may refuse a rate, which it does where this process stood still meanwhile.
+// refusalsMost is how often the runner may reject a rate, which happens if this process was stalled.
 const refusalsMost = 20
 
-// newConductor is nil for a plan that does not search.
+// newConductor returns nil for a plan without a search.
 func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, say func(string), giveUp func(error)) *conductor {
 	spec := plan.Shape.Search
 	if spec == nil {
@@ -73,18 +73,18 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	case c.next.Rate > 0 && end > c.plan.Shape.Length():
 		c.message = "cut off by the duration: the next trial would not end in time; " + c.message
 		c.end(trial.At)
-	case c.next.Rate > 0 && c.tell(trial.At, trial.Rate):
+	case c.next.Rate > 0 && c.setRate(trial.At, trial.Rate):
 		c.trials = append(c.trials, trial)
 	}
 }
 
 func (c *conductor) end(at time.Duration) {
-	// What lies so near the end ends by itself.
-	c.ended = at >= c.plan.Shape.Length() || c.tell(at, 0)
+	// Steps close to the end of the load are not needed.
+	c.ended = at >= c.plan.Shape.Length() || c.setRate(at, 0)
 }
 
-// tell tells the runner a rate. What it refuses is decided again, at the next interval.
-func (c *conductor) tell(at time.Duration, rate float64) bool {
+// setRate sets the runner's rate. A rejected rate is decided again at the next interval.
+func (c *conductor) setRate(at time.Duration, rate float64) bool {
 	err := c.step(at, rate)
 	if err == nil {
 		c.refusals = 0
@@ -92,12 +92,12 @@ func (c *conductor) tell(at time.Duration, rate float64) bool {
 	}
 	if c.refusals++; c.refusals == refusalsMost {
 		c.ended = true
-		c.giveUp(fmt.Errorf("the search cannot go on: %w", err))
+		c.giveUp(fmt.Errorf("continue the search: %w", err))
 	}
 	return false
 }
 
-// outcome is what the search came to; nil where there was none.
+// outcome returns the result of the search; nil without a search.
 func (c *conductor) outcome() *result.Search {
 	if c == nil {
 		return nil

@@ -16,28 +16,28 @@ import (
 
 // Runner is the load itself; *engine.Runner is one.
 type Runner interface {
-	// Prepare dials and pre-fills. It may be long; progress is called with sentences for people.
+	// Prepare connects and prefills. It may take long; progress is called with human-readable messages.
 	Prepare(ctx context.Context, progress func(string)) error
-	// Run waits for start, runs the load, and calls sink with every interval in the order of the grid, from index 0, zero intervals too.
-	// The interval may be reused once sink has returned. Run returns when no further interval will come; soon after ctx ends.
+	// Run waits for start, runs the load, and calls sink with every interval in the order of the grid, from index 0, including empty ones.
+	// The interval may be reused once sink has returned. Run returns after the last interval, soon after ctx ends.
 	Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error
-	// Server is the first reading of INFO, nil before it was made. Safe while Prepare and Run go on.
+	// Server returns the first reading of INFO, nil before. It is safe for use during Prepare and Run.
 	Server() *record.Server
 }
 
-// layouter is a Runner that tells how the deployment looked when it was found out; nil before. Safe while Prepare and Run go on.
+// layouter is a Runner that reports the discovered topology; nil before. It is safe for use during Prepare and Run.
 type layouter interface{ Layout() *topology.Map }
 
-// starter is a Runner that tells when its load really began: zero before. Safe while Run goes on.
+// starter is a Runner that reports when its load actually began; zero before. It is safe for use during Run.
 type starter interface{ StartedAt() time.Time }
 
-// stepper is a Runner whose rate can be changed while Run goes on.
+// stepper is a Runner whose rate can be changed during Run.
 type stepper interface {
 	Step(at time.Duration, rate float64) error
 }
 
-// verifier is a Runner that can read back what its load acknowledged. Verify is called after Run, where the plan asks for it.
-// A nil result says that there was nothing to verify.
+// verifier is a Runner that can read back acknowledged writes. Verify is called after Run, if the plan enables it.
+// A nil result means that there was nothing to verify.
 type verifier interface {
 	Verify(ctx context.Context, progress func(string)) (*record.Ledger, error)
 }
@@ -50,7 +50,7 @@ const (
 	DefaultVerifyLimit = 5 * time.Minute
 )
 
-// Config is what an agent needs. Plan, Runner, Token and Certificate must be set.
+// Config are the parameters of an agent. Plan, Runner, Token and Certificate must be set.
 type Config struct {
 	Plan        *plan.Plan
 	Pod         int // in [0, Plan.Pods)
@@ -60,11 +60,11 @@ type Config struct {
 
 	Listen      string        // host:port; default ":7379"
 	Listener    net.Listener  // a TCP listener to use instead of Listen; Serve closes it
-	Linger      time.Duration // how long an agent that has ended waits for its release; default 15 min
+	Linger      time.Duration // how long an agent waits for its release after the end of the load; default 15 min
 	Drain       time.Duration // the same once ctx has ended; default 20 s
-	MaxBuffered int           // bytes of encoded intervals kept for pulling; beyond it the oldest go and count as Lost; default 64 MiB
+	MaxBuffered int           // bytes of encoded intervals kept for pulling; beyond it the oldest are dropped and count as Lost; default 64 MiB
 	VerifyLimit time.Duration // how long reading the ledger back may take; default 5 min
-	Epoch       time.Time     // zero of the pod's clock, with a monotonic reading; default: when Serve is called
+	Epoch       time.Time     // zero of the pod's clock, with a monotonic reading; default: the call of Serve
 	Logger      *slog.Logger  // default: slog.Default()
 }
 

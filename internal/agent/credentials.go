@@ -23,13 +23,13 @@ const (
 	KeyToken       = "token"
 )
 
-// validity of a run's certificate. It begins an hour early: the clocks of nodes need not agree.
+// Validity of a run's certificate. It begins an hour early, as the clocks of nodes may differ.
 const (
 	validFor    = 30 * 24 * time.Hour
 	validBefore = time.Hour
 )
 
-// Credentials let one run's operator and pods trust each other, and nobody else.
+// Credentials authenticate the operator and the pods of one run to each other.
 type Credentials struct {
 	CertificatePEM []byte // self-signed, for ServerName
 	PrivateKeyPEM  []byte // its key, PKCS #8
@@ -46,7 +46,7 @@ func newCredentials(now time.Time) (Credentials, error) {
 	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
-		return Credentials{}, fmt.Errorf("draw a serial number: %w", err)
+		return Credentials{}, fmt.Errorf("generate a serial number: %w", err)
 	}
 	template := &x509.Certificate{
 		SerialNumber: serial,
@@ -69,7 +69,7 @@ func newCredentials(now time.Time) (Credentials, error) {
 	}
 	var token [32]byte
 	if _, err := rand.Read(token[:]); err != nil {
-		return Credentials{}, fmt.Errorf("draw the run's token: %w", err)
+		return Credentials{}, fmt.Errorf("generate the run's token: %w", err)
 	}
 	return Credentials{
 		CertificatePEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
@@ -82,21 +82,21 @@ func newCredentials(now time.Time) (Credentials, error) {
 func (c Credentials) Certificate() (tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(c.CertificatePEM, c.PrivateKeyPEM)
 	if err != nil {
-		return tls.Certificate{}, fmt.Errorf("the run's certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("parse the run's certificate: %w", err)
 	}
 	return pair, nil
 }
 
 // ClientTLS returns a client's configuration that trusts exactly the one certificate in certPEM, under ServerName, with TLS 1.3.
-// It fails if certPEM holds no certificate.
+// It fails if certPEM contains no certificate.
 func ClientTLS(certPEM []byte) (*tls.Config, error) {
 	block, _ := pem.Decode(certPEM)
 	if block == nil || block.Type != "CERTIFICATE" {
-		return nil, errors.New("the run's certificate: no PEM block CERTIFICATE")
+		return nil, errors.New("parse the run's certificate: no PEM block CERTIFICATE")
 	}
 	pinned, err := x509.ParseCertificate(block.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("the run's certificate: %w", err)
+		return nil, fmt.Errorf("parse the run's certificate: %w", err)
 	}
 	roots := x509.NewCertPool()
 	roots.AddCert(pinned)

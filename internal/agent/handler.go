@@ -15,7 +15,7 @@ import (
 // maxBody is the longest request body, in bytes.
 const maxBody = 4 << 10
 
-// handler answers the protocol. Without the token everything is 401, known path or not.
+// handler implements the protocol. Without the token every request is answered with 401, for any path.
 func (p *process) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+PathStatus, p.serveStatus)
@@ -29,7 +29,7 @@ func (p *process) handler() http.Handler {
 	mux.HandleFunc("POST "+PathRelease, func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, p.release())
 	})
-	want := sha256.Sum256([]byte(p.cfg.Token)) // hashed: the comparison's time tells nothing of the length either
+	want := sha256.Sum256([]byte(p.cfg.Token)) // hashed, so that the time of the comparison does not depend on the length either
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 		got := sha256.Sum256([]byte(token))
@@ -49,7 +49,7 @@ func (p *process) serveStatus(w http.ResponseWriter, _ *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(body) // a broken connection is the caller's to see
+	w.Write(body) // the caller detects a broken connection
 }
 
 func (p *process) serveStart(w http.ResponseWriter, r *http.Request) {
@@ -90,12 +90,12 @@ func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
 		p.mu.Lock()
 		if request.instance != "" && request.instance != p.instance {
 			p.mu.Unlock()
-			answer(w, errConflict("this is another process: the pod has restarted"))
+			answer(w, errConflict("the request is for another process: the pod has restarted"))
 			return
 		}
 		if request.after > p.outbox.last {
 			p.mu.Unlock()
-			answer(w, errConflict("after is beyond the record"))
+			answer(w, errConflict("after is beyond the end of the record"))
 			return
 		}
 		p.outbox.acknowledge(request.ack)
@@ -106,7 +106,7 @@ func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
 		if len(batch) > 0 || expired || state.Ended() {
 			header := w.Header()
 			header.Set("Content-Type", "application/octet-stream")
-			header.Set("Content-Length", strconv.Itoa(size)) // so that a cut answer is seen
+			header.Set("Content-Length", strconv.Itoa(size)) // so that the caller detects a truncated response
 			header.Set(HeaderState, string(state))
 			header.Set(HeaderLastSeq, strconv.FormatUint(last, 10))
 			header.Set(HeaderLost, strconv.FormatUint(lost, 10))

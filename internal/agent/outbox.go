@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// frame is one interval as it goes over the wire: uvarint length, then record.AppendInterval's bytes.
+// frame is one encoded interval of the protocol: uvarint length, then record.AppendInterval's bytes.
 type frame struct {
 	seq  uint64
 	data []byte
@@ -18,13 +18,13 @@ type frame struct {
 type outbox struct {
 	frames  []frame // ascending by seq
 	bytes   int     // of all frames
-	limit   int     // in bytes; beyond it the oldest frames go, but never the newest
+	limit   int     // in bytes; beyond it the oldest frames are dropped, but never the newest
 	last    uint64  // newest seq ever appended
-	lost    uint64  // frames forgotten before they were acknowledged
+	lost    uint64  // frames dropped before they were acknowledged
 	scratch []byte
 }
 
-// append adds an interval. One that is not newer than the last is ignored: false.
+// append adds an interval; false if it is not newer than the last one and was ignored.
 func (r *outbox) append(interval *record.Interval) bool {
 	seq := uint64(interval.Index) + 1
 	if interval.Index < 0 || seq <= r.last {
@@ -48,7 +48,7 @@ func (r *outbox) append(interval *record.Interval) bool {
 	return true
 }
 
-// acknowledge forgets the frames up to seq.
+// acknowledge removes the frames up to seq.
 func (r *outbox) acknowledge(seq uint64) {
 	n := r.from(seq)
 	for _, f := range r.frames[:n] {
@@ -57,7 +57,7 @@ func (r *outbox) acknowledge(seq uint64) {
 	r.frames = slices.Delete(r.frames, 0, n)
 }
 
-// after returns frames newer than seq, oldest first, until they are about max bytes, and their size. The data must not be changed.
+// after returns frames newer than seq, oldest first, up to about max bytes, and their size. The data must not be modified.
 func (r *outbox) after(seq uint64, max int) (batch []frame, size int) {
 	start := r.from(seq)
 	end := start

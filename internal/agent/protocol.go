@@ -1,20 +1,21 @@
-// Package agent is a load pod's side of the wire between the operator and the pod: HTTPS with a certificate and a bearer token that
-// belong to one run. All instants on the wire are the pod's own clock: nanoseconds since its process began, monotonic.
+// Package agent implements the load pod's side of the protocol between operator and pod: HTTPS with a certificate and a bearer token
+// per run. All instants in the protocol are on the pod's clock: monotonic nanoseconds since its process started.
 //
 //	GET  /v1/status                     Status
 //	POST /v1/start   StartRequest       204; 409 if not Ready, started with another instant, the instant has passed, or meant for
 //	                                    another instance; the same instant again is 204
-//	GET  /v1/intervals?after=A&ack=K    intervals with Seq > A in order, encoded by record.AppendInterval, each led by its length
-//	                                    as a uvarint; intervals with Seq <= K may be forgotten. Seq = Index+1.
-//	                  &wait=D           nothing new: the answer waits for up to D (a Go duration, at most MaxWait; default 0)
-//	                  &instance=I       409 if this process is another one (the container restarted)
+//	GET  /v1/intervals?after=A&ack=K    intervals with Seq > A in order, encoded by record.AppendInterval, each preceded by its length
+//	                                    as a uvarint; intervals with Seq <= K may be dropped. Seq = Index+1.
+//	                  &wait=D           without a new interval the response is delayed for up to D (a Go duration, at most MaxWait; default 0)
+//	                  &instance=I       409 if the process has another instance (the container was restarted)
 //	POST /v1/step   StepRequest         204; another rate from an instant on, for a load that searches; 409 if it does not Run, the instant has
 //	                                    passed or lies before another step's, or it is meant for another instance; the same step again is 204
-//	POST /v1/stop                       204; the load ends now (abort), what was measured is kept and can be pulled
-//	POST /v1/release                    204; everything was pulled and stored: the process may exit; 409 while the load runs
+//	POST /v1/stop                       204; the load ends immediately (abort), its record can still be pulled
+//	POST /v1/release                    204; the record was pulled and stored: the process may exit; 409 while the load runs
 //
-// Every request carries "Authorization: Bearer <token>"; without it the answer is 401, whatever the path. An answer of 4xx carries a
-// sentence as text/plain. An answer to /v1/intervals is at most about MaxBatch long, so more may wait; its headers say where the pod stood.
+// Every request carries "Authorization: Bearer <token>"; without it the response is 401 for any path. A response of 4xx contains a
+// message as text/plain. A response to /v1/intervals is limited to about MaxBatch, so more intervals may be available; its headers contain the state of
+// the pod.
 package agent
 
 import (
@@ -40,7 +41,7 @@ const (
 	PathRelease   = "/v1/release"
 )
 
-// The headers of an answer to /v1/intervals, taken at the same instant as its body.
+// The headers of a response to /v1/intervals, consistent with its body.
 const (
 	HeaderState   = "Redquake-State"    // a State
 	HeaderLastSeq = "Redquake-Last-Seq" // newest finished interval, decimal
@@ -48,78 +49,78 @@ const (
 )
 
 const (
-	// MaxWait is the longest that GET /v1/intervals waits for something new.
+	// MaxWait is the maximum time that GET /v1/intervals waits for a new interval.
 	MaxWait = 5 * time.Second
-	// MaxBatch is the size in bytes after which an answer to GET /v1/intervals takes no further interval. It always holds at least one, if there is one.
+	// MaxBatch is the size in bytes above which no further interval is added to a response to GET /v1/intervals. It contains at least one, if there is one.
 	MaxBatch = 4 << 20
 )
 
-// State is where an agent stands. It only moves forward.
+// State is the state of an agent. It only advances.
 type State string
 
-// The states. Failed can follow Preparing, Ready or Running; a stop leads from each of these to Finished.
-// Verifying comes only where the plan asks for it, between Running and Finished.
+// The states. Failed can follow Preparing, Ready or Running; after a stop each of these is followed by Finished.
+// Verifying is between Running and Finished, if the plan enables it.
 const (
-	Preparing State = "Preparing" // dialling, pre-filling
+	Preparing State = "Preparing" // connecting, prefilling
 	Ready     State = "Ready"     // waits for the start
-	Running   State = "Running"   // a start instant is set (it may lie ahead)
-	Verifying State = "Verifying" // the load has ended, no further interval will come; its ledger is read back. A stop ends that
-	Finished  State = "Finished"  // no further interval will come
-	Failed    State = "Failed"    // could not prepare or go on; Reason and Message say why; what was measured can be pulled
+	Running   State = "Running"   // a start instant is set (it may be in the future)
+	Verifying State = "Verifying" // the load has ended, there are no further intervals; its ledger is being read back, which a stop ends
+	Finished  State = "Finished"  // there are no further intervals
+	Failed    State = "Failed"    // could not prepare or continue, with Reason and Message; the record can be pulled
 )
 
-// Ended says that the pod has nothing more to do: no further interval will come, and Status.Ledger is final.
+// Ended reports whether the pod has finished its work: there are no further intervals, and Status.Ledger is final.
 func (s State) Ended() bool { return s == Finished || s == Failed }
 
-// Reasons of Failed beside those of package engine.
+// Reasons of Failed in addition to those of package plan.
 const (
-	ReasonOther      = "Other"      // an error that names no reason, or a panic: Message holds its text
-	ReasonTerminated = "Terminated" // the pod was told to end (SIGTERM) before the load was over
+	ReasonOther      = "Other"      // an error without a reason, or a panic; Message contains its text
+	ReasonTerminated = "Terminated" // the pod was terminated (SIGTERM) before the load ended
 )
 
 // Status is the answer to GET /v1/status.
 type Status struct {
 	Run      string `json:"run"`
 	Pod      int    `json:"pod"`
-	Instance string `json:"instance"` // random, per process: after a restart of the container clock and record are others
+	Instance string `json:"instance"` // random, per process: a restarted container has a new clock and record
 	State    State  `json:"state"`
-	Reason   string `json:"reason,omitempty"`  // of Failed: a engine.Reason, ReasonOther or ReasonTerminated
-	Message  string `json:"message,omitempty"` // for people: progress of the preparation, or what failed, with the address
+	Reason   string `json:"reason,omitempty"`  // of Failed: a plan.Reason, ReasonOther or ReasonTerminated
+	Message  string `json:"message,omitempty"` // human-readable: progress of the preparation, or what failed, with the address
 
-	Now       int64  `json:"now"`                 // the pod's clock when the answer was made
+	Now       int64  `json:"now"`                 // the pod's clock when the response was created
 	StartAt   int64  `json:"startAt,omitempty"`   // the start instant that was set, pod's clock
-	StartedAt int64  `json:"startedAt,omitempty"` // when the load really began, pod's clock
+	StartedAt int64  `json:"startedAt,omitempty"` // when the load actually began, pod's clock
 	LastSeq   uint64 `json:"lastSeq"`             // newest finished interval; 0 = none yet
-	Lost      uint64 `json:"lost,omitempty"`      // intervals that had to be forgotten before they were acknowledged
+	Lost      uint64 `json:"lost,omitempty"`      // intervals that were dropped before they were acknowledged
 
-	Ledger *record.Ledger `json:"ledger,omitempty"` // what became of the acknowledged writes; only when Finished, where the plan asks for it
+	Ledger *record.Ledger `json:"ledger,omitempty"` // result of the verification; only when Finished, if the plan enables it
 
-	Server *record.Server `json:"server,omitempty"` // the first reading of INFO, once made
-	Layout *Layout        `json:"layout,omitempty"` // how the deployment looked when it was found out; absent before, and for one server at an address
+	Server *record.Server `json:"server,omitempty"` // the first reading of INFO, once read
+	Layout *Layout        `json:"layout,omitempty"` // the discovered topology; absent before, and for a standalone server
 }
 
-// Layout is a deployment by its servers, host:port each. Of a large one they are the first ones.
+// Layout lists the servers of a deployment, host:port each; at most maxServers of each role.
 type Layout struct {
 	Topology  string   `json:"topology"` // Standalone | Replication | Sentinel | Cluster
 	Primaries []string `json:"primaries,omitempty"`
 	Replicas  []string `json:"replicas,omitempty"`
 }
 
-// mostServers bounds the lists of a Layout.
-const mostServers = 64
+// maxServers bounds the lists of a Layout.
+const maxServers = 64
 
 func layoutOf(m *topology.Map) *Layout {
 	if m == nil {
 		return nil
 	}
-	first := func(servers []string) []string { return servers[:min(len(servers), mostServers)] }
+	first := func(servers []string) []string { return servers[:min(len(servers), maxServers)] }
 	return &Layout{Topology: string(m.Kind), Primaries: first(m.Primaries()), Replicas: first(m.Replicas())}
 }
 
 // StartRequest sets the start instant T on the pod's clock.
 type StartRequest struct {
 	At       int64  `json:"at"`
-	Instance string `json:"instance,omitempty"` // the process whose clock was read; "" = whichever answers
+	Instance string `json:"instance,omitempty"` // the process whose clock was read; "" = any
 }
 
 // StepRequest sets the rate of a load that searches, from an instant on.

@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// ErrNotReleased says that nobody came for the record in time.
+// ErrNotReleased is returned if the record was not released in time.
 var ErrNotReleased = errors.New("agent: the record was not released in time")
 
-// Serve is an agent's whole life: it prepares the load at once, answers the operator, runs the load from the instant it is told, and
-// keeps the record until it is released or the linger is over.
+// Serve runs an agent: it prepares the load immediately, serves the operator's requests, runs the load from the start instant, and
+// keeps the record until it is released or Config.Linger has passed.
 //
-// When ctx ends (SIGTERM) the load ends, and the record can be pulled for the drain's length more. The error is nil after a finished load
-// and its release; a *engine.Error when the load failed (after the release or the linger, so that the reason could be read);
-// ErrNotReleased when a finished load's record was not released; else why it could not listen or is badly configured.
+// When ctx ends (SIGTERM) the load ends, and the record can be pulled for Config.Drain. The error is nil after a finished load
+// and its release; a *plan.Error if the load failed (after the release or the linger time, so that the reason can be read);
+// ErrNotReleased if a finished load's record was not released; otherwise it is why the agent could not listen or is misconfigured.
 func Serve(ctx context.Context, config Config) error {
 	cfg, err := config.withDefaults()
 	if err != nil {
@@ -55,7 +55,7 @@ func Serve(ctx context.Context, config Config) error {
 	go p.work(loadCtx)
 
 	err = p.await(ctx, served)
-	// A moment for the answer to the release; then everything is cut.
+	// Leave time for the response to the release, then close all connections.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
 	defer cancel()
 	if server.Shutdown(closing) != nil {
@@ -64,7 +64,7 @@ func Serve(ctx context.Context, config Config) error {
 	return err
 }
 
-// await returns when the agent may exit, and with what.
+// await returns when the agent may exit, with its result.
 func (p *process) await(ctx context.Context, served <-chan error) error {
 	select {
 	case <-p.ended:

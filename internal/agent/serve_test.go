@@ -422,7 +422,7 @@ func TestVerifies(t *testing.T) {
 		"unread":       {&plan.Verify{Share: 0.01}, nil, errors.New("no primary"), &record.Ledger{Unread: "no primary"}},
 		"not asked":    {nil, &record.Ledger{Acked: 10}, nil, nil},
 		"nothing":      {&plan.Verify{Share: 0.01}, nil, nil, nil},
-		"takes an age": {&plan.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &record.Ledger{Unread: "it took longer than 50ms"}},
+		"takes an age": {&plan.Verify{Share: 0.01}, nil, context.DeadlineExceeded, &record.Ledger{Unread: "reading it back took longer than 50ms"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// The steps of counts and of histograms at which a series is no longer coarsened for the sake of memory.
+// The steps of counts and histograms beyond which a series is not coarsened to save memory.
 const (
 	coarsestStep    = time.Minute
 	coarsestLatency = 10 * time.Minute
 )
 
-// keepSaving stores a checkpoint every CheckpointEvery, and when the record is complete. A store that fails is asked again, ever more
-// rarely; the pods keep their record meanwhile.
+// keepSaving stores a checkpoint every CheckpointEvery, and when the record is complete. Failures are retried with a
+// backoff; the pods keep their record meanwhile.
 func (s *Session) keepSaving() {
 	wait := s.cfg.CheckpointEvery
 	for {
@@ -30,7 +30,7 @@ func (s *Session) keepSaving() {
 			if s.ctx.Err() != nil {
 				return
 			}
-			s.cfg.Logger.Error("checkpoint was not stored", "error", err)
+			s.cfg.Logger.Error("failed to store a checkpoint", "error", err)
 			wait = min(2*wait, 6*s.cfg.CheckpointEvery)
 			continue
 		}
@@ -38,7 +38,7 @@ func (s *Session) keepSaving() {
 	}
 }
 
-// save stores a checkpoint if the record has grown since the last, and only then lets the pods forget what it holds.
+// save stores a checkpoint if the record has changed since the last one, and then acknowledges its intervals to the pods.
 func (s *Session) save(ctx context.Context) error {
 	s.saving.Lock()
 	defer s.saving.Unlock()
@@ -54,7 +54,7 @@ func (s *Session) save(ctx context.Context) error {
 	}
 	s.record.Unlock()
 
-	s.record.RLock() // readers go on; the pullers wait
+	s.record.RLock() // blocks merging, but not reading
 	data, err := s.encode()
 	held := make([]uint64, len(s.pods))
 	for i := range held {
@@ -86,8 +86,8 @@ func (s *Session) save(ctx context.Context) error {
 	return nil
 }
 
-// encode makes a checkpoint of the record. Once that is too large it is made of a compact record beside it, which then grows with it. The
-// caller holds saving and, to read, record: whoever else touches the compact record holds record to write.
+// encode encodes a checkpoint of the record. Once that is too large, it uses a compact copy, to which intervals are added as well. The
+// caller holds saving and record for reading; all other code that uses the compact record holds record for writing.
 func (s *Session) encode() ([]byte, error) {
 	from := s.series
 	if s.compact != nil {

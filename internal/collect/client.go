@@ -16,10 +16,10 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// maxAnswer bounds an answer in bytes: a batch, and one interval that goes over it.
+// maxAnswer bounds a response in bytes: a batch, with one interval beyond its limit.
 const maxAnswer = 4 * agent.MaxBatch
 
-// refusal is an answer with a status other than success.
+// refusal is a response with a status other than success.
 type refusal struct {
 	code int
 	text string
@@ -27,18 +27,18 @@ type refusal struct {
 
 func (r *refusal) Error() string {
 	if r.text == "" {
-		return fmt.Sprintf("answered %d %s", r.code, http.StatusText(r.code))
+		return fmt.Sprintf("responded with %d %s", r.code, http.StatusText(r.code))
 	}
-	return fmt.Sprintf("answered %d: %s", r.code, r.text)
+	return fmt.Sprintf("responded with %d: %s", r.code, r.text)
 }
 
-// conflict says that the agent does not take a request as things stand.
+// conflict reports whether the agent rejected a request because of its state.
 func conflict(err error) bool {
 	r, ok := errors.AsType[*refusal](err)
 	return ok && r.code == http.StatusConflict
 }
 
-// status asks for the status, and says between which local instants it was made.
+// status reads the status, and returns the local instants between which it was created.
 func (s *Session) status(ctx context.Context, address string) (status agent.Status, sent, received int64, err error) {
 	var body bytes.Buffer
 	sent = s.now()
@@ -48,20 +48,20 @@ func (s *Session) status(ctx context.Context, address string) (status agent.Stat
 		return agent.Status{}, 0, 0, err
 	}
 	if err := json.Unmarshal(body.Bytes(), &status); err != nil {
-		return agent.Status{}, 0, 0, fmt.Errorf("status cannot be read: %w", err)
+		return agent.Status{}, 0, 0, fmt.Errorf("decode the status: %w", err)
 	}
 	return status, sent, received, nil
 }
 
-// batch is an answer to a pull.
+// batch is the response to a pull.
 type batch struct {
 	state   agent.State
 	lastSeq uint64
 	lost    uint64
-	frames  []byte // may end within a frame if the connection broke
+	frames  []byte // the last frame is incomplete if the connection broke
 }
 
-// pull asks for intervals. With an error the batch may still hold whole frames.
+// pull requests intervals. The batch may contain complete frames even if there is an error.
 func (s *Session) pull(ctx context.Context, address, instance string, after, ack uint64, into *bytes.Buffer) (batch, error) {
 	query := "after=" + strconv.FormatUint(after, 10) + "&ack=" + strconv.FormatUint(ack, 10) +
 		"&wait=" + min(s.cfg.PullEvery, agent.MaxWait, s.cfg.RequestTimeout/2).String() + "&instance=" + url.QueryEscape(instance)
@@ -88,16 +88,16 @@ func (s *Session) postStart(ctx context.Context, address string, request agent.S
 	return s.post(ctx, address, agent.PathStart, body)
 }
 
-// post makes a request that has no answer but its code.
+// post sends a request whose response has no body.
 func (s *Session) post(ctx context.Context, address, path string, body []byte) error {
 	_, err := s.call(ctx, http.MethodPost, address, path, "", body, &bytes.Buffer{})
 	return err
 }
 
-// call makes one request. The answer's body is read into into, which may have grown.
+// call sends one request, and reads the body of the response into into.
 func (s *Session) call(ctx context.Context, method, address, path, query string, body []byte, into *bytes.Buffer) (http.Header, error) {
 	if address == "" {
-		return nil, errors.New("no address is known yet")
+		return nil, errors.New("its address is not known yet")
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.RequestTimeout)
 	defer cancel()
@@ -113,18 +113,18 @@ func (s *Session) call(ctx context.Context, method, address, path, query string,
 	}
 	defer response.Body.Close()
 	if response.StatusCode/100 != 2 {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // what there is of it
+		text, _ := io.ReadAll(io.LimitReader(response.Body, 512)) // as much as can be read
 		return nil, &refusal{response.StatusCode, strings.TrimSpace(string(text))}
 	}
 	into.Reset()
 	n, err := into.ReadFrom(io.LimitReader(response.Body, maxAnswer+1))
 	if n > maxAnswer {
-		return response.Header, fmt.Errorf("answer is longer than %d bytes", maxAnswer)
+		return response.Header, fmt.Errorf("response is longer than %d bytes", maxAnswer)
 	}
 	return response.Header, err
 }
 
-// pause waits, and says false when ctx ended first.
+// pause waits for d; it returns false if ctx ended first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

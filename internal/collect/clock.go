@@ -1,9 +1,9 @@
 package collect
 
 const (
-	// clockSamples is how many round trips an estimate remembers.
+	// clockSamples is how many round trips an estimate uses.
 	clockSamples = 32
-	// clockSettled is how many round trips make an estimate good enough to start by.
+	// clockSettled is how many round trips are required before the start.
 	clockSettled = 5
 	// clockDrift bounds how fast two clocks of one cluster drift apart, in ns per ns: quartz and NTP's slewing in the ordinary case.
 	clockDrift = 50e-6
@@ -16,24 +16,24 @@ type roundTrip struct {
 	rtt    int64
 }
 
-// clock estimates a pod's clock from round trips: a reading lies somewhere within its round trip, so it is right to rtt/2, and the
-// shortest of the recent ones says most. A reading's worth fades with its age by clockDrift.
+// clock estimates a pod's clock from round trips. The error of a reading is at most rtt/2, so the shortest of the recent round trips is the
+// most precise. The error grows with the age of the reading by clockDrift.
 type clock struct {
 	trips [clockSamples]roundTrip
 	count int // of all ever observed
 }
 
-// observe takes a reading: the pod's clock said remote between the local instants sent and received.
+// observe adds a reading: the pod's clock was at remote between the local instants sent and received.
 func (c *clock) observe(sent, received, remote int64) {
 	middle := sent + (received-sent)/2
 	c.trips[c.count%clockSamples] = roundTrip{at: middle, offset: remote - middle, rtt: received - sent}
 	c.count++
 }
 
-// settled says whether there were enough round trips to start by.
+// settled reports whether there were enough round trips for the start.
 func (c *clock) settled() bool { return c.count >= clockSettled }
 
-// estimate returns pod's clock - local clock, and how far it may be off at the local instant now. Without a reading ok is false.
+// estimate returns pod's clock - local clock, and its maximum error at the local instant now. ok is false without a reading.
 func (c *clock) estimate(now int64) (offset, uncertainty int64, ok bool) {
 	for _, trip := range c.trips[:min(c.count, clockSamples)] {
 		off := trip.rtt/2 + int64(float64(max(0, now-trip.at))*clockDrift)

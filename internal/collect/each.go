@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// each calls f for every pod that is neither gone nor released nor to be left out, all at once, and joins the errors, each with its pod.
+// each calls f concurrently for every pod that is not lost, released or excluded by leaveOut, and joins the errors, each with its pod.
 func (s *Session) each(leaveOut func(p *pod) bool, f func(p *pod) error) error {
 	s.mu.Lock()
 	var pods []*pod

@@ -10,10 +10,10 @@ import (
 // settlingPoll is the time between the first readings of a pod's clock.
 const settlingPoll = 50 * time.Millisecond
 
-// maxBackoff is the longest pause after errors. It is short: a pod's answer after a fault in the network is worth having at once.
+// maxBackoff is the maximum pause after errors. It is short, to notice quickly that a network fault has ended.
 const maxBackoff = 2 * time.Second
 
-// follow watches one pod until it is gone or released, or the session is closed.
+// follow polls one pod until it is lost or released, or the session is closed.
 func (s *Session) follow(p *pod) {
 	for {
 		pauseFor := s.visit(p)
@@ -29,13 +29,13 @@ func (s *Session) follow(p *pod) {
 	}
 }
 
-// visit does what is due at a pod, status or intervals, and returns how long there is nothing to do.
+// visit reads the status or pulls intervals of a pod, whichever is due, and returns the time until the next visit.
 func (s *Session) visit(p *pod) time.Duration {
 	s.mu.Lock()
 	address, instance := p.address, p.last.Instance
 	statusDue := s.statusDue(p)
 	if statusDue {
-		p.statusWanted = false // whoever wants one from here on wants a newer one
+		p.statusWanted = false // later requests need a newer status
 	}
 	pulling := s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete()
 	after, ack := p.pulled, p.acked
@@ -59,7 +59,7 @@ func (s *Session) visit(p *pod) time.Duration {
 			err = mergeErr
 		}
 		if conflict(err) {
-			// The process is another one, or it knows less than it did: its status tells.
+			// The pod's process was restarted or has lost its record: read its status.
 			s.mu.Lock()
 			p.known = false
 			s.mu.Unlock()
@@ -75,14 +75,14 @@ func (s *Session) visit(p *pod) time.Duration {
 	return max(0, s.rest(p)-time.Duration(s.now()-began))
 }
 
-// wantStatus makes the next visit read the status, however old the last reading is.
+// wantStatus makes the next visit read the status, independently of the age of the last one.
 func (s *Session) wantStatus(p *pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.statusWanted = true
 }
 
-// rest is the time from the beginning of one visit to the next.
+// rest is the time between the beginnings of two visits.
 func (s *Session) rest(p *pod) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Session) rest(p *pod) time.Duration {
 	return s.cfg.PollEvery
 }
 
-// statusDue says whether a visit is for the status rather than for intervals. The caller holds mu.
+// statusDue reports whether a visit must read the status instead of pulling intervals. The caller holds mu.
 func (s *Session) statusDue(p *pod) bool {
 	age := time.Duration(s.now() - p.statusAt)
 	switch {
@@ -115,7 +115,7 @@ func (s *Session) statusDue(p *pod) bool {
 	return age >= s.cfg.StatusEvery
 }
 
-// contacted notes how a request ended, and says whether it was answered as it should be.
+// contacted records the result of a request, and reports whether it was successful.
 func (s *Session) contacted(p *pod, err error) bool {
 	if p.ctx.Err() != nil {
 		return false
@@ -134,20 +134,20 @@ func (s *Session) contacted(p *pod, err error) bool {
 	p.err = err.Error()
 	if p.reachable {
 		p.reachable, p.unreachableSince = false, s.cfg.Now()
-		s.cfg.Logger.Info("pod does not answer", "pod", p.index, "name", p.name, "address", p.address, "error", err)
+		s.cfg.Logger.Info("load pod does not respond", "pod", p.index, "name", p.name, "address", p.address, "error", err)
 		wake(s.changed)
 	}
 	return false
 }
 
-// backoff grows from PollEvery with every failure, to maxBackoff.
+// backoff returns the pause after errors: it doubles from PollEvery up to maxBackoff.
 func (s *Session) backoff(p *pod) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return min(s.cfg.PollEvery<<min(max(p.failures-1, 0), 10), max(maxBackoff, s.cfg.PollEvery))
 }
 
-// learn takes a status.
+// learn applies a pod's status.
 func (s *Session) learn(p *pod, status agent.Status, sent, received int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,14 +163,14 @@ func (s *Session) learn(p *pod, status agent.Status, sent, received int64) {
 	another := status.Instance != before.Instance
 	if another && before.StartAt != 0 || status.LastSeq < p.pulled {
 		p.problem = Restarted
-		p.problemText = fmt.Sprintf("its process began anew after %d intervals were pulled", p.pulled)
+		p.problemText = fmt.Sprintf("its process restarted after %d intervals were pulled", p.pulled)
 	} else if another {
 		p.clock, p.began, p.sentAt = clock{}, beginning{}, 0
 	}
 	p.known = true
 	if p.problem == Restarted {
 		s.changedSince(p, before, problem)
-		return // what the new process says is not about the run's load
+		return // the status of the new process is not about the run's load
 	}
 	p.clock.observe(sent, received, status.Now)
 	p.last = status
@@ -178,7 +178,7 @@ func (s *Session) learn(p *pod, status agent.Status, sent, received int64) {
 	p.problem, p.problemText = "", ""
 	if s.begun && status.StartAt == 0 && s.now() > s.startAt && !status.State.Ended() {
 		p.problem = NotStarted
-		p.problemText = "it did not take the start instant in time"
+		p.problemText = "it did not accept the start instant in time"
 	}
 	s.changedSince(p, before, problem)
 }

@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// maxNotes bounds the sentences in a series.
+	// maxNotes bounds the notes of a series.
 	maxNotes = 50
-	// maxDecoded is how many decoded intervals are kept to decode into again: more than the ordinary pull brings.
+	// maxDecoded is the maximum size of a reused decoding buffer, in intervals: more than a usual pull contains.
 	maxDecoded = 64
 )
 
 var errFrame = errors.New("an interval's frame is malformed")
 
-// merge adds a pulled batch to the series, and says whether more waits at the pod.
+// merge adds a pulled batch to the series, and reports whether the pod has further intervals.
 func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	into, _ := s.decoded.Get().(*[]record.Interval)
 	if into == nil {
@@ -31,7 +31,7 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	}
 	if cap(intervals) <= maxDecoded {
 		*into = intervals
-		s.decoded.Put(into) // the series keeps nothing of them
+		s.decoded.Put(into) // the series does not retain them
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,17 +41,17 @@ func (s *Session) merge(p *pod, b batch) (more bool, err error) {
 	before := p.last
 	p.last.LastSeq, p.last.Lost = max(p.last.LastSeq, b.lastSeq), b.lost
 	if b.state.Ended() && !p.last.State.Ended() {
-		p.statusWanted = true // its status says why it ended
+		p.statusWanted = true // its status contains the reason
 		return true, err
 	}
 	if b.state != p.last.State {
-		p.statusWanted = true // Verifying: the status tells how it goes on
+		p.statusWanted = true // while Verifying, progress is part of the status
 	}
 	s.changedSince(p, before, p.problem)
 	return err == nil && p.pulled < b.lastSeq, err
 }
 
-// decode appends a batch's intervals, into the memory of former ones where intervals has room.
+// decode appends a batch's intervals. It reuses the memory of intervals up to its capacity.
 func (s *Session) decode(intervals []record.Interval, b batch) ([]record.Interval, error) {
 	for rest := b.frames; len(rest) > 0; {
 		frame, next, err := split(rest)
@@ -72,7 +72,7 @@ func (s *Session) decode(intervals []record.Interval, b batch) ([]record.Interva
 	return intervals, nil
 }
 
-// split takes the first frame off b. A frame that b does not hold entirely gives nil, b.
+// split returns the first frame of b and the rest; nil and b if the frame is incomplete.
 func split(b []byte) (frame, rest []byte, err error) {
 	length, n := binary.Uvarint(b)
 	switch {
@@ -84,14 +84,14 @@ func split(b []byte) (frame, rest []byte, err error) {
 	return b[n : n+int(length)], b[n+int(length):], nil
 }
 
-// add puts intervals of one pod into the series in their order. Those that are there already are ignored; a hole before one is filled
-// with zeros and noted, so that nothing waits for what will never come.
+// add adds intervals of one pod to the series, in order. Intervals that were already added are ignored. A hole is filled
+// with empty intervals and noted, so that the series does not wait for intervals that the pod has dropped.
 func (s *Session) add(p *pod, intervals []record.Interval) error {
 	elapsed := s.now() - s.startInstant()
 	s.record.Lock()
 	defer s.record.Unlock()
 	if p.ctx.Err() != nil {
-		return nil // lost meanwhile
+		return nil // lost in the meantime
 	}
 	var err error
 	filled := uint64(0)
@@ -103,7 +103,7 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 		}
 		if interval.Index > next {
 			if time.Duration(elapsed)+time.Minute < time.Duration(interval.Index)*s.cfg.Step {
-				err = fmt.Errorf("%w: interval %d lies in the future", errFrame, interval.Index)
+				err = fmt.Errorf("%w: interval %d is in the future", errFrame, interval.Index)
 				break
 			}
 			if err = s.fill(p.index, next, interval.Index); err != nil {
@@ -124,7 +124,7 @@ func (s *Session) add(p *pod, intervals []record.Interval) error {
 	return err
 }
 
-// fill adds zero intervals [from, to) and notes the hole. The caller holds record.
+// fill adds empty intervals [from, to) and a note about the hole. The caller holds record.
 func (s *Session) fill(pod int, from, to int64) error {
 	for index := from; index < to; index++ {
 		zero := record.Interval{
@@ -142,10 +142,10 @@ func (s *Session) fill(pod int, from, to int64) error {
 	return nil
 }
 
-// HoleMark stands in every note of a series that tells of a hole in its record.
+// HoleMark is part of every note about a hole in the record of a series.
 const HoleMark = "it counts as zero there"
 
-// note adds a sentence to the series. The caller holds record.
+// note adds a note to the series. The caller holds record.
 func (s *Session) note(sentence string) {
 	s.merged(func(series *record.Series) {
 		switch n := len(series.Notes); {
@@ -166,8 +166,8 @@ func (s *Session) addInterval(pod int, interval *record.Interval) error {
 		return nil
 	}
 	if err := s.compact.Add(pod, interval); err != nil {
-		// It was told all that the record was told, so this cannot be; the next checkpoint makes another.
-		s.cfg.Logger.Error("the compact record is given up", "pod", pod, "error", err)
+		// Not expected, as it receives the same intervals as the record. The next checkpoint creates another one.
+		s.cfg.Logger.Error("failed to add to the compact record", "pod", pod, "error", err)
 		s.compact = nil
 	}
 	return nil

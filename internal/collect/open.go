@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Open starts a session: it watches the pods that SetPods names. Nothing is started or pulled before Start or Resume.
+// Open creates a session, which polls the pods passed to SetPods. It starts and pulls nothing before Start or Resume.
 func Open(config Config) (*Session, error) {
 	cfg := config.withDefaults()
 	switch {
@@ -28,7 +28,7 @@ func Open(config Config) (*Session, error) {
 	s := &Session{
 		cfg:  cfg,
 		base: cfg.Now(),
-		transport: &http.Transport{ // no proxy, whatever the environment says; HTTP/1.1: one connection per pod, kept
+		transport: &http.Transport{ // no proxy, even if set in the environment; HTTP/1.1 with one persistent connection per pod
 			DialContext:            cfg.Dial,
 			TLSClientConfig:        secure,
 			TLSHandshakeTimeout:    5 * time.Second,
@@ -94,20 +94,20 @@ const (
 	DefaultRequestTimeout  = 10 * time.Second
 )
 
-// A pull costs the same whether it brings one interval or twenty, so of many pods each is pulled more rarely.
+// The cost of a pull hardly depends on the number of intervals, so with many pods each is pulled less often.
 const (
 	pullsApart   = 2 * time.Millisecond
 	maxPullEvery = 2 * time.Second
 )
 
-// Close ends the session without touching the pods or the store: what was not yet checkpointed is still at the pods.
+// Close ends the session. It does not change pods or store: intervals without a checkpoint are kept by the pods.
 func (s *Session) Close() {
 	s.cancel()
 	s.loops.Wait()
 	s.transport.CloseIdleConnections()
 }
 
-// SetPods says where pods are reached. Pods that are not named keep what is known of them; a session follows a pod that moves.
+// SetPods sets the addresses of pods. Pods that are not passed keep their address.
 func (s *Session) SetPods(pods []Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +119,7 @@ func (s *Session) SetPods(pods []Pod) {
 		p.name = named.Name
 		if p.address != named.Address {
 			p.address = named.Address
-			p.known = false // who answers there has to be asked first
+			p.known = false // the status must be read first, as the address may belong to another pod
 			wake(p.poke)
 		}
 	}

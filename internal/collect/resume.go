@@ -10,9 +10,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Resume takes up a run whose start instant was decided before the operator restarted: it loads the checkpoint, if there is one, and
-// goes on pulling from where it ends. A pod that had not taken the start yet still can, by Start with the same instant.
-// It fails if the store does (try again), or if the checkpoint does not fit (ErrCheckpoint), and then nothing is pulled.
+// Resume continues a run whose start instant was set before the operator restarted: it loads the checkpoint, if there is one, and
+// continues to pull from its end. Pods that have not accepted the start instant yet can receive it by Start with the same instant.
+// It fails if the store fails (retry), or if the checkpoint cannot be used (ErrCheckpoint); nothing is pulled then.
 func (s *Session) Resume(ctx context.Context, start time.Time) error {
 	err := s.resume(ctx, start)
 	s.settle()
@@ -41,7 +41,7 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 		}
 		if series.Run != s.cfg.Run || series.PodStep != s.cfg.Step || series.Pods != s.cfg.Pods || !slices.Equal(series.Ops, s.cfg.Ops) ||
 			!slices.Equal(series.Tallies, s.cfg.Tallies) {
-			return fmt.Errorf("%w: it is of run %q with %d pods every %v", ErrCheckpoint, series.Run, series.Pods, series.PodStep)
+			return fmt.Errorf("%w: it belongs to run %q with %d pods and interval %v", ErrCheckpoint, series.Run, series.Pods, series.PodStep)
 		}
 		s.series, s.compact = series, nil
 	}
@@ -64,11 +64,11 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 	return nil
 }
 
-// seriesEnded says whether the series knows that a pod's record has ended. The caller holds record.
+// seriesEnded reports whether a pod's record has ended in the series. The caller holds record.
 func (s *Session) seriesEnded(pod int) bool {
 	beyond := record.Interval{Index: s.series.Next(pod) + 1, Ops: make([]record.Op, len(s.cfg.Ops))}
 	return errors.Is(s.series.Add(pod, &beyond), record.ErrEnded)
 }
 
-// ErrCheckpoint says that a stored checkpoint cannot be read, or is of another run.
-var ErrCheckpoint = errors.New("collect: the checkpoint does not fit")
+// ErrCheckpoint is returned for a stored checkpoint that cannot be read, or that belongs to another run.
+var ErrCheckpoint = errors.New("collect: the checkpoint cannot be used")

@@ -1,8 +1,8 @@
-// Package collect is the operator's side of a load test: it aligns the clocks of the load pods, starts them at one instant, pulls what
-// they record, and merges it into one series that survives a restart of the operator: no interval is lost, none counts twice.
+// Package collect is the operator's side of a load test: it aligns the clocks of the load pods, starts them at the same instant, pulls their
+// records, and merges them into one series that survives a restart of the operator: no interval is lost or counted twice.
 //
-// An interval is acknowledged to its pod only when a checkpoint that holds it has been stored; until then the pod keeps it. After a
-// restart a session takes up the checkpoint and pulls from where it ends.
+// An interval is acknowledged to its pod only when a checkpoint that contains it has been stored; until then the pod keeps it. After a
+// restart a session loads the checkpoint and continues to pull from its end.
 package collect
 
 import (
@@ -18,15 +18,15 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Store keeps one checkpoint durably.
+// Store is durable storage for one checkpoint.
 type Store interface {
-	// Load returns what was saved last; nil data and no error when nothing ever was.
+	// Load returns the last saved data; nil data and no error if nothing was saved yet.
 	Load(ctx context.Context) ([]byte, error)
-	// Save replaces it. The data must be durable when it returns nil, and is not kept by reference.
+	// Save replaces the data. It must be durable when Save returns nil; Save does not retain the slice.
 	Save(ctx context.Context, data []byte) error
 }
 
-// Config is what a session needs. Run, Step, Ops, Pods, Credentials and Store must be set.
+// Config are the parameters of a session. Run, Step, Ops, Pods, Credentials and Store must be set.
 type Config struct {
 	Run         string        // load.Plan.Run
 	Step        time.Duration // load.Plan.Interval
@@ -35,14 +35,14 @@ type Config struct {
 	Pods        int           // load.Plan.Pods
 	Credentials agent.Credentials
 	Store       Store
-	Ledger      bool // the plan verifies, and its result is still wanted: a pod is complete only once it has told it
+	Ledger      bool // the plan verifies writes and the result is still needed: a pod is complete only once its result was read
 
-	PollEvery       time.Duration // a pod's status until its load runs; default 250 ms
-	PullEvery       time.Duration // a pod's intervals; default 500 ms, of more than 250 pods more, to 2 s: at most 500 pulls a second up to 1,000 pods
-	StatusEvery     time.Duration // a pod's status while its load runs; default 5 s, or 10 times PullEvery where that is more
+	PollEvery       time.Duration // interval of reading a pod's status until its load runs; default 250 ms
+	PullEvery       time.Duration // interval of pulling a pod's record; default 500 ms, with more than 250 pods up to 2 s: at most 500 pulls per second for up to 1,000 pods
+	StatusEvery     time.Duration // interval of reading a pod's status while its load runs; default 5 s, or 10 times PullEvery if that is longer
 	CheckpointEvery time.Duration // default 10 s
 	CheckpointLimit int           // bytes; default 900 KiB
-	MemoryLimit     int           // bytes that the series may take before it is coarsened; default 128 MiB
+	MemoryLimit     int           // size in bytes above which the series is coarsened; default 128 MiB
 	RequestTimeout  time.Duration // of one request to a pod; default 10 s
 
 	Now    func() time.Time                                                     // with a monotonic reading; default time.Now
@@ -50,11 +50,11 @@ type Config struct {
 	Logger *slog.Logger                                                         // default slog.Default()
 }
 
-// Pod is where a load pod is reached.
+// Pod is the address of a load pod.
 type Pod struct {
 	Index   int    // in [0, Config.Pods)
-	Name    string // for people
-	Address string // host:port; "" = not known yet
+	Name    string // for messages
+	Address string // host:port; "" = unknown
 }
 
 // Session collects one load test. All methods are safe for concurrent use.
@@ -68,54 +68,54 @@ type Session struct {
 	changed   chan struct{}
 	saveNow   chan struct{}
 
-	mu       sync.Mutex // guards what follows, and every pod
+	mu       sync.Mutex // guards the following fields and every pod
 	pods     []*pod
-	begun    bool      // a start instant is decided: intervals are pulled
-	start    time.Time // the decided instant, as it was given
-	startAt  int64     // the same, local
+	begun    bool      // a start instant is set: intervals are pulled
+	start    time.Time // the start instant as passed by the caller
+	startAt  int64     // the same as local instant
 	saved    time.Time
 	storeErr error
 	finished bool
 
-	record  sync.RWMutex // guards the series; taken before mu where both are
+	record  sync.RWMutex // guards the series; locked before mu
 	series  *record.Series
-	compact *record.Series // the same record, coarser: what checkpoints are made of; nil as long as the record itself fits into one
-	grown   bool           // since the last checkpoint
+	compact *record.Series // a coarser copy of the record for checkpoints; nil as long as the record itself fits
+	grown   bool           // the series has changed since the last checkpoint
 
-	decoded sync.Pool // *[]record.Interval: memory to decode into
+	decoded sync.Pool // *[]record.Interval: reused decoding buffers
 
-	saving sync.Mutex // one checkpoint at a time; taken before record and mu
+	saving sync.Mutex // one checkpoint at a time; locked before record and mu
 }
 
-// Read gives the merged series to f, which must not change or keep it. Pulled intervals wait until f returns.
+// Read passes the merged series to f, which must not modify or retain it. No interval is merged until f returns.
 func (s *Session) Read(f func(*record.Series)) {
 	s.record.RLock()
 	defer s.record.RUnlock()
 	f(s.series)
 }
 
-// Changed receives after something in Status changed that a decision may hang on: a state, a pod's reachability, a problem, the end.
-// Growth of the record alone does not count. Several changes may give one receive.
+// Changed receives after a relevant change of Status: a state, a pod's reachability, a problem, the end of the record.
+// Growth of the record alone does not trigger it. Several changes may cause one receive.
 func (s *Session) Changed() <-chan struct{} { return s.changed }
 
-// Problem is why a pod that answers cannot be collected from. It does not go away by itself: the caller has to Lose the pod or to end the run.
+// Problem is why the record of a reachable pod cannot be collected. It is permanent: the caller must Lose the pod or end the run.
 type Problem string
 
 // The problems.
 const (
-	Restarted  Problem = "Restarted"  // its process is not the one that was started: what was not yet pulled is gone
-	NotStarted Problem = "NotStarted" // the start instant has passed, and the pod never took it
+	Restarted  Problem = "Restarted"  // its process was restarted: intervals that were not pulled are lost
+	NotStarted Problem = "NotStarted" // the start instant has passed without being accepted by the pod
 	WrongAgent Problem = "WrongAgent" // the agent at the address belongs to another run or is another pod
 )
 
-// pod is one load pod as the session knows it. Session.mu guards the fields below it; one goroutine follows each pod.
+// pod is the state of one load pod. Session.mu guards the fields after body; one goroutine polls each pod.
 type pod struct {
 	index        int
 	ledgerWanted bool
-	ctx          context.Context // ends with the session, and when the pod is gone or released
+	ctx          context.Context // ends with the session, and when the pod is lost or released
 	cancel       context.CancelFunc
-	poke         chan struct{} // look again now
-	body         bytes.Buffer  // of the following goroutine
+	poke         chan struct{} // triggers a visit
+	body         bytes.Buffer  // of the polling goroutine
 
 	name, address    string
 	gone, released   bool
@@ -127,21 +127,21 @@ type pod struct {
 	lastContact      time.Time
 	reachable        bool
 	unreachableSince time.Time
-	failures         int // requests failed in a row
+	failures         int // consecutive failed requests
 	err              string
 	problem          Problem
 	problemText      string
 	statusAt         int64 // when the status was last read, local
-	statusWanted     bool  // read it at the next visit, however old the last one is
+	statusWanted     bool  // read it at the next visit, independently of statusAt
 
-	pulled uint64 // seq up to which the series holds the pod's intervals
-	filled uint64 // of these, holes that this session filled with zeros
-	acked  uint64 // seq up to which a stored checkpoint holds them
-	closed bool   // the series knows that the record has ended
-	over   bool   // complete or gone, as settle saw it last
+	pulled uint64 // seq up to which the series contains the pod's intervals
+	filled uint64 // of these, intervals that this session filled as empty
+	acked  uint64 // seq up to which a stored checkpoint contains them
+	closed bool   // the record has ended in the series
+	over   bool   // complete or lost, at the last settle
 }
 
-// beginning is when a pod's load began, read with the best view of its clock there was.
+// beginning is when a pod's load began, converted with the most precise estimate of its clock.
 type beginning struct {
 	at, uncertainty int64 // local
 	known           bool
@@ -156,14 +156,14 @@ func (p *pod) complete() bool {
 	return ended && p.pulled >= p.last.LastSeq
 }
 
-// startInstant is T as decided, local.
+// startInstant returns the start instant T as local instant.
 func (s *Session) startInstant() int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.startAt
 }
 
-// begin notes the decided start instant and wakes every pod's goroutine. The caller holds record and mu.
+// begin sets the start instant and wakes every pod's goroutine. The caller holds record and mu.
 func (s *Session) begin(at time.Time) {
 	s.begun, s.startAt, s.start = true, s.local(at), at
 	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
@@ -172,7 +172,7 @@ func (s *Session) begin(at time.Time) {
 	}
 }
 
-// merged does the same to the record and to the compact one, if there is one. The caller holds record.
+// merged applies do to the record and to the compact one, if there is one. The caller holds record.
 func (s *Session) merged(do func(*record.Series)) {
 	do(s.series)
 	if s.compact != nil {
@@ -186,8 +186,8 @@ func (s *Session) addressOf(p *pod) string {
 	return p.address
 }
 
-// local converts between time.Time and nanoseconds since the session was opened. Instants without a monotonic reading (those that were
-// stored) go by the wall clock as it stands now, others by the monotonic one.
+// local converts between time.Time and nanoseconds since the session was opened. Instants without a monotonic reading (loaded from
+// the store) are converted by the current wall clock, others by the monotonic clock.
 func (s *Session) local(t time.Time) int64 {
 	now := s.cfg.Now()
 	return int64(now.Sub(s.base) + t.Sub(now))
@@ -197,7 +197,7 @@ func (s *Session) instant(local int64) time.Time { return s.base.Add(time.Durati
 
 func (s *Session) now() int64 { return int64(s.cfg.Now().Sub(s.base)) }
 
-// changedSince wakes the caller if a decision may hang on what was learned. The caller holds mu.
+// changedSince notifies Changed if the pod's state or problem has changed. The caller holds mu.
 func (s *Session) changedSince(p *pod, before agent.Status, problem Problem) {
 	if p.last.State != before.State || (p.last.StartedAt != 0) != (before.StartedAt != 0) || p.problem != problem {
 		s.cfg.Logger.Debug("pod changed", "pod", p.index, "state", p.last.State, "reason", p.last.Reason, "problem", p.problem)
@@ -205,7 +205,7 @@ func (s *Session) changedSince(p *pod, before agent.Status, problem Problem) {
 	}
 }
 
-// wake fills a channel of capacity one.
+// wake sends to a channel of capacity one, unless it is full.
 func wake(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -213,7 +213,7 @@ func wake(c chan struct{}) {
 	}
 }
 
-// refineBeginning converts the start of the pod's load with the best view of its clock so far. The caller holds mu.
+// refineBeginning converts the start of the pod's load with the most precise estimate of its clock so far. The caller holds mu.
 func (p *pod) refineBeginning(now int64) {
 	if p.last.StartedAt == 0 {
 		return

@@ -5,7 +5,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Lose says that a pod is gone for good: it is no longer waited for, and its record ends with what was pulled.
+// Lose marks a pod as lost: the session no longer waits for it, and its record ends with the intervals pulled so far.
 func (s *Session) Lose(index int) {
 	if index < 0 || index >= len(s.pods) {
 		return
@@ -25,7 +25,7 @@ func (s *Session) Lose(index int) {
 	s.settle()
 }
 
-// settlePod is settle after something was learned of one pod: mostly nothing that settle would have to look at all the others for.
+// settlePod is settle after a change of one pod. It avoids checking all pods unless the state of this one has changed.
 func (s *Session) settlePod(p *pod) {
 	s.mu.Lock()
 	complete := p.complete()
@@ -36,7 +36,7 @@ func (s *Session) settlePod(p *pod) {
 	}
 }
 
-// settle tells the series which pods have ended and were pulled entirely, and notes when all have.
+// settle marks pods that have ended and were pulled completely in the series, and detects when all have.
 func (s *Session) settle() {
 	if !s.unsettled() {
 		return
@@ -64,7 +64,7 @@ func (s *Session) settle() {
 	wake(s.changed)
 }
 
-// unsettled says whether settle has anything to do, without the record's lock.
+// unsettled reports whether settle has anything to do, without locking the record.
 func (s *Session) unsettled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

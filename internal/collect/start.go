@@ -10,15 +10,15 @@ import (
 )
 
 const (
-	// startMargin is how long before the start instant sending it ends: a pod that takes it later could begin late.
+	// startMargin is how long before the start instant it is no longer sent: a pod that receives it later could start late.
 	startMargin = 100 * time.Millisecond
-	// startRetry is the pause between two tries at one pod.
+	// startRetry is the pause between two attempts for a pod.
 	startRetry = 50 * time.Millisecond
 )
 
-// Start sends every pod that is not lost the instant at, on the pod's own clock, all at the same time, again and again until it has
-// taken it or at is near. The error names each pod that did not. A pod that has a start already keeps it, so that Start
-// may be called again with the same instant, also by another operator process after Resume. Decide and store the instant before.
+// Start sends the start instant at, converted to the pod's clock, to all pods that are not lost, concurrently. It retries until the pod has
+// accepted it or at is near. The error names each pod that did not accept it. A pod that already has a start instant keeps it, so Start
+// may be called again with the same instant, also by another operator process after Resume. The caller must store the instant before.
 func (s *Session) Start(ctx context.Context, at time.Time) error {
 	s.record.Lock()
 	s.mu.Lock()
@@ -29,12 +29,12 @@ func (s *Session) Start(ctx context.Context, at time.Time) error {
 	s.mu.Unlock()
 	s.record.Unlock()
 	if apart > time.Millisecond {
-		return fmt.Errorf("collect: already started for another instant, %v away", apart)
+		return fmt.Errorf("collect: already started with another instant, which differs by %v", apart)
 	}
 	return s.each(never, func(p *pod) error { return s.startPod(ctx, p, local) })
 }
 
-// startPod gives one pod the start instant.
+// startPod sends the start instant to one pod.
 func (s *Session) startPod(ctx context.Context, p *pod, local int64) error {
 	var last error
 	for {
@@ -43,7 +43,7 @@ func (s *Session) startPod(ctx context.Context, p *pod, local int64) error {
 			return nil
 		}
 		if time.Duration(local-s.now()) < startMargin {
-			return errors.Join(errors.New("the start instant came before the pod took it"), err, last)
+			return errors.Join(errors.New("the start instant passed before the pod accepted it"), err, last)
 		}
 		if err == nil {
 			tryCtx, cancel := context.WithTimeout(ctx, min(s.cfg.RequestTimeout, time.Second))
@@ -68,7 +68,7 @@ func (s *Session) startPod(ctx context.Context, p *pod, local int64) error {
 	}
 }
 
-// startRequest says whether a pod has a start already, or what to send it; an error says why nothing can be sent now.
+// startRequest reports whether a pod already has a start instant, or returns the request to send. The error is why none can be sent now.
 func (s *Session) startRequest(p *pod, local int64) (taken bool, address string, request agent.StartRequest, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Session) startRequest(p *pod, local int64) (taken bool, address string,
 	case p.problem != "":
 		return false, "", request, errors.New(p.problemText)
 	case !ok || !p.clock.settled():
-		return false, "", request, errors.Join(errors.New("its clock is not known"), textError(p.err))
+		return false, "", request, errors.Join(errors.New("its clock is not aligned yet"), textError(p.err))
 	case p.last.StartAt != 0:
 		return true, "", request, nil
 	case p.last.State.Ended():
@@ -86,13 +86,13 @@ func (s *Session) startRequest(p *pod, local int64) (taken bool, address string,
 		return false, "", request, fmt.Errorf("is %s", p.last.State)
 	}
 	if p.sentAt == 0 {
-		// Kept: a try whose answer got lost is repeated with the very same number.
+		// Kept, so that a request whose response was lost is repeated with the same instant.
 		p.sentAt = local + offset
 	}
 	return false, p.address, agent.StartRequest{At: p.sentAt, Instance: p.last.Instance}, nil
 }
 
-// startAnswered takes what came of a start request.
+// startAnswered records the result of a start request.
 func (s *Session) startAnswered(p *pod, request agent.StartRequest, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,77 +9,77 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// PodStatus is what a session knows of one pod. Instants are on the operator's clock.
+// PodStatus is the state of one pod. Instants are on the operator's clock.
 type PodStatus struct {
 	Index   int
 	Name    string
-	Address string // "" = not known yet
+	Address string // "" = unknown
 
-	State   agent.State // "" = never asked with success
+	State   agent.State // "" = never read
 	Reason  string      // of Failed
 	Message string
-	Server  *record.Server // what Redis said of itself first, once known
-	Layout  *agent.Layout  // how the deployment looked to the pod; nil = not known, or one server at an address
+	Server  *record.Server // the first reading of INFO, if it was read
+	Layout  *agent.Layout  // the topology discovered by the pod; nil = unknown, or a standalone server
 
 	Reachable        bool
-	UnreachableSince time.Time // while not Reachable; when the session was opened, if it never was
+	UnreachableSince time.Time // while not Reachable; the opening of the session if it never was
 	LastContact      time.Time // zero = never
-	Err              string    // of the last request, "" when it was answered
+	Err              string    // of the last request, "" if it was successful
 	Problem          Problem   // "" = none
 	ProblemText      string
 
-	ClockSettled bool          // enough round trips to start by
+	ClockSettled bool          // enough round trips for the start
 	Offset       time.Duration // pod's clock - nanoseconds since the session was opened
-	Uncertainty  time.Duration // half the best round trip, and some for its age
+	Uncertainty  time.Duration // half of the shortest round trip, plus drift
 
-	StartAt   time.Time // the start the pod has taken; zero = none
-	StartedAt time.Time // when its load really began; zero = not yet
+	StartAt   time.Time // the start instant that the pod has accepted; zero = none
+	StartedAt time.Time // when its load actually began; zero = not yet
 
 	LastSeq  uint64 // newest interval at the pod
 	Pulled   uint64 // intervals in the series
 	Acked    uint64 // intervals in a stored checkpoint
-	Lost     uint64 // intervals the pod had to forget before they were acknowledged
-	Filled   uint64 // intervals that were gone before they were pulled, in this session: they count as zero
-	Complete bool   // ended, and everything was pulled
-	Gone     bool   // lost: Lose was called, or the checkpoint says so
+	Lost     uint64 // intervals the pod dropped before they were acknowledged
+	Filled   uint64 // intervals that were dropped before they were pulled, in this session: they count as empty
+	Complete bool   // ended, and all intervals were pulled
+	Gone     bool   // lost: by Lose, or according to the checkpoint
 
-	Ledger *record.Ledger // what became of its acknowledged writes, once it has ended; nil where nothing was verified
+	Ledger *record.Ledger // result of the verification, once it has ended; nil if nothing was verified
 }
 
-// Status is the whole session at one instant.
+// Status is the state of the session at one instant.
 type Status struct {
 	Pods []PodStatus // by index
 
-	Ready  int // pods that can be started: Ready, reachable, their clock settled
-	Begun  int // pods whose load really began, ended ones included
+	Ready  int // pods that can be started: Ready, reachable, with an aligned clock
+	Begun  int // pods whose load actually began, including ended ones
 	Ended  int // pods that are Finished or Failed
 	Failed int // of these, Failed
 	Gone   int // pods that were lost
 
-	Verifying int            // pods whose load has ended and that read their ledgers back
-	Ledger    *record.Ledger // of all pods that are not gone, once Finished; nil where nothing was verified
+	Verifying int            // pods whose load has ended and that are reading their ledgers back
+	Ledger    *record.Ledger // of all pods that are not lost, once Finished; nil if nothing was verified
 
-	AllReady   bool // every pod that is not gone is Ready, and there is one
-	AllStarted bool // every pod that is not gone has taken a start, and there is one
-	Finished   bool // every pod that is not gone is Complete: the record will not grow
+	AllReady   bool // every pod that is not lost is Ready, and there is at least one
+	AllStarted bool // every pod that is not lost has accepted the start instant, and there is at least one
+	Finished   bool // every pod that is not lost is Complete: the record will not grow
 
-	// Start is T on the operator's clock as the pods have it: the median of what they took; before, what was decided; zero before that.
+	// Start is T on the operator's clock: the median of the instants that the pods accepted; before, the instant that was set; zero before that.
 	Start time.Time
-	// Skew is the spread of the instants at which the pods' loads really began, latest - earliest; -1 until all began.
+	// Skew is the time between the earliest and the latest actual start of the pods' loads; -1 until all began.
 	// SkewUncertainty is the sum of the two pods' clock uncertainties.
 	Skew, SkewUncertainty time.Duration
-	// StartError is how far from the decided instant the pod farthest from it really began; -1 until all began.
+	// StartError is the maximum difference between the start instant and a pod's actual start; -1 until all began.
 	StartError time.Duration
-	// ClockShift is Start minus the decided instant: near zero, unless the operator's wall clock is another since then, as
-	// after a restart on another node. What was noted by the wall clock before is then off by so much.
-	// It needs a pod whose clock is settled, is 0 before, and is right to ClockShiftUncertainty.
+	// ClockShift is Start minus the instant that was set: near zero, unless the operator's wall clock has changed since then, as
+	// after a restart on another node. Instants stored before by the wall clock are off by this amount.
+	// It needs a pod whose clock is aligned, is 0 before, and has an error of at most ClockShiftUncertainty.
 	ClockShift, ClockShiftUncertainty time.Duration
 
-	Saved      time.Time // when a checkpoint was stored last; zero = not by this session
-	StoreError string    // why the last try failed, "" when it did not
+	Saved      time.Time // when the last checkpoint was stored; zero = not by this session
+	StoreError string    // why the last attempt failed, "" if it did not
 }
 
-// Status returns how things stand. It costs a copy of a few hundred bytes per pod.
+// Status returns the current state. It copies a few hundred bytes per pod.
 func (s *Session) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -126,7 +126,7 @@ func (s *Session) Status() Status {
 	return status
 }
 
-// count adds a pod that is not gone to the counts of states.
+// count adds a pod that is not lost to the counts of states.
 func (st *Status) count(p *PodStatus) {
 	if p.State == agent.Ready && p.Reachable && p.ClockSettled && p.Problem == "" {
 		st.Ready++
@@ -142,7 +142,7 @@ func (st *Status) count(p *PodStatus) {
 	}
 }
 
-// startStatus says when the load starts by the operator's clock; starts are what the pods took.
+// startStatus sets the start on the operator's clock; starts are the instants that the pods accepted.
 func (s *Session) startStatus(status *Status, starts []int64) {
 	status.Start = s.start
 	if len(starts) == 0 {
@@ -154,7 +154,7 @@ func (s *Session) startStatus(status *Status, starts []int64) {
 	status.ClockShift = time.Duration(start - s.startAt)
 }
 
-// ledger merges what the pods found. The caller holds mu.
+// ledger merges the verification results of the pods. The caller holds mu.
 func (s *Session) ledger() *record.Ledger {
 	var results []*record.Ledger
 	missing := 0
@@ -195,7 +195,7 @@ func (s *Session) podStatus(p *pod, now int64) PodStatus {
 	return ps
 }
 
-// skew fills the figures of the start from the pods' beginnings, at least one.
+// skew sets the figures of the start from the pods' actual starts, at least one.
 func (st *Status) skew(begun []beginning, decided int64) {
 	first, last := begun[0], begun[0]
 	for _, b := range begun {

@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// Step tells every pod that is not lost the rate from at on, counted from the start; rate 0 ends the load then. The error names each pod that did
-// not take it; Refused says whether one never will.
+// Step sends every pod that is not lost a new rate from at on, counted from the start; rate 0 ends the load at at. The error names each pod that did
+// not accept it; Refused reports whether a pod rejected it.
 func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) error {
 	return s.each(troubled, func(p *pod) error {
 		s.mu.Lock()
@@ -24,11 +24,11 @@ func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) erro
 	})
 }
 
-// Refused says that a pod was reached and does not take what it was told, as things stand.
+// Refused reports whether a pod received a request and rejected it because of its state.
 func Refused(err error) bool { return conflict(err) }
 
-// Stop ends the load at every pod now; what was measured can still be pulled, and Finished will say when it was.
-// The error names each pod that did not answer; call it again for those.
+// Stop ends the load at every pod immediately. The recorded intervals can still be pulled, until Status reports Finished.
+// The error names each pod that did not respond; call Stop again for those.
 func (s *Session) Stop(ctx context.Context) error {
 	return s.each(foreign, func(p *pod) error {
 		err := s.post(ctx, s.addressOf(p), agent.PathStop, nil)
@@ -40,8 +40,9 @@ func (s *Session) Stop(ctx context.Context) error {
 	})
 }
 
-// Release stores the last checkpoint, and then lets every pod that is not lost exit. Nothing is released if the checkpoint cannot be
-// stored. A pod with a Problem is left alone. The error names each pod that did not answer; call it again for those. Call it once Status says Finished, or to give up.
+// Release stores the last checkpoint, and then allows every pod that is not lost to exit. It releases no pod if the checkpoint cannot be
+// stored, nor pods with a Problem. The error names each pod that did not respond; call Release again for those. Call it once Status reports
+// Finished, or to discard the remaining record.
 func (s *Session) Release(ctx context.Context) error {
 	if err := s.save(ctx); err != nil {
 		return fmt.Errorf("collect: store the last checkpoint: %w", err)

@@ -112,7 +112,7 @@ func TestGoRedisFindsSentinelsAtTheAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.stopFollowing()
-	if err := r.Prepare(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "client.readFrom: with driver GoRedis a cluster only") {
+	if err := r.Prepare(t.Context(), func(string) {}); err == nil || !strings.Contains(err.Error(), "client.readFrom: driver GoRedis supports it for Redis Cluster only") {
 		t.Errorf("%v", err)
 	}
 }

@@ -1,22 +1,3 @@
-// Package engine is the load itself: it sends a plan's requests to Redis and records, interval by interval, what became of each.
-//
-// # How the engine hangs together
-//
-// A Plan says what to send, how much and for how long; New checks it and lays out one pod's share. Prepare makes ready: it finds out how the
-// deployment looks, dials, tries each command once, pre-fills, and establishes the connections. Run waits for T, lets the load run, and hands over one record.Interval after the other.
-//
-//   - A loop serves an equal part of the connections, and of the users or arrivals, from one goroutine over epoll (poller). Its demand
-//     (closedLoop, openLoop) says what is due; the workload's source makes it a request; routes says to which pool of connections it goes; a conn
-//     writes as many requests at once as may be in flight, follows the replies (resp.Scanner) and settles each request as ok, fail or
-//     unknown. It allocates nothing per request and takes no lock but its own recorder's, once per wake-up.
-//   - closedLoop keeps virtual users in a heap by next due time; their activity follows the schedule (ramp-up, stages).
-//   - openLoop takes arrivals from a pure pacer, which fixes every arrival's due time in advance.
-//   - connect (dialer) brings a broken connection back: at once, with a short backoff, with hedged attempts while others hang.
-//   - recorder holds counts and histograms of the open interval and the next; gapLog notes each stretch without a success to the instant.
-//   - prober is the thin open-loop stream beside the load, on connections of its own; observer reads INFO.
-//   - Run's own goroutine closes intervals shortly after their end and calls the sink.
-//
-// All instants are nanoseconds since T on the monotonic clock.
 package engine
 
 import (

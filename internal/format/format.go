@@ -1,4 +1,4 @@
-// Package format writes figures as text for people: with few digits and the unit that fits. Nothing reads the text back.
+// Package format formats figures as human-readable text, with few digits and a suitable unit. The text is not parsed again.
 package format
 
 import (

@@ -8,12 +8,12 @@ type CacheAsideMode string
 // The modes of cacheAside.
 const (
 	ThroughCache CacheAsideMode = "CacheAside"   // GET; where that finds nothing the database, then SET
-	DatabaseOnly CacheAsideMode = "DatabaseOnly" // always the database: what there was before the cache
+	DatabaseOnly CacheAsideMode = "DatabaseOnly" // always the database
 )
 
 // CacheAside is reads of an application that keeps rows of a database in Redis. A key of the keyspace is looked up in the cache as
 // {prefix}{n}; where it is not there, the query is made with n and its rows are set, with the keyspace's TTL. An error of the cache fails the read:
-// there is no way around the cache that would hide it. A query that finds no row is a success that leaves nothing in the cache.
+// there is no fallback to the database that would hide it. A query that finds no row is a success that leaves nothing in the cache.
 //
 // The cache is reached through go-redis, as an application reaches it.
 type CacheAside struct {

@@ -1,5 +1,5 @@
-// Package plan says what a run does: the plan that operator and load pods share, its one validation, and its shape over time. It knows no engine
-// and no driver: whoever only decides about a load, as the manager does, needs nothing else.
+// Package plan defines what a run does: the plan that is shared by operator and load pods, its validation, and its shape over time. It depends on no
+// engine or driver, so that the manager does not link them.
 package plan
 
 import (
@@ -8,19 +8,19 @@ import (
 	"github.com/redquake/redquake/internal/analysis/search"
 )
 
-// Plan is all that a load pod needs to know. It is the contract between the operator and the pod: one type, compiled into
-// both, written as JSON into a ConfigMap that every pod of the run mounts. It holds no secret, only the files where they lie.
+// Plan is the input of a load pod. It is the contract between the operator and the pod: one type, compiled into
+// both, written as JSON into a ConfigMap that every pod of the run mounts. It contains no secrets, only the paths of their files.
 // Durations are nanoseconds in the JSON.
 type Plan struct {
 	Run      string        `json:"run"`            // identifies the run; the load test's UID
 	Pods     int           `json:"pods"`           // how many pods share the load
 	Interval time.Duration `json:"interval"`       // the recording grid's step
 	Target   Target        `json:"target"`         // where Redis is
-	Client   Client        `json:"client"`         // how to talk to it
-	Shape    Shape         `json:"shape"`          // how much, how long: over all pods
-	Workload Workload      `json:"workload"`       // what to send
-	Probe    Probe         `json:"probe"`          // the thin stream beside the load
-	Info     time.Duration `json:"info,omitempty"` // how often pod 0 asks Redis for INFO; 0 = never
+	Client   Client        `json:"client"`         // how to connect to it
+	Shape    Shape         `json:"shape"`          // amount of load and duration, over all pods
+	Workload Workload      `json:"workload"`       // the requests
+	Probe    Probe         `json:"probe"`          // the low-rate stream in parallel with the load
+	Info     time.Duration `json:"info,omitempty"` // how often pod 0 reads INFO; 0 = never
 
 	Verify *Verify `json:"verify,omitempty"` // nil = no ledger of acknowledged writes
 }
@@ -28,46 +28,46 @@ type Plan struct {
 // LedgerOperation is the name of the ledger writes in every record.
 const LedgerOperation = "ledger"
 
-// Verify makes a share of the load's requests ledger writes, which are read back after the load: package ledger says how.
+// Verify makes a share of the load's requests ledger writes, which are read back after the load: see package ledger.
 type Verify struct {
 	Share       float64 `json:"share"`                 // of all requests, above 0, at most 1
-	StaleReads  bool    `json:"staleReads,omitempty"`  // read registers from replicas beside the load
-	DualPrimary bool    `json:"dualPrimary,omitempty"` // offer writes to every node beside the load
+	StaleReads  bool    `json:"staleReads,omitempty"`  // read registers from replicas during the load
+	DualPrimary bool    `json:"dualPrimary,omitempty"` // send writes to every node during the load
 }
 
-// Target is a Redis deployment as a client reaches it.
+// Target is a Redis deployment from the perspective of a client.
 type Target struct {
 	Topology     Topology  `json:"topology,omitempty"`     // "" = Standalone
-	Addresses    []string  `json:"addresses"`              // host:port; names are resolved anew, at most 20 ms before a dial. Standalone uses the first that answers; may be empty where there are sentinels
-	Sentinel     *Sentinel `json:"sentinel,omitempty"`     // who tells the primary; with Sentinel, and with Auto where there are some
+	Addresses    []string  `json:"addresses"`              // host:port; names are resolved at most 20 ms before a dial. Standalone uses the first that replies; may be empty if there are sentinels
+	Sentinel     *Sentinel `json:"sentinel,omitempty"`     // with topology Sentinel, and optionally with Auto
 	Username     string    `json:"username,omitempty"`     // ACL user; "" = default
-	PasswordFile string    `json:"passwordFile,omitempty"` // read at every dial, so that a rotated secret is picked up
+	PasswordFile string    `json:"passwordFile,omitempty"` // read for every dial, so that a rotated secret is picked up
 	TLS          *TLS      `json:"tls,omitempty"`          // nil = plain TCP
 	Database     int       `json:"database,omitempty"`     // 0 in a cluster
 }
 
-// Topology is how the servers of a deployment relate, as it is asked for: one of topology.Kind, or Auto.
+// Topology is the topology of a deployment: one of topology.Kind, or Auto.
 type Topology string
 
 // The topologies.
 const (
-	TopologyAuto        Topology = "Auto" // asked of the servers before the start
+	TopologyAuto        Topology = "Auto" // detected from the servers before the start
 	TopologyStandalone  Topology = "Standalone"
 	TopologyReplication Topology = "Replication"
 	TopologySentinel    Topology = "Sentinel"
 	TopologyCluster     Topology = "Cluster"
 )
 
-// Sentinel is how to reach the sentinels that watch a deployment.
+// Sentinel is the sentinels that monitor a deployment.
 type Sentinel struct {
-	Addresses    []string `json:"addresses"`              // host:port; those that they announce are asked too
-	MasterName   string   `json:"masterName,omitempty"`   // "" = the only one that they watch
+	Addresses    []string `json:"addresses"`              // host:port; sentinels that they announce are queried as well
+	MasterName   string   `json:"masterName,omitempty"`   // "" = the only one that they monitor
 	Username     string   `json:"username,omitempty"`     // ACL user of the sentinels; "" = default
 	PasswordFile string   `json:"passwordFile,omitempty"` // read at every dial
 	TLS          *TLS     `json:"tls,omitempty"`          // nil = plain TCP
 }
 
-// TLS says how to trust the server and how to be trusted by it. Paths are of PEM files.
+// TLS are the TLS settings. Files are in PEM format.
 type TLS struct {
 	CAFile             string `json:"caFile,omitempty"` // "" = the system's roots
 	CertFile           string `json:"certFile,omitempty"`
@@ -76,18 +76,18 @@ type TLS struct {
 	InsecureSkipVerify bool   `json:"insecureSkipVerify,omitempty"`
 }
 
-// Client is how the load talks to Redis. Where Mode is Dedicated one request is in flight per connection, or one batch where Pipeline > 1.
+// Client is how the load connects to Redis. In mode Dedicated one request is in flight per connection, or one batch if Pipeline > 1.
 type Client struct {
 	Connections    int           `json:"connections"`            // per pod, at least 1
 	Pipeline       int           `json:"pipeline"`               // requests per batch, at least 1
 	DialTimeout    time.Duration `json:"dialTimeout"`            // of one attempt, TCP and TLS and HELLO
-	RequestTimeout time.Duration `json:"requestTimeout"`         // from the send; a reply after it is Unknown
+	RequestTimeout time.Duration `json:"requestTimeout"`         // from the send; a request with a later reply is Unknown
 	Protocol       int           `json:"protocol"`               // 2 | 3
 	ReadFrom       ReadFrom      `json:"readFrom,omitempty"`     // where read-only commands go; "" = Primary
 	Mode           Mode          `json:"mode,omitempty"`         // "" = Dedicated
-	MaxAge         time.Duration `json:"maxAge,omitempty"`       // of a connection, which is then replaced between two requests; 0 = no end
+	MaxAge         time.Duration `json:"maxAge,omitempty"`       // of a connection, which is then replaced between two requests; 0 = unlimited
 	Retries        int           `json:"retries,omitempty"`      // of a failed request, at most; its latency counts from the first attempt
-	AddedLatency   time.Duration `json:"addedLatency,omitempty"` // added to each round trip in the client, to stand for a slower network
+	AddedLatency   time.Duration `json:"addedLatency,omitempty"` // added to each round trip in the client, to simulate a slower network
 	Driver         Driver        `json:"driver,omitempty"`       // "" = Native
 	GoRedis        *GoRedis      `json:"goRedis,omitempty"`      // with Driver GoRedis; nil = its defaults
 }
@@ -98,8 +98,8 @@ type ReadFrom string
 // Where to read.
 const (
 	ReadPrimary ReadFrom = "Primary"
-	ReadReplica ReadFrom = "Replica" // without one that is known: the primary
-	ReadAny     ReadFrom = "Any"     // all in turn
+	ReadReplica ReadFrom = "Replica" // the primary if no replica is known
+	ReadAny     ReadFrom = "Any"     // all servers round-robin
 )
 
 // Mode is how users share connections.
@@ -108,16 +108,16 @@ type Mode string
 // The modes.
 const (
 	Dedicated   Mode = "Dedicated"   // one request, or batch, in flight per connection
-	Multiplexed Mode = "Multiplexed" // what users ask for at the same time goes out in one batch
+	Multiplexed Mode = "Multiplexed" // concurrent requests of several users are sent in one batch
 )
 
-// Driver is the client that makes the requests.
+// Driver is the client implementation that sends the requests.
 type Driver string
 
 // The drivers.
 const (
 	NativeDriver  Driver = "Native"  // Redquake's own: no retries, cheap
-	GoRedisDriver Driver = "GoRedis" // go-redis with its pool, its retries and its view of the topology: what a Go service lives through
+	GoRedisDriver Driver = "GoRedis" // go-redis with its pool, retries and view of the topology, as in a Go service
 )
 
 // GoRedis are options of go-redis, by its names.
@@ -127,18 +127,18 @@ type GoRedis struct {
 	StateReloadInterval time.Duration `json:"stateReloadInterval,omitempty"` // of a cluster's layout; 0 = its default
 }
 
-// Shape is how much load there is at which time. A user's turn is one batch of Client.Pipeline requests. Exactly one of Users, Rate, Stages says how much;
-// Rate > 0 or stages with rates make it open loop, and Users then bounds the number of arrivals in flight (0 = Connections*Pipeline).
+// Shape is the amount of load over time. A user sends one batch of Client.Pipeline requests per turn. Exactly one of Users, Rate, Stages sets the amount;
+// with Rate > 0 or stages with rates it is an open loop, and Users bounds the number of arrivals in flight (0 = Connections*Pipeline).
 type Shape struct {
 	Users     int           `json:"users,omitempty"`     // closed loop: virtual users over all pods
 	Rate      float64       `json:"rate,omitempty"`      // open loop: requests/s over all pods
 	ThinkTime time.Duration `json:"thinkTime,omitempty"` // closed loop: pause of a user between a reply and its next request
 	RampUp    time.Duration `json:"rampUp,omitempty"`    // users or rate grow linearly from 0 over this time
-	Search    *search.Spec  `json:"search,omitempty"`    // open loop that begins at Rate = Search.From; Runner.Step brings the further rates, and the end
-	Stages    []Stage       `json:"stages,omitempty"`    // linear from the previous stage's end value (0 at first) to this one's; they bring their own ramp: no RampUp, WarmUp
-	WarmUp    time.Duration `json:"warmUp,omitempty"`    // measured, but outside every figure; follows RampUp
+	Search    *search.Spec  `json:"search,omitempty"`    // open loop that begins at Rate = Search.From; Runner.Step sets further rates, and the end
+	Stages    []Stage       `json:"stages,omitempty"`    // linear from the previous stage's end value (0 at first) to this one's; without RampUp and WarmUp
+	WarmUp    time.Duration `json:"warmUp,omitempty"`    // recorded, but excluded from all figures; follows RampUp
 	Duration  time.Duration `json:"duration,omitempty"`  // after RampUp and WarmUp; with Stages: their sum
-	Requests  uint64        `json:"requests,omitempty"`  // end after so many requests over all pods, instead of Duration (which then is the upper bound if > 0)
+	Requests  uint64        `json:"requests,omitempty"`  // number of requests over all pods after which the load ends; Duration, if set, is the upper bound
 }
 
 // Stage is a part of a Shape.
@@ -148,7 +148,7 @@ type Stage struct {
 	Rate     float64       `json:"rate,omitempty"`
 }
 
-// OpenLoop says whether arrivals are fixed in advance.
+// OpenLoop reports whether arrivals are scheduled in advance.
 func (s Shape) OpenLoop() bool {
 	if s.Rate > 0 {
 		return true
@@ -161,7 +161,7 @@ func (s Shape) OpenLoop() bool {
 	return false
 }
 
-// Length is the time from the start to the end of the run, ramp-up and warm-up included; 0 where only Requests ends it.
+// Length returns the time from the start to the end of the run, including ramp-up and warm-up; 0 if only Requests ends it.
 func (s Shape) Length() time.Duration {
 	d := s.Duration
 	if len(s.Stages) > 0 {
@@ -176,15 +176,15 @@ func (s Shape) Length() time.Duration {
 	return s.RampUp + s.WarmUp + d
 }
 
-// MeasuredFrom is when the figures begin: after ramp-up and warm-up, counted from the start.
+// MeasuredFrom returns when the measured time begins: after ramp-up and warm-up, counted from the start.
 func (s Shape) MeasuredFrom() time.Duration { return s.RampUp + s.WarmUp }
 
-// Probe is the thin open-loop stream beside the load: one command at a low fixed rate on connections of its own. While no
-// connection is up every arrival dials afresh, also while older dials still hang, so that the first instant at which the
-// server serves a new client is seen. Its command may hold the placeholders of Command; {user} is the pod's index.
+// Probe is a low-rate open-loop stream in parallel with the load: one command at a fixed rate over separate connections. While no
+// connection is established every arrival dials a new one, even while older dials hang, to measure the first instant at which the
+// server serves a new client. Its command may contain the placeholders of Command; {user} is the pod's index.
 type Probe struct {
 	Rate  float64  `json:"rate"`            // per second and pod; 0 = no probe
-	Words []string `json:"words,omitempty"` // e.g. SET rq:probe:{user} {seq} EX 60: a write, as read-only is an outage to most
+	Words []string `json:"words,omitempty"` // e.g. SET rq:probe:{user} {seq} EX 60: a write, because a read-only server is an outage for most applications
 }
 
 // Operations are the names of the plan's operations, in the order of Interval.Ops.

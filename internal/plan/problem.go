@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// unknown is a problem where value is none of known.
+// unknown returns a problem if value is not one of known.
 func unknown[T ~string](field string, value T, known ...T) string {
 	if slices.Contains(known, value) {
 		return ""
@@ -20,7 +20,7 @@ func unknown[T ~string](field string, value T, known ...T) string {
 	return fmt.Sprintf("%s: %q is none of %s", field, value, strings.Join(names, ", "))
 }
 
-// firstOf is the first problem.
+// firstOf returns the first problem.
 func firstOf(problems ...string) string {
 	for _, problem := range problems {
 		if problem != "" {

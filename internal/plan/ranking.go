@@ -1,7 +1,7 @@
 package plan
 
 // Ranking is a leaderboard: one sorted set {prefix}ranking of members member:0 to member:{Members-1}, the higher score the better. A member's
-// rank is 1 + the number of members with a better score, so that equal scores share a rank; ZREVRANK would not tell that.
+// rank is 1 + the number of members with a better score, so that equal scores share a rank, unlike ZREVRANK.
 //
 //   - set: ZADD of a random score
 //   - get: ZSCORE of a member, then ZCOUNT of the better scores

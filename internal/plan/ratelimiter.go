@@ -6,7 +6,7 @@ import "time"
 // first request of its window. The limited users are the keys of the keyspace, drawn by its distribution.
 //
 // The two commands are not atomic, which is the pattern's known weakness: where the second one is lost, as in a failover, that user's
-// window never ends. Its counter lives on and the user is denied for good. The tally denied shows it.
+// window never ends. Its counter has no TTL and the user is denied permanently. The tally denied shows it.
 type RateLimiter struct {
 	Limit  int64         `json:"limit"`  // requests per window and user that are allowed; at least 1
 	Window time.Duration `json:"window"` // at least 1ms

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Reading is a figure that a workload makes of its tallies. Exactly one of the values tells; the others are nil.
+// Reading is a figure that a workload derives from its tallies. Exactly one of the values is set.
 type Reading struct {
 	Name  string
 	Count *uint64
@@ -12,7 +12,7 @@ type Reading struct {
 	Mean  *time.Duration // of one of what is named
 }
 
-// Readings are what the spec's tallies say, given in the order of Tallies, for people and scripts; nil for workloads without tallies.
+// Readings returns the figures for tallies in the order of Tallies; nil for workloads without tallies.
 func (s *Workload) Readings(tallies []uint64) []Reading {
 	if len(tallies) == 0 || len(tallies) != len(s.Tallies()) {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Schedule is a number of users, or a rate in requests/s, as it changes over a run: linear within each segment; after the last it stays.
+// Schedule is a number of users, or a rate in requests/s, over the time of a run: linear within each segment, constant after the last.
 type Schedule []segment
 
 // segment covers [from, to) seconds since the start; the level goes linearly from low to high (which may be lower).
@@ -42,7 +42,7 @@ func (s Schedule) add(d time.Duration, low, high float64) Schedule {
 	return append(s, segment{from: from, to: from + d.Seconds(), low: low, high: high, area: area})
 }
 
-// Step is the schedule up to at, and the level from there on. It leaves s as it is.
+// Step returns the schedule up to at, and the given level from then on. It does not modify s.
 func (s Schedule) Step(at time.Duration, level float64) Schedule {
 	x := at.Seconds()
 	var cut Schedule
@@ -71,14 +71,14 @@ func (s Schedule) end() (at, area float64) {
 	return last.to, last.area + (last.low+last.high)/2*(last.to-last.from)
 }
 
-// Level is the users or the rate at t nanoseconds since the start.
+// Level returns the users or the rate at t nanoseconds since the start.
 func (s Schedule) Level(t int64) float64 {
 	x := float64(t) / 1e9
 	g := s.at(x)
 	return g.low + g.slope()*(x-g.from)
 }
 
-// Integral is the integral of the level from the start to t nanoseconds: for a rate, how many arrivals there were.
+// Integral is the integral of the level from the start to t nanoseconds: for a rate, the number of arrivals.
 func (s Schedule) Integral(t int64) float64 {
 	x := float64(t) / 1e9
 	g := s.at(x)
@@ -153,10 +153,10 @@ func (s Schedule) Peak() float64 {
 	return top
 }
 
-// Final is the level that stays at the end.
+// Final returns the level after the last segment.
 func (s Schedule) Final() float64 { return s[len(s)-1].high }
 
-// FlatFrom is the instant, in nanoseconds, from which the level does not change any more.
+// FlatFrom is the instant, in nanoseconds, from which the level is constant.
 func (s Schedule) FlatFrom() int64 { return nanoseconds(s[len(s)-1].from) }
 
 func nanoseconds(seconds float64) int64 {

@@ -24,7 +24,7 @@ func (p *Plan) Validate() error {
 	return nil
 }
 
-// checkComplete refuses a plan without what every plan has, as one from an object without defaults.
+// checkComplete rejects a plan without required fields, such as one from an object without defaults.
 func (p *Plan) checkComplete() string {
 	for _, member := range []struct {
 		field   string
@@ -48,7 +48,7 @@ func (p *Plan) checkComplete() string {
 	return ""
 }
 
-// checkKnown refuses values that this program does not know. "" is each type's default.
+// checkKnown rejects values that this program does not support. "" is each type's default.
 func (p *Plan) checkKnown() string {
 	c := &p.Client
 	return firstOf(
@@ -61,7 +61,7 @@ func (p *Plan) checkKnown() string {
 	)
 }
 
-// checkTarget refuses a target in which nothing was found to dial.
+// checkTarget rejects a target without an address to dial.
 func (p *Plan) checkTarget() string {
 	t := &p.Target
 	if t.Sentinel == nil {
@@ -89,7 +89,7 @@ func checkAddresses(field string, addresses []string) string {
 	return ""
 }
 
-// checkShape refuses what only the whole course of the load shows.
+// checkShape rejects problems that depend on the whole shape of the load.
 func (p *Plan) checkShape() string {
 	s := &p.Shape
 	if n := s.Length() / p.Interval; n > maxIntervals {
@@ -106,7 +106,7 @@ func (p *Plan) checkShape() string {
 	return ""
 }
 
-// checkTogether refuses members that exclude each other across the spec.
+// checkTogether rejects fields of different parts of the spec that exclude each other.
 func (p *Plan) checkTogether() string {
 	remote, goRedis := p.Workload.IsRemote(), p.Client.Driver == GoRedisDriver
 	switch {

@@ -4,9 +4,9 @@ import (
 	"fmt"
 )
 
-// Workload is what to send: exactly one of the workloads, over a keyspace. It is JSON with durations in nanoseconds.
+// Workload defines the requests: exactly one of the workloads, over a keyspace. In JSON, durations are in nanoseconds.
 type Workload struct {
-	Commands    []Command    `json:"commands,omitempty"` // at least one where this is the workload
+	Commands    []Command    `json:"commands,omitempty"` // at least one for this workload
 	Benchmark   *Benchmark   `json:"benchmark,omitempty"`
 	Ranking     *Ranking     `json:"ranking,omitempty"`
 	RateLimiter *RateLimiter `json:"rateLimiter,omitempty"`
@@ -17,14 +17,14 @@ type Workload struct {
 	Values   Values   `json:"values"`
 }
 
-// definition is what each workload's file says of it.
+// definition is implemented by each workload.
 type definition interface {
-	check(k *Keyspace) string // what is wrong that the CRD cannot know, beginning with the field below the workload's own; "" = nothing
-	operations() []Operation  // of a workload that is right
+	check(k *Keyspace) string // an error that the CRD cannot detect, beginning with the field below the workload's own; "" = none
+	operations() []Operation  // of a valid workload
 	tallies() []string        // names of further counters
 }
 
-// Problem says what is wrong with the workload, beginning with the field's path below spec.workload; "" = nothing.
+// Problem returns what is invalid in the workload, beginning with the field's path below spec.workload; "" = nothing.
 func (w *Workload) Problem() string {
 	set := w.set()
 	switch len(set) {
@@ -43,7 +43,7 @@ func (w *Workload) Problem() string {
 	return ""
 }
 
-// Operations are in the order of every record; nil for a workload with a Problem that leaves none.
+// Operations returns the operations in the order of every record; nil for an invalid workload without any.
 func (w *Workload) Operations() []Operation {
 	set := w.set()
 	if len(set) == 0 {
@@ -61,13 +61,13 @@ func (w *Workload) Tallies() []string {
 	return set[0].tallies()
 }
 
-// named is a workload that the spec sets.
+// named is a workload that is set.
 type named struct {
 	name string // the JSON name
 	definition
 }
 
-// set are the workloads that the spec sets: one, where it is right.
+// set returns the workloads that are set: one if the spec is valid.
 func (w *Workload) set() []named {
 	var found []named
 	if len(w.Commands) > 0 {
@@ -91,5 +91,5 @@ func (w *Workload) set() []named {
 	return found
 }
 
-// IsRemote says whether the workload does not speak RESP on the engine's connections.
+// IsRemote reports whether the workload does not use the engine's connections.
 func (w *Workload) IsRemote() bool { return w.CacheAside != nil || w.HTTP != nil }

@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Client commands servers at any address. It keeps its connections: a server that takes no new ones can still be commanded. NewClient makes one,
-// Close ends it. All methods may be called at any time.
+// Client sends commands to servers at any address. It keeps idle connections, so that a server that accepts no new ones can still be reached. It is
+// created by NewClient, ended by Close, and safe for concurrent use.
 type Client struct {
 	tcp    DialFunc
 	mu     sync.Mutex
@@ -25,24 +25,24 @@ type identity struct {
 	secure                             bool
 }
 
-// idle is a connection that nobody uses.
+// idle is an unused connection.
 type idle struct {
 	conn  *Conn
 	since time.Time
 }
 
-// How many connections of one identity are kept that nobody uses, and for how long. A fault that lasts uses its own every few seconds.
+// Limits of idle connections per identity: their number, and how long they are kept. A lasting fault uses its connection every few seconds.
 const (
 	keptIdle = 4
 	keptFor  = 10 * time.Minute
 )
 
-// NewClient makes a client that has no connection yet. tcp makes its TCP connections; nil = a net.Dialer.
+// NewClient returns a client without connections. tcp dials TCP connections; nil = a net.Dialer.
 func NewClient(tcp DialFunc) *Client {
 	return &Client{tcp: tcp, idle: map[identity][]idle{}, queues: map[string]*wire{}}
 }
 
-// Close closes the connections that nobody uses, and ends all queues.
+// Close closes the idle connections, and ends all queues.
 func (c *Client) Close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,8 +58,8 @@ func (c *Client) Close() {
 	}
 }
 
-// Do sends one command and returns its reply, as Plain makes it. An error reply is an Error (IsReply); every other error leaves open whether the
-// command was carried out.
+// Do sends one command and returns its reply, converted by Plain. An error reply is an Error (IsReply); after any other error the command may have
+// been executed.
 func (c *Client) Do(ctx context.Context, address string, login Login, command ...any) (any, error) {
 	words := make([]string, len(command))
 	for i, w := range command {
@@ -74,12 +74,12 @@ func (c *Client) Do(ctx context.Context, address string, login Login, command ..
 	return Plain(v), nil
 }
 
-// Shutdown sends SHUTDOWN NOSAVE. A connection that breaks is the success.
+// Shutdown sends SHUTDOWN NOSAVE. It succeeds if the connection breaks.
 func (c *Client) Shutdown(ctx context.Context, address string, login Login) error {
 	return c.end(ctx, address, login, "SHUTDOWN", "NOSAVE")
 }
 
-// Segfault sends DEBUG SEGFAULT. A connection that breaks is the success.
+// Segfault sends DEBUG SEGFAULT. It succeeds if the connection breaks.
 func (c *Client) Segfault(ctx context.Context, address string, login Login) error {
 	return c.end(ctx, address, login, "DEBUG", "SEGFAULT")
 }
@@ -87,31 +87,31 @@ func (c *Client) Segfault(ctx context.Context, address string, login Login) erro
 func (c *Client) end(ctx context.Context, address string, login Login, command ...string) error {
 	conn := c.conn(address, login)
 	defer conn.Close()
-	// Log in first: a login that fails must not pass for a server that ended.
+	// Log in first: a failed login must not be mistaken for a server that has ended.
 	if _, err := conn.Do(ctx, "PING"); err != nil {
 		return fmt.Errorf("PING at %s: %w", address, err)
 	}
 	_, err := conn.Do(ctx, command...)
 	switch {
 	case err == nil:
-		return fmt.Errorf("%v at %s: the server answered and goes on", command, address)
+		return fmt.Errorf("%v at %s: the server replied and is still running", command, address)
 	case IsBroken(err):
 		return nil
 	}
 	return fmt.Errorf("%v at %s: %w", command, address, err)
 }
 
-// Listen calls heard with every message of the channels that match a pattern, at the instant at which it came, until ctx ends. It subscribes again
-// where the connection breaks; what is published meanwhile is lost.
+// Listen calls heard for every message of the channels that match a pattern, with the time of its arrival, until ctx ends. It resubscribes after
+// the connection breaks; messages published meanwhile are lost.
 func (c *Client) Listen(ctx context.Context, address string, login Login, pattern string, heard func(at time.Time, channel, payload string)) {
 	c.conn(address, login).Subscribe(ctx, "PSUBSCRIBE", pattern, func() {}, func(channel, payload string) {
-		heard(time.Now(), channel, payload) //nolint:forbidigo // the instant is what is asked for
+		heard(time.Now(), channel, payload) //nolint:forbidigo // the result is the current time
 	})
 }
 
-// Queue sends commands in one go over a connection of their own, and returns when the first was answered: after any error nothing stays queued.
-// The server works the others off one after the other, and drops those that it has not begun when the connection ends: by HangUp, Close, or with
-// this process. Where the key has a queue already nothing is sent.
+// Queue sends commands in one write over a separate connection, and returns after the first reply; after an error nothing stays queued.
+// The server executes the others one after the other, and drops those that it has not started when the connection is closed: by HangUp, Close, or
+// the end of this process. If the key already has a queue nothing is sent.
 func (c *Client) Queue(ctx context.Context, key, address string, login Login, commands [][]string) error {
 	if c.Queued(key) {
 		return nil
@@ -127,7 +127,7 @@ func (c *Client) Queue(ctx context.Context, key, address string, login Login, co
 	if err == nil {
 		err = ErrorOf(values[0])
 	}
-	if err == nil && conn.wire == nil { // the time ran out just now, which ended the connection
+	if err == nil && conn.wire == nil { // the timeout has just closed the connection
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -141,12 +141,12 @@ func (c *Client) Queue(ctx context.Context, key, address string, login Login, co
 		return nil
 	}
 	c.queues[key] = conn.wire
-	go c.workOff(key, conn.wire, len(commands)-1)
+	go c.drainQueue(key, conn.wire, len(commands)-1)
 	return nil
 }
 
-// workOff takes the other replies until the last came or the connection ended, and forgets the queue.
-func (c *Client) workOff(key string, w *wire, left int) {
+// drainQueue reads the other replies until the last one, or until the connection ends, and removes the queue.
+func (c *Client) drainQueue(key string, w *wire, left int) {
 	for over := false; left > 0 && !over; left-- {
 		select {
 		case <-w.replies:
@@ -162,7 +162,7 @@ func (c *Client) workOff(key string, w *wire, left int) {
 	}
 }
 
-// Queued says whether this process holds a queue of that key which the server has not worked off.
+// Queued reports whether this process has a queue of that key which the server has not completed.
 func (c *Client) Queued(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,10 +179,10 @@ func (c *Client) HangUp(key string) {
 	}
 }
 
-// take is an idle connection, or a new one.
+// take returns an idle connection, or a new one.
 func (c *Client) take(address string, login Login) (conn *Conn, giveBack func()) {
 	id := identity{address, login.Username, login.Password, login.Trust, login.TLS != nil}
-	now := time.Now() //nolint:forbidigo // how long a connection lay idle; no figure depends on it
+	now := time.Now() //nolint:forbidigo // the age of an idle connection; no figure depends on it
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for other, all := range c.idle {

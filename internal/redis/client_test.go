@@ -158,8 +158,8 @@ func TestEnd(t *testing.T) {
 		if err := w.client.Shutdown(w.t.Context(), address, redis.Login{Password: "p"}); !redis.IsReply(err) {
 			t.Errorf("a server that refuses: %v", err)
 		}
-		if err := w.client.Segfault(w.t.Context(), address, redis.Login{Password: "p"}); err == nil || !strings.Contains(err.Error(), "goes on") {
-			t.Errorf("a server that goes on: %v", err)
+		if err := w.client.Segfault(w.t.Context(), address, redis.Login{Password: "p"}); err == nil || !strings.Contains(err.Error(), "still running") {
+			t.Errorf("a server that keeps running: %v", err)
 		}
 		w.server.SetCost(time.Second)
 		time.AfterFunc(1500*time.Millisecond, w.server.Kill)

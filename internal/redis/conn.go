@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Conn is a connection to one server, for one goroutine at a time. It is dialled when it is first needed, and again when it is next needed after
-// it broke, also where it broke unused. Nothing is sent twice.
+// Conn is a connection to one server, for one goroutine at a time. It is dialled on first use, and again on the next use after it broke, even if it
+// broke while idle. Commands are never sent twice.
 type Conn struct {
 	timeout time.Duration
 	dial    func(ctx context.Context) (net.Conn, error)
@@ -21,15 +21,15 @@ type Conn struct {
 	remote  string
 }
 
-// NewConn makes a connection that is not dialled yet. timeout bounds each exchange beside its ctx; 0 = ctx alone. dial bounds itself.
+// NewConn returns a connection that is not dialled yet. timeout bounds each exchange in addition to its ctx; 0 = ctx only. dial must bound itself.
 func NewConn(timeout time.Duration, dial func(ctx context.Context) (net.Conn, error)) *Conn {
 	return &Conn{timeout: timeout, dial: dial}
 }
 
-// RemoteAddr is the address that was dialled last; "" before.
+// RemoteAddr returns the last dialled address; "" before.
 func (c *Conn) RemoteAddr() string { return c.remote }
 
-// Secured says whether the connection stands by TLS.
+// Secured reports whether the connection is established and uses TLS.
 func (c *Conn) Secured() bool {
 	if c.wire == nil {
 		return false
@@ -38,7 +38,7 @@ func (c *Conn) Secured() bool {
 	return secured
 }
 
-// Info asks for INFO, or some sections of it.
+// Info reads INFO, or some sections of it.
 func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {
 	v, err := c.Do(ctx, append([]string{"INFO"}, sections...)...)
 	if err != nil {
@@ -84,15 +84,15 @@ func (c *Conn) Exchange(ctx context.Context, request []byte, replies int) ([]res
 	return values, nil
 }
 
-// The pace of a subscription.
+// Timing of a subscription.
 const (
-	silence          = 3 * time.Second // until it is pinged, and after that until it is given up
+	silence          = 3 * time.Second // until a ping is sent, and after that until the connection is closed
 	resubscribeFirst = 100 * time.Millisecond
 	resubscribeLast  = time.Second
 )
 
-// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard with what is published, until ctx ends. Where the
-// connection breaks it subscribes again; what is published meanwhile is lost. confirmed is called whenever the server has subscribed.
+// Subscribe sends SUBSCRIBE or PSUBSCRIBE with its channel or pattern, and calls heard for each message, until ctx ends. It resubscribes after the
+// connection breaks; messages published meanwhile are lost. confirmed is called for each confirmed subscription.
 func (c *Conn) Subscribe(ctx context.Context, command, channel string, confirmed func(), heard func(channel, payload string)) {
 	wait := resubscribeFirst
 	for ctx.Err() == nil {
@@ -130,7 +130,7 @@ func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confi
 		pinged = false
 		switch n := len(v.Items); {
 		case n < 3:
-		case v.Items[0].Text == "message", v.Items[0].Text == "pmessage": // of a pattern, which stands before the channel
+		case v.Items[0].Text == "message", v.Items[0].Text == "pmessage": // a pmessage has the pattern before the channel
 			heard(v.Items[n-2].Text, v.Items[n-1].Text)
 		case v.Items[0].Text == "subscribe", v.Items[0].Text == "psubscribe":
 			confirmed()
@@ -138,7 +138,7 @@ func (c *Conn) subscribeOnce(ctx context.Context, command, channel string, confi
 	}
 }
 
-// Connect dials, unless the connection stands. The error is dial's.
+// Connect dials unless the connection is established. The error is dial's.
 func (c *Conn) Connect(ctx context.Context) error {
 	if c.wire != nil {
 		select {
@@ -156,7 +156,7 @@ func (c *Conn) Connect(ctx context.Context) error {
 	return nil
 }
 
-// Close ends the connection, which may be used again.
+// Close closes the connection, which may be used again.
 func (c *Conn) Close() {
 	if c.wire != nil {
 		c.wire.close()
@@ -164,7 +164,7 @@ func (c *Conn) Close() {
 	}
 }
 
-// wire is an established connection. Its goroutine reads all the time, so that the end of a connection is seen also while nothing is asked.
+// wire is an established connection. Its goroutine reads continuously, to detect the end of an idle connection.
 type wire struct {
 	net.Conn
 	replies chan resp.Value
@@ -220,7 +220,7 @@ func (w *wire) exchange(request []byte, replies int) ([]resp.Value, error) {
 	return values, nil
 }
 
-// next waits for what comes next, at most as long as limit.
+// next waits for the next reply, at most for limit.
 func (w *wire) next(ctx context.Context, limit time.Duration) (resp.Value, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

@@ -11,11 +11,11 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Login is how to log in to a server.
+// Login are the credentials for a server.
 type Login struct {
 	Username string        // "" = the default user
 	Password string        // "" = none
-	TLS      *tls.Config   // nil = plain TCP. Without ServerName, the host that is dialled is the name to check
+	TLS      *tls.Config   // nil = plain TCP. ServerName defaults to the dialled host
 	Trust    string        // distinguishes TLS configurations, which cannot be compared: Client keeps connections by it
 	Timeout  time.Duration // of a dial, and of a command, by Client; 0 = 2 s
 }
@@ -25,7 +25,7 @@ func (l Login) timeout() time.Duration { return cmp.Or(l.Timeout, 2*time.Second)
 // DialFunc makes TCP connections, as net.Dialer.DialContext does.
 type DialFunc func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Stage is how far a dial came.
+// Stage is the stage at which a dial failed.
 type Stage int
 
 // The stages.
@@ -34,29 +34,29 @@ const (
 	StageTCP                 // resolving and connecting
 	StageTLS                 // the TLS handshake
 	StageHello               // AUTH and the commands after it
-	StageAnswer              // the server answered with an error reply
+	StageAnswer              // the server replied with an error
 )
 
-// DialError is why one attempt to connect failed. As with all errors of a connection, the caller adds the address to its text.
+// DialError is why one attempt to connect failed. As for all errors of a connection, the caller adds the address to the message.
 type DialError struct {
 	Stage   Stage
 	Address string
 	Command string // of StageAnswer
-	Secured bool   // TLS stood
+	Secured bool   // TLS was established
 	Err     error
 }
 
 func (e *DialError) Error() string { return e.Err.Error() }
 func (e *DialError) Unwrap() error { return e.Err }
 
-// Dialer makes connections that are ready for commands.
+// Dialer establishes connections that are ready for commands.
 type Dialer struct {
 	Login Login
 	TCP   DialFunc   // nil = a net.Dialer
 	Setup [][]string // commands after the login, such as HELLO 3
 }
 
-// Dial makes one attempt: TCP, TLS, AUTH, Setup. ctx bounds all of it. The error is a DialError.
+// Dial makes one attempt: TCP, TLS, AUTH, Setup. ctx bounds all of them. The error is a DialError.
 func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	dial := d.TCP
 	if dial == nil {
@@ -90,7 +90,7 @@ func (d *Dialer) Dial(ctx context.Context, address string) (net.Conn, error) {
 	return c, nil
 }
 
-// expireWith ends what a connection waits for when ctx ends. stop is false where that has happened: the connection is of no more use.
+// expireWith interrupts the reads and writes of a connection when ctx ends. stop returns false if that has happened: the connection must be closed.
 func expireWith(ctx context.Context, c net.Conn) (stop func() bool) {
 	return context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 }
@@ -104,13 +104,13 @@ func (l Login) tlsFor(address string) *tls.Config {
 	return config
 }
 
-// auth is the command that logs in; none where there is nothing to log in with.
+// auth returns the command that logs in; none without credentials.
 func (l Login) auth() [][]string {
 	switch {
 	case l.Username != "":
 		return [][]string{{"AUTH", l.Username, l.Password}}
 	case l.Password != "":
-		// With one argument, as the server then says when it has no password at all.
+		// With one argument, as the server then reports if it has no password configured.
 		return [][]string{{"AUTH", l.Password}}
 	}
 	return nil

@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// Info is a reply of INFO: its values by their fields. What a server does not say is "", and 0 as a number. CLUSTER INFO has the same form.
+// Info is a reply of INFO: values by field. Missing fields are "", and 0 as a number. CLUSTER INFO has the same format.
 type Info map[string]string
 
-// ParseInfo reads the text of INFO. Section headers and lines that are no fields are passed over.
+// ParseInfo parses the text of INFO. Section headers and lines that are not fields are ignored.
 func ParseInfo(text string) Info {
 	info := Info{}
 	for line := range strings.Lines(text) {
@@ -21,28 +21,28 @@ func ParseInfo(text string) Info {
 	return info
 }
 
-// Int is a field that is a whole number; 0 where it is absent or anything else.
+// Int returns a field as integer; 0 if it is missing or not an integer.
 func (i Info) Int(field string) int64 { return integer(i[field]) }
 
-// Float is a field that is a number; 0 where it is absent or anything else.
+// Float returns a field as number; 0 if it is missing or not a number.
 func (i Info) Float(field string) float64 {
 	x, _ := strconv.ParseFloat(i[field], 64)
 	return x
 }
 
-// On is a field that is 1 for yes.
+// On reports whether a field is 1.
 func (i Info) On(field string) bool { return i[field] == "1" }
 
-// CommandStat is what a server has done with a command since it started, or since CONFIG RESETSTAT.
+// CommandStat are a server's statistics of a command since its start, or since CONFIG RESETSTAT.
 type CommandStat struct {
-	Calls    int64         // that were carried out, failed ones included
-	Time     time.Duration // that they took
-	Failed   int64         // answered with an error while they were carried out; since Redis 6.2
-	Rejected int64         // refused before they were carried out; since Redis 6.2
+	Calls    int64         // executed calls, including failed ones
+	Time     time.Duration // total execution time
+	Failed   int64         // calls that failed during execution; since Redis 6.2
+	Rejected int64         // calls rejected before execution; since Redis 6.2
 }
 
-// Command is a line of the section commandstats, of a command in lower case such as "get" or, since Redis 7, "config|rewrite". ok is false where
-// there is none: the command was never called, or the server does not count it by itself.
+// Command is a line of the section commandstats, of a command in lower case such as "get" or, since Redis 7, "config|rewrite". ok is false if
+// there is none: the command was never called, or the server does not count it separately.
 func (i Info) Command(name string) (stat CommandStat, ok bool) {
 	_, ok = i["cmdstat_"+name]
 	p := i.Pairs("cmdstat_" + name)
@@ -52,7 +52,7 @@ func (i Info) Command(name string) (stat CommandStat, ok bool) {
 	}, ok
 }
 
-// Pairs are the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM, cmdstat_get).
+// Pairs returns the parts of a field such as keys=7,expires=0 (db0, slave0, errorstat_OOM, cmdstat_get).
 func (i Info) Pairs(field string) map[string]string {
 	pairs := map[string]string{}
 	for pair := range strings.SplitSeq(i[field], ",") {
@@ -63,7 +63,7 @@ func (i Info) Pairs(field string) map[string]string {
 	return pairs
 }
 
-// Name is the server's product: redis, valkey.
+// Name returns the product: redis or valkey.
 func (i Info) Name() string {
 	if i["valkey_version"] != "" {
 		return cmp.Or(i["server_name"], "valkey")
@@ -71,10 +71,10 @@ func (i Info) Name() string {
 	return cmp.Or(i["server_name"], "redis")
 }
 
-// Version is the product's. Valkey keeps redis_version at the Redis it forked from.
+// Version returns the version of the product. In Valkey, redis_version is that of the Redis from which it was forked.
 func (i Info) Version() string { return cmp.Or(i["valkey_version"], i["redis_version"]) }
 
-// Mode is standalone, sentinel or cluster.
+// Mode returns standalone, sentinel or cluster.
 func (i Info) Mode() string { return cmp.Or(i["redis_mode"], i["server_mode"]) }
 
 func integer(text string) int64 {

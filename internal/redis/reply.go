@@ -12,12 +12,12 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// Error is an error reply: the server understood the command and refused it.
+// Error is an error reply: the server received the command and rejected it.
 type Error string
 
 func (e Error) Error() string { return string(e) }
 
-// ErrorOf is the Error that a reply is, or nil.
+// ErrorOf returns the reply as Error, or nil if it is not one.
 func ErrorOf(v resp.Value) error {
 	if v.IsError() {
 		return Error(v.Text)
@@ -25,18 +25,18 @@ func ErrorOf(v resp.Value) error {
 	return nil
 }
 
-// IsReply says that an error is, or wraps, an error reply. Every other error of a command leaves open whether it was carried out.
+// IsReply reports whether an error is, or wraps, an error reply. After any other error of a command it may have been executed.
 func IsReply(err error) bool {
 	_, ok := errors.AsType[Error](err)
 	return ok
 }
 
-// IsBroken says that an established connection broke.
+// IsBroken reports whether an established connection broke.
 func IsBroken(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
-// IsTimeout says that there was no answer in time.
+// IsTimeout reports whether there was no reply in time.
 func IsTimeout(err error) bool {
 	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
 		return true
@@ -45,7 +45,7 @@ func IsTimeout(err error) bool {
 	return ok && n.Timeout()
 }
 
-// Plain is a reply as string, int64, nil, []any or, within a list, Error. A map is a list of names and values in turn.
+// Plain converts a reply to string, int64, nil, []any or, within a list, Error. A map becomes a list of alternating names and values.
 func Plain(v resp.Value) any {
 	switch v.Type {
 	case '_':

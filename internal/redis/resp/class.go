@@ -6,8 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Classify names the kind of an error reply by its first word, as Redis writes it: "READONLY You can't write against a read only replica."
-// Words that are none of Redis' known prefixes are ClassOther, ERR and WRONGTYPE among them.
+// Classify returns the class of an error reply by its first word: "READONLY You can't write against a read only replica."
+// Other prefixes than the known ones are ClassOther, including ERR and WRONGTYPE.
 func Classify(message []byte) record.Class {
 	word := message
 	if i := bytes.IndexByte(message, ' '); i >= 0 {

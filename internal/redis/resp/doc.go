@@ -1,12 +1,12 @@
-// Package resp is the wire: it encodes Redis commands from templates and reads replies, without an allocation per request.
+// Package resp implements the Redis protocol: it encodes commands from templates and reads replies, without an allocation per request.
 //
-// Template is a command encoded once; Append writes it with this request's key, value and numbers. Scanner follows a stream of
-// RESP2 or RESP3 replies and tells only what a load needs of each: ok, error (and its class) or null. ReadValue reads one reply as a
-// value, for the few conversations where it matters: HELLO, AUTH, INFO, PING.
+// Template is an encoded command; Append writes it with a request's key, value and numbers. Scanner scans a stream of
+// RESP2 or RESP3 replies and returns only what a load needs: ok, error (and its class) or null. ReadValue reads one reply as a
+// value, for commands whose reply is needed: HELLO, AUTH, INFO, PING.
 //
-// Replies come from a server that may be broken or no Redis at all: sizes and nesting are bounded, and bad input is an error, never a panic.
+// The server may be faulty, or not Redis at all: sizes and nesting are bounded, and invalid input is an error, never a panic.
 // The protocol: https://redis.io/docs/latest/develop/reference/protocol-spec/. Streamed strings and aggregates ("$?", "*?") of the
-// RESP3 draft are refused: no server sends them.
+// RESP3 draft are rejected: no server sends them.
 package resp
 
 import (
@@ -22,10 +22,10 @@ const (
 	MaxLine  = 64 << 10  // bytes of one line: Redis' own limit for inline commands
 )
 
-// ErrProtocol is what every error about bad input wraps.
+// ErrProtocol is wrapped by every error about invalid input.
 var ErrProtocol = errors.New("not a RESP reply")
 
-// UnknownTypeError is a reply that does not begin as any RESP type does. Head is what it begins with, at most 32 bytes. It wraps ErrProtocol.
+// UnknownTypeError is a reply whose first byte is not a RESP type. Head is its beginning, at most 32 bytes. It wraps ErrProtocol.
 type UnknownTypeError struct{ Head []byte }
 
 func (e *UnknownTypeError) Error() string {

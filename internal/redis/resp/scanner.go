@@ -7,55 +7,55 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Kind is what a load has to know of a reply.
+// Kind is the kind of a reply, as far as the load needs it.
 type Kind uint8
 
 // The kinds.
 const (
-	OK    Kind = iota // any reply that is no error: also a null
+	OK    Kind = iota // any reply except errors and null
 	Null              // the null reply of RESP2 ("$-1", "*-1") or RESP3 ("_")
 	Error             // an error reply, or an aggregate with an error in it (EXEC)
 )
 
 var errLine = fmt.Errorf("%w: a line of more than %d bytes", ErrProtocol, MaxLine)
 
-// Reply is one finished reply.
+// Reply is one complete reply.
 type Reply struct {
 	Kind  Kind
 	Class record.Class // of Error
 	Bytes int          // of the reply on the wire, with pushes and attributes before it
 }
 
-// headMax is how much of a line that came in two reads is kept: enough for any number and for a redirection to any host name.
+// headMax is how much of a line that is split between reads is kept: enough for any number and for a redirection to any host name.
 const headMax = 320
 
-// Scanner follows a stream of replies, over any cuts between reads, without keeping values. The zero value is ready.
-// After an error it must be Reset: the stream cannot be followed any further.
+// Scanner scans a stream of replies, split between reads at any position, without keeping values. The zero value is ready for use.
+// After an error it must be Reset: the stream cannot be scanned any further.
 type Scanner struct {
-	left   [MaxDepth]int // elements still to come, per open aggregate
+	left   [MaxDepth]int // missing elements per open aggregate
 	aside  uint32        // bit d: the aggregate at depth d is a push or an attribute, not (part of) the reply
 	depth  int
-	skip   int // bytes of a bulk string, with its CR LF, still to come
+	skip   int // missing bytes of a bulk string, including CR LF
 	line   [headMax]byte
-	kept   int // bytes of line that are used
-	length int // bytes of the present line so far, also those that were not kept
-	bytes  int // of the present reply so far
+	kept   int // used bytes of line
+	length int // bytes of the current line so far, including those that were not kept
+	bytes  int // of the current reply so far
 	reply  Reply
-	begun  bool   // the reply's first element was seen
+	begun  bool   // the first element of the reply has been scanned
 	moved  []byte // the message of the last error of ClassMoved
 }
 
-// Reset forgets a half-read reply: for a new connection.
+// Reset discards an incomplete reply, for a new connection.
 func (s *Scanner) Reset() { *s = Scanner{moved: s.moved[:0]} }
 
-// Redirection is the message of the last reply of ClassMoved: "MOVED 3999 10.0.0.1:6379". It is valid until the next call of Next.
+// Redirection returns the message of the last reply of ClassMoved: "MOVED 3999 10.0.0.1:6379". It is valid until the next call of Next.
 func (s *Scanner) Redirection() []byte { return s.moved }
 
-// Pending says whether a reply was begun and not finished.
+// Pending reports whether the current reply is incomplete.
 func (s *Scanner) Pending() bool { return s.bytes > 0 }
 
-// Next reads p up to the end of the first reply that finishes in it. It returns how many bytes of p it took; done says that r is that
-// reply, else p was used up. The error wraps ErrProtocol.
+// Next scans p up to the end of the first reply that ends in it. It returns the number of scanned bytes; if done, r is that
+// reply, otherwise p was scanned completely. The error wraps ErrProtocol.
 func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
 	for n < len(p) {
 		if s.skip > 0 {
@@ -107,7 +107,7 @@ func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
 	return n, Reply{}, false, nil
 }
 
-// finish hands the reply over and makes ready for the next.
+// finish returns the reply and prepares for the next one.
 func (s *Scanner) finish() Reply {
 	r := s.reply
 	r.Bytes = s.bytes
@@ -115,7 +115,7 @@ func (s *Scanner) finish() Reply {
 	return r
 }
 
-// header takes the line that begins an element, and says whether the reply ended with it.
+// header scans the first line of an element, and reports whether the reply ended with it.
 func (s *Scanner) header(line []byte) (bool, error) {
 	if len(line) == 0 {
 		return false, fmt.Errorf("%w: an empty line", ErrProtocol)
@@ -149,7 +149,7 @@ func (s *Scanner) bulk(kind byte, body []byte) (bool, error) {
 		return s.element(), nil
 	}
 	if kind == '!' {
-		// A blob error's message is not read: no server's known errors are longer than a line.
+		// The message of a blob error is not scanned: no known error is longer than a line.
 		s.fail(nil)
 	} else {
 		s.note(OK)
@@ -194,7 +194,7 @@ func (s *Scanner) aggregate(kind byte, body []byte) (bool, error) {
 	return false, nil
 }
 
-// element counts a finished element and says whether it was the reply's last.
+// element counts a complete element and reports whether it was the reply's last.
 func (s *Scanner) element() bool {
 	for s.depth > 0 {
 		s.left[s.depth-1]--
@@ -210,14 +210,14 @@ func (s *Scanner) element() bool {
 	return true
 }
 
-// note keeps the kind of the reply's first element.
+// note records the kind of the reply's first element.
 func (s *Scanner) note(k Kind) {
 	if !s.begun && s.aside == 0 {
 		s.reply.Kind, s.begun = k, true
 	}
 }
 
-// fail makes the reply an error, wherever in it the error stands; the first one gives the class.
+// fail makes the reply an error, at any position of the error in the reply; the first error determines the class.
 func (s *Scanner) fail(message []byte) {
 	if s.aside != 0 {
 		return
@@ -255,5 +255,5 @@ func knownType(c byte) bool { return bytes.IndexByte([]byte("+-:,#(_$=!*~%>|"), 
 
 func unknownType(line []byte) error { return &UnknownTypeError{Head: bytes.Clone(clip(line))} }
 
-// clip bounds what an error message repeats of the input.
+// clip limits the part of the input that an error message contains.
 func clip(b []byte) []byte { return b[:min(len(b), 32)] }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Args are what one request puts in the places of its template.
+// Args are the values of one request for the placeholders of its template.
 type Args struct {
 	Key   int64  // {key}: the prefix and this number
 	Value []byte // {value}
@@ -15,7 +15,7 @@ type Args struct {
 	Seq   uint64 // {seq}
 }
 
-// placeholder is what stands at a place of a template.
+// placeholder is a placeholder of a template.
 type placeholder uint8
 
 const (
@@ -31,26 +31,26 @@ var placeholders = map[string]placeholder{
 	"{key}": keyPlace, "{value}": valuePlace, "{int}": intPlace, "{user}": userPlace, "{seq}": seqPlace,
 }
 
-// part is a piece of a word: bytes that stand as they are, or a placeholder (with what stands before it in text).
+// part is a part of a word: literal bytes, or a placeholder preceded by text.
 type part struct {
 	place placeholder
 	text  []byte
 }
 
-// piece is a stretch of the encoded command: bytes that never change, then, if parts is not empty, one word made at each request.
+// piece is a section of the encoded command: constant bytes, followed, if parts is not empty, by one word that is encoded for each request.
 type piece struct {
 	fixed []byte
 	parts []part
 }
 
-// Template is a command encoded once. It is read-only after Compile: any number of goroutines may append from it.
+// Template is an encoded command. It is read-only and safe for concurrent use.
 type Template struct {
 	pieces []piece
 	uses   [seqPlace + 1]bool
 }
 
-// Compile encodes a command's words. The placeholders {key}, {value}, {int}, {user} and {seq} may stand anywhere in a word, also several times;
-// any other braces are text (hash tags). prefix is what {key} puts before the key's number.
+// Compile encodes a command's words. The placeholders {key}, {value}, {int}, {user} and {seq} may be anywhere in a word, also several times;
+// other braces are literal (hash tags). {key} is replaced by prefix and the key's number.
 func Compile(words []string, prefix string) (*Template, error) {
 	if len(words) == 0 {
 		return nil, errors.New("a command needs at least one word")
@@ -75,7 +75,7 @@ func Compile(words []string, prefix string) (*Template, error) {
 	return t, nil
 }
 
-// split cuts a word at its placeholders; text before a placeholder goes with it.
+// split splits a word at its placeholders; each part is a placeholder with the text before it.
 func split(word, prefix string) []part {
 	var parts []part
 	var text strings.Builder
@@ -102,16 +102,16 @@ func split(word, prefix string) []part {
 	return parts
 }
 
-// UsesKey says whether {key} stands in the command.
+// UsesKey reports whether the command contains {key}.
 func (t *Template) UsesKey() bool { return t.uses[keyPlace] }
 
-// UsesValue says whether {value} stands in the command.
+// UsesValue reports whether the command contains {value}.
 func (t *Template) UsesValue() bool { return t.uses[valuePlace] }
 
-// UsesInt says whether {int} stands in the command.
+// UsesInt reports whether the command contains {int}.
 func (t *Template) UsesInt() bool { return t.uses[intPlace] }
 
-// Append appends the encoded command with a in its places. It allocates only when dst has to grow.
+// Append appends the encoded command with the values of a. It allocates only if dst has to grow.
 func (t *Template) Append(dst []byte, a *Args) []byte {
 	for i := range t.pieces {
 		p := &t.pieces[i]
@@ -124,7 +124,7 @@ func (t *Template) Append(dst []byte, a *Args) []byte {
 }
 
 func appendWord(dst []byte, parts []part, a *Args) []byte {
-	if len(parts) == 1 { // nearly all words that are made at each request
+	if len(parts) == 1 { // the case of nearly all words with placeholders
 		switch p := &parts[0]; p.place {
 		case valuePlace:
 			dst = appendLength(dst, len(p.text)+len(a.Value))
@@ -167,7 +167,7 @@ func appendWord(dst []byte, parts []part, a *Args) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// appendLength appends the line that begins a bulk string.
+// appendLength appends the first line of a bulk string.
 func appendLength(dst []byte, size int) []byte {
 	if size < 100 {
 		if size < 10 {
@@ -180,7 +180,7 @@ func appendLength(dst []byte, size int) []byte {
 	return append(dst, '\r', '\n')
 }
 
-// size is how many bytes the placeholder writes.
+// size returns how many bytes the placeholder writes.
 func (p *part) size(a *Args) int {
 	switch p.place {
 	case literal:
@@ -207,7 +207,7 @@ func (p *part) number(a *Args) int64 {
 	return a.User
 }
 
-// digits is how many decimal digits n has.
+// digits returns the number of decimal digits of n.
 func digits(n uint64) int {
 	d := 1
 	for n >= 10 {
@@ -217,7 +217,7 @@ func digits(n uint64) int {
 	return d
 }
 
-// AppendCommand appends a command made of words as they are.
+// AppendCommand appends a command of literal words.
 func AppendCommand(dst []byte, words ...string) []byte {
 	dst = append(dst, '*')
 	dst = strconv.AppendInt(dst, int64(len(words)), 10)

@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// Value is one reply, read whole. Which fields are set depends on Type, the reply's first byte.
+// Value is one complete reply. Which fields are set depends on Type, the reply's first byte.
 type Value struct {
 	Type  byte    // '+' '-' ':' '$' '*' and so on; '_' for every null
-	Text  string  // of anything that is no aggregate: the line or the bulk string
-	Items []Value // of an aggregate; of a map keys and values in turn
+	Text  string  // unless it is an aggregate: the line or the bulk string
+	Items []Value // of an aggregate; alternating keys and values of a map
 }
 
-// IsError says whether the reply is an error; Text is its message.
+// IsError reports whether the reply is an error; Text is its message.
 func (v Value) IsError() bool { return v.Type == '-' || v.Type == '!' }
 
 // maxValue bounds the memory of a reply that ReadValue keeps: its bytes, and valueCost for each element.
@@ -23,8 +23,8 @@ const (
 	valueCost = 64
 )
 
-// ReadValue reads the next reply; pushes and attributes before it are dropped. Bad input is an error that wraps ErrProtocol,
-// a reply of more than 16 MiB or of more than MaxDepth nested aggregates among it; others are the reader's.
+// ReadValue reads the next reply; it drops pushes and attributes before it. Invalid input is an error that wraps ErrProtocol,
+// including replies of more than 16 MiB or more than MaxDepth nested aggregates; other errors are the reader's.
 func ReadValue(r *bufio.Reader) (Value, error) {
 	budget := maxValue
 	for {
@@ -107,8 +107,8 @@ func readAggregate(r *bufio.Reader, kind byte, body []byte, depth int, budget *i
 		}
 		v.Items = append(v.Items, item)
 	}
-	if kind == '|' { // attributes stand before the value they belong to
-		return readValue(r, depth+1, budget) // deeper, so that a chain of attributes is bounded, too
+	if kind == '|' { // attributes precede the value to which they belong
+		return readValue(r, depth+1, budget) // one level deeper, so that a chain of attributes is bounded as well
 	}
 	return v, nil
 }
@@ -119,7 +119,7 @@ func readLine(r *bufio.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !knownType(head[0]) { // at once: what is no RESP may never send a line's end
+	if !knownType(head[0]) { // checked early: a server that does not use RESP may never send the end of a line
 		head, _ = r.Peek(r.Buffered())
 		return nil, unknownType(head)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// cluster follows a Redis Cluster by what its nodes say.
+// cluster is the policy for a Redis Cluster: it merges the views of the nodes.
 type cluster struct{ seeds []string }
 
 func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, error) {
@@ -18,7 +18,7 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 		return nil, err
 	}
 	var v View
-	if refusal, refused := replies[0].(redis.Error); refused { // before 7.0, or the user may not
+	if refusal, refused := replies[0].(redis.Error); refused { // before Redis 7.0, or not permitted
 		slots, err := question(ctx, c, "CLUSTER", "SLOTS")
 		if redis.IsReply(err) {
 			return nil, refusal
@@ -39,7 +39,7 @@ func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, err
 	return v, nil
 }
 
-// resolve merges what the nodes say and numbers the shards as before.
+// resolve merges the views of the nodes and keeps the numbers of the shards.
 func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	var views []View
 	for _, address := range inOrder(k.seeds, answers) {
@@ -58,7 +58,7 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	groups := mergeViews(views)
 	m := number(before, groups)
 	var known []string
-	for _, g := range groups { // primaries first: they are the best to ask
+	for _, g := range groups { // query primaries first
 		if p := g.primary(); p != nil && p.Address != "" && !p.Down {
 			known = append(known, p.Address)
 		}
@@ -66,8 +66,8 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	return m, append(known, m.Replicas()...)
 }
 
-// mergeViews makes one view of several. A slot belongs to whom the highest config epoch gives it; among equals, and where no epoch is known, to
-// whom most views give it.
+// mergeViews merges several views. A slot belongs to the primary with the highest config epoch; among equals, and if no epoch is known, to
+// the primary in most views.
 func mergeViews(views []View) []Group {
 	if len(views) == 1 || sameGroups(views) {
 		return views[0].Groups
@@ -108,7 +108,7 @@ func mergeViews(views []View) []Group {
 	return merged
 }
 
-// claim is what the views say about a slot and one primary.
+// claim is the support of the views for one primary of a slot.
 type claim struct {
 	epoch uint64
 	votes int
@@ -118,7 +118,7 @@ func (c claim) over(o claim) bool {
 	return c.epoch > o.epoch || c.epoch == o.epoch && c.votes > o.votes
 }
 
-// bestGroups are the groups, without slots, as the view with the highest epoch of their primary has them, in the order of their primaries' IDs.
+// bestGroups returns the groups, without slots, each from the view with the highest epoch of its primary, in the order of the primaries' IDs.
 func bestGroups(views []View) (order []string, groups []Group) {
 	best := map[string]*Group{} // by the primary's ID
 	epochOf := map[string]uint64{}
@@ -162,7 +162,7 @@ func sameGroups(views []View) bool {
 	return true
 }
 
-// byPrimary is a view without the order in which a node happened to tell it.
+// byPrimary is a view whose groups are sorted by primary.
 func byPrimary(v View) map[string]Group {
 	groups := make(map[string]Group, len(v.Groups))
 	for _, g := range v.Groups {
@@ -181,7 +181,7 @@ func byPrimary(v View) map[string]Group {
 	return groups
 }
 
-// number gives each group the number that its shard had before, and new ones the next. A shard is known again by its nodes.
+// number assigns each group the previous number of its shard, and new groups the next numbers. Shards are identified by their nodes.
 func number(before *Map, groups []Group) *Map {
 	m := &Map{Kind: KindCluster, slots: emptySlots()}
 	if before != nil {
@@ -192,7 +192,7 @@ func number(before *Map, groups []Group) *Map {
 	for i := range m.Shards {
 		m.Shards[i].Primary, m.Shards[i].Replicas = "", nil
 	}
-	// In the order of the slots, so that the shards of a new cluster are numbered along them.
+	// In the order of the slots, so that the shards of a new cluster are numbered by slot.
 	ordered := slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return a.firstSlot() - b.firstSlot() })
 	var pairs []pair
 	for i := range ordered {
@@ -202,8 +202,8 @@ func number(before *Map, groups []Group) *Map {
 			}
 		}
 	}
-	// The surest match goes first, so that a replica that changed its shard takes no number away from those that stayed; and those with slots
-	// before: a failed primary without slots must not take the number from the replica that follows it.
+	// The best match is first, so that a replica that changed its shard does not take the number of its former shard; groups with slots come
+	// before others: a failed primary without slots must not take the number of the replica that replaced it.
 	slices.SortStableFunc(pairs, func(a, b pair) int {
 		if aServes, bServes := len(ordered[a.group].Ranges) > 0, len(ordered[b.group].Ranges) > 0; aServes != bServes {
 			if aServes {
@@ -224,7 +224,7 @@ func number(before *Map, groups []Group) *Map {
 		g := &ordered[i]
 		if chosen[i] < 0 {
 			if len(g.Ranges) == 0 {
-				continue // a node that joined and serves nothing yet, or a failed one
+				continue // a new node without slots, or a failed one
 			}
 			chosen[i] = len(m.Shards)
 			m.Shards = append(m.Shards, Shard{})
@@ -236,7 +236,7 @@ func number(before *Map, groups []Group) *Map {
 	return m
 }
 
-// pair is how sure it is that a group is a shard of before.
+// pair is the score of a group and a previous shard.
 type pair struct{ group, shard, score int }
 
 // The parts of a score.
@@ -245,14 +245,14 @@ const (
 	matchPrimary = 1 << 20 // the group's primary is a node of the shard; twice if it was its primary before
 )
 
-// match scores group g against shard n: by its primary, which is the same or was a replica of it, else by the nodes they share.
+// match scores group g against shard n: by its primary, if that is the same or was a replica of it, and by the nodes they share.
 func match(before *Map, n int, g *Group) int {
 	members := before.members[n]
 	score := 0
 	for _, node := range g.Nodes {
 		name, ok := members[node.ID]
 		if !ok && node.Address != "" && before.Shards[n].ID == "" && before.Shards[n].Primary == node.Address {
-			name, ok = Primary, true // a shard that only a MOVED told of
+			name, ok = Primary, true // a shard that is known only from a MOVED reply
 		}
 		if !ok {
 			continue
@@ -276,7 +276,7 @@ func (m *Map) fill(n int, g *Group) {
 		switch {
 		case node.Address == "":
 		case node.Role == Primary:
-			// Also one that is down: it may be back before another is elected, and then a client should be at its door.
+			// Even if it is down: it may recover before another primary is elected, and clients should then reconnect immediately.
 			s.Primary = node.Address
 			if s.ID == "" {
 				s.ID = node.ID
@@ -294,7 +294,7 @@ func (m *Map) fill(n int, g *Group) {
 	}
 }
 
-// withMoves applies moves that no look has confirmed yet.
+// withMoves applies moves that are not confirmed by a node's view yet.
 func (m *Map) withMoves(moves map[uint16]string) *Map {
 	for _, slot := range slices.Sorted(maps.Keys(moves)) {
 		m = m.withMoved(slot, moves[slot])
@@ -302,8 +302,8 @@ func (m *Map) withMoves(moves map[uint16]string) *Map {
 	return m
 }
 
-// withMoved is the map after a node said that a slot is at address. A replica that gets a slot of its shard was promoted; an address that is
-// not known yet is a new shard.
+// withMoved returns the map after a MOVED reply for a slot. A replica that receives a slot of its shard was promoted; an unknown address is a
+// new shard.
 func (m *Map) withMoved(slot uint16, address string) *Map {
 	slot %= SlotCount
 	to := slices.IndexFunc(m.Shards, func(s Shard) bool { return s.Primary == address })

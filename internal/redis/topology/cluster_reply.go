@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// View is how a cluster looked to one of its nodes.
+// View is a cluster from the perspective of one of its nodes.
 type View struct {
 	Groups []Group
-	Epochs map[string]uint64 // config epoch of each primary by node ID; nil where the node did not tell
+	Epochs map[string]uint64 // config epoch of each primary by node ID; nil if unknown
 }
 
 // Group is a primary and its replicas in a View.
 type Group struct {
-	Nodes  []Node // the primary first; it is missing where the view knows none
+	Nodes  []Node // the primary first, if the view has one
 	Ranges [][2]uint16
 }
 
@@ -26,10 +26,10 @@ type Node struct {
 	ID      string
 	Address string // host:port as a client dials it; "" = unknown
 	Role    Role
-	Down    bool // the view holds it for failed, or still loading its data
+	Down    bool // failed or loading its data, according to the view
 }
 
-// primary is the group's primary; nil where the view knows none.
+// primary returns the group's primary; nil if the view has none.
 func (g *Group) primary() *Node {
 	if len(g.Nodes) > 0 && g.Nodes[0].Role == Primary {
 		return &g.Nodes[0]
@@ -37,8 +37,8 @@ func (g *Group) primary() *Node {
 	return nil
 }
 
-// ParseShards reads the reply of CLUSTER SHARDS (7.0). An endpoint that is empty or "?" stands for the host that was asked. With secure, the
-// TLS port is the one to dial.
+// ParseShards reads the reply of CLUSTER SHARDS (7.0). An endpoint that is empty or "?" stands for the host that was queried. With secure, the
+// TLS port is used.
 func ParseShards(reply any, asked string, secure bool) (View, error) {
 	var v View
 	for _, entry := range listOf(reply) {
@@ -115,7 +115,7 @@ func ParseSlots(reply any, asked string) (View, error) {
 	return v, nil
 }
 
-// ParseNodes reads the reply of CLUSTER NODES. It gives the config epochs, which nothing else tells, and all of a View.
+// ParseNodes reads the reply of CLUSTER NODES. It is the only source of config epochs, and contains all of a View.
 //
 //	<id> <ip:port@cport[,hostname[,aux=value]...]> <flags> <primary|-> <ping> <pong> <epoch> <link> <slot> <first-last> [slot->-node] ...
 func ParseNodes(text, asked string) (View, error) {
@@ -136,7 +136,7 @@ func ParseNodes(text, asked string) (View, error) {
 			continue
 		}
 		if len(w) < 8 {
-			return View{}, fmt.Errorf("CLUSTER NODES: the line %q has less than 8 words", strings.TrimSpace(line))
+			return View{}, fmt.Errorf("CLUSTER NODES: line %q has less than 8 words", strings.TrimSpace(line))
 		}
 		flags := "," + w[2] + ","
 		if strings.Contains(flags, ",noaddr,") || strings.Contains(flags, ",handshake,") {
@@ -153,7 +153,7 @@ func ParseNodes(text, asked string) (View, error) {
 		g.add(n)
 		for _, word := range w[8:] {
 			if strings.HasPrefix(word, "[") {
-				continue // a slot that moves: it is still where it was
+				continue // a slot in migration still belongs to its source
 			}
 			first, last, isRange := strings.Cut(word, "-")
 			if !isRange {
@@ -161,13 +161,13 @@ func ParseNodes(text, asked string) (View, error) {
 			}
 			r, ok := slotRange(first, last)
 			if !ok {
-				return View{}, fmt.Errorf("CLUSTER NODES: %q is no range of slots", word)
+				return View{}, fmt.Errorf("CLUSTER NODES: %q is not a range of slots", word)
 			}
 			g.Ranges = append(g.Ranges, r)
 		}
 	}
 	if len(v.Groups) == 0 {
-		return View{}, fmt.Errorf("CLUSTER NODES: names no node")
+		return View{}, fmt.Errorf("CLUSTER NODES: the reply contains no node")
 	}
 	return v, nil
 }
@@ -204,7 +204,7 @@ func nodeAddress(word, asked string) string {
 	return net.JoinHostPort(endpoint(word[:at], asked), word[at+1:])
 }
 
-// endpoint is the host to dial: the one that was asked, where the server does not know how it is reached.
+// endpoint returns the host to dial: the one that was queried, if the server does not know its own address.
 func endpoint(told, asked string) string {
 	if told == "" || told == "?" {
 		return hostOf(asked)
@@ -212,7 +212,7 @@ func endpoint(told, asked string) string {
 	return told
 }
 
-// InOrder lists the groups of a view that own slots, by their lowest one: a shard's number is its place in it.
+// InOrder returns the groups of a view that own slots, by their lowest slot: the index is the number of the shard.
 func InOrder(v View) []Group {
 	groups := slices.DeleteFunc(slices.Clone(v.Groups), func(g Group) bool { return len(g.Ranges) == 0 })
 	slices.SortFunc(groups, func(a, b Group) int { return cmp.Compare(a.firstSlot(), b.firstSlot()) })

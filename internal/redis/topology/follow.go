@@ -14,47 +14,47 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// The pace of looking.
+// Timing of the queries.
 const (
-	restBetween = 50 * time.Millisecond // at least, between two looks
-	lookEvery   = time.Second           // at least once
-	eagerLooks  = 40                    // after a sentinel said that there is another primary
-	keepMoves   = 20                    // looks for which a MOVED counts more than what nodes say that have not heard of it
-	dropAfter   = 60                    // failures in a row, for an address that was only announced
-	mostNodes   = 7                     // of a cluster that are asked
+	restBetween = 50 * time.Millisecond // minimum time between two rounds of queries
+	lookEvery   = time.Second           // maximum time between two rounds
+	eagerLooks  = 40                    // additional rounds after a sentinel announced a new primary
+	keepMoves   = 20                    // rounds during which a MOVED overrides views of nodes that do not have it yet
+	dropAfter   = 60                    // consecutive failures after which an announced address is dropped
+	mostNodes   = 7                     // maximum number of nodes of a cluster that are queried
 )
 
-// policy is what one kind of deployment is asked, and what follows from the answers.
+// policy is the queries for one kind of deployment and the evaluation of the replies.
 type policy interface {
 	ask(ctx context.Context, c *redis.Conn, address string) (any, error)
-	// resolve makes a map of the newest answer of each address that answers, and names further addresses to ask. before is nil at first.
+	// resolve returns the map for the latest answer of each address, and further addresses to query. before is nil at first.
 	resolve(before *Map, answers map[string]any) (m *Map, known []string)
 }
 
-// follower is the Tracker of everything that changes.
+// follower is the Tracker of deployments that can change.
 type follower struct {
 	target  Target
 	policy  policy
 	login   LoginFunc
 	seeds   []string
-	most    int // addresses asked at a time
+	most    int // maximum number of addresses to query
 	log     *slog.Logger
 	current atomic.Pointer[Map]
-	wake    chan string // reasons to look; holds one
+	wake    chan string // reason for a round of queries; capacity one
 	hurried atomic.Int64
-	changed chan struct{} // holds one
+	changed chan struct{} // capacity one
 	answers chan answer
 	ready   chan struct{} // closed once the first map is complete
 	end     context.CancelFunc
 	all     sync.WaitGroup
 
-	mu        sync.Mutex // of what follows, and of changes of current
+	mu        sync.Mutex // guards the following fields, and changes of current
 	listeners []func(*Map)
 	moves     map[uint16]string
-	movesLeft int // looks
+	movesLeft int // rounds
 	errors    map[string]error
 
-	// Of the loop alone.
+	// Used by the loop only.
 	nodes   map[string]*node
 	newest  map[string]any
 	problem string
@@ -110,11 +110,11 @@ func (f *follower) start(ctx context.Context) (Tracker, error) {
 			return f, nil
 		case <-ctx.Done():
 			f.Close()
-			return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
+			return nil, fmt.Errorf("find the primary: %w", f.trouble())
 		case <-f.target.After(restBetween):
 			if f.hopeless() {
 				f.Close()
-				return nil, fmt.Errorf("the primary is not known: %w", f.trouble())
+				return nil, fmt.Errorf("find the primary: %w", f.trouble())
 			}
 		}
 	}
@@ -126,7 +126,7 @@ func (f *follower) Close() {
 	f.all.Wait()
 }
 
-// loop looks and listens until ctx ends.
+// loop queries the nodes and evaluates their answers until ctx ends.
 func (f *follower) loop(ctx context.Context) {
 	f.know(ctx, f.seeds)
 	asked := true
@@ -155,7 +155,7 @@ func (f *follower) loop(ctx context.Context) {
 	}
 }
 
-// look kicks every node that is not busy with the last question.
+// look starts a query at every node without a query in progress.
 func (f *follower) look() {
 	for _, n := range f.nodes {
 		select {
@@ -170,11 +170,11 @@ func (f *follower) look() {
 	}
 }
 
-// heard takes in one answer.
+// heard handles one answer.
 func (f *follower) heard(ctx context.Context, a answer) {
 	n := f.nodes[a.address]
 	if n == nil {
-		return // dropped meanwhile
+		return // dropped in the meantime
 	}
 	f.mu.Lock()
 	if a.err == nil {
@@ -196,7 +196,7 @@ func (f *follower) heard(ctx context.Context, a answer) {
 	f.know(ctx, known)
 }
 
-// resolve makes the map of the newest answers.
+// resolve computes the map from the latest answers.
 func (f *follower) resolve() (known []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -224,7 +224,7 @@ func (f *follower) resolve() (known []string) {
 	return known
 }
 
-// store puts next in the place of now; mu is held.
+// store replaces now by next; the caller holds mu.
 func (f *follower) store(now, next *Map) {
 	if now != nil {
 		next.Version = now.Version + 1
@@ -238,7 +238,7 @@ func (f *follower) store(now, next *Map) {
 	}
 }
 
-// settled says that every seed answered or failed: the first map should not lack the replicas that were a little slower.
+// settled reports whether every seed has answered or failed: the first map must not lack replicas that respond more slowly.
 func (f *follower) settled() bool {
 	for _, s := range f.seeds {
 		if _, ok := f.newest[s]; !ok && f.errors[s] == nil {
@@ -248,7 +248,7 @@ func (f *follower) settled() bool {
 	return true
 }
 
-// report logs what is different.
+// report logs the changes.
 func (f *follower) report(now, next *Map) {
 	if next.Problem != f.problem {
 		f.problem = next.Problem
@@ -267,7 +267,7 @@ func (f *follower) report(now, next *Map) {
 	}
 }
 
-// tell calls the listeners with the newest map.
+// tell calls the listeners with the latest map.
 func (f *follower) tell() {
 	f.mu.Lock()
 	listeners := slices.Clone(f.listeners)
@@ -278,7 +278,7 @@ func (f *follower) tell() {
 	}
 }
 
-// know begins to ask addresses that are new, and kicks them at once.
+// know starts to query new addresses.
 func (f *follower) know(ctx context.Context, addresses []string) {
 	for _, address := range addresses {
 		if f.nodes[address] != nil || len(f.nodes) >= f.most {
@@ -295,7 +295,7 @@ func (f *follower) know(ctx context.Context, addresses []string) {
 	}
 }
 
-// drop ends asking an address that no longer answers: at once where others wait for its place, late where it was only announced.
+// drop stops querying an address that does not answer: immediately if others wait for its place, after dropAfter failures if it was only announced.
 func (f *follower) drop(n *node) {
 	isSeed := slices.Contains(f.seeds, n.address)
 	full := len(f.nodes) >= f.most
@@ -312,7 +312,7 @@ func (f *follower) drop(n *node) {
 	if len(f.newest) > 0 {
 		return
 	}
-	// Nobody answers: the seeds may be names that lead elsewhere by now.
+	// No address answers: the seeds may be names that resolve to other addresses now.
 	for _, seed := range f.seeds {
 		if f.nodes[seed] == nil && len(f.nodes) >= f.most {
 			n.cancel()
@@ -322,7 +322,7 @@ func (f *follower) drop(n *node) {
 	}
 }
 
-// trouble is why there is no first map.
+// trouble returns why there is no first map.
 func (f *follower) trouble() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -334,12 +334,12 @@ func (f *follower) trouble() error {
 		parts = append(parts, address+": "+f.errors[address].Error())
 	}
 	if len(parts) == 0 {
-		return errors.New("no answer yet")
+		return errors.New("no reply yet")
 	}
 	return errors.New(strings.Join(parts, "; "))
 }
 
-// hopeless says that every seed refused the login.
+// hopeless reports whether every seed rejected the login.
 func (f *follower) hopeless() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -359,7 +359,7 @@ func anyOf(errs map[string]error) map[string]any {
 	return all
 }
 
-// subscribe follows +switch-master of one sentinel until ctx ends. A message only says when to look: what is true, most sentinels say.
+// subscribe subscribes to +switch-master at one sentinel until ctx ends. A message only triggers queries: the majority of the sentinels decides.
 func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
 	f.target.conn(address, f.login).Subscribe(ctx, "SUBSCRIBE", "+switch-master", func() {
 		f.Refresh("subscribed at " + address) // a message may have been missed before
@@ -371,7 +371,7 @@ func (f *follower) subscribe(ctx context.Context, s sentinels, address string) {
 	})
 }
 
-// hurry asks for several looks: what was announced may not have reached every sentinel yet.
+// hurry requests several rounds: an announcement may not have reached every sentinel yet.
 func (f *follower) hurry(reason string) {
 	f.hurried.Store(eagerLooks)
 	f.Refresh(reason)
@@ -381,6 +381,6 @@ func (f *follower) hurry(reason string) {
 func (f *follower) Refresh(reason string) {
 	select {
 	case f.wake <- reason:
-	default: // a look is already asked for
+	default: // a round is already requested
 	}
 }

@@ -310,7 +310,7 @@ func TestStartTroubles(t *testing.T) {
 		{"wrong password", KindCluster, Target{Addresses: []string{server.Address()}, Login: wrong}, "WRONGPASS"},
 		{"no certificate", KindReplication, Target{Addresses: []string{server.Address()}, Login: nobody}, "certificate"},
 		{"no cluster", KindCluster, Target{Addresses: []string{d.Primary.Address()}}, "cluster support disabled"},
-		{"unknown name", KindSentinel, Target{Sentinels: d.SentinelAddresses(), MasterName: "other"}, `nothing named "other"`},
+		{"unknown name", KindSentinel, Target{Sentinels: d.SentinelAddresses(), MasterName: "other"}, `no master named "other"`},
 		{"no sentinel", KindSentinel, Target{Sentinels: []string{d.Primary.Address()}}, "unknown command"},
 		{"nobody", KindReplication, Target{Addresses: []string{"127.0.0.1:1"}}, "dial tcp 127.0.0.1:1: connect: connection refused"},
 	} {

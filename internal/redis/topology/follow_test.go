@@ -204,10 +204,10 @@ func TestStartIsPatient(t *testing.T) {
 		after   time.Duration
 		want    string // in the error; "" = none
 	}{
-		"nobody listens":        {func(*world) {}, nil, 5 * time.Second, "the primary is not known: no server says that it is the primary; a:1: dial tcp a:1: connect: connection refused"},
+		"nobody listens":        {func(*world) {}, nil, 5 * time.Second, "find the primary: no server has role primary; a:1: dial tcp a:1: connect: connection refused"},
 		"nothing arrives there": {func(w *world) { w.network.Set("a:1", memnet.Swallow) }, nil, 5 * time.Second, "a:1: dial tcp a:1: context deadline exceeded"},
 		"it hangs":              {func(w *world) { w.server("a:1").Stop() }, nil, 5 * time.Second, "a:1: "},
-		"only a replica":        {func(w *world) { replica(w.server("a:1"), "b:1") }, nil, 5 * time.Second, "no server says that it is the primary"},
+		"only a replica":        {func(w *world) { replica(w.server("a:1"), "b:1") }, nil, 5 * time.Second, "no server has role primary"},
 		"it comes late": {func(w *world) {
 			s := w.server("a:1")
 			s.Kill()

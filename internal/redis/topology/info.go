@@ -1,4 +1,4 @@
-// Package topology finds out how servers relate: their roles, replicas, shards and sentinels. It knows Redis, not Kubernetes.
+// Package topology discovers and tracks the topology of Redis deployments: roles, replicas, shards and sentinels. It does not depend on Kubernetes.
 package topology
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Role is a server's role, as it says itself.
+// Role is a server's role according to the server.
 type Role string
 
 // The roles.
@@ -22,7 +22,7 @@ const (
 	Unknown  Role = "Unknown"
 )
 
-// Server is what one server said of itself at one instant.
+// Server is the state of one server at one instant, from INFO.
 type Server struct {
 	Address string
 	Name    string // redis | valkey
@@ -31,10 +31,10 @@ type Server struct {
 	RunID   string // changes with every start of the process
 	Role    Role
 	Uptime  time.Duration // to the second
-	Loading bool          // the data set is being read from disk; commands are refused
+	Loading bool          // the data set is being read from disk; commands are rejected
 }
 
-// ServerOf is what the server at an address said of itself in INFO. What it did not say stays empty.
+// ServerOf converts the INFO of the server at an address. Missing fields stay empty.
 func ServerOf(address string, info redis.Info) Server {
 	s := Server{
 		Address: address, Name: info.Name(), Version: info.Version(), Mode: info.Mode(), RunID: info["run_id"], Role: parseRole(info["role"]),
@@ -46,28 +46,28 @@ func ServerOf(address string, info redis.Info) Server {
 	return s
 }
 
-// Attached is a replica as the server that it replicates from sees it.
+// Attached is a replica from the perspective of its primary.
 type Attached struct {
 	Address string // host:port, as the replica announced itself
-	Online  bool   // it gets writes as they come
-	Offset  int64  // that it acknowledged
-	Lag     int64  // seconds since it did
+	Online  bool   // it receives the replication stream
+	Offset  int64  // last acknowledged offset
+	Lag     int64  // seconds since that acknowledgement
 }
 
-// ReplicationInfo is what a server says of its replication in INFO.
+// ReplicationInfo is the replication state of a server, from INFO.
 type ReplicationInfo struct {
 	Role     Role
-	Offset   int64  // of a primary: what it wrote; of a replica: what it applied
-	Failover string // no-failover | waiting-for-sync | failover-in-progress; "" where the server is older than FAILOVER (6.2)
+	Offset   int64  // of a primary: written; of a replica: applied
+	Failover string // no-failover | waiting-for-sync | failover-in-progress; "" before Redis 6.2
 
 	Replicas []Attached // of a primary (and of a replica that has replicas of its own), the most advanced first
 
-	Primary string // host:port that a replica replicates from, as it was told to
+	Primary string // host:port of the primary of a replica, as configured
 	LinkUp  bool   // a replica is connected to it
 	Syncing bool   // a replica copies the whole data set
 }
 
-// ReplicationOf is what a server said of its replication in INFO.
+// ReplicationOf converts the replication section of INFO.
 func ReplicationOf(info redis.Info) ReplicationInfo {
 	r := ReplicationInfo{
 		Role: parseRole(info["role"]), Offset: info.Int("master_repl_offset"), Failover: info["master_failover_state"],

@@ -2,14 +2,14 @@ package topology
 
 import "slices"
 
-// Kind is how the servers of a deployment relate.
+// Kind is the kind of a deployment's topology.
 type Kind string
 
 // The kinds. Detect finds which one a deployment is.
 const (
-	KindStandalone  Kind = "Standalone"  // one server, or one address that stands before several
-	KindReplication Kind = "Replication" // a primary and its replicas, found by ROLE; nobody fails over by itself
-	KindSentinel    Kind = "Sentinel"    // a primary and its replicas, watched by sentinels
+	KindStandalone  Kind = "Standalone"  // one server, or one address in front of several
+	KindReplication Kind = "Replication" // a primary and its replicas, found by ROLE; without automatic failover
+	KindSentinel    Kind = "Sentinel"    // a primary and its replicas, monitored by sentinels
 	KindCluster     Kind = "Cluster"     // slots over several primaries
 )
 
@@ -19,33 +19,33 @@ const SlotCount = 16384
 // noShard marks a slot that no shard serves.
 const noShard = ^uint16(0)
 
-// Map is how a deployment looked at one instant. It never changes: a change makes a new Map. What its fields refer to must not be written.
+// Map is the topology of a deployment at one instant. It is immutable: a change creates a new Map. Its fields must not be modified.
 type Map struct {
 	Kind    Kind
-	Version uint64  // grows by at least one with every change of a run's map
+	Version uint64  // increases with every change of the map
 	Shards  []Shard // never empty; one unless Kind is Cluster
-	Problem string  // what keeps the map from being known for certain, such as two primaries at once; "" = nothing
+	Problem string  // why the map may be wrong, such as two primaries at once; "" = it is reliable
 
 	slots   *[SlotCount]uint16 // shard number of each slot; nil = all keys belong to shard 0
-	members []map[string]Role  // of each shard of a cluster: its nodes by ID, by which it is known again
+	members []map[string]Role  // of each shard of a cluster: its nodes by ID, which identify it
 }
 
-// Shard is a primary and its replicas. It keeps its number (its place in Map.Shards) for a whole run, through failover and resharding: a new
-// shard comes at the end, and one that is gone keeps its number without slots.
+// Shard is a primary and its replicas. It keeps its number (its index in Map.Shards) through failover and resharding: new shards are appended, and
+// removed shards keep their number without slots.
 type Shard struct {
-	ID       string   // the name that the sentinels watch, or the node ID of the first primary seen in a cluster; "" else
-	Primary  string   // host:port as a client dials it; "" = none known now
-	Replicas []string // host:port each, sorted; those that seem to be up
-	Slots    int      // how many slots it serves; 0 unless the map is a cluster's
+	ID       string   // the name that the sentinels monitor, or the node ID of the first primary in a cluster; otherwise ""
+	Primary  string   // host:port as a client dials it; "" = none is known
+	Replicas []string // host:port each, sorted; those that are up
+	Slots    int      // number of slots that it serves; 0 without a cluster
 }
 
-// SlotRange gives the slots First to Last, both included, to a shard.
+// SlotRange assigns the slots First to Last, inclusive, to a shard.
 type SlotRange struct {
 	First, Last uint16
 	Shard       int // number in Map.Shards
 }
 
-// NewMap makes a map. ranges say who serves which slots of a cluster; other kinds have none. Shard.Slots is counted here.
+// NewMap returns a map. ranges assign the slots of a cluster; other kinds have none. NewMap sets Shard.Slots.
 func NewMap(kind Kind, version uint64, shards []Shard, ranges ...SlotRange) *Map {
 	m := &Map{Kind: kind, Version: version, Shards: slices.Clone(shards)}
 	if kind != KindCluster {
@@ -81,7 +81,7 @@ func (m *Map) count() {
 	}
 }
 
-// ShardOf is the number of the shard that serves a slot; false where none does. Without a cluster it is 0 for every slot.
+// ShardOf returns the number of the shard that serves a slot; false if none does. Without a cluster it is 0 for every slot.
 func (m *Map) ShardOf(slot uint16) (int, bool) {
 	if m.slots == nil {
 		return 0, true
@@ -90,7 +90,7 @@ func (m *Map) ShardOf(slot uint16) (int, bool) {
 	return int(n), n != noShard
 }
 
-// Primaries are the addresses of all primaries that are known now and, in a cluster, serve slots; in the order of the shards.
+// Primaries returns the addresses of all known primaries that, in a cluster, serve slots; in the order of the shards.
 func (m *Map) Primaries() []string {
 	var all []string
 	for i := range m.Shards {
@@ -101,7 +101,7 @@ func (m *Map) Primaries() []string {
 	return all
 }
 
-// Replicas are the addresses of all replicas, in the order of the shards.
+// Replicas returns the addresses of all replicas, in the order of the shards.
 func (m *Map) Replicas() []string {
 	var all []string
 	for i := range m.Shards {
@@ -110,7 +110,7 @@ func (m *Map) Replicas() []string {
 	return all
 }
 
-// same says that two maps differ at most in their version.
+// same reports whether two maps are equal except for their version.
 func (m *Map) same(o *Map) bool {
 	if m.Kind != o.Kind || m.Problem != o.Problem || (m.slots == nil) != (o.slots == nil) {
 		return false
@@ -123,7 +123,7 @@ func (m *Map) same(o *Map) bool {
 	})
 }
 
-// clone is a copy whose shards and slots may be written.
+// clone returns a copy whose shards and slots may be modified.
 func (m *Map) clone() *Map {
 	c := *m
 	c.Shards = slices.Clone(m.Shards)

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// conn is a connection to an address, with the login as it is at each dial.
+// conn returns a connection to an address, which reads the credentials for each dial.
 func (t *Target) conn(address string, login LoginFunc) *redis.Conn {
 	timeout := t.timeout()
 	return redis.NewConn(timeout, func(ctx context.Context) (net.Conn, error) {
@@ -37,7 +37,7 @@ func (t *Target) timeout() time.Duration {
 	return defaultTimeout
 }
 
-// question asks one thing and returns the reply as this package reads it.
+// question sends one command and returns the reply, converted by redis.Plain.
 func question(ctx context.Context, c *redis.Conn, words ...string) (any, error) {
 	v, err := c.Do(ctx, words...)
 	if err != nil {
@@ -46,7 +46,7 @@ func question(ctx context.Context, c *redis.Conn, words ...string) (any, error) 
 	return redis.Plain(v), nil
 }
 
-// questions asks several things at once. Error replies are among the replies.
+// questions sends several commands in one write. The replies include error replies.
 func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any, error) {
 	var request []byte
 	for _, words := range commands {
@@ -63,14 +63,14 @@ func questions(ctx context.Context, c *redis.Conn, commands ...[]string) ([]any,
 	return replies, nil
 }
 
-// isRefused says that the user may not send the command, or that the server does not know it.
+// isRefused reports whether the ACL user may not run the command, or the server does not support it.
 func isRefused(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	text := string(reply)
 	return ok && (strings.HasPrefix(text, "NOPERM") || strings.Contains(text, "unknown command") || strings.Contains(text, "unknown subcommand"))
 }
 
-// isLogin says that the login is wrong, so that asking again is in vain.
+// isLogin reports whether the credentials are wrong, so that a retry cannot succeed.
 func isLogin(err error) bool {
 	reply, ok := errors.AsType[redis.Error](err)
 	text := string(reply)
@@ -78,23 +78,23 @@ func isLogin(err error) bool {
 		strings.Contains(text, "invalid password") || strings.Contains(text, "AUTH <password> called without"))
 }
 
-// answer is what came of asking one address.
+// answer is the result of a query to one address.
 type answer struct {
 	address string
 	value   any
 	err     error
 }
 
-// node asks one address whenever it is kicked, one question at a time.
+// node queries one address on request, one query at a time.
 type node struct {
 	address  string
 	conn     *redis.Conn
-	kick     chan struct{} // holds one
+	kick     chan struct{} // capacity one
 	cancel   context.CancelFunc
-	failures int // in a row; of the follower's loop
+	failures int // consecutive; used by the follower's loop
 }
 
-// run asks until ctx ends.
+// run handles requests until ctx ends.
 func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.Context, *redis.Conn, string) (any, error), answers chan<- answer) {
 	defer n.conn.Close()
 	for {
@@ -103,7 +103,7 @@ func (n *node) run(ctx context.Context, timeout time.Duration, ask func(context.
 			return
 		case <-n.kick:
 		}
-		within, cancel := context.WithTimeout(ctx, 2*timeout) // a dial and an answer
+		within, cancel := context.WithTimeout(ctx, 2*timeout) // a dial and a reply
 		value, err := ask(within, n.conn, n.address)
 		cancel()
 		select {

@@ -9,13 +9,13 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// serverAnswer is what one server of a plain replication said.
+// serverAnswer is the answer of one server of a plain replication.
 type serverAnswer struct {
 	RoleReply
-	runID string // "" where the user may not ask; then each address counts as a server of its own
+	runID string // "" if not permitted; then each address counts as a separate server
 }
 
-// replication follows a primary and its replicas by ROLE alone.
+// replication is the policy for a primary and its replicas, by ROLE only.
 type replication struct{ seeds []string }
 
 func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error) {
@@ -23,7 +23,7 @@ func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 	reply, err := question(ctx, c, "ROLE")
 	switch {
 	case isRefused(err):
-		// A user of data often may not ask ROLE; HELLO tells the role as well, but neither offset nor replicas.
+		// Application users are often not permitted to run ROLE. HELLO contains the role as well, but neither offset nor replicas.
 		if reply, err = question(ctx, c, "HELLO", "2"); err != nil {
 			return nil, err
 		}
@@ -43,7 +43,7 @@ func (replication) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 	return a, nil
 }
 
-// resolve takes the one server that says it is the primary. With none or several the primary stays what it was.
+// resolve selects the only server with role primary. With none or several, the previous primary is kept.
 func (r replication) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	var primaries, replicas, known []string
 	seen := map[string]bool{}
@@ -51,13 +51,13 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 		a := answers[address].(serverAnswer)
 		known = append(known, a.Replicas...)
 		if a.runID != "" && seen[a.runID] {
-			continue // the same server by another name
+			continue // the same server at another address
 		}
 		seen[a.runID] = true
 		switch {
 		case a.Role == Primary:
 			primaries = append(primaries, address)
-		case a.Role == Replica && a.Link != "sync": // one that loads its first data set serves nobody
+		case a.Role == Replica && a.Link != "sync": // a replica in its initial synchronization does not serve reads
 			replicas = append(replicas, address)
 		}
 	}
@@ -69,12 +69,12 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 	problem := ""
 	switch len(primaries) {
 	case 0:
-		problem = "no server says that it is the primary"
+		problem = "no server has role primary"
 	case 1:
 		shard.Primary = primaries[0]
 	default:
 		slices.Sort(primaries)
-		problem = fmt.Sprintf("split: %s all say that they are the primary", strings.Join(primaries, ", "))
+		problem = fmt.Sprintf("split brain: %s all have role primary", strings.Join(primaries, ", "))
 	}
 	shard.Replicas = slices.DeleteFunc(shard.Replicas, func(a string) bool { return a == shard.Primary })
 	m := NewMap(KindReplication, 0, []Shard{shard})
@@ -82,13 +82,13 @@ func (r replication) resolve(before *Map, answers map[string]any) (*Map, []strin
 	return m, known
 }
 
-// choice uses the first of several addresses that answers, and stays there while it does.
+// choice uses the first address that answers, and keeps it as long as it does.
 type choice struct{ seeds []string }
 
 func (choice) ask(ctx context.Context, c *redis.Conn, _ string) (any, error) {
 	_, err := c.Do(ctx, "PING")
 	if redis.IsReply(err) && !isRefused(err) {
-		err = nil // LOADING and the like: somebody is there
+		err = nil // LOADING and similar: a server is present
 	}
 	return struct{}{}, err
 }
@@ -107,7 +107,7 @@ func (c choice) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	return NewMap(KindStandalone, 0, []Shard{{Primary: up[0]}}), nil
 }
 
-// inOrder are the addresses that answered: the seeds in their order, then the others by name.
+// inOrder returns the addresses that answered: the seeds in their order, then the others by name.
 func inOrder(seeds []string, answers map[string]any) []string {
 	var first, others []string
 	for _, s := range seeds {

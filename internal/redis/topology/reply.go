@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// A reply is what redis.Plain makes of one. A map is a list of names and values in turn.
+// Replies are converted by redis.Plain. A map is a list of names and values in turn.
 
 // fieldsOf reads a map. Names that are no text are passed over.
 func fieldsOf(reply any) map[string]any {

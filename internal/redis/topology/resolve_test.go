@@ -27,7 +27,7 @@ func TestResolveReplication(t *testing.T) {
 			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}}, ""},
 		{"one that loads its first data serves nobody", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")}, Shard{Primary: "a:1"}, ""},
 		{"failover", before, map[string]any{"a:1": replica("1", "connected"), "b:1": primary("2")}, Shard{Primary: "b:1", Replicas: []string{"a:1"}}, ""},
-		{"split keeps the old", before, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{Primary: "a:1"}, "split: a:1, b:1"},
+		{"split keeps the old", before, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{Primary: "a:1"}, "split brain: a:1, b:1"},
 		{"split at first chooses nothing", nil, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{}, "split"},
 		{"nobody keeps the old", before, map[string]any{"b:1": replica("2", "connect")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, "no server"},
 		{"one server by two names is no split", nil, map[string]any{"10.0.0.1:1": primary("1"), "a:1": primary("1")}, Shard{Primary: "a:1"}, ""},

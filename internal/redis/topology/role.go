@@ -3,11 +3,11 @@ package topology
 // RoleReply is the reply of ROLE.
 type RoleReply struct {
 	Role     Role
-	Offset   int64    // of replication; -1 where a replica never had data
-	Primary  string   // host:port that a replica replicates from
+	Offset   int64    // of replication; -1 if a replica never had data
+	Primary  string   // host:port of the primary of a replica
 	Link     string   // of a replica: connect, connecting, handshake, sync, connected
 	Replicas []string // host:port of the replicas that are connected to a primary
-	Masters  []string // names that a sentinel watches
+	Masters  []string // names that a sentinel monitors
 }
 
 // ParseRole reads the reply of ROLE.

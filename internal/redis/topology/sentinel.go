@@ -11,21 +11,22 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// sentinelAnswer is what one sentinel said.
+// sentinelAnswer is the answer of one sentinel.
 type sentinelAnswer struct {
-	id       string   // of the sentinel; "" where it cannot tell (before 6.2)
-	name     string   // of the master that was asked for
+	id       string   // of the sentinel; "" before Redis 6.2
+	name     string   // of the monitored master
 	primary  string   // host:port
-	replicas []string // those that the sentinel thinks are up and replicas
+	replicas []string // those that are up and replicas according to the sentinel
 	others   []string // host:port of further sentinels
 }
 
-// sentinels follow a primary by what most of them say. ROLE would not do: after a failover the old primary calls itself master for 10 s.
+// sentinels is the policy for Sentinel: the majority of the sentinels determines the primary. ROLE is not reliable: after a failover the old
+// primary reports role master for 10 s.
 type sentinels struct {
 	seeds []string
 	name  string // "" = the only one
-	// heard are the sentinels that ever answered, by their identity: those and the seeds are the electorate. Announced ones that cannot be
-	// reached from here (behind an address translation) must not keep the others from a majority.
+	// heard are the sentinels that have answered, by identity: they and the seeds are the electorate. Announced sentinels that cannot be
+	// reached (behind an address translation) must not prevent a majority of the others.
 	heard map[string]string // address -> identity
 }
 
@@ -45,7 +46,7 @@ func (s sentinels) ask(ctx context.Context, c *redis.Conn, _ string) (any, error
 	}
 	switch reply := replies[0].(type) {
 	case nil:
-		return nil, fmt.Errorf("the sentinel watches nothing named %q", a.name)
+		return nil, fmt.Errorf("the sentinel monitors no master named %q", a.name)
 	case redis.Error:
 		return nil, reply
 	}
@@ -64,15 +65,15 @@ func onlyMaster(ctx context.Context, c *redis.Conn) (string, error) {
 	names := ParseWatchedNames(reply)
 	switch len(names) {
 	case 0:
-		return "", errors.New("the sentinel watches nothing")
+		return "", errors.New("the sentinel monitors no master")
 	case 1:
 		return names[0], nil
 	}
-	return "", fmt.Errorf("the sentinel watches %s: name one of them", strings.Join(names, ", "))
+	return "", fmt.Errorf("the sentinel monitors %s: set the name of one of them", strings.Join(names, ", "))
 }
 
-// ParseSentinelReplicas reads the reply of SENTINEL REPLICAS: the host:port, sorted, of those that the sentinel thinks are up. One that calls
-// itself a primary (as the old one does for seconds after a failover) is none.
+// ParseSentinelReplicas reads the reply of SENTINEL REPLICAS: the host:port, sorted, of those that are up according to the sentinel. A server
+// that reports role primary (as the old one does for seconds after a failover) is not included.
 func ParseSentinelReplicas(reply any) []string {
 	var up []string
 	for _, entry := range listOf(reply) {
@@ -113,7 +114,7 @@ func ParseSwitchMaster(message string) (name, from, to string, ok bool) {
 	return w[0], from, to, from != "" && to != ""
 }
 
-// resolve takes the address that more than half of the electorate gives. Without such a one the primary stays what it was.
+// resolve selects the address with more than half of the electorate's votes. Without a majority the previous primary is kept.
 func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	votes, up := map[string]int{}, map[string]int{}
 	counted := map[string]bool{}
@@ -128,7 +129,7 @@ func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string)
 		s.heard[address] = identity
 		known = append(known, a.others...)
 		if counted[identity] {
-			continue // the same sentinel by another name
+			continue // the same sentinel at another address
 		}
 		counted[identity] = true
 		name = a.name
@@ -162,7 +163,7 @@ func (s sentinels) resolve(before *Map, answers map[string]any) (*Map, []string)
 	return m, known
 }
 
-// electorate is how many different sentinels there are: those that were heard, and the seeds that were not.
+// electorate is the number of different sentinels: those that have answered, and the seeds that have not.
 func (s sentinels) electorate() int {
 	all := map[string]bool{}
 	for _, identity := range s.heard {

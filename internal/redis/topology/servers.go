@@ -7,11 +7,11 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Servers asks servers about themselves and commands them, as redis.Client does, whose methods say how. Real talks to Redis; tests may put a
-// server that fails on demand in its place.
+// Servers queries servers and sends them commands; see the methods of redis.Client. Real uses Redis; tests may use an implementation that fails on
+// demand.
 type Servers interface {
 	Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error)
-	// Ask reads INFO. An error means that no answer came within the login's timeout, or one that is no INFO.
+	// Ask reads INFO. An error means that no valid reply was received within the login's timeout.
 	Ask(ctx context.Context, address string, login redis.Login) (Server, error)
 	Shutdown(ctx context.Context, address string, login redis.Login) error
 	Segfault(ctx context.Context, address string, login redis.Login) error
@@ -20,12 +20,12 @@ type Servers interface {
 	HangUp(key string)
 }
 
-// Listener follows what servers and sentinels publish, as redis.Client does.
+// Listener subscribes to channels of servers and sentinels, as redis.Client does.
 type Listener interface {
 	Listen(ctx context.Context, address string, login redis.Login, pattern string, heard func(at time.Time, channel, payload string))
 }
 
-// Real asks real servers. NewReal makes one, Close ends it.
+// Real queries real servers. It is created by NewReal and ended by Close.
 type Real struct{ *redis.Client }
 
 var (
@@ -33,7 +33,7 @@ var (
 	_ Listener = Real{}
 )
 
-// NewReal makes one that has no connection yet.
+// NewReal returns a Real without connections.
 func NewReal() *Real { return &Real{redis.NewClient(nil)} }
 
 // Ask implements Servers.

@@ -18,7 +18,7 @@ var crcTable = func() (table [256]uint16) {
 	return table
 }()
 
-// SlotOf is the cluster slot of a key: by its hash tag, the text between the first { and the next }, where that is not empty.
+// SlotOf returns the cluster slot of a key: of its hash tag, the text between the first { and the next }, if that is not empty.
 func SlotOf(key []byte) uint16 {
 	if open := bytes.IndexByte(key, '{'); open >= 0 {
 		if tag := bytes.IndexByte(key[open+1:], '}'); tag > 0 {

@@ -11,9 +11,9 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// Start looks at the deployment until its primaries are known, at most as long as ctx lives, and then follows it until Close; ctx ends nothing
-// afterwards. The error says what each address answered. A wrong login ends the wait early. A standalone server at one address is not asked at
-// all: there is nothing to follow.
+// Start queries the deployment until its primaries are known or ctx ends, and then tracks it until Close; ctx has no effect
+// afterwards. The error contains the answer of each address. Wrong credentials end the wait early. A standalone server at one address is not
+// queried, as it has no topology to track.
 func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 	if target.After == nil {
 		return nil, errors.New("target.After is not set: pass time.After")
@@ -43,14 +43,14 @@ func Start(ctx context.Context, target Target, kind Kind) (Tracker, error) {
 
 func begin(ctx context.Context, f *follower) (Tracker, error) {
 	if len(f.seeds) == 0 {
-		return nil, errors.New("there is no address to ask")
+		return nil, errors.New("there is no address to query")
 	}
 	return f.start(ctx)
 }
 
-// Detect asks every address which kind of deployment it belongs to, until one answers, at most as long as ctx lives: a cluster's node says so; so
-// does a sentinel, also where Target.Addresses names it; several addresses with a replica among them are a plain replication; all else is
-// standalone, also the primary of a replication behind one address. Needs no permission beyond a login. The error says what each address answered.
+// Detect queries every address for the kind of its deployment until one answers or ctx ends. Nodes of a cluster and sentinels report it, the latter
+// also if Target.Addresses contains them; several addresses with a replica among them are a plain replication; everything else is standalone,
+// including the primary of a replication behind one address. It needs no permission beyond the login. The error contains the answer of each address.
 func Detect(ctx context.Context, target Target) (Kind, error) {
 	if len(target.Sentinels) > 0 {
 		return KindSentinel, nil
@@ -61,7 +61,7 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 		case len(hellos) > 0:
 			return kindOf(hellos), nil
 		case ctx.Err() != nil || len(target.Addresses) == 0 || !slices.ContainsFunc(errs, func(err error) bool { return !isLogin(err) }):
-			return "", fmt.Errorf("the topology cannot be told: %w", errors.Join(errs...))
+			return "", fmt.Errorf("detect the topology: %w", errors.Join(errs...))
 		}
 		select {
 		case <-ctx.Done():
@@ -70,7 +70,7 @@ func Detect(ctx context.Context, target Target) (Kind, error) {
 	}
 }
 
-// hello is what the reply of HELLO says of a server.
+// hello is the reply of HELLO.
 type hello struct {
 	mode string // standalone | sentinel | cluster
 	role Role
@@ -89,7 +89,7 @@ func kindOf(hellos []hello) Kind {
 	return KindStandalone
 }
 
-// greet asks all addresses at once.
+// greet sends HELLO to all addresses concurrently.
 func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -114,10 +114,10 @@ func greet(ctx context.Context, target Target) (hellos []hello, errs []error) {
 
 func sayHello(ctx context.Context, c *redis.Conn) (hello, error) {
 	reply, err := question(ctx, c, "HELLO", "2")
-	if redis.IsReply(err) && !isLogin(err) { // before 6.0, or a proxy
+	if redis.IsReply(err) && !isLogin(err) { // before Redis 6.0, or a proxy
 		info, err := c.Info(ctx)
 		if redis.IsReply(err) {
-			return hello{mode: "standalone"}, nil // somebody serves there and says nothing of itself: a client sees one server
+			return hello{mode: "standalone"}, nil // the server does not identify itself: treat it as one server
 		}
 		s := ServerOf("", info)
 		return hello{mode: s.Mode, role: s.Role}, err

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// Watched is what a sentinel says of a primary that it watches.
+// Watched is a monitored primary from the perspective of a sentinel.
 type Watched struct {
 	Name        string
-	Address     string        // host:port of the server that this sentinel watches as the primary; GET-MASTER-ADDR-BY-NAME already gives the promoted one while FailingOver
-	ConfigEpoch int64         // grows with every failover that succeeded
-	FailingOver bool          // this sentinel fails it over now
-	DownAfter   time.Duration // without an answer until the sentinel calls it down
-	RoleFor     time.Duration // since the sentinel took this server for the primary; it counts anew from every switch
+	Address     string        // host:port of the server that this sentinel monitors as the primary; while FailingOver, GET-MASTER-ADDR-BY-NAME already returns the promoted one
+	ConfigEpoch int64         // increases with every successful failover
+	FailingOver bool          // this sentinel is failing it over
+	DownAfter   time.Duration // time without a reply after which the sentinel considers it down
+	RoleFor     time.Duration // time since the sentinel considers this server the primary; reset by every switch
 }
 
 // ParseWatched reads the reply of SENTINEL MASTER.
@@ -37,7 +37,7 @@ func milliseconds(reply any) time.Duration {
 	return time.Duration(n) * time.Millisecond
 }
 
-// ParseWatchedNames reads the reply of SENTINEL MASTERS: the names under which a sentinel watches primaries, sorted.
+// ParseWatchedNames reads the reply of SENTINEL MASTERS: the names of the primaries that a sentinel monitors, sorted.
 func ParseWatchedNames(reply any) []string {
 	var names []string
 	for _, entry := range listOf(reply) {
@@ -47,7 +47,7 @@ func ParseWatchedNames(reply any) []string {
 	return names
 }
 
-// ParsePeers reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels by their IDs, those that are down included.
+// ParsePeers reads the reply of SENTINEL SENTINELS: the host:port of the other sentinels by ID, including those that are down.
 func ParsePeers(reply any) map[string]string {
 	peers := map[string]string{}
 	for _, entry := range listOf(reply) {
@@ -59,7 +59,7 @@ func ParsePeers(reply any) map[string]string {
 	return peers
 }
 
-// ParsePrimaryAddress reads the reply of SENTINEL GET-MASTER-ADDR-BY-NAME: host:port; "" where the sentinel watches nothing of that name.
+// ParsePrimaryAddress reads the reply of SENTINEL GET-MASTER-ADDR-BY-NAME: host:port; "" if the sentinel monitors no primary of that name.
 func ParsePrimaryAddress(reply any) string {
 	l := listOf(reply)
 	if len(l) != 2 {

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// watchedRunner runs a load and watches this process while it does.
+// watchedRunner runs a load and records the resource use of this process.
 type watchedRunner struct{ *engine.Runner }
 
 // Run is as engine.Runner.Run; every interval holds a reading of this process.

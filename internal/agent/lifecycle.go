@@ -13,12 +13,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// process is one agent's life: prepare, wait for the start, run, be pulled, be released.
+// process is the state of one agent: it prepares, waits for the start, runs the load, and serves its record until it is released.
 type process struct {
 	cfg      Config
 	instance string
 
-	ended    chan struct{} // closed when no further interval will come
+	ended    chan struct{} // closed when there are no further intervals
 	released chan struct{} // closed by the release
 
 	mu        sync.Mutex
@@ -27,7 +27,7 @@ type process struct {
 	message   string
 	startAt   int64
 	startedAt int64
-	start     chan time.Time // buffered: the one start
+	start     chan time.Time // buffered for the only start
 	stopped   bool           // the load was aborted
 	stopLoad  context.CancelFunc
 	outbox    outbox
@@ -48,7 +48,7 @@ func newProcess(cfg Config) *process {
 	}
 }
 
-// work leads the runner through its life. It returns when the load is over; ctx ends it early.
+// work prepares and runs the load. It returns when the load has ended; ctx ends it early.
 func (p *process) work(ctx context.Context) {
 	loadCtx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -67,17 +67,17 @@ func (p *process) work(ctx context.Context) {
 	case p.stopped && (err == nil || errors.Is(err, context.Canceled)):
 		p.state, p.message = Finished, "stopped"
 	case ctx.Err() != nil && (err == nil || errors.Is(err, context.Canceled)):
-		p.state, p.reason, p.message = Failed, ReasonTerminated, "the pod was told to end before its load was over"
+		p.state, p.reason, p.message = Failed, ReasonTerminated, "the pod was terminated before its load ended"
 	case err != nil:
 		p.state, p.reason, p.message = Failed, reasonOf(err), messageOf(err)
 	default:
 		p.state, p.message = Finished, ""
 	}
-	p.tell()
+	p.notify()
 	p.cfg.Logger.Info("load ended", "state", p.state, "reason", p.reason, "message", p.message, "intervals", p.outbox.last)
 }
 
-// runSafely prepares and runs; a panic becomes an error.
+// runSafely prepares and runs the load; a panic becomes an error.
 func (p *process) runSafely(ctx context.Context) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -93,7 +93,7 @@ func (p *process) runSafely(ctx context.Context) (err error) {
 	}
 	p.mu.Lock()
 	p.state, p.message = Ready, ""
-	p.tell()
+	p.notify()
 	p.mu.Unlock()
 	p.cfg.Logger.Info("ready")
 
@@ -111,7 +111,7 @@ func (p *process) runSafely(ctx context.Context) (err error) {
 	}
 }
 
-// verify reads the ledger back. That it cannot be read does not spoil the figures of the load: the result says why.
+// verify reads the ledger back. A failure does not affect the figures of the load; the result contains the reason.
 func (p *process) verify(ctx context.Context) {
 	v, ok := p.cfg.Runner.(verifier)
 	if !ok || p.cfg.Plan.Verify == nil || ctx.Err() != nil {
@@ -119,17 +119,17 @@ func (p *process) verify(ctx context.Context) {
 	}
 	p.mu.Lock()
 	p.state, p.message = Verifying, ""
-	p.tell()
+	p.notify()
 	p.mu.Unlock()
-	p.cfg.Logger.Info("the load has ended, its ledger is read back")
+	p.cfg.Logger.Info("the load has ended, reading its ledger back")
 	ctx, cancel := context.WithTimeout(ctx, p.cfg.VerifyLimit)
 	defer cancel()
 	result, err := v.Verify(ctx, p.progress)
 	switch {
 	case err != nil && ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
-		result = &record.Ledger{Unread: fmt.Sprintf("it took longer than %v", p.cfg.VerifyLimit)}
+		result = &record.Ledger{Unread: fmt.Sprintf("reading it back took longer than %v", p.cfg.VerifyLimit)}
 	case err != nil && ctx.Err() != nil:
-		result = &record.Ledger{Unread: "it was stopped before all was read"}
+		result = &record.Ledger{Unread: "it was stopped before all of it was read"}
 	case err != nil:
 		result = &record.Ledger{Unread: err.Error()}
 	}
@@ -138,7 +138,7 @@ func (p *process) verify(ctx context.Context) {
 	p.ledger = result
 }
 
-// markStarted notes when this process woke for T: the load's beginning, for runners that do not tell it.
+// markStarted records when this process woke up at T: the start of the load, for runners that do not report it.
 func (p *process) markStarted() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -162,40 +162,40 @@ func (p *process) sink(interval *record.Interval) {
 		p.cfg.Logger.Error("interval out of order was ignored", "index", interval.Index, "last", p.outbox.last)
 		return
 	}
-	p.tell()
+	p.notify()
 }
 
-// errConflict is why a request does not fit the agent's state.
+// errConflict is why a request conflicts with the agent's state.
 type errConflict string
 
 func (e errConflict) Error() string { return string(e) }
 
-// setStart takes the start instant.
+// setStart sets the start instant.
 func (p *process) setStart(request StartRequest) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case request.Instance != "" && request.Instance != p.instance:
-		return errConflict("this is another process: the pod has restarted")
+		return errConflict("the request is for another process: the pod has restarted")
 	case p.startAt != 0 && p.startAt == request.At:
 		return nil
 	case p.startAt != 0:
-		return errConflict(fmt.Sprintf("already started for %d", p.startAt))
+		return errConflict(fmt.Sprintf("already started at %d", p.startAt))
 	case p.state != Ready:
-		return errConflict("not Ready but " + string(p.state))
+		return errConflict("the state is " + string(p.state) + ", not Ready")
 	case request.At <= p.now():
 		return errConflict("the start instant has passed")
 	}
 	p.startAt = request.At
 	p.state = Running
 	p.start <- p.cfg.Epoch.Add(time.Duration(request.At))
-	p.tell()
-	p.cfg.Logger.Info("start is set", "in", time.Duration(request.At-p.now()))
+	p.notify()
+	p.cfg.Logger.Info("start instant set", "in", time.Duration(request.At-p.now()))
 	return nil
 }
 
-// tell wakes those who wait for news. The caller holds mu.
-func (p *process) tell() {
+// notify wakes the requests that wait for a change. The caller holds mu.
+func (p *process) notify() {
 	close(p.news)
 	p.news = make(chan struct{})
 }
@@ -208,20 +208,20 @@ func (p *process) step(request StepRequest) error {
 	s, ok := p.cfg.Runner.(stepper)
 	switch {
 	case other:
-		return errConflict("this is another process: the pod has restarted")
+		return errConflict("the request is for another process: the pod has restarted")
 	case request.Rate == 0 && (state == Verifying || state.Ended()):
 		return nil
 	case !ok || state != Running:
-		return errConflict("not Running but " + string(state))
+		return errConflict("the state is " + string(state) + ", not Running")
 	}
 	if err := s.Step(time.Duration(request.At), request.Rate); err != nil {
 		return errConflict(err.Error())
 	}
-	p.cfg.Logger.Info("the rate changes", "at", time.Duration(request.At), "rate", request.Rate)
+	p.cfg.Logger.Info("changing the rate", "at", time.Duration(request.At), "rate", request.Rate)
 	return nil
 }
 
-// stop ends the load now. What was measured stays.
+// stop ends the load immediately. The record is kept.
 func (p *process) stop() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -234,12 +234,12 @@ func (p *process) stop() {
 	}
 }
 
-// release lets the process exit, once.
+// release allows the process to exit.
 func (p *process) release() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.state.Ended() {
-		return errConflict("the load is not over but " + string(p.state))
+		return errConflict("the load has not ended: the state is " + string(p.state))
 	}
 	select {
 	case <-p.released:
@@ -275,10 +275,10 @@ func (p *process) status() Status {
 	return status
 }
 
-// now is the pod's clock.
+// now returns the time on the pod's clock.
 func (p *process) now() int64 { return int64(time.Since(p.cfg.Epoch)) }
 
-// failure is why the agent failed, nil if it did not.
+// failure returns why the agent failed, nil if it did not.
 func (p *process) failure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
