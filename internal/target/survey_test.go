@@ -55,7 +55,7 @@ func TestSentinelsBesideAreNotWaitedFor(t *testing.T) {
 		}
 		began := time.Now()
 		deps.SentinelsBeside(t.Context(), found)
-		faulttest.Lasted(t, "the look", began, target.LookFor)
+		faulttest.Lasted(t, "the look", began, target.QueryTimeout)
 		for _, s := range found {
 			if want := s.Pod.Name == "redis-0"; s.SentinelBeside != want {
 				t.Errorf("%s has a sentinel: %t, want %t", s.Pod.Name, s.SentinelBeside, want)

@@ -249,12 +249,12 @@ func TestChaosMeshUnprovable(t *testing.T) {
 	neighbours(b)
 	b.answers = func(string) (any, error) { return "", nil }
 	b.active()
-	b.effect(v1alpha1.EffectInconclusive, "none of the Servers spoke")
+	b.effect(v1alpha1.EffectInconclusive, "none of the Servers was active")
 
 	spec := delayed
 	spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}
 	b = newBench(t, spec)
 	neighbours(b)
 	b.active()
-	b.effect(v1alpha1.EffectInconclusive, "nothing passes that the operator could ask")
+	b.effect(v1alpha1.EffectInconclusive, "cannot be measured by the operator")
 }

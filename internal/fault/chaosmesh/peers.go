@@ -89,7 +89,7 @@ func (c chaosMesh) peers(record chaosRecord) *object.Peers {
 	return &object.Peers{Pods: slices.Sorted(maps.Keys(record.Peers))}
 }
 
-// connectedSentinels are the pods from which sentinels command the server: they call their connections sentinel-ID-cmd.
+// connectedSentinels are the pods of the sentinels that are connected to the server: their connections have the name sentinel-ID-cmd.
 func (c chaosMesh) connectedSentinels(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
 	connections, err := c.connections(ctx, target.Address)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]str
 	return slices.Collect(maps.Values(record.Peers)), nil
 }
 
-// network is what the network faults have in common: the field that names the peers, and them; "" = everybody.
+// network is the field of a network fault that names the peers, and its value; "" = all.
 func (c chaosMesh) network() (field string, peers v1alpha1.NetworkPeers) {
 	switch c.spec.Action.Type {
 	case v1alpha1.FaultNetworkDelay:

@@ -102,7 +102,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	}
 	redistest.Wait(t, "the end", func() error {
 		_, err := s.live(spec, target)
-		if err == nil || !strings.Contains(err.Error(), "came to nothing") {
+		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)
 		}
 		return nil

@@ -1,4 +1,4 @@
-// Package guard chooses the targets of a fault, and refuses what would break more than it should.
+// Package guard chooses the targets of a fault, and refuses a fault with too wide an effect.
 package guard
 
 import (
@@ -18,8 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// Choose chooses the targets of a fault behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
-// sentinels unless spec.allow says so. A refusal is a Problem.
+// Choose chooses the targets of a fault behind the guards: a fault in a protected namespace is refused, and no fault silences every copy of a slot or a majority of the
+// sentinels unless spec.allow permits it. A refusal is a Problem.
 func Choose(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
 	if err := unprotected(ctx, redis); err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", redis.Namespace, v1alpha1.AnnotationProtected)}
 }
 
-// electorate are the sentinels that decide on a failover: all that any of them knows, dead ones included, and those that answer.
+// electorate counts the sentinels that vote on a failover: all that any of them lists, including those that do not answer, and those that answer.
 type electorate struct{ all, answering int }
 
 // electorateOf asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
@@ -106,7 +106,7 @@ func electorateOf(ctx context.Context, sentinels target.Sentinels, found []targe
 }
 
 // withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary, unless
-// that is allowed. A server without a copy is no reason to refuse: losing its data is what the fault is about.
+// that is allowed. A server without a copy is no reason to refuse: its outage is the purpose of the fault.
 func withinRadius(found []target.Server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
 	isHit := func(s *target.Server) bool {
 		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.Pod.Name })

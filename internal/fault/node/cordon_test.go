@@ -95,7 +95,7 @@ func TestElsewhere(t *testing.T) {
 		says   string // "" = it can go there
 	}{
 		"fits":      {},
-		"no other":  {alone: true, says: "no node beside node-1"},
+		"no other":  {alone: true, says: "no node other than node-1"},
 		"cordoned":  {other: func(n *corev1.Node) { n.Spec.Unschedulable = true }, says: "node-2 is unschedulable"},
 		"not ready": {other: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, says: "node-2 is not ready"},
 		"tainted": {other: func(n *corev1.Node) {

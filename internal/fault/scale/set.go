@@ -22,15 +22,15 @@ type scaling struct {
 	record    *scaleRecord
 	name      string
 	set       *appsv1.StatefulSet
-	gone      bool  // it was deleted, or another has its name
+	gone      bool  // it was deleted or replaced
 	replicas  int32 // now
 	old, want int32 // before the fault, and by it
 }
 
-// changed are the pods that come or go, by ordinal: a StatefulSet adds and removes at the upper end.
+// changed are the pods that are added or removed: a StatefulSet adds and removes those with the highest ordinals.
 func (c *scaling) changed() []string { return c.pods(min(c.old, c.want), max(c.old, c.want)) }
 
-// staying are the pods that are there before, while and after.
+// staying are the pods that exist before, during and after the fault.
 func (c *scaling) staying() []string { return c.pods(0, min(c.old, c.want)) }
 
 func (c *scaling) pods(from, until int32) []string {
@@ -46,7 +46,7 @@ func (c *scaling) pods(from, until int32) []string {
 
 // foreign is the error of a number of replicas that is neither the old one nor the fault's.
 func (c *scaling) foreign() error {
-	return fmt.Errorf("StatefulSet %s has %d replicas, neither the %d from before the fault nor its %d: somebody else scales it, so it is left alone", c.name, c.replicas, c.old, c.want)
+	return fmt.Errorf("StatefulSet %s has %d replicas, neither the %d from before the fault nor its %d: somebody else scales it, so it is not changed", c.name, c.replicas, c.old, c.want)
 }
 
 // read compares the StatefulSet with the target's record.
@@ -71,7 +71,7 @@ func (s *replicaScale) read(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return c, nil
 }
 
-// scale sets the number of replicas of the very StatefulSet that was read: a change by another in between is a conflict.
+// scale sets the number of replicas. A change of the StatefulSet since it was read is a conflict.
 func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) error {
 	changed := c.set.DeepCopy()
 	changed.Spec.Replicas = &replicas
