@@ -204,7 +204,7 @@ func TestChaosMeshPartition(t *testing.T) {
 			}
 			b.effect(v1alpha1.EffectNotObserved, test.hearing)
 			quiet = speaksWithin
-			b.effect(v1alpha1.EffectConfirmed, "on 0 connections, "+test.hearing)
+			b.effect(v1alpha1.EffectConfirmed, "on 0 connections of the server, "+test.hearing)
 		})
 	}
 }
