@@ -35,10 +35,10 @@ func rolesByShard(found []Server) (primaries map[int][]*Server, replicas map[int
 	for i := range found {
 		s := &found[i]
 		switch {
-		case s.Err != nil || s.Said.Mode == "cluster" && s.Shard == NoShard:
-		case s.Said.Role == topology.Primary:
+		case s.Err != nil || s.State.Mode == "cluster" && s.Shard == NoShard:
+		case s.State.Role == topology.Primary:
 			primaries[s.Shard] = append(primaries[s.Shard], s)
-		case s.Said.Role == topology.Replica:
+		case s.State.Role == topology.Replica:
 			replicas[s.Shard]++
 		}
 	}
@@ -68,12 +68,12 @@ func (r Redis) demoteClaimants(ctx context.Context, claimants []*Server) error {
 		return split("%s", votes)
 	}
 	for _, s := range claimants {
-		is, err := r.Same(ctx, address, s.Address, s.Said.RunID)
+		is, err := r.Same(ctx, address, s.Address, s.State.RunID)
 		if err != nil {
 			return err
 		}
 		if !is {
-			s.Said.Role = topology.Unknown
+			s.State.Role = topology.Unknown
 		}
 	}
 	return nil

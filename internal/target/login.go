@@ -122,7 +122,7 @@ func secretKey(ctx context.Context, secrets client.Reader, namespace, field, nam
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
 	value, ok := secret.Data[key]
 	if !ok {

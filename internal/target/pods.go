@@ -45,7 +45,7 @@ func (r Redis) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	}
 	var list corev1.PodList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list pods of the target in namespace %s: %w", r.Namespace, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items, nil
@@ -79,7 +79,7 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 			Message: fmt.Sprintf("spec.target.service.name: there is no Service %q in namespace %s", target.Service.Name, r.Namespace)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read Service %s: %w", target.Service.Name, err)
 	}
 	if len(service.Spec.Selector) == 0 {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,

@@ -16,17 +16,17 @@ import (
 // ProbeWithin is how long a server that serves may take to answer a probe.
 const ProbeWithin = 500 * time.Millisecond
 
-// Runs reports whether the recorded process still runs. It is an error if the server does not answer.
-func (r Redis) Runs(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if alive, err := r.Lives(ctx, target); !alive || err != nil {
+// ProcessRuns reports whether the recorded process still runs. It is an error if the server does not answer.
+func (r Redis) ProcessRuns(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	if alive, err := r.PodExists(ctx, target); !alive || err != nil {
 		return false, err
 	}
 	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
 	return err == nil && server.RunID == target.RunID, err
 }
 
-// Lives reports whether the recorded pod still exists, without querying its server.
-func (r Redis) Lives(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+// PodExists reports whether the recorded pod still exists, without querying its server.
+func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := r.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
 		return false, nil

@@ -181,8 +181,8 @@ func (w Watchers) Epoch() int64 {
 	return latest
 }
 
-// KnowOf reports whether more than half of all sentinels have a later config epoch.
-func (w Watchers) KnowOf(since int64) bool {
+// HaveEpochAfter reports whether more than half of all sentinels have a later config epoch.
+func (w Watchers) HaveEpochAfter(since int64) bool {
 	later := 0
 	for _, a := range w.Answered {
 		if a.ConfigEpoch > since {

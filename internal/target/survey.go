@@ -22,7 +22,7 @@ const NoShard = -1
 type Server struct {
 	Pod     *corev1.Pod
 	Address string
-	Said    topology.Server
+	State   topology.Server
 	Err     error // it did not answer
 	Shard   int   // of a cluster, counted from 0 by lowest slot; NoShard outside of one
 
@@ -41,7 +41,7 @@ func (r Redis) Survey(ctx context.Context) ([]Server, error) {
 	for i := range pods {
 		found[i] = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
 		asking.Go(func() error {
-			found[i].Said, found[i].Err = r.Servers.Ask(askCtx, found[i].Address, r.Login)
+			found[i].State, found[i].Err = r.Servers.Ask(askCtx, found[i].Address, r.Login)
 			return nil
 		})
 	}
@@ -62,7 +62,7 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server) {
 	var asking errgroup.Group
 	asking.SetLimit(32)
 	for i := range found {
-		if found[i].Said.Role == topology.Sentinel {
+		if found[i].State.Role == topology.Sentinel {
 			continue
 		}
 		asking.Go(func() error {
@@ -106,7 +106,7 @@ func (s Sentinels) listensAt(ctx context.Context, address string) bool {
 
 // assignShards sets the shards of the nodes of a cluster, in the view of the first node that answers.
 func (r Redis) assignShards(ctx context.Context, found []Server) error {
-	i := slices.IndexFunc(found, func(s Server) bool { return s.Err == nil && s.Said.Mode == "cluster" })
+	i := slices.IndexFunc(found, func(s Server) bool { return s.Err == nil && s.State.Mode == "cluster" })
 	if i < 0 {
 		return nil
 	}

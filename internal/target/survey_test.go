@@ -29,8 +29,8 @@ func TestSurveyOfSlowServers(t *testing.T) {
 		}
 		faulttest.Lasted(t, "the survey", began, 3*time.Second)
 		for _, s := range found {
-			if s.Err != nil || s.Said.Role != topology.Replica {
-				t.Errorf("%s: %+v, %v", s.Pod.Name, s.Said, s.Err)
+			if s.Err != nil || s.State.Role != topology.Replica {
+				t.Errorf("%s: %+v, %v", s.Pod.Name, s.State, s.Err)
 			}
 		}
 	})

@@ -3,6 +3,7 @@ package target
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
@@ -33,5 +34,8 @@ type Redis struct {
 // Pod reads one pod of the namespace.
 func (r Redis) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod)
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod); err != nil {
+		return pod, fmt.Errorf("read pod %s: %w", name, err)
+	}
+	return pod, nil
 }

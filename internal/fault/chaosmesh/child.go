@@ -29,7 +29,7 @@ func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (obj
 	case unknownKind(err):
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("read %s %s: %w", c.kind.Kind, c.childName(target), err)
 	}
 	return child, nil
 }

@@ -31,7 +31,7 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	case !state.Injected:
 		return v1alpha1.EffectInconclusive, said
 	}
-	lives, err := c.Lives(ctx, target)
+	lives, err := c.PodExists(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}

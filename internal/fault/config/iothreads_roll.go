@@ -25,7 +25,7 @@ import (
 // onDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
 var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 
-// recordRoll plans the change of the StatefulSet's template. A Problem says why it would have no effect, or be reverted.
+// recordRoll plans the change of the StatefulSet's template. A Problem returns why it would have no effect, or be reverted.
 func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
 	set, err := t.rollable(ctx, target)
 	if err != nil {

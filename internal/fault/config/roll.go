@@ -116,7 +116,7 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 	}
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list pods of StatefulSet %s: %w", set.Name, err)
 	}
 	want := argumentsOf(&set.Spec.Template.Spec, r.container)
 	var members []rolled
@@ -204,7 +204,10 @@ func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, arguments []
 	if reflect.DeepEqual(set, changed) {
 		return nil
 	}
-	return r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+	if err := r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err)
+	}
+	return nil
 }
 
 func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {

@@ -65,21 +65,21 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
 }
 
-func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+func (c clusterFailover) observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error) {
 	now, err := c.ownerOf(ctx)
 	if err != nil {
-		return standing{}, err
+		return observation{}, err
 	}
 	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
 	switch sent := target.InjectedAt; {
 	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
-		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
+		return observation{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
 	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
-		return standing{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
+		return observation{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
 	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
 		proof += "; " + reelection
 	}
-	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
+	return observation{phase: resting, primary: now.node.Address, proof: proof}, nil
 }
 
 // owner is the node that serves a slot, with its config epoch.
@@ -160,7 +160,7 @@ func (c clusterFailover) begin(ctx context.Context, _ *v1alpha1.FaultTarget) err
 }
 
 // finish waits until the old primary is demoted: until then it accepts writes. One that does not answer, or is partitioned, is left to the cluster.
-func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ standing) (contract.Progress, error) {
+func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ observation) (contract.Progress, error) {
 	old, err := c.replication(ctx, c.primary)
 	if err == nil && old.Role == topology.Primary && c.now().Sub(begunAt(target)) < clusterPatience {
 		return contract.Underway("the old primary at %s still calls itself the primary", c.primary), nil
@@ -179,7 +179,7 @@ func (c clusterFailover) command(*v1alpha1.FaultTarget) string {
 	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.record.Replica
 }
 
-func (c clusterFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+func (c clusterFailover) coordination(context.Context, *v1alpha1.FaultTarget) string {
 	if option := c.option(); option != "" {
 		return fmt.Sprintf("uncoordinated: %s does not wait for what the old primary acknowledges meanwhile", option)
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	way, record, err := f.recorded(target)
+	method, record, err := f.recorded(target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if way == nil {
+	if method == nil {
 		return v1alpha1.EffectInconclusive, "the target has no record of how to fail it over"
 	}
-	s, err := way.look(ctx, target)
+	s, err := method.observe(ctx, target)
 	before := record.Primary
 	switch {
 	case err != nil:
@@ -42,7 +42,7 @@ func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if old, err := f.replication(ctx, before); err == nil {
 		evidence += fmt.Sprintf(", the old one, now a %s, at %d", old.Role, old.Offset)
 	}
-	return v1alpha1.EffectConfirmed, evidence + "; " + way.care(ctx, target)
+	return v1alpha1.EffectConfirmed, evidence + "; " + method.coordination(ctx, target)
 }
 
 // Events of a failover in addition to those that a witness reports for every fault.
@@ -53,12 +53,12 @@ const (
 
 // Follow implements contract.Follower. It also reports what a witness reports more exactly: a restart of the operator ends the witness.
 func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
-	way, record, err := f.recorded(target)
-	if err != nil || way == nil || target.InjectedAt == nil {
+	method, record, err := f.recorded(target)
+	if err != nil || method == nil || target.InjectedAt == nil {
 		return nil
 	}
-	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: way.command(target)}}
-	s, err := way.look(ctx, target)
+	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: method.command(target)}}
+	s, err := method.observe(ctx, target)
 	before := record.Primary
 	if err != nil || s.phase != promoted || s.primary == before {
 		return seen

@@ -110,37 +110,37 @@ func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (
 
 // Begun is also true of a failover that somebody else began: a second one must not start during it.
 func (f failover) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	way, _, err := f.recorded(target)
-	if err != nil || way == nil {
+	method, _, err := f.recorded(target)
+	if err != nil || method == nil {
 		return false, err
 	}
 	if target.InjectedAt != nil {
 		return true, nil
 	}
-	s, err := way.look(ctx, target)
+	s, err := method.observe(ctx, target)
 	return err == nil && s.phase != resting, err
 }
 
 func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	way, _, err := f.recorded(target)
+	method, _, err := f.recorded(target)
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if way == nil {
+	if method == nil {
 		return contract.Progress{}, problem.Invalid("target %s has no record of how to fail it over", target.Pod)
 	}
-	s, err := way.look(ctx, target)
+	s, err := method.observe(ctx, target)
 	switch {
 	case err != nil:
 		return f.unobserved(ctx, target, err)
 	case s.phase == promoted:
-		return way.finish(ctx, target, s)
+		return method.finish(ctx, target, s)
 	case s.phase == underWay:
 		return contract.Underway("%s", s.proof), nil
 	case s.phase == stuck:
 		return contract.Progress{}, errors.New(s.proof)
 	}
-	return f.begin(ctx, way, target, s)
+	return f.begin(ctx, method, target, s)
 }
 
 // unobserved is the progress of a failover whose state cannot be determined. It is an error unless the failover has just begun or the target's
@@ -156,33 +156,33 @@ func (f failover) unobserved(ctx context.Context, target *v1alpha1.FaultTarget, 
 }
 
 // begin sends the command, once. A second failover would not be the one that is measured from InjectedAt on.
-func (f failover) begin(ctx context.Context, way promotion, target *v1alpha1.FaultTarget, s standing) (contract.Progress, error) {
+func (f failover) begin(ctx context.Context, method promotion, target *v1alpha1.FaultTarget, s observation) (contract.Progress, error) {
 	if here, err := f.here(ctx, target); err != nil || !here {
 		return contract.Progress{}, err
 	}
 	if target.InjectedAt != nil {
 		return contract.Progress{}, fmt.Errorf("the failover was begun and had no result: %s", s.proof)
 	}
-	if err := way.begin(ctx, target); err != nil {
+	if err := method.begin(ctx, target); err != nil {
 		return contract.Progress{}, err
 	}
-	return contract.Underway("begun: %s", way.command(target)), nil
+	return contract.Underway("begun: %s", method.command(target)), nil
 }
 
 func (f failover) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	way, _, err := f.recorded(target)
-	if err != nil || way == nil {
+	method, _, err := f.recorded(target)
+	if err != nil || method == nil {
 		return contract.Progress{}, err
 	}
-	return way.revert(ctx, target)
+	return method.revert(ctx, target)
 }
 
 func (f failover) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	way, _, err := f.recorded(target)
-	if err != nil || way == nil {
+	method, _, err := f.recorded(target)
+	if err != nil || method == nil {
 		return ""
 	}
-	return way.manualRevertCommand(target)
+	return method.manualRevertCommand(target)
 }
 
 // recorded is the method that Preflight chose, with its record; nil where nothing was recorded.

@@ -25,23 +25,23 @@ type failover struct {
 
 // promotion is one method of failing over, with what was recorded for it.
 type promotion interface {
-	// look determines the state of the failover from the authority of the topology.
-	look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error)
+	// observe determines the state of the failover from the authority of the topology.
+	observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error)
 	// begin sends the command. It is called only while the recorded primary is the primary. An error means that nothing was begun.
 	begin(ctx context.Context, target *v1alpha1.FaultTarget) error
 	// finish completes the failover after the promotion.
-	finish(ctx context.Context, target *v1alpha1.FaultTarget, s standing) (contract.Progress, error)
+	finish(ctx context.Context, target *v1alpha1.FaultTarget, s observation) (contract.Progress, error)
 	// revert cleans up after an unfinished failover. A promoted replica stays the primary.
 	revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error)
 	// command describes what begin sends, and manualRevertCommand what revert does; "" where there is nothing to revert.
 	command(target *v1alpha1.FaultTarget) string
 	manualRevertCommand(target *v1alpha1.FaultTarget) string
-	// care describes whether the old primary stopped accepting writes before the new one started to.
-	care(ctx context.Context, target *v1alpha1.FaultTarget) string
+	// coordination describes whether the old primary stopped accepting writes before the new one started to.
+	coordination(ctx context.Context, target *v1alpha1.FaultTarget) string
 }
 
-// standing is the observed state of a failover.
-type standing struct {
+// observation is the observed state of a failover.
+type observation struct {
 	phase   phase
 	primary string    // host:port of the current primary; "" = it cannot be determined
 	since   time.Time // when it was promoted, where that is known exactly
@@ -52,7 +52,7 @@ type standing struct {
 type phase string
 
 const (
-	resting  phase = "resting"  // the recorded primary is the primary, and nothing is under way
+	resting  phase = "resting"  // the recorded primary is the primary, and nothing is in progress
 	underWay phase = "underWay" // a failover is in progress
 	promoted phase = "promoted" // another server is or was the primary
 	stuck    phase = "stuck"    // a failover began and is overdue

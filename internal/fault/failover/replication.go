@@ -91,9 +91,9 @@ func (r replicationFailover) begin(ctx context.Context, target *v1alpha1.FaultTa
 	return r.Refusal(err, target.Address, "FAILOVER")
 }
 
-// revert ends a failover that is under way, and completes one that has happened.
+// revert ends a failover that is in progress, and completes one that has happened.
 func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	if now, err := r.look(ctx, target); err == nil && now.phase == promoted {
+	if now, err := r.observe(ctx, target); err == nil && now.phase == promoted {
 		return r.finish(ctx, target, now)
 	}
 	if here, err := r.here(ctx, target); err != nil || !here {
@@ -110,39 +110,39 @@ func (r replicationFailover) revert(ctx context.Context, target *v1alpha1.FaultT
 	return contract.Underway("FAILOVER ABORT was sent"), nil
 }
 
-func (r replicationFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+func (r replicationFailover) observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error) {
 	primary, replica := r.primary, r.record.Replica
 	old, oldErr := r.replication(ctx, primary)
 	now, nowErr := r.replication(ctx, replica)
 	takenOver := nowErr == nil && now.Role == topology.Primary
 	switch {
 	case takenOver && (oldErr != nil || old.Role != topology.Primary):
-		return standing{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is no longer the primary
+		return observation{phase: promoted, primary: replica, proof: fmt.Sprintf("ROLE of %s is primary instead of %s", replica, primary)}, nil //nolint:nilerr // an old primary that does not answer is no longer the primary
 	case oldErr != nil:
-		return standing{}, oldErr
+		return observation{}, oldErr
 	case takenOver:
-		return standing{}, fmt.Errorf("split: %s and %s both report the role primary", primary, replica)
+		return observation{}, fmt.Errorf("split: %s and %s both report the role primary", primary, replica)
 	}
 	return r.handover(target, old), nil
 }
 
 // handover is how far the recorded primary is with a failover while no other server is the primary.
-func (r replicationFailover) handover(target *v1alpha1.FaultTarget, old topology.ReplicationInfo) standing {
+func (r replicationFailover) handover(target *v1alpha1.FaultTarget, old topology.ReplicationInfo) observation {
 	sent := target.InjectedAt
 	switch {
 	case old.Failover == "no-failover" && old.Role == topology.Primary:
-		return standing{phase: resting, primary: r.primary, proof: fmt.Sprintf("ROLE of %s is primary", r.primary)}
+		return observation{phase: resting, primary: r.primary, proof: fmt.Sprintf("ROLE of %s is primary", r.primary)}
 	case sent != nil && r.now().Sub(sent.Time) > r.timeout+replicationGrace:
-		return standing{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", r.primary, old.Failover)}
+		return observation{phase: stuck, proof: fmt.Sprintf("the failover of %s is stuck in state %s", r.primary, old.Failover)}
 	case old.Failover != "no-failover":
-		return standing{phase: underWay, proof: fmt.Sprintf("%s is in state %s", r.primary, old.Failover)}
+		return observation{phase: underWay, proof: fmt.Sprintf("%s is in state %s", r.primary, old.Failover)}
 	}
-	return standing{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", r.primary, old.Primary)}
+	return observation{phase: underWay, proof: fmt.Sprintf("%s replicates from %s, which is no primary yet", r.primary, old.Primary)}
 }
 
 // finish points the other replicas to the new primary. A replica that somebody else pointed elsewhere meanwhile is not changed. It waits at most
 // replicationGrace for replicas that do not answer.
-func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
+func (r replicationFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now observation) (contract.Progress, error) {
 	late := r.now().Sub(begunAt(target)) > r.timeout+replicationGrace
 	missing := r.repoint(ctx, now.primary)
 	if missing == "" || late {
@@ -193,7 +193,7 @@ func (r replicationFailover) manualRevertCommand(target *v1alpha1.FaultTarget) s
 	return r.CLIAt(target.Address, "FAILOVER ABORT")
 }
 
-func (r replicationFailover) care(ctx context.Context, _ *v1alpha1.FaultTarget) string {
+func (r replicationFailover) coordination(ctx context.Context, _ *v1alpha1.FaultTarget) string {
 	text := "coordinated: the old primary took no writes until the replica had them all"
 	if r.mode == v1alpha1.FailoverForce {
 		text = fmt.Sprintf("coordinated only if the replica had caught up within %s: FORCE waits no longer", r.timeout)

@@ -115,7 +115,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	fixture.Primary.Do("set", "k", "v")
 }
 
-// Revert aborts what is under way: writes go on.
+// Revert aborts what is in progress: writes go on.
 func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)

@@ -60,12 +60,12 @@ func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget
 		return none, err
 	}
 	if f.mode == v1alpha1.FailoverCoordinated {
-		err = f.planCare(ctx, target, w, record)
+		err = f.planCoordination(ctx, target, w, record)
 	}
 	return failoverRecord{Primary: primary, Sentinel: record}, err
 }
 
-// agreedPrimary is the target's address as most sentinels give it. A Problem says why the target is not their primary, or is failed over already.
+// agreedPrimary is the target's address as most sentinels give it. A Problem returns why the target is not their primary, or is failed over already.
 func (f failover) agreedPrimary(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers) (string, error) {
 	primary, votes := w.Majority()
 	if primary == "" {
@@ -91,9 +91,9 @@ func (f failover) maySend(ctx context.Context, record *sentinelRecord) error {
 	return sentinels.MayRun(ctx, record.Sentinel, "SENTINEL", "FAILOVER", record.MasterName)
 }
 
-// planCare chooses how to avoid lost writes: the sentinel's option COORDINATED (Valkey 9), else a pause that ends before any sentinel considers
+// planCoordination chooses how to avoid lost writes: the sentinel's option COORDINATED (Valkey 9), else a pause that ends before any sentinel considers
 // the paused primary down and starts a failover itself.
-func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord) error {
+func (f failover) planCoordination(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord) error {
 	_, err := f.Sentinels.Do(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
 	switch {
 	case err != nil && !redis.IsReply(err):
@@ -153,7 +153,7 @@ func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarg
 	if s.record.Pause == 0 {
 		return contract.Progress{}, nil
 	}
-	now, err := s.look(ctx, target)
+	now, err := s.observe(ctx, target)
 	switch {
 	case err == nil && now.phase == promoted:
 		return s.finish(ctx, target, now)
@@ -169,34 +169,34 @@ func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarg
 	return contract.Progress{}, s.unpause(ctx, target)
 }
 
-func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
+func (s sentinelFailover) observe(ctx context.Context, _ *v1alpha1.FaultTarget) (observation, error) {
 	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
 	if err != nil {
-		return standing{}, err
+		return observation{}, err
 	}
 	primary, votes := w.Majority()
 	recorded, before := s.primary, s.record.Epoch
 	at := w.FailingOver()
 	switch {
-	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
-		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
+	case primary != "" && w.HaveEpochAfter(before) && (primary != recorded || at == ""):
+		return observation{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
 	case at != "":
-		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
+		return observation{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
 	case w.Epoch() > before: // not all sentinels have the new epoch yet
-		return standing{phase: underWay, proof: votes}, nil
+		return observation{phase: underWay, proof: votes}, nil
 	case primary == "":
-		return standing{}, problem.NotYet("%s", votes)
+		return observation{}, problem.NotYet("%s", votes)
 	}
-	return standing{phase: resting, primary: primary, proof: votes}, nil
+	return observation{phase: resting, primary: primary, proof: votes}, nil
 }
 
 // finish demotes the paused primary before its clients may write again. The sentinels demote it up to ten seconds later, and until then a client
 // that does not use the sentinels would write to the old primary.
-func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
+func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now observation) (contract.Progress, error) {
 	return contract.Progress{}, s.complete(ctx, target, now)
 }
 
-func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
+func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTarget, now observation) error {
 	if s.record.Pause == 0 {
 		return nil
 	}
@@ -270,7 +270,7 @@ func (s sentinelFailover) manualRevertCommand(target *v1alpha1.FaultTarget) stri
 	return s.CLIAt(target.Address, "CLIENT UNPAUSE")
 }
 
-func (s sentinelFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+func (s sentinelFailover) coordination(context.Context, *v1alpha1.FaultTarget) string {
 	switch held := s.record.Held; {
 	case s.record.Option != "":
 		return "coordinated by the sentinel"

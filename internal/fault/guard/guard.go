@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -72,7 +73,10 @@ func onNode(found []target.Server, node string) ([]target.Server, error) {
 func unprotected(ctx context.Context, redis target.Redis) error {
 	namespace := &corev1.Namespace{}
 	if err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace); err != nil {
-		return client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read namespace %s: %w", redis.Namespace, err)
 	}
 	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
 		return nil
@@ -88,7 +92,7 @@ type electorate struct{ all, answering int }
 func electorateOf(ctx context.Context, sentinels target.Sentinels, found []target.Server, hit []v1alpha1.FaultTarget) electorate {
 	concerns := func(t v1alpha1.FaultTarget) bool {
 		return slices.ContainsFunc(found, func(o target.Server) bool {
-			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.Said.Role == topology.Sentinel)
+			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.State.Role == topology.Sentinel)
 		})
 	}
 	if len(sentinels.Addresses) == 0 || !slices.ContainsFunc(hit, concerns) {
@@ -127,7 +131,7 @@ func sparesMajority(found []target.Server, isHit func(*target.Server) bool, know
 	all, lost := 0, 0
 	for i := range found {
 		s := &found[i]
-		if s.Said.Role != topology.Sentinel && !s.SentinelBeside {
+		if s.State.Role != topology.Sentinel && !s.SentinelBeside {
 			continue
 		}
 		all++
@@ -156,7 +160,7 @@ func sparesCopies(found []target.Server, isHit func(*target.Server) bool) error 
 	shards := map[int]copies{}
 	for i := range found {
 		s := &found[i]
-		if s.Said.Role == topology.Sentinel {
+		if s.State.Role == topology.Sentinel {
 			continue
 		}
 		c := shards[s.Shard]

@@ -24,10 +24,10 @@ func choose(redis target.Redis, found []target.Server, selector v1alpha1.FaultSe
 		if selector.Shard != nil && s.Shard != int(*selector.Shard) {
 			continue
 		}
-		role := roleOf(s.Said.Role)
+		role := roleOf(s.State.Role)
 		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could be detected.
 		if want := selector.Role; s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
-			others = append(others, describe(s.Pod.Name, s.Said.Role, s.Err))
+			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
 			continue
 		}
 		matching = append(matching, record(redis, s, role))
@@ -55,7 +55,7 @@ func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alp
 	container := redis.Container(s.Pod)
 	return v1alpha1.FaultTarget{
 		Pod: s.Pod.Name, UID: string(s.Pod.UID), Node: s.Pod.Spec.NodeName, Role: role, Address: s.Address,
-		RunID: s.Said.RunID, Container: container.Name, RestartCount: redis.RestartCount(s.Pod, container.Name),
+		RunID: s.State.RunID, Container: container.Name, RestartCount: redis.RestartCount(s.Pod, container.Name),
 	}
 }
 

@@ -75,7 +75,10 @@ func ManualUncordon(deps contract.Deps, node string) string {
 func patchNode(ctx context.Context, deps contract.Deps, node *corev1.Node, change func(*corev1.Node)) error {
 	before := node.DeepCopy()
 	change(node)
-	return deps.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := deps.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch node %s: %w", before.Name, err)
+	}
+	return nil
 }
 
 func cordonKey(deps contract.Deps) string {
@@ -94,5 +97,8 @@ func cordonedByFault(node *corev1.Node) bool {
 // Read reads a node from the API server.
 func Read(ctx context.Context, deps contract.Deps, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	return node, deps.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+	if err := deps.Live.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return nil, fmt.Errorf("read node %s: %w", name, err)
+	}
+	return node, nil
 }

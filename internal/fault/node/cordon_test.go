@@ -116,7 +116,7 @@ func TestElsewhere(t *testing.T) {
 			if !tc.alone {
 				w.AddNode("node-2", tc.other)
 			}
-			err := Elsewhere(t.Context(), w.Deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
+			err := RequireOtherNode(t.Context(), w.Deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
 			if tc.says == "" {
 				if err != nil {
 					t.Error(err)

@@ -54,7 +54,7 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err := contract.Save(target, pods.ReplacedRecord{Controller: pods.ControllerOf(pod)}); err != nil {
 		return err
 	}
-	return Elsewhere(ctx, n.Deps, pod, nil, n.name)
+	return RequireOtherNode(ctx, n.Deps, pod, nil, n.name)
 }
 
 func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {

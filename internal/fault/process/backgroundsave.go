@@ -70,7 +70,7 @@ func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTar
 	return contract.Save(target, saveRecord{Forks: s.forks, Saves: s.done, Risk: riskOf(b.Container(pod), s.used)})
 }
 
-// riskOf says why a container's memory may not suffice: each page that is written while the child runs is copied, in the worst case all of them.
+// riskOf returns why a container's memory may not suffice: each page that is written while the child runs is copied, in the worst case all of them.
 func riskOf(container corev1.Container, used int64) string {
 	limit, ok := container.Resources.Limits[corev1.ResourceMemory]
 	if !ok || limit.Value() >= 2*used {
@@ -88,7 +88,7 @@ func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if begun, err := b.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -107,7 +107,7 @@ func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return false, err
 	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -119,7 +119,7 @@ func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	runs, err := b.Runs(ctx, target)
+	runs, err := b.ProcessRuns(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -150,7 +150,7 @@ func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget
 	if record.Risk != "" {
 		seen = append(seen, contract.Sighting{At: at, Event: eventMemoryAtRisk, Object: target.Pod, Message: record.Risk})
 	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
 		return seen
 	}
 	s, err := b.ask(ctx, target.Address)

@@ -72,7 +72,7 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if begun, err := k.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
@@ -95,7 +95,7 @@ func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bo
 	if record.Killed != nil {
 		return true, ctx.Err()
 	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	counted, err := k.count(ctx, target.Address)
@@ -111,7 +111,7 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	runs, err := k.Runs(ctx, target)
+	runs, err := k.ProcessRuns(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}

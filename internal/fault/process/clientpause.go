@@ -93,7 +93,7 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if begun, err := p.Begun(ctx, target); begun || err != nil { // a second pause would end later than the first
 		return err
 	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
@@ -108,7 +108,7 @@ func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (b
 		// What another operator process had queued ended with its connection.
 		return p.Servers.Queued(queueKey(p.Deps, target)), ctx.Err()
 	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	return p.writesWait(ctx, target)
@@ -119,14 +119,14 @@ func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 }
 
 func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if alive, err := p.Lives(ctx, target); !alive || err != nil {
+	if alive, err := p.PodExists(ctx, target); !alive || err != nil {
 		p.Servers.HangUp(queueKey(p.Deps, target))
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
 		return endPauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	if waits, err := p.writesWait(ctx, target); !waits || err != nil {

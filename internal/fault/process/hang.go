@@ -113,7 +113,7 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if begun, err := h.Begun(ctx, target); begun || err != nil { // a second hang would double the time
 		return err
 	}
-	if runs, err := h.Runs(ctx, target); !runs || err != nil {
+	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	switch {
@@ -150,7 +150,7 @@ func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, er
 	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(queueKey(h.Deps, target)) {
 		return true, ctx.Err()
 	}
-	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
 		return false, err
 	}
 	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
@@ -168,7 +168,7 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
 		h.Servers.HangUp(queueKey(h.Deps, target))
 		return contract.Progress{}, err
 	}
@@ -220,7 +220,7 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if runs, err := h.Runs(ctx, target); !runs || err != nil {
+	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: its counters were reset", target.Address)
 	}
 	switch {

@@ -4,6 +4,7 @@ package resources
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -111,7 +112,7 @@ func (r *resources) rehearse(ctx context.Context, target *v1alpha1.FaultTarget, 
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return problem.Unsupported("the API server cannot resize running pods: that needs Kubernetes 1.33 or later")
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return problem.Unsupported("the API server refuses to resize container %s of pod %s: %v", target.Container, target.Pod, err)
+		return problem.Unsupported("the API server refuses to resize container %s of pod %s: %v", target.Container, target.Pod, errors.Unwrap(err))
 	}
 	return err
 }
@@ -309,7 +310,10 @@ func (r *resources) resize(ctx context.Context, target *v1alpha1.FaultTarget, to
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: target.Pod}}
-	return r.Cluster.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), options...)
+	if err := r.Cluster.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), options...); err != nil {
+		return fmt.Errorf("resize container %s of pod %s: %w", target.Container, target.Pod, err)
+	}
+	return nil
 }
 
 func foreignResize(target *v1alpha1.FaultTarget, container *corev1.Container) error {

@@ -62,7 +62,7 @@ func (s *replicaScale) begin(ctx context.Context, target *v1alpha1.FaultTarget, 
 	if target.InjectedAt != nil {
 		return false, fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
 	}
-	if lives, err := s.Lives(ctx, target); err != nil || !lives {
+	if lives, err := s.PodExists(ctx, target); err != nil || !lives {
 		return false, err
 	}
 	if s.by < 0 {

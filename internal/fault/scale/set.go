@@ -75,11 +75,11 @@ func (s *replicaScale) read(ctx context.Context, target *v1alpha1.FaultTarget) (
 func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) error {
 	changed := c.set.DeepCopy()
 	changed.Spec.Replicas = &replicas
-	err := s.Cluster.Patch(ctx, changed, client.MergeFromWithOptions(c.set, client.MergeFromWithOptimisticLock{}))
-	if err == nil {
-		c.set, c.replicas = changed, replicas
+	if err := s.Cluster.Patch(ctx, changed, client.MergeFromWithOptions(c.set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("scale StatefulSet %s to %d replicas: %w", c.name, replicas, err)
 	}
-	return err
+	c.set, c.replicas = changed, replicas
+	return nil
 }
 
 // recordSet finds the StatefulSet of the target's pod, refuses one that something else scales, and records its number of replicas.
@@ -115,7 +115,10 @@ func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarg
 
 func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{}
-	return set, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set)
+	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set); err != nil {
+		return nil, fmt.Errorf("read StatefulSet %s: %w", name, err)
+	}
+	return set, nil
 }
 
 // scaledByOthers refuses a StatefulSet whose number of replicas an operator or an autoscaler would revert.
@@ -125,7 +128,7 @@ func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulS
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := s.Live.List(ctx, &autoscalers, client.InNamespace(set.Namespace)); err != nil {
-		return err
+		return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 	}
 	for i := range autoscalers.Items {
 		if a := &autoscalers.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {

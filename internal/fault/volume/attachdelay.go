@@ -66,7 +66,7 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err != nil {
 		return err
 	}
-	if err := node.Elsewhere(ctx, v.Deps, pod, volume, target.Node); err != nil {
+	if err := node.RequireOtherNode(ctx, v.Deps, pod, volume, target.Node); err != nil {
 		return err
 	}
 	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: claim, Volume: volume.Name})
@@ -102,7 +102,7 @@ func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTa
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if err := node.Elsewhere(ctx, v.Deps, pod, nil, target.Node); err != nil {
+	if err := node.RequireOtherNode(ctx, v.Deps, pod, nil, target.Node); err != nil {
 		return contract.Progress{}, err
 	}
 	return node.Cordon(ctx, v.Deps, target.Node)

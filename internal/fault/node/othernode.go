@@ -15,12 +15,12 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// Elsewhere returns a Problem where a pod's replacement could not be scheduled to a node other than the one named. volume, if any, must be reachable
+// RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node other than the one named. volume, if any, must be reachable
 // there. It checks what rarely changes, and neither free CPU and memory nor affinities to other pods.
-func Elsewhere(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
+func RequireOtherNode(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
 	var nodes corev1.NodeList
 	if err := deps.Live.List(ctx, &nodes); err != nil {
-		return err
+		return fmt.Errorf("list nodes: %w", err)
 	}
 	var reasons []string
 	for i := range nodes.Items {
