@@ -22,7 +22,7 @@ const AgentContainer = "agent"
 // agentUser is the user and group of the load pods: distroless's nonroot.
 const agentUser = int64(65532)
 
-// LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image comes before it. Pod i of the load is the
+// LoadJob is the Job of a load test's pods. image is the operator's own; spec.pods.image takes precedence. Pod i of the load is the
 // Job's index i, which the Job controller sets as JOB_COMPLETION_INDEX.
 func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
 	spec := test.Spec.DeepCopy()
@@ -39,9 +39,9 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
 			CompletionMode: new(batchv1.IndexedCompletion),
 			Completions:    new(count),
 			Parallelism:    new(count),
-			// A lost pod is never replaced: a second one would record another run. And it must not take the others with it, as
-			// backoffLimit 0 would: the Job controller ends every pod of a failed Job. What a loss means is spec.pods.lost, and the
-			// operator's to decide; so each index fails for itself and the Job only when all are over.
+			// A lost pod is never replaced: a second one would record another run. The others must not end with it, as with
+			// backoffLimit 0: the Job controller ends every pod of a failed Job. The operator decides by spec.pods.lost, so each
+			// index fails for itself, and the Job only when all have ended.
 			BackoffLimitPerIndex:  new(int32(0)),
 			MaxFailedIndexes:      new(count),
 			BackoffLimit:          new(int32(math.MaxInt32)),
@@ -61,7 +61,7 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
 	}
 }
 
-// jobDeadline ends the load pods even if no operator is left to do it: the time to get ready, the longest run, the time that an agent
+// jobDeadline ends the load pods even without an operator: the time to get ready, the longest run, the time that an agent
 // keeps its record, and some minutes. A load that only a number of requests ends may be as long as a duration may be.
 func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
 	shape := planShape(spec)
@@ -81,8 +81,8 @@ func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string) corev1
 	return corev1.PodSpec{
 		RestartPolicy:                 corev1.RestartPolicyNever,
 		TerminationGracePeriodSeconds: new(int64(30)), // the agent's drain takes 20 s of it
-		AutomountServiceAccountToken:  new(false),     // a load pod never talks to the API server
-		EnableServiceLinks:            new(false),     // a variable per Service of the namespace is noise
+		AutomountServiceAccountToken:  new(false),     // a load pod does not use the API server
+		EnableServiceLinks:            new(false),     // the variables are not used
 		NodeSelector:                  spec.Pods.NodeSelector,
 		Tolerations:                   spec.Pods.Tolerations,
 		TopologySpreadConstraints: []corev1.TopologySpreadConstraint{{
@@ -116,7 +116,7 @@ func loadPod(test string, spec *v1alpha1.RedisLoadTestSpec, image string) corev1
 				ReadOnlyRootFilesystem:   new(true),
 				Capabilities:             &corev1.Capabilities{Drop: []corev1.Capability{"ALL"}},
 			},
-			// The reason of a failure is on stderr; with it in the pod's status nobody needs the logs.
+			// The reason of a failure is on stderr; this copies it to the pod's status.
 			TerminationMessagePolicy: corev1.TerminationMessageFallbackToLogsOnError,
 		}},
 		Volumes: volumes,

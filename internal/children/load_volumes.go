@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/agent"
 )
 
-// secretMode lets the owner and the pod's group read a Secret's file, and nobody else.
+// secretMode permits only the owner and the pod's group to read a Secret's file.
 const secretMode = int32(0o440)
 
 // loadVolumes are the files of a load pod, read-only: the plan, the run's credentials, and of each Secret of the target and the

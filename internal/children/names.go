@@ -1,5 +1,5 @@
-// Package children builds the objects that the operator makes for a RedisLoadTest or a RedisFault: one builder per object, pure,
-// without a client and without a clock. Every child is owned by its parent and goes with it.
+// Package children builds the objects that the operator makes for a RedisLoadTest or a RedisFault: one pure builder per object,
+// without a client and a clock. Every child is owned by its parent and deleted with it.
 package children
 
 import (

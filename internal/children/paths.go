@@ -1,6 +1,6 @@
 package children
 
-// Where the load pods find their files. Whole directories are mounted, never a subPath: only so does a rotated Secret reach a running pod.
+// Where the load pods find their files. Whole directories are mounted, never a subPath: a rotated Secret does not reach a running pod through a subPath.
 const (
 	planDir     = "/etc/redquake/plan"
 	agentDir    = "/etc/redquake/agent"

@@ -7,8 +7,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// Plan turns a load test into what its pods are told. addresses are the host:port pairs that the target resolved to. The test is one that the
-// API server has defaulted and admitted, or package manifest. An error is a *plan.Error that names the field.
+// Plan turns a load test into the plan of its pods. addresses are the host:port pairs that the target resolved to. The test must be defaulted and
+// admitted by the API server or package manifest. An error is a *plan.Error that names the field.
 func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) {
 	spec := &test.Spec
 	plan := &plan.Plan{
@@ -58,13 +58,13 @@ func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
 	s := spec.Load.Search
 	return &search.Spec{
 		From: float64(s.From), To: float64(s.To), Precision: share(s.Precision),
-		// What a missed trial left in flight ends within one timeout, and what waited behind that within another.
+		// Requests in flight at the end of a missed trial end within one timeout, and requests queued behind them within another.
 		Settle: max(s.Settle.Duration, 2*spec.Client.RequestTimeout.Duration),
 		Trial:  s.Trial.Duration, Requests: verdict.Significant(spec.Objectives),
 	}
 }
 
-// planProbe is a write, as a Redis that only reads is down to most applications. Its key goes by itself a minute after the run.
+// planProbe is a write: a Redis that only serves reads is unavailable to most applications. Its key expires a minute after the run.
 func planProbe(spec *v1alpha1.RedisLoadTestSpec) plan.Probe {
 	rate := value(spec.Probe.Rate)
 	if rate == 0 {

@@ -9,18 +9,18 @@ import (
 )
 
 const (
-	// probeRate is low enough to disturb nobody and gives an outage to about 5 ms.
+	// probeRate is low enough not to affect other clients, and measures an outage to about 5 ms.
 	probeRate = 200
-	// probeKeys are few: the probe's keys are to leave no trace in the server's memory.
+	// probeKeys are few, so that they do not affect the server's memory.
 	probeKeys = 100
-	// probeMargin is how much longer the load lives than the latest end of its fault.
+	// probeMargin is how much longer the load lasts than the latest end of its fault.
 	probeMargin = time.Minute
 	// maxLoadDuration is the most that the CRD allows for spec.load.duration.
 	maxLoadDuration = 168 * time.Hour
 )
 
 // ProbeLoadTest is the small open-loop load that measures a fault without loadTestRef: 200 SET and GET per second from one pod.
-// fault.spec.target must be set, as admission sees to. The load is as long as the fault may take at most, a minute added, and at
+// fault.spec.target must be set, which admission ensures. The load is as long as the fault may take at most, a minute added, and at
 // most the 168h that a load may take; its owner ends it before.
 func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 	return &v1alpha1.RedisLoadTest{
@@ -61,7 +61,7 @@ func ProbeLoadTest(fault *v1alpha1.RedisFault) *v1alpha1.RedisLoadTest {
 	}
 }
 
-// probeLength is the longest way from the load's start to the fault's end.
+// probeLength is the longest time from the load's start to the fault's end.
 func probeLength(fault *v1alpha1.RedisFaultSpec) time.Duration {
 	trigger := fault.Trigger.Timeout.Duration
 	if fault.Trigger.After != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// ResultsSeriesKey is the key of binaryData that holds the encoded series. The series itself says what was coarsened and what is missing.
+// ResultsSeriesKey is the key of binaryData that holds the encoded series. The series itself records what was coarsened and what is missing.
 const ResultsSeriesKey = "series"
 
 // ResultsConfigMap holds the record of a test so far: data is the encoded series.

@@ -1,4 +1,4 @@
-// Package fault breaks Redis and reverts that. It knows the families of faults, each in a package of its own, and watches what a fault does.
+// Package fault combines the families of faults, each of which is a subpackage, and observes what a fault does to the target.
 package fault
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/volume"
 )
 
-// kinds are all that Redquake itself injects, from every family.
+// kinds are all faults that Redquake injects itself.
 var kinds = merge(pod.Kinds, process.Kinds, failover.Kinds, volume.Kinds, nodes.Kinds, config.Kinds, scale.Kinds, resources.Kinds)
 
 func merge(families ...contract.Kinds) contract.Kinds {

@@ -59,7 +59,7 @@ func roleUnderSameName(found []target.Server, successor *target.Server) (event, 
 		if s == successor || s.Err != nil || s.Shard != successor.Shard {
 			continue
 		}
-		switch s.Said.Role {
+		switch s.State.Role {
 		case topology.Replica:
 			replicas++
 		case topology.Primary:
@@ -67,9 +67,9 @@ func roleUnderSameName(found []target.Server, successor *target.Server) (event, 
 		}
 	}
 	switch {
-	case successor.Said.Role == topology.Primary && replicas > 0:
+	case successor.State.Role == topology.Primary && replicas > 0:
 		return EventNoFailover, fmt.Sprintf("%s is the primary again, with %d replicas", successor.Pod.Name, replicas)
-	case successor.Said.Role == topology.Replica && len(primaries) > 0:
+	case successor.State.Role == topology.Replica && len(primaries) > 0:
 		return EventFailedOver, fmt.Sprintf("%s is the primary now, %s its replica", strings.Join(primaries, ", "), successor.Pod.Name)
 	}
 	return "", ""
@@ -80,7 +80,7 @@ func roleUnderSameName(found []target.Server, successor *target.Server) (event, 
 func roleUnderOtherName(found []target.Server, injected time.Time) (event, message string) {
 	var promoted []string
 	for i := range found {
-		if s := &found[i]; s.Err == nil && s.Said.Role == topology.Primary && s.Pod.CreationTimestamp.Time.Before(injected) {
+		if s := &found[i]; s.Err == nil && s.State.Role == topology.Primary && s.Pod.CreationTimestamp.Time.Before(injected) {
 			promoted = append(promoted, s.Pod.Name)
 		}
 	}

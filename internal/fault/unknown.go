@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Unknown stands for a type that this version does not know: it does nothing and says why.
+// Unknown is the injector of a type that this version does not support: every method returns the problem.
 type Unknown struct{ Problem error }
 
 // Traits are none.
@@ -34,7 +34,7 @@ func (u Unknown) Effect(context.Context, *v1alpha1.FaultTarget) (v1alpha1.Effect
 	return v1alpha1.EffectInconclusive, u.Problem.Error()
 }
 
-// ManualRevertCommand is none that this version knows.
+// ManualRevertCommand refers to the version that supports the type.
 func (u Unknown) ManualRevertCommand(*v1alpha1.FaultTarget) string {
-	return "the version of the operator that injected this fault knows how to revert it: run that one"
+	return "run the version of the operator that injected this fault: it can revert it"
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// Warnings says what else will act on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
-// the workload and may revert the fault. What cannot be read is not warned of.
+// Warnings lists what else acts on the targets: hooks that run before a server ends, probes that restart one that hangs, operators that own
+// the workload and may revert the fault. Objects that cannot be read are skipped.
 func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, targets []v1alpha1.FaultTarget) []string {
 	var found []string
 	warn := func(format string, words ...any) {
@@ -41,7 +41,7 @@ func Warnings(ctx context.Context, redis target.Redis, traits contract.Traits, t
 		if traits.RollsPods {
 			warnOfHook(pod.Name, &container, warn)
 		}
-		if traits.Lasts > 0 || !traits.EndsServer { // after a kill it only does what it is there for
+		if traits.Lasts > 0 || !traits.EndsServer { // after a kill, recreating the pod is the owner's task
 			warnOfOwner(ctx, redis, pod, warn)
 		}
 	}

@@ -15,33 +15,33 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// lookEvery is the pace of a witness.
-const lookEvery = 100 * time.Millisecond
+// pollInterval is how often a witness polls.
+const pollInterval = 100 * time.Millisecond
 
-// lookWithin is how long one look may take: a server that is slower did not answer.
-const lookWithin = 250 * time.Millisecond
+// pollTimeout limits one poll: a slower server counts as not answering.
+const pollTimeout = 250 * time.Millisecond
 
-// Witness looks at all servers of a target ten times a second, and listens to its sentinels, from just before a fault on. What it saw is a
-// help to understand a recovery, not a figure of it: an operator that dies loses what it had not told yet.
+// Witness polls all servers of a target ten times a second and subscribes to its sentinels, from just before a fault on. Its sightings explain a
+// recovery and are no measurement of it: they are lost if the operator restarts before they are stored.
 type Witness struct {
 	redis    target.Redis
-	pods     client.Reader // a cache will do: it is read ten times a second
+	pods     client.Reader // a cache suffices: it is read ten times a second
 	selector labels.Selector
-	ready    chan struct{} // closed after the first look
+	ready    chan struct{} // closed after the first poll
 
 	mu     sync.Mutex
 	course *course
 	seen   []contract.Sighting
 }
 
-// Watch begins to look, until ctx ends. It returns a Problem where the target names no pods.
+// Watch polls until ctx is done. It returns a Problem where the target's pods cannot be determined.
 func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witness, error) {
 	selector, err := redis.Selector(ctx)
 	if err != nil {
 		return nil, err
 	}
 	w := &Witness{redis: redis, pods: pods, selector: selector, ready: make(chan struct{}), course: newCourse()}
-	go w.look(ctx)
+	go w.poll(ctx)
 	if listener, ok := redis.Servers.(topology.Listener); ok {
 		for _, sentinel := range redis.Sentinels.Addresses {
 			go listener.Listen(ctx, sentinel, redis.Sentinels.Login, "[+]*", func(at time.Time, channel, payload string) {
@@ -54,24 +54,23 @@ func Watch(ctx context.Context, redis target.Redis, pods client.Reader) (*Witnes
 	return w, nil
 }
 
-// AwaitLook waits until the servers have been looked at once, but not for longer than a look may take: what was before a fault must be known
-// to tell what it changes.
+// AwaitLook waits for the first poll, but not for longer than one may take: changes are reported relative to it.
 func (w *Witness) AwaitLook() {
 	select {
 	case <-w.ready:
-	case <-time.After(lookWithin):
+	case <-time.After(pollTimeout):
 	}
 }
 
-// Seen is everything so far.
+// Seen returns all sightings so far.
 func (w *Witness) Seen() []contract.Sighting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]contract.Sighting(nil), w.seen...)
 }
 
-func (w *Witness) look(ctx context.Context) {
-	tick := time.NewTicker(lookEvery)
+func (w *Witness) poll(ctx context.Context) {
+	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for first := true; ctx.Err() == nil; first = false {
 		if now, err := w.ask(ctx); err == nil {
@@ -89,13 +88,13 @@ func (w *Witness) look(ctx context.Context) {
 	}
 }
 
-// ask is one look at all pods that have an address.
+// ask polls all pods that have an address.
 func (w *Witness) ask(ctx context.Context) (map[string]observed, error) {
 	var pods corev1.PodList
 	if err := w.pods.List(ctx, &pods, client.InNamespace(w.redis.Namespace), client.MatchingLabelsSelector{Selector: w.selector}); err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookWithin)
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
 	now := map[string]observed{}
 	var mu sync.Mutex

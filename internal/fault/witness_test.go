@@ -101,7 +101,7 @@ func TestWitnessLooks(t *testing.T) {
 		stop()
 		var want []time.Duration
 		for i := range 10 {
-			want = append(want, time.Duration(i)*lookEvery)
+			want = append(want, time.Duration(i)*pollInterval)
 		}
 		for _, address := range []string{"10.0.0.1:6379", "10.0.0.2:6379"} {
 			if got := servers.looks[address]; !slices.Equal(got, want) {
@@ -113,7 +113,7 @@ func TestWitnessLooks(t *testing.T) {
 
 // A server that is slow keeps nobody waiting for longer than a look may take, and counts as one that does not answer.
 func TestWitnessWaitsForNobody(t *testing.T) {
-	for takes, known := range map[time.Duration]bool{lookWithin - time.Millisecond: true, lookWithin + time.Millisecond: false, time.Hour: false} {
+	for takes, known := range map[time.Duration]bool{pollTimeout - time.Millisecond: true, pollTimeout + time.Millisecond: false, time.Hour: false} {
 		t.Run(takes.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, servers, stop := watched(t, func(address string) time.Duration {
@@ -123,8 +123,8 @@ func TestWitnessWaitsForNobody(t *testing.T) {
 					return 0
 				}, nil)
 				w.AwaitLook()
-				if waited := time.Since(servers.began); waited != min(takes, lookWithin) {
-					t.Errorf("the first look was awaited for %s, want %s", waited, min(takes, lookWithin))
+				if waited := time.Since(servers.began); waited != min(takes, pollTimeout) {
+					t.Errorf("the first look was awaited for %s, want %s", waited, min(takes, pollTimeout))
 				}
 				synctest.Wait()
 				w.mu.Lock()

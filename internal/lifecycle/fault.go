@@ -10,59 +10,59 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// FaultAction is what can be done with a RedisFault.
+// FaultAction is an action on a RedisFault.
 type FaultAction string
 
 // The actions.
 const (
 	FaultWait         FaultAction = "Wait"         // nothing to do before Until
-	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that would have to be reverted
-	FaultMakeLoad     FaultAction = "MakeLoad"     // make the probe load of its own
+	FaultAddFinalizer FaultAction = "AddFinalizer" // before anything that must be reverted
+	FaultMakeLoad     FaultAction = "MakeLoad"     // create its own probe load
 	FaultRecord       FaultAction = "Record"       // choose the targets, check them, store their records
 	FaultRenew        FaultAction = "Renew"        // the record is too old: revert what it prepared, and choose the targets anew
-	FaultInject       FaultAction = "Inject"       // break every target whose record says that it is not broken yet
+	FaultInject       FaultAction = "Inject"       // break every target that is not recorded as broken
 	FaultPause        FaultAction = "Pause"        // the injection or the revert was called a moment ago: nothing to do or to report before Until
-	FaultHold         FaultAction = "Hold"         // it is active and to stay; look again at Until
-	FaultObserve      FaultAction = "Observe"      // follow recovery; look again at Until
+	FaultHold         FaultAction = "Hold"         // it is active; check again at Until
+	FaultObserve      FaultAction = "Observe"      // observe recovery; check again at Until
 	FaultRevert       FaultAction = "Revert"       // revert every target
-	FaultAbandon      FaultAction = "Abandon"      // stop trying to revert the targets that Abandons names
+	FaultAbandon      FaultAction = "Abandon"      // stop reverting the targets for which Abandons is true
 	FaultSettle       FaultAction = "Settle"       // everything is reverted and recovery was judged: final figures but for the losses
 	FaultFinish       FaultAction = "Finish"       // verdict, condition Complete
 	FaultFail         FaultAction = "Fail"         // condition Failed
-	FaultRelease      FaultAction = "Release"      // take the finalizer away: everything is reverted
+	FaultRelease      FaultAction = "Release"      // remove the finalizer: everything is reverted
 	FaultExpire       FaultAction = "Expire"       // delete the object: its TTL has passed
 )
 
-// LoadState is where the load stands that measures a fault.
+// LoadState is the state of the load that measures a fault.
 type LoadState string
 
 // The states.
 const (
 	LoadMissing LoadState = "Missing" // there is no such RedisLoadTest
-	LoadForeign LoadState = "Foreign" // the name of its own probe load is another object's
+	LoadForeign LoadState = "Foreign" // the name of its own probe load is taken by another object
 	LoadPending LoadState = "Pending" // it does not run yet, or ramps or warms up
 	LoadRunning LoadState = "Running" // past warm-up
 	LoadEnded   LoadState = "Ended"   // no further interval will come
 	LoadFailed  LoadState = "Failed"  // it failed
 )
 
-// How often a fault that waits or observes looks at the record.
+// Intervals and limits of a fault's steps.
 const (
 	FaultPoll = 500 * time.Millisecond
-	// StaleRecord is the age from which a record that nothing was done by is not acted on any more: roles may have changed since.
+	// StaleRecord is the age from which a record is not used for an injection any more: roles may have changed since.
 	StaleRecord = 10 * time.Second
-	// InjectPatience is how long an injection that errs is tried again before the fault is reverted and fails.
+	// InjectPatience is how long an injection that returns errors is retried before the fault is reverted and fails.
 	InjectPatience = 30 * time.Second
 	// StepsPatience is how long an injection of several steps may take before the fault is reverted and fails.
 	StepsPatience = 15 * time.Minute
-	// RevertPatience is how long a revert is tried before it is abandoned and the status says what to do manually: a deleted fault is gone within a minute.
+	// RevertPatience is how long a revert is tried before it is abandoned and the status says what to do manually: a deleted fault is removed within a minute.
 	RevertPatience = 40 * time.Second
-	// RevertAttempts is how often in a row a revert must have erred before it is abandoned.
+	// RevertAttempts is how often in a row a revert must have failed before it is abandoned.
 	RevertAttempts = 10
 	// BetweenCalls is the least time between two calls of an injection, or of a revert, that is not complete: each ends in a write of the status,
-	// which would bring the object back at once.
+	// which triggers a reconcile at once.
 	BetweenCalls = 250 * time.Millisecond
-	// HoldPoll is how often a fault that is active, and confirmed, is looked at.
+	// HoldPoll is how often a fault that is active and confirmed is checked.
 	HoldPoll = 2 * time.Second
 	// KeepPoll is how often a fault is renewed that would end by itself before its time.
 	KeepPoll = 250 * time.Millisecond
@@ -82,7 +82,7 @@ type Fault struct {
 	CreatedAt   time.Time //
 	Load        LoadState
 	LoadName    string
-	LoadMessage string    // of a failed one, or where a pending one stands
+	LoadMessage string    // of a failed or pending one
 	LoadStart   time.Time // the load's start instant
 	WarmUntil   time.Time // end of its ramp-up and warm-up
 
@@ -92,13 +92,13 @@ type Fault struct {
 	Steady       bool
 	SteadyWhy    string
 
-	Taken     bool // another fault has set out to record its targets on the same load
-	Collected bool // the load's record is at hand
+	Taken     bool // another fault is about to record its targets on the same load
+	Collected bool // the load's record is available
 
 	Recorded     bool      // targets are stored
 	RecordedAt   time.Time //
 	Attempted    bool      // an injection by that record was tried, by whatever process
-	Begun        bool      // without an attempt that was noted, a target is broken, or that cannot be told; asked of a stale record only
+	Begun        bool      // no attempt is stored, but a target is broken, or may be; determined for a stale record only
 	LastCalled   time.Time // when this process last called an injection or a revert that was not complete; zero = there is none
 	InjectedAny  bool
 	InjectedAll  bool
@@ -108,9 +108,9 @@ type Fault struct {
 	ActiveAt     time.Time        // when it was complete on all targets
 	Takes        time.Duration    // how long its steps may take; 0 = StepsPatience
 	Lasts        time.Duration    // how long it stays from then on; 0 = nothing stays
-	Confirmed    bool             // its effect was seen
-	Kept         bool             // it must be renewed meanwhile
-	Reverting    bool             // the revert has begun: from here on nothing is broken any more, whatever it began for
+	Confirmed    bool             // its effect was observed
+	Kept         bool             // it must be renewed while it is active
+	Reverting    bool             // the revert has begun: from then on nothing is injected any more, for whatever reason it began
 	RevertSince  time.Time        // of Reverting, or of the deletion if that came later
 	Pending      []Pending        // the targets that are neither reverted nor abandoned
 	RevertedAll  bool             // reverted everywhere, or abandoned
@@ -118,10 +118,10 @@ type Fault struct {
 	Problem      *problem.Problem // a reference is missing or the spec cannot work
 	Trouble      *problem.Problem // why the targets could not be chosen the last time that they should have been; nil if they could
 	TroubleSince time.Time        // of Trouble
-	Settled      bool             // the impact cannot change any more, and the effect was seen
+	Settled      bool             // the impact cannot change any more, and the effect was observed
 	SettleWithin time.Duration    // recovery deadline and the time that recovery must hold
 	SettledAt    time.Time        // when that was stored; zero = it is not yet
-	// LossesPending says that the load test will say which acknowledged writes were lost, and has not yet.
+	// LossesPending means that the load test will report which acknowledged writes were lost, and has not yet.
 	LossesPending bool
 }
 
@@ -209,9 +209,9 @@ func onLoad(o Fault, now time.Time) Decision[FaultAction] {
 
 func onForeignLoad(o Fault, now time.Time) Decision[FaultAction] {
 	if now.Before(o.CreatedAt.Add(ReferenceGrace)) {
-		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is gone", o.LoadName), now.Add(FaultPoll))
+		return look(FaultWait, v1alpha1.ReasonPreparing, fmt.Sprintf("RedisLoadTest %s belongs to another object: waiting until it is deleted", o.LoadName), now.Add(FaultPoll))
 	}
-	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or name the fault otherwise", o.LoadName))
+	return act(FaultFail, v1alpha1.ReasonLoadTestNotFound, fmt.Sprintf("RedisLoadTest %s, the name of the fault's own probe load, belongs to another object: delete it, or give the fault another name", o.LoadName))
 }
 
 func onMissingLoad(o Fault, now time.Time) Decision[FaultAction] {
@@ -263,7 +263,7 @@ func afterRecorded(o Fault, now time.Time) Decision[FaultAction] {
 		return revert(o, cmp.Or(o.Progress, "reverting the fault"), now)
 	case o.RevertFailed != "":
 		return act(FaultFail, v1alpha1.ReasonRevertFailed, o.RevertFailed)
-	case !o.InjectedAll: // what it was reverted for shows no more, as an error that did not come again or a stop that was taken back
+	case !o.InjectedAll: // the reason of the revert does not apply any more, such as an error that did not occur again or a stop that was withdrawn
 		return act(FaultFail, v1alpha1.ReasonInjectionFailed, cmp.Or(o.InjectionErr, "reverted before it was complete"))
 	}
 	return settling(o, now)
@@ -289,7 +289,7 @@ func injecting(o Fault, now time.Time) Decision[FaultAction] {
 	return paced(o, look(FaultInject, v1alpha1.ReasonInjecting, cmp.Or(o.InjectionErr, o.Progress, "breaking the recorded targets"), now.Add(FaultPoll)), now)
 }
 
-// active says whether an injected fault is to stay: its time has not passed, and a load measures it.
+// active reports whether an injected fault is to stay: its time has not passed, and a load measures it.
 func active(o Fault, now time.Time) bool {
 	return o.Lasts > 0 && now.Before(o.endOfEffect()) && !loadGone(o)
 }
@@ -326,19 +326,19 @@ func afterSettled(o Fault, now time.Time) Decision[FaultAction] {
 	return act(FaultFinish, v1alpha1.ReasonSucceeded, "")
 }
 
-// lossesPoll is how often a fault looks whether its losses are known; a change of the load test wakes it before.
+// lossesPoll is how often a fault checks for its losses; a change of the load test triggers that earlier.
 const lossesPoll = 10 * time.Second
 
 func waitingForLosses(o Fault) string {
 	return fmt.Sprintf("RedisLoadTest %s reads back what was acknowledged when the load has ended: until then lost writes are not known", o.LoadName)
 }
 
-// stale says whether a record is too old to be acted on, and nothing was done by it, so that the targets can be chosen anew.
+// stale reports whether a record is too old and nothing was injected by it, so that the targets can be chosen anew.
 func stale(o Fault, now time.Time) bool {
 	return o.Collected && !o.Attempted && !o.InjectedAny && !o.Begun && now.Sub(o.RecordedAt) > StaleRecord
 }
 
-// revert goes on with the revert, unless it is to be abandoned somewhere.
+// revert continues the revert, unless it is to be abandoned on a target.
 func revert(o Fault, message string, now time.Time) Decision[FaultAction] {
 	if slices.ContainsFunc(o.Pending, func(p Pending) bool { return o.Abandons(p, now) }) {
 		return look(FaultAbandon, v1alpha1.ReasonReverting, message, now.Add(revertPoll))
@@ -354,27 +354,27 @@ func paced(o Fault, d Decision[FaultAction], now time.Time) Decision[FaultAction
 	return d
 }
 
-// Abandons says whether a revert has failed for so often and so long that it is not tried any more. Steps may take their time, and one error after
-// many of them is no reason to leave the rest; but nobody waits who wants the object gone. This process has tried it in any case.
+// Abandons reports whether a revert has failed so often and for so long that it is not retried any more. Steps may take longer, and one error after
+// many of them is no reason to abandon the rest. A deleted fault is abandoned after RevertPatience even so. This process has tried it at least once.
 func (o Fault) Abandons(p Pending, now time.Time) bool {
 	return o.Reverting && !o.LastCalled.IsZero() && now.Sub(o.RevertSince) > RevertPatience && (p.Attempts >= RevertAttempts || o.Deleting)
 }
 
-// LastLook says whether the effect is to be looked for once more before the revert begins: the fault runs to its end, and was not seen to work yet.
+// LastLook reports whether to check the effect once more before the revert begins: the fault ends as planned, and its effect was not observed yet.
 func (o Fault) LastLook() bool {
 	return !o.Reverting && o.Lasts > 0 && o.InjectedAll && !o.Confirmed && !o.Deleting && !o.Abort && o.Stopped == ""
 }
 
-// endedEarly says why a recorded fault ends before its time; reason is "" where it does not.
+// endedEarly returns why a recorded fault ends before its time; reason is "" where it does not.
 func endedEarly(o Fault, now time.Time) (why, reason string, failed bool) {
 	switch {
 	case o.Abort:
 		return "ended by spec.abort", v1alpha1.ReasonAborted, false
 	case o.Stopped != "":
 		return o.Stopped, v1alpha1.ReasonStopped, false
-	case overdue(o, now) && !(o.InjectedAll && o.RevertedAll): // recovery may still be watched
+	case overdue(o, now) && !(o.InjectedAll && o.RevertedAll): // recovery may still be observed
 		return "spec.deadline has passed", v1alpha1.ReasonDeadlineExceeded, true
-	case !o.InjectedAny && loadGone(o): // nobody would see what it does
+	case !o.InjectedAny && loadGone(o): // its effect could not be measured
 		return fmt.Sprintf("RedisLoadTest %s ended before the fault was injected", o.LoadName), v1alpha1.ReasonLoadTestEnded, true
 	case !o.InjectedAll && o.InjectionErr != "" && now.Sub(o.RecordedAt) > InjectPatience:
 		return o.InjectionErr, v1alpha1.ReasonInjectionFailed, true

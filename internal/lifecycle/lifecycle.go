@@ -1,5 +1,5 @@
-// Package lifecycle decides what to do next with an object: (spec, observed, now) -> one Decision. It is pure and does nothing itself,
-// so that a whole life can be stepped through in a test without a cluster and without sleeping.
+// Package lifecycle decides the next action on an object: (spec, observed, now) -> one Decision. It is pure, so that tests can step through the
+// whole lifecycle of an object without a cluster and without sleeping.
 package lifecycle
 
 import (
@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Decision is the one thing to do now.
+// Decision is the next action.
 type Decision[A ~string] struct {
 	Action  A
-	Reason  string    // where the object stands meanwhile: the reason of its condition Complete
-	Message string    // the same for people
-	Until   time.Time // look again then at the latest; zero = only when something changes
+	Reason  string    // the reason of the condition Complete meanwhile
+	Message string    // its message
+	Until   time.Time // decide again then at the latest; zero = only when something changes
 }
 
 func later(a, b time.Time) time.Time {

@@ -8,40 +8,40 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// LoadTestAction is what can be done with a RedisLoadTest.
+// LoadTestAction is an action on a RedisLoadTest.
 type LoadTestAction string
 
 // The actions.
 const (
 	LoadTestWait    LoadTestAction = "Wait"    // nothing to do before Until
-	LoadTestPrepare LoadTestAction = "Prepare" // make what is missing of Secret, ConfigMap and Job
+	LoadTestPrepare LoadTestAction = "Prepare" // create what is missing of Secret, ConfigMap and Job
 	LoadTestStart   LoadTestAction = "Start"   // decide the start instant, store it, send it to all pods
-	LoadTestResend  LoadTestAction = "Resend"  // the start instant is stored, but a pod has not got it
-	LoadTestStep    LoadTestAction = "Step"    // a search: decide the next rate, store it, tell all pods; or tell them the end
-	LoadTestStop    LoadTestAction = "Stop"    // tell the pods to end the load now, keep what was measured
-	LoadTestFinish  LoadTestAction = "Finish"  // figures, verdict, store the record, let the pods go
+	LoadTestResend  LoadTestAction = "Resend"  // the start instant is stored, but a pod has not received it
+	LoadTestStep    LoadTestAction = "Step"    // a search: decide the next rate, store it, send it to all pods; or send them the end
+	LoadTestStop    LoadTestAction = "Stop"    // end the load of all pods now, keep what was measured
+	LoadTestFinish  LoadTestAction = "Finish"  // figures, verdict, store the record, release the pods
 	LoadTestFail    LoadTestAction = "Fail"    // the same as far as possible, and the condition Failed
-	LoadTestSuspend LoadTestAction = "Suspend" // delete the Job, forget what was measured
+	LoadTestSuspend LoadTestAction = "Suspend" // delete the Job, discard what was measured
 	LoadTestExpire  LoadTestAction = "Expire"  // delete the object: its TTL has passed
 )
 
 // Limits of waiting that no field of the spec sets.
 const (
-	// ReferenceGrace is how long a missing Secret or Service, or a Service without endpoints, may take to come: GitOps applies in any order.
+	// ReferenceGrace is how long a missing Secret or Service, or a Service without endpoints, may take to appear: GitOps applies in any order.
 	ReferenceGrace = 30 * time.Second
-	// PodSilence is how long a running load pod may be out of reach before it counts as lost.
+	// PodSilence is how long a running load pod may be unreachable before it counts as lost.
 	PodSilence = 20 * time.Second
 	// FaultsGrace is how long a finished load waits for the faults that hit it to be settled.
 	FaultsGrace = 30 * time.Second
-	// StartLead is how far ahead the start instant lies: time to tell all pods.
+	// StartLead is how far ahead the start instant is, so that all pods receive it in time.
 	StartLead = 3 * time.Second
 	// endGrace is how much later than planned a load may end before its pods count as lost.
 	endGrace = time.Minute
-	// verifyGrace is how long the load pods may take beyond that to read their ledgers back: they give up by themselves before.
+	// verifyGrace is how long the load pods may take beyond that to read their ledgers back: they stop by themselves before.
 	verifyGrace = 6 * time.Minute
 )
 
-// LoadTest is what was observed of a RedisLoadTest.
+// LoadTest is the observed state of a RedisLoadTest.
 type LoadTest struct {
 	Suspend, Abort bool
 	Finished       bool      // Complete or Failed is True
@@ -50,8 +50,8 @@ type LoadTest struct {
 	Suspended      bool // the condition is True and nothing of the run is left
 
 	Problem      *problem.Problem // a reference is missing or the spec cannot work
-	ProblemSince time.Time        // when it showed first
-	PendingSince time.Time        // creation, or when suspend was taken back
+	ProblemSince time.Time        // when it was observed first
+	PendingSince time.Time        // creation, or when suspend was reset
 	StartWithin  time.Duration
 	Children     bool   // Secret, ConfigMap and Job are there
 	PodsWanted   int    //
@@ -73,25 +73,25 @@ type LoadTest struct {
 	Search *Search // nil = the load does not search, or has not begun
 
 	Verifying      int       // load pods that read their ledgers back
-	VerifyingSays  string    // what one of them says of it, for people
-	Stopped        bool      // the pods were told to end, by Abort
-	CollectedSince time.Time // when this process began to collect; after a restart the pods have to be heard first
-	LedgerUnstored bool      // the pods have told what their ledgers say, and the status does not hold it yet
+	VerifyingSays  string    // a message of one of them, for people
+	Stopped        bool      // the pods were stopped, by Abort
+	CollectedSince time.Time // when this process began to collect; after a restart the pods must be polled first
+	LedgerUnstored bool      // the pods have reported the result of their ledgers, and the status does not contain it yet
 	RecordEnded    bool      // every live pod has finished and everything is pulled
 	RecordEndedAt  time.Time // since when
-	// FaultsUnsettled are the faults on this load that are not undone and judged, or did not hit it yet; FaultsUnfinished are those that hit it
+	// FaultsUnsettled are the faults on this load that are not injected yet, or not reverted and judged; FaultsUnfinished are those that hit it
 	// and are not complete.
 	FaultsUnsettled, FaultsUnfinished []string
 }
 
-// Search is what was observed of a load test's search.
+// Search is the observed state of a load test's search.
 type Search struct {
-	Due     bool      // the pods are to be told a rate, or the end
-	Message string    // how it stands, for people
+	Due     bool      // a rate, or the end, is to be sent to the pods
+	Message string    // its state, for people
 	Until   time.Time // when the trial under way can be judged; zero = none is
 }
 
-// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start every problem may heal within its grace;
+// NextForLoadTest decides what to do next with a RedisLoadTest. Before the start every problem may be resolved within its grace period;
 // after it the run ends by itself, by abort, or by the loss of its pods.
 func NextForLoadTest(o LoadTest, now time.Time) Decision[LoadTestAction] {
 	if o.Finished {
@@ -180,14 +180,14 @@ func starting(o LoadTest, elapsed time.Duration) Decision[LoadTestAction] {
 	case !o.StartedAny && o.Abort:
 		return do(LoadTestFinish, v1alpha1.ReasonAborted, "spec.abort was set before the load began")
 	case !o.StartedAny && elapsed > 0:
-		// Nobody began: the operator died between storing the instant and sending it. A new one costs nothing.
+		// No pod began: the operator ended between storing the instant and sending it. A new one has no disadvantage.
 		return do(LoadTestStart, v1alpha1.ReasonStarting, "the start instant passed before any load pod had it")
 	}
 	return do(LoadTestResend, v1alpha1.ReasonStarting, "sending the start instant")
 }
 
 func afterRecord(o LoadTest, now time.Time) Decision[LoadTestAction] {
-	if o.LedgerUnstored { // a pod that was let go forgets it
+	if o.LedgerUnstored { // a pod that was released loses it
 		return wait(v1alpha1.ReasonVerifying, "what was read back is stored", now.Add(100*time.Millisecond))
 	}
 	if end := o.RecordEndedAt.Add(FaultsGrace); len(o.FaultsUnfinished) > 0 && now.Before(end) {
@@ -221,7 +221,7 @@ func running(o LoadTest, elapsed time.Duration, now time.Time) Decision[LoadTest
 	if o.Extension > 0 && elapsed >= o.Length-o.Extension && !o.Stopped {
 		return extended(o, next)
 	}
-	if o.Extension > 0 && !o.Stopped { // the load ends at its planned end where no fault keeps it
+	if o.Extension > 0 && !o.Stopped { // the load ends at its planned end unless a fault extends it
 		next = earlier(next, o.StartedAt.Add(o.Length-o.Extension))
 	}
 	return wait(v1alpha1.ReasonRunning, fmt.Sprintf("%d load pods run", o.PodsLive), next)
@@ -235,7 +235,7 @@ func extended(o LoadTest, next time.Time) Decision[LoadTestAction] {
 	return wait(v1alpha1.ReasonWaitingForFaults, "spec.load.untilFaultsSettle: the load goes on for "+join(o.FaultsUnsettled), next)
 }
 
-// searchAgain is how soon a trial that is not yet in the record is looked at again.
+// searchAgain is how soon a trial that is not yet in the record is checked again.
 const searchAgain = 200 * time.Millisecond
 
 func searching(f *Search, now, next time.Time) Decision[LoadTestAction] {

@@ -1,4 +1,4 @@
-// Package runs holds the live sessions of this process with the load pods: the only bridge between the controllers. The controller of load tests
+// Package runs holds the sessions of this process with the load pods. It is the only state that the controllers share. The controller of load tests
 // opens and ends them; that of faults reads what they recorded.
 package runs
 
@@ -27,7 +27,7 @@ type Registry struct {
 // NewRegistry returns an empty registry. All controllers share it.
 func NewRegistry() *Registry { return &Registry{byID: map[types.UID]*Run{}} }
 
-// Run is what this process holds of one load test: none of it is lost with the process for good. Its fields belong to the controller of load
+// Run is the state of one load test in this process; all of it can be restored after a restart. Its fields belong to the controller of load
 // tests; every method may be called on a nil Run, which has recorded nothing.
 type Run struct {
 	Session   *collect.Session
@@ -43,12 +43,12 @@ type Run struct {
 	statusAt  map[types.UID]time.Time // last write of a status, of the test and of the faults on it
 }
 
-// Open returns a test's run; where there is none it makes one with the session that open returns.
+// Open returns a test's run; where there is none it creates one with the session that open returns.
 func (r *Registry) Open(id types.UID, now time.Time, open func() (*collect.Session, error)) (*Run, error) {
 	if run := r.Find(id); run != nil {
 		return run, nil
 	}
-	session, err := open() // reads a Secret: not under the lock. One reconciler works on a test at a time, so nobody else opens it
+	session, err := open() // reads a Secret, so not under the lock: only one worker reconciles a test at a time
 	if err != nil {
 		return nil, err
 	}
@@ -71,10 +71,10 @@ func (r *Registry) Find(id types.UID) *Run {
 	return r.byID[id]
 }
 
-// Close ends all runs, so that the process can exit. The load pods go on and keep what was not acknowledged.
+// Close ends all runs, so that the process can exit. The load pods continue and keep the intervals that were not acknowledged.
 func (r *Registry) Close() { r.Retain(nil) }
 
-// Retain closes and forgets every run whose test is not in keep.
+// Retain closes and removes every run whose test is not in keep.
 func (r *Registry) Retain(keep map[types.UID]bool) {
 	r.mu.Lock()
 	var gone []types.UID
@@ -89,7 +89,7 @@ func (r *Registry) Retain(keep map[types.UID]bool) {
 	}
 }
 
-// Drop closes and forgets a test's run. The load pods are not touched.
+// Drop closes and removes a test's run. The load pods are not affected.
 func (r *Registry) Drop(id types.UID) {
 	r.mu.Lock()
 	run := r.byID[id]
@@ -100,10 +100,10 @@ func (r *Registry) Drop(id types.UID) {
 	}
 }
 
-// Begin notes that the load was started or resumed: from here on its record can be read.
+// Begin marks the load as started or resumed: from then on its record can be read.
 func (r *Run) Begin() { r.begun.Store(true) }
 
-// Read gives the record to f; false where there is none.
+// Read calls f with the record; it returns false where there is none.
 func (r *Run) Read(f func(*record.Series)) bool {
 	if !r.Begun() {
 		return false
@@ -112,7 +112,7 @@ func (r *Run) Read(f func(*record.Series)) bool {
 	return true
 }
 
-// Finished says whether every load pod has ended and its whole record is here.
+// Finished reports whether every load pod has ended and its whole record was collected.
 func (r *Run) Finished() bool { return r.Begun() && r.Session.Status().Finished }
 
 // ClockShift is by how much this process's clock moved against the load pods' during the run.
@@ -123,13 +123,13 @@ func (r *Run) ClockShift() time.Duration {
 	return r.Session.Status().ClockShift
 }
 
-// Begun says whether the record can be read.
+// Begun reports whether the record can be read.
 func (r *Run) Begun() bool { return r != nil && r.begun.Load() }
 
-// statusEvery is the least time between two writes of figures that move.
+// statusEvery is the least time between two writes of figures that change all the time.
 const statusEvery = 2 * time.Second
 
-// Due says whether it is an object's turn to have its moving figures written, and takes the turn. Without a run it always is.
+// Due reports whether an object's figures that change all the time are to be written now, and records that they are. Without a run they always are.
 func (r *Registry) Due(run *Run, object types.UID, now time.Time) bool {
 	if run == nil {
 		return true
@@ -143,17 +143,17 @@ func (r *Registry) Due(run *Run, object types.UID, now time.Time) bool {
 	return true
 }
 
-// claimFor is how long a fault has a load to itself from beginning to record its targets: by then others see the record.
+// claimFor is how long a fault has exclusive use of a load from when it begins to record its targets: by then others observe the record.
 const claimFor = 5 * time.Second
 
-// Taken says whether another fault has claimed a load.
+// Taken reports whether another fault has claimed a load.
 func (r *Registry) Taken(run *Run, fault types.UID, now time.Time) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return run != nil && run.taken(fault, now)
 }
 
-// Claim lets one fault at a time record its targets on a load: two that waited for the same steadiness would measure each other.
+// Claim permits one fault at a time to record its targets on a load: two that waited for the same steady load would measure each other's effect.
 func (r *Registry) Claim(run *Run, fault types.UID, now time.Time) bool {
 	if run == nil {
 		return false

@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// MayRun says why the operator's user may not run a command at a server, words as they would be sent; nil where it may, and where the server lets
-// nobody ask. A Problem names the ACL rule that is missing, or says that the command is renamed or disabled. Nothing is run.
+// MayRun returns why the operator's user may not run a command, given as it would be sent, at a server; nil where it may, and where the server does not
+// reveal that. A Problem names the ACL rule that is missing, or a command that is renamed or disabled. The command is not run.
 func (r Redis) MayRun(ctx context.Context, address string, command ...string) error {
 	user := cmp.Or(r.Login.Username, "default")
 	ask := []any{"ACL", "DRYRUN", user}
@@ -33,7 +33,7 @@ func (r Redis) MayRun(ctx context.Context, address string, command ...string) er
 	return r.exists(ctx, address, command) // a server before Redis 7, or one whose ACL forbids DRYRUN itself
 }
 
-// exists says why a server has no command of a name; nil where it has, and where it does not allow COMMAND.
+// exists returns a Problem where a server does not have a command. It returns nil where the ACL forbids COMMAND.
 func (r Redis) exists(ctx context.Context, address string, command []string) error {
 	reply, err := r.Servers.Do(ctx, address, r.Login, "COMMAND", "INFO", command[0])
 	if err != nil && !redis.IsReply(err) {
@@ -45,7 +45,7 @@ func (r Redis) exists(ctx context.Context, address string, command []string) err
 	return nil
 }
 
-// Refusal is MayRun for a command that was sent: the Problem that an error reply is, or the error as it came.
+// Refusal is MayRun for a command that was sent: it turns an error reply into a Problem, and returns other errors unchanged.
 func (r Redis) Refusal(err error, address string, command ...string) error {
 	if err == nil || !redis.IsReply(err) {
 		return err
@@ -60,7 +60,7 @@ func (r Redis) Refusal(err error, address string, command ...string) error {
 }
 
 func unknownCommand(address string, command []string) error {
-	return problem.Unsupported("the server at %s knows no command %s: it is renamed or disabled there (rename-command)", address, strings.ToUpper(command[0]))
+	return problem.Unsupported("the server at %s has no command %s: it is renamed or disabled there (rename-command)", address, strings.ToUpper(command[0]))
 }
 
 // containers are the commands whose second word is a command of its own in ACL rules.

@@ -31,9 +31,9 @@ func TestMayRun(t *testing.T) {
 		{"asks", "CLIENT PAUSE 1 ALL", ""},
 		{"asks", "CLIENT UNPAUSE", "Give user asks the ACL rule +client|unpause"},
 		{"asks", "DEBUG SLEEP 0", "+debug"},
-		{"asks", "BGSAVE", "knows no command BGSAVE"},
+		{"asks", "BGSAVE", "has no command BGSAVE"},
 		{"asksnot", "CLIENT UNPAUSE", ""}, // it cannot be told
-		{"asksnot", "BGSAVE", "knows no command BGSAVE"},
+		{"asksnot", "BGSAVE", "has no command BGSAVE"},
 		{"mute", "BGSAVE", ""},
 	} {
 		deps := s.Deps()

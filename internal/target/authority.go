@@ -8,8 +8,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// SettlePrimaries sees to it that at most one server of a shard counts as its primary. A failover leaves two for up to 10 s: then the sentinels
-// are the authority, by majority; where there are none the answer is a Problem that passes, and no guess.
+// SettlePrimaries ensures that at most one server of a shard counts as its primary. During a failover two report that role for up to 10 s: then the
+// majority of the sentinels decides. Without sentinels it returns a Problem that may pass.
 func (r Redis) SettlePrimaries(ctx context.Context, found []Server) error {
 	claims, replicas := rolesByShard(found)
 	for shard, claimants := range claims {
@@ -19,26 +19,26 @@ func (r Redis) SettlePrimaries(ctx context.Context, found []Server) error {
 			continue
 		}
 		if !sentinels {
-			return split("%s call themselves the primary", names(claimants))
+			return split("%s report the role primary", names(claimants))
 		}
-		if err := r.asSentinelsSay(ctx, claimants); err != nil {
+		if err := r.demoteClaimants(ctx, claimants); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// rolesByShard returns the servers of each shard that call themselves its primary, and how many call themselves replicas. An empty node of a
-// cluster is nobody's primary.
+// rolesByShard returns the servers of each shard that report the role primary, and how many report the role replica. A node of a cluster without
+// slots is no primary.
 func rolesByShard(found []Server) (primaries map[int][]*Server, replicas map[int]int) {
 	primaries, replicas = map[int][]*Server{}, map[int]int{}
 	for i := range found {
 		s := &found[i]
 		switch {
-		case s.Err != nil || s.Said.Mode == "cluster" && s.Shard == NoShard:
-		case s.Said.Role == topology.Primary:
+		case s.Err != nil || s.State.Mode == "cluster" && s.Shard == NoShard:
+		case s.State.Role == topology.Primary:
 			primaries[s.Shard] = append(primaries[s.Shard], s)
-		case s.Said.Role == topology.Replica:
+		case s.State.Role == topology.Replica:
 			replicas[s.Shard]++
 		}
 	}
@@ -53,8 +53,8 @@ func names(servers []*Server) string {
 	return strings.Join(pods, " and ")
 }
 
-// asSentinelsSay removes the role from all that claim it but the one that most sentinels name.
-func (r Redis) asSentinelsSay(ctx context.Context, claimants []*Server) error {
+// demoteClaimants sets the role of all servers but the one that most sentinels name to unknown.
+func (r Redis) demoteClaimants(ctx context.Context, claimants []*Server) error {
 	name, err := r.Sentinels.WatchedName(ctx)
 	if err != nil {
 		return err
@@ -68,12 +68,12 @@ func (r Redis) asSentinelsSay(ctx context.Context, claimants []*Server) error {
 		return split("%s", votes)
 	}
 	for _, s := range claimants {
-		is, err := r.Same(ctx, address, s.Address, s.Said.RunID)
+		is, err := r.Same(ctx, address, s.Address, s.State.RunID)
 		if err != nil {
 			return err
 		}
 		if !is {
-			s.Said.Role = topology.Unknown
+			s.State.Role = topology.Unknown
 		}
 	}
 	return nil

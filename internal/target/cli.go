@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// CLI is how a person sends a command to a target's server.
+// CLI is the shell command by which a person sends a command to a target's server.
 func (r Redis) CLI(target *v1alpha1.FaultTarget, words ...string) string {
 	command := []string{"kubectl", "-n", r.Namespace, "exec"}
 	if r.Login.Password != "" {
@@ -44,7 +44,7 @@ func ShellWord(word string) string {
 	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
-// CLIAt is a command for a shell.
+// CLIAt is the shell command by which a person sends a command to an address.
 func (Redis) CLIAt(address, command string) string {
 	host, port, _ := net.SplitHostPort(address)
 	return fmt.Sprintf("redis-cli -h %s -p %s %s", host, port, command)

@@ -27,7 +27,7 @@ func LoginFor(ctx context.Context, secrets client.Reader, namespace string, targ
 	return loginFor(ctx, secrets, namespace, "spec.target", target.Auth, target.TLS)
 }
 
-// SentinelsOf says where a target's sentinels are and how to log in to them; it is zero where there are none.
+// SentinelsOf returns the addresses of a target's sentinels and the login to them; zero where there are none.
 func SentinelsOf(ctx context.Context, secrets client.Reader, namespace string, target *v1alpha1.RedisTarget, servers topology.Servers) (Sentinels, error) {
 	spec := target.Sentinel
 	if spec == nil {
@@ -57,11 +57,11 @@ func loginFor(ctx context.Context, secrets client.Reader, namespace, field strin
 	return tlsFor(ctx, secrets, namespace, field, secure, login)
 }
 
-// tlsFor adds TLS to a login. Trust is a hash of what the connections depend on: a rotated certificate makes another login of it.
+// tlsFor adds TLS to a login. Trust is a hash of the configuration and the certificates, so that connections are not reused after a rotation.
 func tlsFor(ctx context.Context, secrets client.Reader, namespace, field string, secure *v1alpha1.RedisTLS, login redis.Login) (redis.Login, error) {
 	trust := sha256.New()
 	fmt.Fprintf(trust, "%q %v", secure.ServerName, secure.InsecureSkipVerify)
-	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: secure.ServerName, InsecureSkipVerify: secure.InsecureSkipVerify} //nolint:gosec // the user asked for it, in so many words
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: secure.ServerName, InsecureSkipVerify: secure.InsecureSkipVerify} //nolint:gosec // explicitly requested in the spec
 	if config.ServerName == "" && !config.InsecureSkipVerify {
 		config.InsecureSkipVerify = true // only the name: verifyChain checks the rest
 		config.VerifyConnection = func(state tls.ConnectionState) error { return verifyChain(state, config.RootCAs) }
@@ -122,7 +122,7 @@ func secretKey(ctx context.Context, secrets client.Reader, namespace, field, nam
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonSecretNotFound, Message: fmt.Sprintf("%s: there is no Secret %q in namespace %s", field, name, namespace)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
 	value, ok := secret.Data[key]
 	if !ok {

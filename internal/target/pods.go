@@ -45,7 +45,7 @@ func (r Redis) AllPods(ctx context.Context) ([]corev1.Pod, error) {
 	}
 	var list corev1.PodList
 	if err := r.Live.List(ctx, &list, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list pods of the target in namespace %s: %w", r.Namespace, err)
 	}
 	slices.SortFunc(list.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
 	return list.Items, nil
@@ -58,7 +58,7 @@ func selectingField(target *v1alpha1.RedisTarget) string {
 	return "spec.target.service.name"
 }
 
-// Selector selects the pods of a target. It returns a Problem where they are not known.
+// Selector selects the pods of a target. It returns a Problem where neither podSelector nor a Service determines them.
 func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	target := r.Spec
 	if target.PodSelector != nil {
@@ -70,7 +70,7 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 	}
 	if target.Service == nil {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
-			Message: "spec.target.podSelector: a fault on pods must know which pods are Redis, and addresses do not tell: set podSelector, or service"}
+			Message: "spec.target.podSelector: the pods of Redis cannot be determined by addresses, and a fault on pods requires them: set podSelector, or service"}
 	}
 	var service corev1.Service
 	err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: target.Service.Name}, &service)
@@ -79,7 +79,7 @@ func (r Redis) Selector(ctx context.Context) (labels.Selector, error) {
 			Message: fmt.Sprintf("spec.target.service.name: there is no Service %q in namespace %s", target.Service.Name, r.Namespace)}
 	}
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read Service %s: %w", target.Service.Name, err)
 	}
 	if len(service.Spec.Selector) == 0 {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Lasting: true,
@@ -97,7 +97,7 @@ func (r Redis) Address(pod *corev1.Pod) string {
 	return net.JoinHostPort(pod.Status.PodIP, strconv.Itoa(int(port)))
 }
 
-// Container is the container that runs Redis: the one with Redis's port, else one whose image says so, else the first.
+// Container is the container that runs Redis: the one with Redis's port, else one whose image has redis or valkey in its name, else the first.
 func (Redis) Container(pod *corev1.Pod) corev1.Container {
 	for _, c := range pod.Spec.Containers {
 		if slices.ContainsFunc(c.Ports, func(p corev1.ContainerPort) bool { return p.ContainerPort == redisPort }) {

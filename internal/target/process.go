@@ -16,17 +16,17 @@ import (
 // ProbeWithin is how long a server that serves may take to answer a probe.
 const ProbeWithin = 500 * time.Millisecond
 
-// Runs says whether the process that was recorded still runs. It asks the server: an error where that does not answer.
-func (r Redis) Runs(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	if alive, err := r.Lives(ctx, target); !alive || err != nil {
+// ProcessRuns reports whether the recorded process still runs. It is an error if the server does not answer.
+func (r Redis) ProcessRuns(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+	if alive, err := r.PodExists(ctx, target); !alive || err != nil {
 		return false, err
 	}
 	server, err := r.Servers.Ask(ctx, target.Address, r.Login)
 	return err == nil && server.RunID == target.RunID, err
 }
 
-// Lives says whether the pod that was recorded is still there. Its server is not asked.
-func (r Redis) Lives(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
+// PodExists reports whether the recorded pod still exists, without querying its server.
+func (r Redis) PodExists(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := r.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
 		return false, nil
@@ -34,8 +34,8 @@ func (r Redis) Lives(ctx context.Context, target *v1alpha1.FaultTarget) (bool, e
 	return err == nil && string(pod.UID) == target.UID, err
 }
 
-// Silent says whether a server takes a command and does not answer within ProbeWithin. Any reply is an answer, an error reply, too. The error says
-// why the server could not be asked.
+// Silent reports whether a server accepts a command and does not answer within ProbeWithin. Error replies are answers. The error is
+// why the command could not be sent.
 func (r Redis) Silent(ctx context.Context, address string, command ...any) (bool, error) {
 	silent, err := r.Send(ctx, address, ProbeWithin, command...)
 	if redis.IsReply(err) {
@@ -44,7 +44,7 @@ func (r Redis) Silent(ctx context.Context, address string, command ...any) (bool
 	return silent, err
 }
 
-// Send is silent within a time of its own, and returns an error reply.
+// Send is Silent with another time limit. It returns an error reply as an error.
 func (r Redis) Send(ctx context.Context, address string, within time.Duration, command ...any) (silent bool, err error) {
 	short, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
@@ -66,7 +66,7 @@ func (r Redis) Send(ctx context.Context, address string, within time.Duration, c
 	return false, err
 }
 
-// Same says whether an address that the sentinels gave is that of a server: they may know it by another name, but not by another run_id.
+// Same reports whether an address that the sentinels gave is that of a server: by the address, else by its run_id.
 func (r Redis) Same(ctx context.Context, given, address, runID string) (bool, error) {
 	if given == address {
 		return true, nil

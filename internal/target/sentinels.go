@@ -24,24 +24,24 @@ type Sentinels struct {
 	Servers    topology.Servers
 }
 
-// Watcher is what one sentinel says of the primary that it watches.
+// Watcher is one sentinel's view of the primary that it watches.
 type Watcher struct {
 	topology.Watched
-	Address string // where it was asked
+	Address string // the sentinel's
 	id      string
 	Primary string            // host:port that it gives to clients
 	peers   map[string]string // host:port of the other sentinels by ID, those that are down included
 }
 
-// Watchers are all sentinels that answered. Those that did not still count: a majority is one of all.
+// Watchers are all sentinels that answered. A majority is relative to all, including those that did not.
 type Watchers struct {
 	Name     string
 	Answered []Watcher
-	All      int       // known, by themselves or by others
+	All      int       // that answered or are listed by others
 	At       time.Time // of the answers
 }
 
-// AskAll asks the given sentinels, and then those that they know, what they say of a primary. It is an error that none watches it.
+// AskAll queries the given sentinels about a primary, and then those that they list. It is an error if none watches it.
 func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 	w := Watchers{Name: name}
 	byID, asked := map[string]Watcher{}, map[string]bool{}
@@ -74,9 +74,9 @@ func (s Sentinels) AskAll(ctx context.Context, name string) (Watchers, error) {
 	return w, nil
 }
 
-// askSome asks sentinels all at once. Its error is one of those that came.
+// askSome queries sentinels in parallel. It returns one of their errors.
 func (s Sentinels) askSome(ctx context.Context, addresses []string, name string) ([]Watcher, error) {
-	ctx, cancel := context.WithTimeout(ctx, LookFor)
+	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -122,7 +122,7 @@ func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, e
 	return w, err
 }
 
-// UnknownName turns the refusal of a name that a sentinel does not watch into the problem of the spec.
+// UnknownName turns the error reply to a name that a sentinel does not watch into a Problem of the spec.
 func (Sentinels) UnknownName(err error, name string) error {
 	if !redis.IsReply(err) || !strings.Contains(err.Error(), "with that name") {
 		return err
@@ -172,7 +172,7 @@ func (w Watchers) Majority() (string, string) {
 	return "", fmt.Sprintf("no majority of the %d sentinels: %s", w.All, strings.Join(said, ", "))
 }
 
-// Epoch is the latest config epoch that a sentinel knows of.
+// Epoch is the latest config epoch of all sentinels.
 func (w Watchers) Epoch() int64 {
 	var latest int64
 	for _, a := range w.Answered {
@@ -181,8 +181,8 @@ func (w Watchers) Epoch() int64 {
 	return latest
 }
 
-// KnowOf says whether more than half of all sentinels know of a failover since a config epoch.
-func (w Watchers) KnowOf(since int64) bool {
+// HaveEpochAfter reports whether more than half of all sentinels have a later config epoch.
+func (w Watchers) HaveEpochAfter(since int64) bool {
 	later := 0
 	for _, a := range w.Answered {
 		if a.ConfigEpoch > since {
@@ -192,7 +192,7 @@ func (w Watchers) KnowOf(since int64) bool {
 	return 2*later > w.All
 }
 
-// FailingOver is where a sentinel is that fails the primary over now; "" = none does.
+// FailingOver is the address of a sentinel that is failing the primary over; "" = none is.
 func (w Watchers) FailingOver() string {
 	for _, a := range w.Answered {
 		if a.FailingOver {
@@ -202,7 +202,7 @@ func (w Watchers) FailingOver() string {
 	return ""
 }
 
-// Switched is when the first sentinel took an address for the primary; zero while none has. The one that leads a failover gives the promoted
+// Switched is when the first sentinel switched to an address as the primary; zero while none has. The one that leads a failover gives the promoted
 // address to clients before it switches, and until then counts from when it took the old one.
 func (w Watchers) Switched(primary string) time.Time {
 	var first time.Time
@@ -214,7 +214,7 @@ func (w Watchers) Switched(primary string) time.Time {
 	return first
 }
 
-// DownAfter is the shortest time after which a sentinel calls the primary down.
+// DownAfter is the shortest time after which a sentinel considers the primary down.
 func (w Watchers) DownAfter() time.Duration {
 	shortest := w.Answered[0].DownAfter
 	for _, a := range w.Answered {

@@ -18,18 +18,18 @@ import (
 // NoShard is the shard of servers that are no cluster.
 const NoShard = -1
 
-// Server is one running pod of a target, and what its server said.
+// Server is one running pod of a target, with the state of its server.
 type Server struct {
 	Pod     *corev1.Pod
 	Address string
-	Said    topology.Server
+	State   topology.Server
 	Err     error // it did not answer
 	Shard   int   // of a cluster, counted from 0 by lowest slot; NoShard outside of one
 
-	SentinelBeside bool // in a container of the same pod, as some charts have it
+	SentinelBeside bool // a sentinel runs in another container of the pod
 }
 
-// Survey asks every running pod of a target who it is. It returns a Problem where there is none.
+// Survey queries the server in every running pod of a target. It returns a Problem where there is none.
 func (r Redis) Survey(ctx context.Context) ([]Server, error) {
 	pods, err := r.Pods(ctx)
 	if err != nil {
@@ -41,15 +41,15 @@ func (r Redis) Survey(ctx context.Context) ([]Server, error) {
 	for i := range pods {
 		found[i] = Server{Pod: &pods[i], Address: r.Address(&pods[i]), Shard: NoShard}
 		asking.Go(func() error {
-			found[i].Said, found[i].Err = r.Servers.Ask(askCtx, found[i].Address, r.Login)
+			found[i].State, found[i].Err = r.Servers.Ask(askCtx, found[i].Address, r.Login)
 			return nil
 		})
 	}
-	_ = asking.Wait() // it has no errors: each server has its own
+	_ = asking.Wait() // errors are in Server.Err
 	return found, r.assignShards(ctx, found)
 }
 
-// sentinelPort is where sentinels listen unless they are told otherwise.
+// sentinelPort is the default port of sentinels.
 const sentinelPort = "26379"
 
 // SentinelsBeside looks for sentinels in the pods of the servers of a target that has any.
@@ -57,12 +57,12 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server) {
 	if len(r.Sentinels.Addresses) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, LookFor)
+	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
 	defer cancel()
 	var asking errgroup.Group
 	asking.SetLimit(32)
 	for i := range found {
-		if found[i].Said.Role == topology.Sentinel {
+		if found[i].State.Role == topology.Sentinel {
 			continue
 		}
 		asking.Go(func() error {
@@ -72,7 +72,7 @@ func (r Redis) SentinelsBeside(ctx context.Context, found []Server) {
 			return nil
 		})
 	}
-	_ = asking.Wait() // who does not answer is no sentinel that could be lost
+	_ = asking.Wait() // a sentinel that does not answer cannot be lost
 }
 
 // portsIn are the ports at which a sentinel of the pod may listen: a Service may have another than its pods.
@@ -96,7 +96,7 @@ func (s Sentinels) portsIn(pod *corev1.Pod) []string {
 	return ports
 }
 
-// listensAt says whether a sentinel listens at an address. Who refuses the user knows the command.
+// listensAt reports whether a sentinel listens at an address. A server that refuses the user has the command.
 func (s Sentinels) listensAt(ctx context.Context, address string) bool {
 	_, err := s.Servers.Do(ctx, address, s.Login, "SENTINEL", "MYID")
 	return err == nil || redis.IsReply(err) && slices.ContainsFunc([]string{"NOPERM", "NOAUTH", "WRONGPASS"}, func(refusal string) bool {
@@ -104,9 +104,9 @@ func (s Sentinels) listensAt(ctx context.Context, address string) bool {
 	})
 }
 
-// assignShards asks the first node of a cluster that answers which nodes hold the same slots.
+// assignShards sets the shards of the nodes of a cluster, in the view of the first node that answers.
 func (r Redis) assignShards(ctx context.Context, found []Server) error {
-	i := slices.IndexFunc(found, func(s Server) bool { return s.Err == nil && s.Said.Mode == "cluster" })
+	i := slices.IndexFunc(found, func(s Server) bool { return s.Err == nil && s.State.Mode == "cluster" })
 	if i < 0 {
 		return nil
 	}

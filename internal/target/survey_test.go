@@ -29,8 +29,8 @@ func TestSurveyOfSlowServers(t *testing.T) {
 		}
 		faulttest.Lasted(t, "the survey", began, 3*time.Second)
 		for _, s := range found {
-			if s.Err != nil || s.Said.Role != topology.Replica {
-				t.Errorf("%s: %+v, %v", s.Pod.Name, s.Said, s.Err)
+			if s.Err != nil || s.State.Role != topology.Replica {
+				t.Errorf("%s: %+v, %v", s.Pod.Name, s.State, s.Err)
 			}
 		}
 	})
@@ -55,7 +55,7 @@ func TestSentinelsBesideAreNotWaitedFor(t *testing.T) {
 		}
 		began := time.Now()
 		deps.SentinelsBeside(t.Context(), found)
-		faulttest.Lasted(t, "the look", began, target.LookFor)
+		faulttest.Lasted(t, "the look", began, target.QueryTimeout)
 		for _, s := range found {
 			if want := s.Pod.Name == "redis-0"; s.SentinelBeside != want {
 				t.Errorf("%s has a sentinel: %t, want %t", s.Pod.Name, s.SentinelBeside, want)

@@ -1,8 +1,9 @@
-// Package target is a Redis in Kubernetes: its pods and where their servers listen, its Secrets, its sentinels, and who is who among them.
+// Package target is a Redis in Kubernetes: its pods and the addresses of their servers, its Secrets, its sentinels, and the roles of its servers.
 package target
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/redquake/redquake/internal/redis"
@@ -14,16 +15,16 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// AskTimeout bounds every question to Redis that a fault depends on.
+// AskTimeout limits every query to Redis that a fault depends on.
 const AskTimeout = 2 * time.Second
 
-// LookFor bounds a question to a server that may hang because of a fault: a look asks several, and has AskTimeout for all.
-const LookFor = AskTimeout / 4
+// QueryTimeout limits a query to a server that may hang because of a fault: several are made within one AskTimeout.
+const QueryTimeout = AskTimeout / 4
 
 // Redis is one Redis in a namespace, and how its servers and sentinels are reached.
 type Redis struct {
 	Namespace string
-	Spec      *v1alpha1.RedisTarget // nil where it is not known
+	Spec      *v1alpha1.RedisTarget // nil where it is not needed
 	Live      client.Reader         // reads past every cache
 	Servers   topology.Servers
 	Login     redis.Login
@@ -33,5 +34,8 @@ type Redis struct {
 // Pod reads one pod of the namespace.
 func (r Redis) Pod(ctx context.Context, name string) (*corev1.Pod, error) {
 	pod := &corev1.Pod{}
-	return pod, r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod)
+	if err := r.Live.Get(ctx, client.ObjectKey{Namespace: r.Namespace, Name: name}, pod); err != nil {
+		return pod, fmt.Errorf("read pod %s: %w", name, err)
+	}
+	return pod, nil
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// chaosRecord is the record of what Chaos Mesh breaks: what it is given, and what was measured before, to compare with.
+// chaosRecord is the record of a fault by Chaos Mesh: the child's parameters, and the measurements before the fault, to compare with.
 type chaosRecord struct {
 	VolumePath string            `json:"volumePath,omitempty"` // DiskDelay: where the volume is mounted
 	Peers      map[string]string `json:"peers,omitempty"`      // network faults: address by pod; not of clients, which have labels
@@ -23,7 +23,7 @@ type chaosRecord struct {
 	Slowest       *time.Duration `json:"slowestRoundTrip,omitempty"` // the slowest of more of them
 	Clock         *time.Duration `json:"clock,omitempty"`            // the server's clock against the operator's
 	DelayedFsyncs int64          `json:"delayedFsyncs,omitempty"`    // aof_delayed_fsync
-	PeersSpeaking int            `json:"peersSpeaking,omitempty"`    // on how many connections peers speak
+	PeersSpeaking int            `json:"peersSpeaking,omitempty"`    // on how many connections peers are active
 }
 
 // recordVolume finds the mount that is slowed down: the one that the spec names, else the one that holds the server's data.
@@ -75,7 +75,7 @@ func mountOf(folder string, mounts []string) string {
 	return deepest
 }
 
-// recordBefore measures what the effect will be told by.
+// recordBefore takes the measurements that Effect compares with.
 func (c chaosMesh) recordBefore(ctx context.Context, target *v1alpha1.FaultTarget, record *chaosRecord) error {
 	_, peers := c.network()
 	switch kind := c.spec.Action.Type; {

@@ -1,4 +1,4 @@
-// Package chaosmesh is the faults that Chaos Mesh injects, by objects that package object writes and reads.
+// Package chaosmesh implements the faults that Chaos Mesh injects, by objects that package object builds and reads.
 package chaosmesh
 
 import (
@@ -17,27 +17,27 @@ const (
 	noShard    = target.NoShard
 	askTimeout = target.AskTimeout
 
-	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that counts as an error: the controller then goes on
-	// asking for as long as it does after any other error, and no longer.
+	// chaosPatience is how long Chaos Mesh may take to break a pod, or to revert that, before that counts as an error: the controller then retries
+	// as long as after any other error.
 	chaosPatience = 20 * time.Second
 	// chaosMargin is by how much a child outlasts its fault: its time counts from its creation, the fault's from its injection. It ends
-	// by itself only where the operator never comes back.
+	// by itself only if the operator does not run any more.
 	chaosMargin = time.Minute
 )
 
-// chaosMesh lets Chaos Mesh break the pod, through an object of its own that belongs to the fault: the child. Creating it is the injection, and that
-// is reverted when the child is gone, which Chaos Mesh keeps from going until then. What Chaos Mesh says proves nothing: the effect is asked of Redis.
+// chaosMesh injects the fault by an object of Chaos Mesh that the fault owns: the child. Creating the child is the injection. It is reverted once the
+// child is deleted, which Chaos Mesh's finalizer delays until then. The child's status is no proof of the effect: that is measured at Redis.
 type chaosMesh struct {
 	contract.Deps
 	spec *v1alpha1.RedisFaultSpec
 	kind schema.GroupVersionKind
 }
 
-// New returns the injector of a fault by Chaos Mesh, or a Problem where that does not know its type.
+// New returns the injector of a fault by Chaos Mesh, or a Problem where Chaos Mesh does not support its type.
 func New(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, error) {
 	kind, known := object.Kind(spec.Action.Type)
 	if !known {
-		return nil, problem.Invalid("spec.engine: ChaosMesh knows no fault %q", spec.Action.Type)
+		return nil, problem.Invalid("spec.engine: ChaosMesh does not support the fault %q", spec.Action.Type)
 	}
 	return chaosMesh{Deps: deps, spec: spec, kind: kind}, nil
 }
@@ -50,5 +50,5 @@ func (c chaosMesh) Traits() contract.Traits {
 	return contract.Traits{Lasts: contract.DurationOf(c.spec), Silences: parted, WholePod: parted}
 }
 
-// Types are the types of faults that Chaos Mesh knows.
+// Types are the types of faults that Chaos Mesh supports.
 func Types() []v1alpha1.FaultType { return object.Types() }

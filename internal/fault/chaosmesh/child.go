@@ -21,7 +21,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// child is what was created for a target; nil where there is none, or where its kind is unknown.
+// child reads the object of a target; nil where it does not exist, or its kind is not installed.
 func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (object.Object, error) {
 	child := object.New(c.kind)
 	err := c.Live.Get(ctx, client.ObjectKey{Namespace: c.Namespace, Name: c.childName(target)}, child)
@@ -29,7 +29,7 @@ func (c chaosMesh) child(ctx context.Context, target *v1alpha1.FaultTarget) (obj
 	case unknownKind(err):
 		return nil, nil
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("read %s %s: %w", c.kind.Kind, c.childName(target), err)
 	}
 	return child, nil
 }
@@ -52,12 +52,12 @@ func (c chaosMesh) create(ctx context.Context, pod *corev1.Pod, target *v1alpha1
 	child.SetName(c.childName(target))
 	child.SetLabels(map[string]string{v1alpha1.LabelFault: c.Owner.Name})
 	owner := c.Owner
-	owner.BlockOwnerDeletion = nil // a child that hangs must not hold the fault
+	owner.BlockOwnerDeletion = nil // a child whose deletion hangs must not block that of the fault
 	child.SetOwnerReferences([]metav1.OwnerReference{owner})
 	return child, c.Cluster.Create(ctx, child)
 }
 
-// childName is the same for the same fault and pod, and another for each other: a fault that is made anew under its name finds no old child.
+// childName is unique for the UIDs of the fault and the pod: a fault that is created again under the same name finds no old child.
 func (c chaosMesh) childName(target *v1alpha1.FaultTarget) string {
 	sum := sha256.Sum256([]byte(string(c.Owner.UID) + "/" + target.UID))
 	return c.Owner.Name + "-" + hex.EncodeToString(sum[:5])
@@ -77,15 +77,16 @@ func (c chaosMesh) nameOf(child object.Object) string {
 	return c.kind.Kind + " " + child.GetName()
 }
 
-// available says whether the API server serves the child's kind, by a request: a watch on an absent kind would keep the operator from starting.
+// available checks by a request that the API server serves the child's kind: a watch on a kind that is not installed would keep the operator from starting.
 func (c chaosMesh) available(ctx context.Context) error {
 	err := c.Live.List(ctx, object.NewList(c.kind), client.InNamespace(c.Namespace), client.Limit(1))
 	if unknownKind(err) {
 		return &problem.Problem{Reason: v1alpha1.ReasonEngineUnavailable,
-			Message: fmt.Sprintf("spec.engine: this cluster knows no %s: Chaos Mesh is not installed", object.Resource(c.kind))}
+			Message: fmt.Sprintf("spec.engine: this cluster does not serve %s: Chaos Mesh is not installed", object.Resource(c.kind))}
 	}
 	return err
 }
 
-// unknownKind says whether the API server serves no such kind; of a single object, that it is absent looks the same where its kind went lately.
+// unknownKind reports whether the API server does not serve the kind. For a single object that cannot be distinguished from its absence where the kind was removed
+// recently.
 func unknownKind(err error) bool { return meta.IsNoMatchError(err) || apierrors.IsNotFound(err) }

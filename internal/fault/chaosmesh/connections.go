@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// How long the server may have heard nothing, in seconds, from somebody that still speaks to it. Replicas acknowledge and sentinels ask every
+// How long a connection may be idle, in seconds, to count as active. Replicas acknowledge and sentinels ping every
 // second, clients under load more often; a primary without writes pings its replicas every 10 s (repl-ping-replica-period).
 const (
 	speaksWithin        = 3
 	primarySpeaksWithin = 12
 )
 
-// connection is what the server hears from at one address.
+// connection is a client's connection, as the server shows it.
 type connection struct {
 	from     string // address without port
-	sentinel bool   // a sentinel commands the server on it
-	quiet    int    // seconds since something was heard
-	limit    int    // from which it no longer speaks
+	sentinel bool   // it is a sentinel's, for commands
+	quiet    int    // seconds since the server received something
+	limit    int    // from which it counts as inactive
 }
 
 // connections are those of clients, sentinels and the primary, by CLIENT LIST.
@@ -38,7 +38,7 @@ func (c chaosMesh) connections(ctx context.Context, address string) ([]connectio
 		}
 		from, _, err := net.SplitHostPort(fields["addr"])
 		quiet, bad := strconv.Atoi(fields["idle"])
-		// Of a replica, idle also counts what was written to it. A sentinel has a second connection, on which it only listens.
+		// Of a replica, idle also counts what was written to it. A sentinel has a second connection, on which it only receives.
 		if err != nil || bad != nil || strings.Contains(fields["flags"], "S") || strings.HasSuffix(fields["name"], "-pubsub") {
 			continue
 		}
@@ -51,7 +51,7 @@ func (c chaosMesh) connections(ctx context.Context, address string) ([]connectio
 	return found, nil
 }
 
-// replicas are those that acknowledge to the server, by INFO.
+// replicas are the connections of the server's replicas, by INFO.
 func (c chaosMesh) replicas(ctx context.Context, address string) ([]connection, error) {
 	info, err := c.Info(ctx, address, "replication")
 	var found []connection

@@ -31,7 +31,7 @@ func (c chaosMesh) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1
 	case !state.Injected:
 		return v1alpha1.EffectInconclusive, said
 	}
-	lives, err := c.Lives(ctx, target)
+	lives, err := c.PodExists(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -56,7 +56,7 @@ func (c chaosMesh) prove(ctx context.Context, target *v1alpha1.FaultTarget, reco
 	case kind == v1alpha1.FaultNetworkPartition:
 		return c.provePartition(ctx, target, record)
 	case peers != "":
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("between pod %s and its %s nothing passes that the operator could ask", target.Pod, peers), nil
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("traffic between pod %s and its %s cannot be measured by the operator", target.Pod, peers), nil
 	case kind == v1alpha1.FaultNetworkDelay:
 		return c.proveDelay(ctx, target, record)
 	case kind == v1alpha1.FaultNetworkLoss:
@@ -73,13 +73,13 @@ func (c chaosMesh) provePartition(ctx context.Context, target *v1alpha1.FaultTar
 	_, who := c.network()
 	then := record.PeersSpeaking
 	if then == 0 {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("none of the %s spoke to the server before, on a connection that it lists", who), nil
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("none of the %s was active before on a connection that the server lists", who), nil
 	}
 	now, err := c.speaking(ctx, target, record)
 	if err != nil {
 		return "", "", err
 	}
-	text := fmt.Sprintf("the server hears its %s on %d connections, before on %d", who, now, then)
+	text := fmt.Sprintf("%s are active on %d connections of the server, before on %d", who, now, then)
 	switch {
 	case now == 0:
 		return v1alpha1.EffectConfirmed, text, nil
@@ -126,9 +126,9 @@ func (c chaosMesh) proveLoss(ctx context.Context, target *v1alpha1.FaultTarget, 
 	case lost:
 		return v1alpha1.EffectConfirmed, fmt.Sprintf("PING had no answer in %s, before at the latest after %s", askTimeout, before), nil
 	case slices.Max(trips) > before+retransmission:
-		return v1alpha1.EffectConfirmed, fmt.Sprintf("one of %d PINGs took %s, as if sent again; before, at most %s", len(trips), round(slices.Max(trips)), before), nil
+		return v1alpha1.EffectConfirmed, fmt.Sprintf("one of %d PINGs took %s, as after a retransmission; before, at most %s", len(trips), round(slices.Max(trips)), before), nil
 	}
-	return v1alpha1.EffectNotObserved, fmt.Sprintf("none of %d PINGs was sent again: %s at most", len(trips), round(slices.Max(trips))), nil
+	return v1alpha1.EffectNotObserved, fmt.Sprintf("none of %d PINGs was retransmitted: %s at most", len(trips), round(slices.Max(trips))), nil
 }
 
 func (c chaosMesh) proveDisk(ctx context.Context, target *v1alpha1.FaultTarget, record chaosRecord) (v1alpha1.Effect, string, error) {

@@ -204,7 +204,7 @@ func TestChaosMeshPartition(t *testing.T) {
 			}
 			b.effect(v1alpha1.EffectNotObserved, test.hearing)
 			quiet = speaksWithin
-			b.effect(v1alpha1.EffectConfirmed, "on 0 connections, "+test.hearing)
+			b.effect(v1alpha1.EffectConfirmed, "on 0 connections of the server, "+test.hearing)
 		})
 	}
 }
@@ -249,12 +249,12 @@ func TestChaosMeshUnprovable(t *testing.T) {
 	neighbours(b)
 	b.answers = func(string) (any, error) { return "", nil }
 	b.active()
-	b.effect(v1alpha1.EffectInconclusive, "none of the Servers spoke")
+	b.effect(v1alpha1.EffectInconclusive, "none of the Servers was active")
 
 	spec := delayed
 	spec.Action.NetworkDelay = &v1alpha1.NetworkDelay{Latency: metav1.Duration{Duration: time.Second}, Direction: v1alpha1.DirectionBoth, Peers: v1alpha1.PeersReplicas}
 	b = newBench(t, spec)
 	neighbours(b)
 	b.active()
-	b.effect(v1alpha1.EffectInconclusive, "nothing passes that the operator could ask")
+	b.effect(v1alpha1.EffectInconclusive, "cannot be measured by the operator")
 }

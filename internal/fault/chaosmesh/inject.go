@@ -127,13 +127,13 @@ func (c chaosMesh) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (co
 	return contract.Underway("Chaos Mesh reverts %s: %s", name, state), nil
 }
 
-// ManualRevertCommand is for a Chaos Mesh that is down, or cannot revert: what its agent left in the pod goes with the pod. Chaos Mesh's own annotation
-// cleanFinalizer=forced is of no use: while a recovery fails, the step that reads it is not reached (its controllers/common/step.go; seen live).
+// ManualRevertCommand is for a Chaos Mesh that does not run, or cannot revert: deleting the pod removes what its agent changed in it. Chaos Mesh's annotation
+// cleanFinalizer=forced does not help: while a recovery fails, the step that reads it is not reached (its controllers/common/step.go).
 func (c chaosMesh) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	resource, name := object.Resource(c.kind), c.childName(target)
 	text := fmt.Sprintf(`kubectl -n %[1]s delete %[2]s %[3]s --wait=false && kubectl -n %[1]s patch %[2]s %[3]s --type=merge -p '{"metadata":{"finalizers":null}}'`, c.Namespace, resource, name)
 	if c.spec.Action.Type == v1alpha1.FaultPodKill {
 		return text
 	}
-	return text + fmt.Sprintf("; then kubectl -n %s delete pod %s, which rids it of what is left in it", c.Namespace, target.Pod)
+	return text + fmt.Sprintf("; then kubectl -n %s delete pod %s, which removes what Chaos Mesh left in it", c.Namespace, target.Pod)
 }

@@ -14,7 +14,7 @@ import (
 const (
 	fewPings  = 5
 	manyPings = 20
-	// retransmission is what a lost packet costs a round trip at the least: Linux sends it again after 200 ms at the earliest.
+	// retransmission is the least delay by a lost packet: Linux retransmits after 200 ms at the earliest.
 	retransmission = 150 * time.Millisecond
 )
 
@@ -34,7 +34,7 @@ func (c chaosMesh) pings(ctx context.Context, target *v1alpha1.FaultTarget, n in
 	return trips, nil
 }
 
-// clock is by how much the server's clock is ahead of the operator's, and how long the question took.
+// clock measures by how much the server's clock is ahead of the operator's, and the round trip of the command.
 func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (offset, trip time.Duration, err error) {
 	began := time.Now()
 	reply, err := c.Servers.Do(ctx, target.Address, c.Login, "TIME")
@@ -54,7 +54,7 @@ func (c chaosMesh) clock(ctx context.Context, target *v1alpha1.FaultTarget) (off
 	return time.Unix(seconds, micros*1000).Sub(began.Add(trip / 2)), trip, nil
 }
 
-// fsyncs says whether the append-only file is on, and how many of its fsyncs were late since the server's start.
+// fsyncs reports whether the append-only file is on, and how many of its fsyncs were late since the server's start.
 func (c chaosMesh) fsyncs(ctx context.Context, target *v1alpha1.FaultTarget) (on bool, delayed int64, err error) {
 	info, err := c.Info(ctx, target.Address, "persistence")
 	return info.On("aof_enabled"), info.Int("aof_delayed_fsync"), err

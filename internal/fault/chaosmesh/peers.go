@@ -2,6 +2,7 @@ package chaosmesh
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -68,11 +69,11 @@ func (c chaosMesh) findPeers(ctx context.Context, target *v1alpha1.FaultTarget, 
 func isPeer(s *target.Server, who v1alpha1.NetworkPeers, shard int) bool {
 	switch who {
 	case v1alpha1.PeersServers:
-		return s.Said.Role != topology.Sentinel
+		return s.State.Role != topology.Sentinel
 	case v1alpha1.PeersPrimary:
-		return s.Err == nil && s.Shard == shard && s.Said.Role == topology.Primary
+		return s.Err == nil && s.Shard == shard && s.State.Role == topology.Primary
 	case v1alpha1.PeersReplicas:
-		return s.Err == nil && s.Shard == shard && s.Said.Role == topology.Replica
+		return s.Err == nil && s.Shard == shard && s.State.Role == topology.Replica
 	}
 	return false
 }
@@ -89,7 +90,7 @@ func (c chaosMesh) peers(record chaosRecord) *object.Peers {
 	return &object.Peers{Pods: slices.Sorted(maps.Keys(record.Peers))}
 }
 
-// connectedSentinels are the pods from which sentinels command the server: they call their connections sentinel-ID-cmd.
+// connectedSentinels are the pods of the sentinels that are connected to the server: their connections have the name sentinel-ID-cmd.
 func (c chaosMesh) connectedSentinels(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
 	connections, err := c.connections(ctx, target.Address)
 	if err != nil {
@@ -145,7 +146,7 @@ func (c chaosMesh) peerAddresses(ctx context.Context, record chaosRecord) ([]str
 	return slices.Collect(maps.Values(record.Peers)), nil
 }
 
-// network is what the network faults have in common: the field that names the peers, and them; "" = everybody.
+// network is the field of a network fault that names the peers, and its value; "" = all.
 func (c chaosMesh) network() (field string, peers v1alpha1.NetworkPeers) {
 	switch c.spec.Action.Type {
 	case v1alpha1.FaultNetworkDelay:
@@ -167,7 +168,7 @@ func (c chaosMesh) loadPods(ctx context.Context) ([]corev1.Pod, error) {
 func (c chaosMesh) running(ctx context.Context, which ...client.ListOption) ([]corev1.Pod, error) {
 	var list corev1.PodList
 	if err := c.Live.List(ctx, &list, append(which, client.InNamespace(c.Namespace))...); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list pods: %w", err)
 	}
 	return slices.DeleteFunc(list.Items, func(p corev1.Pod) bool { return p.Status.Phase != corev1.PodRunning || p.Status.PodIP == "" }), nil
 }

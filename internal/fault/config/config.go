@@ -62,7 +62,7 @@ func (c config) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) err
 	return contract.Save(target, record)
 }
 
-// mayEvict refuses settings at which the server would evict data, unless that is allowed: it could not be brought back.
+// mayEvict refuses settings at which the server would evict data, unless that is allowed: a revert could not restore it.
 func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	i := slices.IndexFunc(evicting, func(name string) bool { return c.values[name] != "" })
 	if i < 0 || slices.Contains(c.allow, v1alpha1.AllowEviction) {
@@ -80,10 +80,10 @@ func (c config) mayEvict(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if why == "" {
 		return nil
 	}
-	return problem.TooWide("%s: %s: what is evicted cannot be brought back; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
+	return problem.TooWide("%s: %s: evicted data cannot be restored; spec.allow: [%s] lifts this guard", c.field(evicting[i]), why, v1alpha1.AllowEviction)
 }
 
-// hasLog refuses appendfsync where there is no append-only file: it would change nothing.
+// hasLog refuses appendfsync where there is no append-only file: it would have no effect.
 func (c config) hasLog(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if _, asked := c.values["appendfsync"]; !asked || c.values["appendonly"] == "yes" {
 		return nil
@@ -155,7 +155,7 @@ func (c config) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contr
 // awaitRewrite is complete once the server has written its append-only file anew.
 func (c config) awaitRewrite(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	at, err := c.find(ctx, target)
-	if err != nil || at.whose != original {
+	if err != nil || at.identity != original {
 		return contract.Progress{}, err
 	}
 	info, err := c.Info(ctx, at.address, "everything")

@@ -309,7 +309,7 @@ func TestConfigPodReplaced(t *testing.T) {
 			server.Do("config", "rewrite")
 			server.Restart()
 			faulttest.Must(t, s.Cluster.Delete(t.Context(), pod))
-			wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "is gone")
+			wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "does not exist any more")
 			if err := faulttest.Called(injector.Revert(t.Context(), target)); (err != nil) != tc.outlives {
 				t.Errorf("while there is no pod: %v", err)
 			}

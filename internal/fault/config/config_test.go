@@ -15,7 +15,7 @@ func TestConfigDenied(t *testing.T) {
 	for name, want := range map[string]string{
 		"port": cutsOff, "requirepass": holdsSecret, "masterauth": holdsSecret, "primaryauth": holdsSecret, "tls-key-file-pass": cutsOff,
 		"cluster-announce-ip": cutsOff, "replica-announce-port": cutsOff, "slave-announce-ip": cutsOff, "save": movesData, "dir": movesData,
-		"dbfilename": movesData, "aclfile": holdsSecret, "enable-debug-command": "it says who may run dangerous commands", "io-threads": otherFault,
+		"dbfilename": movesData, "aclfile": holdsSecret, "enable-debug-command": "it controls who may run dangerous commands", "io-threads": otherFault,
 		"replica-read-only": losesData,
 		"maxclients":        "", "appendfsync": "", "timeout": "", "cluster-node-timeout": "", "replica-priority": "", "min-replicas-to-write": "",
 	} {

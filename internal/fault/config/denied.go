@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Why a setting is left alone.
+// Why a setting may not be changed.
 const (
-	cutsOff     = "it can cut Redquake, the replicas or the clients off, and with them what a revert needs"
-	holdsSecret = "it is a secret, or says who may log in; values are recorded in the status"
-	movesData   = "it says where or when data is written, and files cannot be moved back"
-	losesData   = "what a replica takes in meanwhile cannot be taken back"
+	cutsOff     = "it can disconnect Redquake, the replicas or the clients, and prevent a revert"
+	holdsSecret = "it is a secret or controls who may log in; values are recorded in the status"
+	movesData   = "it controls where or when data is written, and files cannot be moved back"
+	losesData   = "writes that a replica accepts meanwhile cannot be reverted"
 	atStart     = "it can only be set at the server's start"
 	otherFault  = "the fault of type IOThreads changes it, behind a guard"
 )
 
-// deniedNames are settings that are left alone, by name; deniedPrefixes by what the name begins with. Secrets must be among them.
+// deniedNames and deniedPrefixes are settings that may not be changed, by name and by prefix. Secrets must be among them.
 var deniedNames = map[string]string{
 	"port": cutsOff, "bind": cutsOff, "bind-source-addr": cutsOff, "unixsocket": cutsOff, "unixsocketperm": cutsOff, "protected-mode": cutsOff,
 	"maxmemory-clients": "the server would close Redquake's own connections, too",
@@ -32,10 +32,10 @@ var deniedNames = map[string]string{
 
 var deniedPrefixes = []struct{ prefix, why string }{
 	{"cluster-announce-", cutsOff}, {"replica-announce", cutsOff}, {"slave-announce", cutsOff}, {"tls-", cutsOff}, {"rdma-", cutsOff},
-	{"enable-", "it says who may run dangerous commands"},
+	{"enable-", "it controls who may run dangerous commands"},
 }
 
-// denied says why a setting is left alone; "" where it may be changed.
+// denied returns why a setting may not be changed; "" where it may.
 func denied(name string) string {
 	for _, d := range deniedPrefixes {
 		if strings.HasPrefix(name, d.prefix) {
@@ -45,10 +45,10 @@ func denied(name string) string {
 	return deniedNames[name]
 }
 
-// evicting are the settings by which a server may come to evict data.
+// evicting are the settings that may cause a server to evict data.
 var evicting = []string{"maxmemory", "maxmemory-policy", "replica-ignore-maxmemory", "slave-ignore-maxmemory"}
 
-// evicts says how a server would come to evict data by new settings; "" where it would not evict more than before.
+// evicts returns why new settings would cause a server to evict data; "" where it would not evict more than before.
 func evicts(before, asked map[string]string) string {
 	limit, policy := before["maxmemory"], before["maxmemory-policy"]
 	if v, ok := asked["maxmemory"]; ok {

@@ -19,12 +19,12 @@ type ioThreads struct {
 	lasts  time.Duration
 }
 
-// threadsRecord is the record of a target whose threads change: how, and what that needs.
+// threadsRecord is the record of a target whose number of threads is changed.
 type threadsRecord struct {
 	Way      string          `json:"way"`
 	Count    string          `json:"count"`              // the number of threads before
-	Live     *settingsRecord `json:"live,omitempty"`     // of way Live
-	Template *templateEdit   `json:"template,omitempty"` // of way Roll
+	Live     *settingsRecord `json:"live,omitempty"`     // of byLive
+	Template *templateEdit   `json:"template,omitempty"` // of byRoll
 	Counters *counters       `json:"counters,omitempty"` // just after the change; nil until then, and of a process that began with the new number
 }
 
@@ -35,7 +35,7 @@ type counters struct {
 	Commands int64 `json:"commands"` // total_commands_processed
 }
 
-// The ways in which a target is changed.
+// How a target is changed.
 const (
 	byNothing = "None" // it has as many threads as are wanted
 	byLive    = "Live"
@@ -53,7 +53,7 @@ func newIOThreads(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.In
 	return t
 }
 
-// Traits are asked for before a server is: a fault that may come to roll rolls.
+// Traits are needed before any server is queried: a fault that may roll pods has the trait.
 func (t ioThreads) Traits() contract.Traits {
 	return contract.Traits{Lasts: t.lasts, RollsPods: t.method != v1alpha1.ApplyLive}
 }
@@ -73,7 +73,7 @@ func (t ioThreads) ask(ctx context.Context, address string) (threads, error) {
 	return threads{count: found[0], reads: found[1]}, nil
 }
 
-// satisfied says whether a server is as the spec wants it. reads that are not asked for are left as they are.
+// satisfied reports whether a server has the settings of the spec. Without spec.action.ioThreads.reads, io-threads-do-reads is not changed.
 func (t ioThreads) satisfied(now threads) bool {
 	return now.count == strconv.Itoa(int(t.count)) && (!t.reads || now.reads != "no")
 }

@@ -35,11 +35,11 @@ func (t ioThreads) roomForThreads(ctx context.Context, target *v1alpha1.FaultTar
 	if err != nil || cores >= float64(t.count)+1 {
 		return err
 	}
-	return problem.TooWide("spec.action.ioThreads.count: %d threads want %d cores, one of them spare, and %s is %s. The threads of %s %s spin while they wait: %s; spec.allow: [%s] lifts this guard",
+	return problem.TooWide("spec.action.ioThreads.count: %d threads require %d cores, one of them spare, and %s is %s. The threads of %s %s spin while they wait: %s; spec.allow: [%s] lifts this guard",
 		t.count, t.count+1, whose, strconv.FormatFloat(cores, 'g', 3, 64), server.Name, server.Version, seen, v1alpha1.AllowTooFewCores)
 }
 
-// spins says what too few cores did to such a server where it was measured (SET, 50 clients, 2 cores); "" of one whose threads sleep while they wait.
+// spins is the measured effect of too few cores on such a server (SET, 50 clients, 2 cores); "" of one whose threads sleep while they wait.
 func spins(server topology.Server) string {
 	if server.Name == "valkey" {
 		return "io-threads 4 on 2 cores served 5,603 SET/s instead of 192,307"
@@ -51,7 +51,7 @@ func spins(server topology.Server) string {
 	return "io-threads 4 on 2 cores served 1,834 SET/s instead of 132,978"
 }
 
-// cores is the CPU limit of the Redis container, else what its node has.
+// cores is the CPU limit of the Redis container, else the allocatable CPU of its node.
 func (t ioThreads) cores(ctx context.Context, target *v1alpha1.FaultTarget) (n float64, whose string, err error) {
 	pod, err := t.Pod(ctx, target.Pod)
 	if err != nil {

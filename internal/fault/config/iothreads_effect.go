@@ -11,10 +11,10 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// traffic is how many commands a server must have processed until its counters say anything: fewer may be probes and Redquake's own questions.
+// traffic is how many commands a server must have processed for its counters to be significant: fewer may be probes and Redquake's own commands.
 const traffic = 1000
 
-// recordCounters notes the counters of the process that was changed, once: what is counted from there on is the effect.
+// recordCounters records the counters of the process that was changed, once: their growth from then on is the effect.
 func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTarget, record *threadsRecord) error {
 	if record.Counters != nil {
 		return nil
@@ -33,7 +33,7 @@ func (t ioThreads) recordCounters(ctx context.Context, target *v1alpha1.FaultTar
 	return nil
 }
 
-// Effect needs both: that CONFIG GET shows the number, and that the threads work, or rest where there is only the main thread.
+// Effect is confirmed where CONFIG GET shows the number and the counters show that the threads work, or that only the main thread does.
 func (t ioThreads) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	record, _, err := contract.Load[threadsRecord](target)
 	if err != nil {
@@ -69,13 +69,13 @@ func countersFrom(info redis.Info) counters {
 	return counters{Reads: info.Int("io_threaded_reads_processed"), Writes: info.Int("io_threaded_writes_processed"), Commands: info.Int("total_commands_processed")}
 }
 
-// judge is pure: what the counters' growth says.
+// judge derives the effect from the growth of the counters.
 func (t ioThreads) judge(threaded, commands int64, evidence string) (v1alpha1.Effect, string) {
 	switch {
 	case t.count > 1 && threaded > 0:
 		return v1alpha1.EffectConfirmed, evidence
 	case commands < traffic:
-		return v1alpha1.EffectInconclusive, evidence + ": too few to tell"
+		return v1alpha1.EffectInconclusive, evidence + ": too few to judge by"
 	case t.count == 1 && threaded == 0:
 		return v1alpha1.EffectConfirmed, evidence
 	case t.count == 1:

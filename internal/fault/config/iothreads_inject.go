@@ -46,8 +46,8 @@ func (t ioThreads) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) 
 	return contract.Save(target, record)
 }
 
-// way finds how the target can be changed. Which servers take io-threads while they run is not told by their versions: setting the value that it
-// has changes nothing, and is answered as setting another would be.
+// way determines how the target can be changed. Versions do not show which servers accept io-threads while they run. Setting the present value
+// shows it and changes nothing.
 func (t ioThreads) way(ctx context.Context, target *v1alpha1.FaultTarget, now threads) (string, error) {
 	if t.satisfied(now) {
 		return byNothing, nil

@@ -22,10 +22,10 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// onDelete is the strategy under which pods get a new template only when somebody deletes them: this fault, in its own order.
+// onDelete is the strategy with which pods get a new template only when they are deleted, which the fault does in its own order.
 var onDelete = appsv1.StatefulSetUpdateStrategy{Type: appsv1.OnDeleteStatefulSetStrategyType}
 
-// recordRoll plans the change of the StatefulSet's template, and refuses where it would not work or not stay.
+// recordRoll plans the change of the StatefulSet's template. A Problem returns why it would have no effect, or be reverted.
 func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget, knowsReads bool) (*templateEdit, error) {
 	set, err := t.rollable(ctx, target)
 	if err != nil {
@@ -38,7 +38,7 @@ func (t ioThreads) recordRoll(ctx context.Context, target *v1alpha1.FaultTarget,
 	if why := closed(container); why != "" {
 		return nil, problem.Unsupported("the server takes io-threads only at its start, and container %s of StatefulSet %s %s. Let its command or args begin with redis-server, or set io-threads in the server's configuration yourself", container.Name, set.Name, why)
 	}
-	if option := openSecret(container.Args); option != "" {
+	if option := plainTextSecret(container.Args); option != "" {
 		return nil, problem.Unsupported("container %s of StatefulSet %s has the value of %s among its args, which the record of the fault would show: give it by a Secret, as $(NAME) of its env, or in the server's configuration", container.Name, set.Name, option)
 	}
 	edit := &templateEdit{
@@ -76,8 +76,8 @@ func (t ioThreads) rollable(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return set, nil
 }
 
-// openSecret is the first argument whose value is a secret in plain text; "" = none.
-func openSecret(arguments []string) string {
+// plainTextSecret is the first argument whose value is a secret in plain text; "" = none.
+func plainTextSecret(arguments []string) string {
 	for i, argument := range arguments[:max(len(arguments)-1, 0)] {
 		switch strings.TrimLeft(strings.ToLower(argument), "-") {
 		case "requirepass", "masterauth", "primaryauth", "user", "tls-key-file-pass", "tls-client-key-file-pass":
@@ -89,7 +89,7 @@ func openSecret(arguments []string) string {
 	return ""
 }
 
-// unsettled says why a StatefulSet is not fit to be rolled: another roll is under way, or a pod is in trouble.
+// unsettled returns why a StatefulSet cannot be rolled now: another roll is in progress, or a pod is not ready.
 func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, container string) (string, error) {
 	r := roller{t.Deps, container}
 	members, err := r.members(ctx, set)
@@ -110,7 +110,7 @@ func (t ioThreads) unsettled(ctx context.Context, set *appsv1.StatefulSet, conta
 	return "", nil
 }
 
-// arguments are what is added to the server's own; they win over its configuration file.
+// arguments are appended to the server's own. They take precedence over its configuration file.
 func (t ioThreads) arguments(knowsReads bool) []string {
 	added := []string{"--io-threads", strconv.Itoa(int(t.count))}
 	if t.reads && knowsReads {
@@ -119,7 +119,7 @@ func (t ioThreads) arguments(knowsReads bool) []string {
 	return added
 }
 
-// closed says why arguments that are added to a container would not reach its server; "" where they would.
+// closed returns why arguments that are added to a container would not reach its server; "" where they would.
 func closed(container *corev1.Container) string {
 	words := slices.Concat(container.Command, container.Args)
 	server := slices.IndexFunc(words, func(word string) bool {
@@ -131,7 +131,7 @@ func closed(container *corev1.Container) string {
 	case server >= 0 && (script < 0 || script > server):
 		return ""
 	case len(words) == 0:
-		return "has neither command nor args: those of its image are not known, and arguments would take their place"
+		return "has neither command nor args: those of its image are not known, and arguments would replace them"
 	case len(container.Command) == 0 && server < 0 && (strings.HasPrefix(words[0], "--") || strings.HasSuffix(words[0], ".conf")):
 		return "" // the entrypoints of Redis's and Valkey's images put the server before such
 	}
@@ -146,7 +146,7 @@ func (t ioThreads) rollBegun(ctx context.Context, edit templateEdit) (bool, erro
 	return slices.Equal(argumentsOf(&set.Spec.Template.Spec, edit.Container), edit.After), nil
 }
 
-// rollOut writes the new template, and then replaces the pods. All targets of one StatefulSet share the work: each finds what the others did.
+// rollOut writes the new template, and then replaces the pods. It is called for every target of one StatefulSet, and continues where the last call ended.
 func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Progress, error) {
 	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
@@ -155,47 +155,47 @@ func (t ioThreads) rollOut(ctx context.Context, edit templateEdit) (contract.Pro
 	r := roller{t.Deps, edit.Container}
 	switch now := argumentsOf(&set.Spec.Template.Spec, edit.Container); {
 	case slices.Equal(now, edit.After):
-		return stillGoing(r.advance(ctx, set))
+		return retried(r.advance(ctx, set))
 	case slices.Equal(now, edit.Before):
 		if err := r.apply(ctx, set, edit.After, onDelete); err != nil {
 			return contract.Progress{}, err
 		}
-		return contract.Underway("the template of StatefulSet %s is changed, no pod is rolled yet", set.Name), nil
+		return contract.Underway("the template of StatefulSet %s is changed, no pod is replaced yet", set.Name), nil
 	default:
 		return contract.Progress{}, edit.foreign(now)
 	}
 }
 
-// rollBack writes the old arguments, replaces the pods again, and at last gives the StatefulSet its old strategy.
+// rollBack restores the old arguments, replaces the pods again, and finally restores the StatefulSet's strategy.
 func (t ioThreads) rollBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
 	edit := *record.Template
 	set, err := t.edited(ctx, edit)
 	if err != nil || set == nil {
-		return stillGoing(contract.Progress{}, err)
+		return retried(contract.Progress{}, err)
 	}
 	r := roller{t.Deps, edit.Container}
 	now := argumentsOf(&set.Spec.Template.Spec, edit.Container)
 	switch {
 	case slices.Equal(now, edit.After):
 		if err := r.apply(ctx, set, edit.Before, onDelete); err != nil {
-			return stillGoing(contract.Progress{}, err)
+			return retried(contract.Progress{}, err)
 		}
-		return contract.Underway("the template of StatefulSet %s is as it was, its pods are not yet", set.Name), nil
+		return contract.Underway("the template of StatefulSet %s is restored, its pods are not replaced yet", set.Name), nil
 	case !slices.Equal(now, edit.Before):
 		return contract.Progress{}, edit.foreign(now)
 	case set.Spec.UpdateStrategy.Type != onDelete.Type: // never changed, or reverted already
-		return t.cameBack(ctx, target, record)
+		return t.verifyThreads(ctx, target, record)
 	}
-	if progress, err := stillGoing(r.advance(ctx, set)); err != nil || !progress.Complete() {
+	if progress, err := retried(r.advance(ctx, set)); err != nil || !progress.Complete() {
 		return progress, err
 	}
 	if err := r.apply(ctx, set, edit.Before, edit.Strategy); err != nil {
-		return stillGoing(contract.Progress{}, err)
+		return retried(contract.Progress{}, err)
 	}
-	return t.cameBack(ctx, target, record)
+	return t.verifyThreads(ctx, target, record)
 }
 
-// edited is the StatefulSet of a change as it is; nil where it is gone.
+// edited reads the StatefulSet of a change; nil where it was deleted or replaced.
 func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{}
 	err := t.Live.Get(ctx, client.ObjectKey{Namespace: t.Namespace, Name: edit.StatefulSet}, set)
@@ -205,42 +205,41 @@ func (t ioThreads) edited(ctx context.Context, edit templateEdit) (*appsv1.State
 	return set, err
 }
 
-// cameBack is an error where a server still has the fault's number though its arguments are the old ones: a CONFIG REWRITE, such as Sentinel's,
-// wrote it into a file on a volume. No command can change it there.
-func (t ioThreads) cameBack(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
+// verifyThreads returns an error where a server still has the fault's number although its arguments are the old ones: a CONFIG REWRITE, such as
+// Sentinel's, wrote it into a file on a volume. No command can change it there.
+func (t ioThreads) verifyThreads(ctx context.Context, target *v1alpha1.FaultTarget, record threadsRecord) (contract.Progress, error) {
 	pod, err := t.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
 		return contract.Progress{}, nil
 	} else if err != nil {
-		return stillGoing(contract.Progress{}, err)
+		return retried(contract.Progress{}, err)
 	}
 	now, err := t.ask(ctx, t.Address(pod))
 	if err != nil {
-		return stillGoing(contract.Progress{}, err)
+		return retried(contract.Progress{}, err)
 	}
 	if record.Count != now.count && t.satisfied(now) {
-		return contract.Progress{}, fmt.Errorf("the server of pod %s still has io-threads %s instead of %s though its arguments are as they were: a CONFIG REWRITE has written it into its configuration file. Take it out there, and restart the pod",
+		return contract.Progress{}, fmt.Errorf("the server of pod %s still has io-threads %s instead of %s although its arguments are the old ones: a CONFIG REWRITE has written it into its configuration file. Remove it from that file, and restart the pod",
 			target.Pod, now.count, record.Count)
 	}
 	return contract.Progress{}, nil
 }
 
-// foreign is the error of a template that somebody else changed meanwhile: it is left as it is.
+// foreign is the error of a template that somebody else changed meanwhile.
 func (e templateEdit) foreign(now []string) error {
-	return fmt.Errorf("somebody else changed the arguments of container %s in StatefulSet %s to %q; the fault had made them %q, and before they were %q. They are left alone",
+	return fmt.Errorf("somebody else changed the arguments of container %s in StatefulSet %s to %q; the fault had made them %q, and before they were %q. They are not changed",
 		e.Container, e.StatefulSet, now, e.After, e.Before)
 }
 
-// stillGoing makes progress of an error that passes by itself: a roll takes minutes, and one that is under way is not abandoned for a conflict or
-// for an API server that restarts.
-func stillGoing(progress contract.Progress, err error) (contract.Progress, error) {
+// retried turns an error that may pass into progress: a roll takes minutes, and is not abandoned for a conflict or for an API server that restarts.
+func retried(progress contract.Progress, err error) (contract.Progress, error) {
 	if err == nil || apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) {
 		return progress, err
 	}
 	return contract.Underway("%v", err), nil
 }
 
-// manualRevertCommand is the command that gives the StatefulSet its template and strategy back; its controller rolls the pods then, unless they say OnDelete.
+// manualRevertCommand restores the StatefulSet's template and strategy. Its controller rolls the pods then, unless the strategy is OnDelete.
 func (e templateEdit) manualRevertCommand(namespace string) string {
 	strategy, _ := json.Marshal(e.Strategy) // plain data
 	arguments, _ := json.Marshal(e.Before)

@@ -17,7 +17,7 @@ func TestOpenSecret(t *testing.T) {
 		{[]string{"--requirepass"}, ""},
 		{[]string{"--user", "app on >s3cret ~* +@all"}, "--user"},
 	} {
-		if got := openSecret(tc.arguments); got != tc.want {
+		if got := plainTextSecret(tc.arguments); got != tc.want {
 			t.Errorf("%q: %q, want %q", tc.arguments, got, tc.want)
 		}
 	}

@@ -218,7 +218,7 @@ func TestIOThreadsCores(t *testing.T) {
 		says   string // "" = let through
 	}{
 		{"enough", redis7, "5", 4, nil, ""},
-		{"no spare core", redis7, "4", 4, nil, "4 threads want 5 cores"},
+		{"no spare core", redis7, "4", 4, nil, "4 threads require 5 cores"},
 		{"figures of Redis", redis7, "2", 4, nil, "1,834 SET/s instead of 132,978"},
 		{"figures of Valkey", valkey, "1500m", 2, nil, "5,603 SET/s instead of 192,307"},
 		{"a limit of part of a core", valkey, "1500m", 2, nil, "container redis is 1.5"},

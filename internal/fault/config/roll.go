@@ -19,7 +19,7 @@ import (
 )
 
 // roller replaces the pods of a StatefulSet whose Redis container has other arguments than its template says: replicas first, primaries last, one
-// at a time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete, so that its controller does not, too.
+// at a time, the next when all others are ready and in sync. The StatefulSet's strategy must be OnDelete: else its controller replaces pods as well.
 type roller struct {
 	contract.Deps
 	container string
@@ -28,12 +28,12 @@ type roller struct {
 // rolled is one pod of a StatefulSet.
 type rolled struct {
 	pod     *corev1.Pod
-	stale   bool   // it has the arguments of another revision
+	stale   bool   // it has arguments of another revision
 	primary bool   //
-	trouble string // why it is not fit to carry on while another is replaced; "" = it is
+	trouble string // why no other pod may be replaced now; "" = it is ready and in sync
 }
 
-// advance does the next step. It is complete when all pods are as the template says.
+// advance replaces the next pod if it may be. It is complete when all pods have the template's arguments.
 func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.Progress, error) {
 	if set.Status.ObservedGeneration < set.Generation {
 		return contract.Underway("waiting until the StatefulSet controller has seen the template of %s", set.Name), nil
@@ -61,7 +61,7 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.
 	return rolling("replacing pod " + next.pod.Name), r.replace(ctx, next.pod)
 }
 
-// waitsFor says why no pod can be replaced now; "" where the next one can. While one pod is not fit, only a pod that is not fit itself is replaced.
+// waitsFor returns why no pod can be replaced now; "" where the next one can. While one pod is not ready or in sync, only such a pod is replaced.
 func waitsFor(members []rolled, total int, next *rolled) string {
 	for _, m := range members {
 		if m.pod.DeletionTimestamp != nil {
@@ -88,7 +88,7 @@ func (r roller) replace(ctx context.Context, pod *corev1.Pod) error {
 	return nil
 }
 
-// next is the pod to replace: one that is not fit, which has nothing to lose; else a replica; else a primary. nil where none is stale.
+// next is the pod to replace: one that is not ready, else a replica, else a primary. nil where none is stale.
 func (roller) next(members []rolled) *rolled {
 	rank := func(m rolled) int {
 		switch {
@@ -100,7 +100,7 @@ func (roller) next(members []rolled) *rolled {
 		return 1
 	}
 	var first *rolled
-	for i := range members { // the last by number first, as StatefulSets roll
+	for i := range members { // the highest ordinal first, as StatefulSets roll
 		if m := &members[i]; m.stale && (first == nil || rank(*m) <= rank(*first)) {
 			first = m
 		}
@@ -108,7 +108,7 @@ func (roller) next(members []rolled) *rolled {
 	return first
 }
 
-// members are the pods of a StatefulSet, by their number.
+// members are the pods of a StatefulSet, by ordinal.
 func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled, error) {
 	selector, err := metav1.LabelSelectorAsSelector(set.Spec.Selector)
 	if err != nil {
@@ -116,7 +116,7 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 	}
 	var pods corev1.PodList
 	if err := r.Live.List(ctx, &pods, client.InNamespace(r.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("list pods of StatefulSet %s: %w", set.Name, err)
 	}
 	want := argumentsOf(&set.Spec.Template.Spec, r.container)
 	var members []rolled
@@ -126,7 +126,7 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 			continue
 		}
 		m := rolled{pod: pod}
-		// Both must differ: a webhook may change the arguments of every new pod, and another's new revision is not ours to roll.
+		// Both must differ: a webhook may change the arguments of every new pod, and a new revision may be somebody else's change.
 		m.stale = pod.Labels[appsv1.StatefulSetRevisionLabel] != set.Status.UpdateRevision && !slices.Equal(argumentsOf(&pod.Spec, r.container), want)
 		r.examine(ctx, &m)
 		members = append(members, m)
@@ -140,7 +140,7 @@ func (r roller) members(ctx context.Context, set *appsv1.StatefulSet) ([]rolled,
 	return members, nil
 }
 
-// examine says whether a member serves, and is in sync.
+// examine determines whether a member is ready and in sync.
 func (r roller) examine(ctx context.Context, m *rolled) {
 	if m.trouble = ready(m.pod); m.trouble != "" {
 		return
@@ -160,12 +160,12 @@ func (r roller) examine(ctx context.Context, m *rolled) {
 		m.trouble = fmt.Sprintf("the replica in pod %s is not in sync", m.pod.Name)
 	case info.Mode() == "cluster":
 		if state, err := r.ClusterInfo(ctx, address); err != nil || state["cluster_state"] != "ok" {
-			m.trouble = fmt.Sprintf("the cluster is not ok, says pod %s", m.pod.Name)
+			m.trouble = fmt.Sprintf("cluster_state is not ok at pod %s", m.pod.Name)
 		}
 	}
 }
 
-// ready says why a pod does not serve; "" where it does.
+// ready returns why a pod is not ready; "" where it is.
 func ready(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodReady && c.Status == corev1.ConditionTrue && pod.Status.PodIP != "" {
@@ -183,7 +183,7 @@ func argumentsOf(pod *corev1.PodSpec, container string) []string {
 	return nil
 }
 
-// templateEdit is a change of a StatefulSet's template, with what was there before.
+// templateEdit is a change of a StatefulSet's template, with the state before it.
 type templateEdit struct {
 	StatefulSet string                           `json:"statefulSet"`
 	UID         string                           `json:"uid"`
@@ -198,13 +198,16 @@ func (r roller) apply(ctx context.Context, set *appsv1.StatefulSet, arguments []
 	changed := set.DeepCopy()
 	container := containerIn(&changed.Spec.Template.Spec, r.container)
 	if container == nil {
-		return fmt.Errorf("the template of StatefulSet %s has no container %s any more", set.Name, r.container)
+		return fmt.Errorf("the template of StatefulSet %s has no longer a container %s", set.Name, r.container)
 	}
 	container.Args, changed.Spec.UpdateStrategy = arguments, strategy
 	if reflect.DeepEqual(set, changed) {
 		return nil
 	}
-	return r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{}))
+	if err := r.Cluster.Patch(ctx, changed, client.StrategicMergeFrom(set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch the template of StatefulSet %s: %w", set.Name, err)
+	}
+	return nil
 }
 
 func containerIn(pod *corev1.PodSpec, name string) *corev1.Container {

@@ -280,7 +280,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	if begun, err := w.injector(spec).Begun(t.Context(), &targets[0]); !begun || err != nil {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
-	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectInconclusive, "too few to tell")
+	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectInconclusive, "too few to judge by")
 	w.busy()
 	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectConfirmed, "io-threads-do-reads yes; since then threads handled")
 

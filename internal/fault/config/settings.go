@@ -23,25 +23,25 @@ import (
 // settings changes settings of a server process by one CONFIG SET.
 type settings struct {
 	contract.Deps
-	values map[string]string        // as the spec wants them
-	field  func(name string) string // of the spec, in which a setting stands
+	values map[string]string        // of the spec
+	field  func(name string) string // the field of the spec that contains a setting
 }
 
 // settingsRecord is the record of settings that are changed.
 type settingsRecord struct {
 	Old      map[string]string `json:"old"`                // their values before, by name
-	AsSet    map[string]string `json:"asSet,omitempty"`    // new values that CONFIG GET spells otherwise than the spec does
+	AsSet    map[string]string `json:"asSet,omitempty"`    // new values that CONFIG GET formats otherwise than the spec
 	Set      bool              `json:"set,omitempty"`      // the new values were set
 	Rewrites *int              `json:"rewrites,omitempty"` // how many CONFIG REWRITEs of the process had succeeded; nil where the server does not count them
 	File     string            `json:"file,omitempty"`     // the configuration file, if it is on a volume that outlives the pod
-	Kept     string            `json:"kept,omitempty"`     // new values with which another process came up: its file has them, and is to be rewritten
+	Kept     string            `json:"kept,omitempty"`     // new values with which another process started: its file contains them, and is to be rewritten
 }
 
-// longestCommand is what the status holds of a command for people, in bytes.
+// longestCommand is the size limit of the manual revert command in the status, in bytes.
 const longestCommand = 2048
 
-// record reads the present values. It finds settings that the server does not know or cannot change by setting each to the
-// value that it has, which changes nothing.
+// record reads the present values. To find settings that the server does not have or cannot change it sets each to its
+// present value, which changes nothing.
 func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (settingsRecord, error) {
 	none := settingsRecord{}
 	for _, command := range [][]string{append([]string{"CONFIG", "GET"}, s.names()...), {"CONFIG", "SET", s.names()[0], "x"}} {
@@ -55,7 +55,7 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 	}
 	for _, name := range s.names() {
 		if _, known := old[name]; !known {
-			return none, problem.Invalid("%s: the server at %s knows no such setting", s.field(name), target.Address)
+			return none, problem.Invalid("%s: the server at %s has no such setting", s.field(name), target.Address)
 		}
 	}
 	if err := s.set(ctx, target.Address, old); err != nil {
@@ -74,7 +74,7 @@ func (s settings) record(ctx context.Context, target *v1alpha1.FaultTarget) (set
 	return record, nil
 }
 
-// recordFile records what tells later whether the configuration file was rewritten meanwhile.
+// recordFile records how to find out later whether the configuration file was rewritten meanwhile.
 func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
 	info, err := s.Info(ctx, target.Address, "everything")
 	if err != nil {
@@ -100,7 +100,7 @@ func (s settings) recordFile(ctx context.Context, target *v1alpha1.FaultTarget, 
 	return nil
 }
 
-// outlives says whether a file of the Redis container is on a claimed volume that the next pod of the same name will have, too.
+// outlives reports whether a file of the Redis container is on a claimed volume that the next pod of the same name will have, too.
 func (s settings) outlives(pod *corev1.Pod, file string) bool {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil || owner.Kind == "ReplicaSet" { // its next pod has another name
@@ -120,20 +120,20 @@ func (s settings) outlives(pod *corev1.Pod, file string) bool {
 	return found
 }
 
-// begun says whether the process that was recorded has other values than were recorded.
+// begun reports whether the process that was recorded has other values than were recorded.
 func (s settings) begun(ctx context.Context, target *v1alpha1.FaultTarget, record settingsRecord) (bool, error) {
 	at, err := s.find(ctx, target)
-	if err != nil || at.whose != original {
+	if err != nil || at.identity != original {
 		return false, err
 	}
 	now, err := s.get(ctx, at.address)
 	return err == nil && len(differing(now, record.Old)) > 0, err
 }
 
-// change sets the new values, and notes in the record how the server spells them.
+// change sets the new values, and records how the server formats them.
 func (s settings) change(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) error {
 	at, err := s.find(ctx, target)
-	if err != nil || at.whose != original {
+	if err != nil || at.identity != original {
 		return err
 	}
 	if err := s.set(ctx, at.address, s.values); err != nil {
@@ -153,8 +153,8 @@ func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, reco
 	switch {
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
-	case at.whose == nobody, at.whose == replacement:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) is gone, and its process with it", target.Pod, target.UID)
+	case at.identity == absent, at.identity == replacement:
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("pod %s (%s) does not exist any more, nor does its process", target.Pod, target.UID)
 	}
 	now, err := s.get(ctx, at.address)
 	if err != nil {
@@ -164,7 +164,7 @@ func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, reco
 		return v1alpha1.EffectNotObserved, "CONFIG GET still shows " + inWords(now)
 	}
 	prefix := "CONFIG GET shows "
-	if at.whose == successor {
+	if at.identity == successor {
 		prefix = "the server has restarted: CONFIG GET shows "
 	}
 	want := s.asSet(record)
@@ -178,29 +178,29 @@ func (s settings) effect(ctx context.Context, target *v1alpha1.FaultTarget, reco
 	return v1alpha1.EffectConfirmed, prefix + inWords(now)
 }
 
-// asSet are the new values as the server spells them, as far as that is known.
+// asSet are the new values, as the server formats them where that is recorded.
 func (s settings) asSet(record settingsRecord) map[string]string {
 	values := maps.Clone(s.values)
 	maps.Copy(values, record.AsSet)
 	return values
 }
 
-// whose is a process, seen from the one that was recorded.
-type whose int
+// identity compares a process with the one that was recorded.
+type identity int
 
 const (
-	nobody      whose = iota // there is no pod of the name
-	original                 // the very process
-	successor                // another process in the same pod
-	replacement              // that of another pod of the same name
+	absent      identity = iota // there is no pod of the name
+	original                    // it is the same process
+	successor                   // another process in the same pod
+	replacement                 // that of another pod of the same name
 )
 
 type process struct {
-	whose
+	identity
 	address string // "" = it has none yet
 }
 
-// find says which process answers now where the recorded one did.
+// find determines which process runs now in place of the recorded one.
 func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (process, error) {
 	pod, err := s.Pod(ctx, target.Pod)
 	switch {
@@ -209,21 +209,21 @@ func (s settings) find(ctx context.Context, target *v1alpha1.FaultTarget) (proce
 	case err != nil:
 		return process{}, err
 	case string(pod.UID) != target.UID && pod.Status.PodIP == "":
-		return process{whose: replacement}, nil
+		return process{identity: replacement}, nil
 	case string(pod.UID) != target.UID:
-		return process{whose: replacement, address: s.Address(pod)}, nil
+		return process{identity: replacement, address: s.Address(pod)}, nil
 	}
 	server, err := s.Servers.Ask(ctx, target.Address, s.Login)
 	if err != nil {
 		return process{}, err
 	}
 	if server.RunID != target.RunID {
-		return process{whose: successor, address: target.Address}, nil
+		return process{identity: successor, address: target.Address}, nil
 	}
-	return process{whose: original, address: target.Address}, nil
+	return process{identity: original, address: target.Address}, nil
 }
 
-// get asks for exactly these settings, in one command.
+// get reads the settings of the fault, in one command.
 func (s settings) get(ctx context.Context, address string) (map[string]string, error) {
 	return s.Settings(ctx, address, s.names()...)
 }
@@ -238,7 +238,7 @@ func (s settings) set(ctx context.Context, address string, values map[string]str
 	return err
 }
 
-// refusal makes a Problem of what a server says to a CONFIG command, and names the field.
+// refusal turns a server's error reply to a CONFIG command into a Problem that names the field.
 func (s settings) refusal(err error, address, subcommand string) error {
 	if err == nil || !redis.IsReply(err) {
 		return err
@@ -247,7 +247,7 @@ func (s settings) refusal(err error, address, subcommand string) error {
 		return told
 	}
 	if len(s.values) > 1 && strings.Contains(err.Error(), "wrong number of arguments") {
-		return problem.Unsupported("%v: this server takes one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
+		return problem.Unsupported("%v: this server accepts one setting in a CONFIG %s; several need Redis 7. Change one per fault", err, subcommand)
 	}
 	field := s.field(s.names()[0])
 	for _, name := range s.names() {
@@ -262,12 +262,12 @@ func (s settings) names() []string { return slices.Sorted(maps.Keys(s.values)) }
 
 // rewrites counts the CONFIG REWRITEs of a process that succeeded. counted is false where the server (before Redis 7) does not count subcommands.
 func rewrites(info redis.Info) (n int, counted bool) {
-	_, counted = info.Command("config|get") // that one has been called: it was just used
+	_, counted = info.Command("config|get") // the fault has just used that one
 	stat, _ := info.Command("config|rewrite")
 	return int(stat.Calls - stat.Failed), counted
 }
 
-// differing are those of now that want has otherwise.
+// differing are the values of now that differ from want.
 func differing(now, want map[string]string) map[string]string {
 	found := map[string]string{}
 	for name, value := range want {
@@ -278,7 +278,7 @@ func differing(now, want map[string]string) map[string]string {
 	return found
 }
 
-// inWords writes values as people read them: appendfsync always, maxmemory 0.
+// inWords formats values: appendfsync always, maxmemory 0.
 func inWords(values map[string]string) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(values)) {
@@ -301,7 +301,7 @@ func (s settings) manualRevertCommand(target *v1alpha1.FaultTarget, record setti
 		words = append(words, name, record.Old[name])
 	}
 	command := s.CLI(target, words...)
-	if _, limited := record.Old["maxclients"]; limited { // it may take some tries to get in
+	if _, limited := record.Old["maxclients"]; limited { // it may take several attempts to connect
 		command = "until " + command + " | grep -q OK; do sleep 1; done"
 	}
 	if record.Kept != "" || record.File != "" || len(s.Sentinels.Addresses) > 0 {

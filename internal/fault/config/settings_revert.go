@@ -12,39 +12,39 @@ import (
 )
 
 // revert gives the settings the values that they had. The process that was recorded gets them in any case. Another one in the same pod read its
-// file, or its arguments: what differs from the old values is set. Another pod of the same name is left alone, but where it has its file from a
+// file, or its arguments: what differs from the old values is set. Another pod of the same name is not changed, unless it has its file from a
 // volume of the one that was hit: a value of the fault there was written by a CONFIG REWRITE while the fault lasted.
 func (s settings) revert(ctx context.Context, target *v1alpha1.FaultTarget, record *settingsRecord) (contract.Progress, error) {
 	at, err := s.find(ctx, target)
 	switch {
 	case err != nil:
 		return contract.Progress{}, err
-	case (at.whose == nobody || at.whose == replacement) && record.File == "":
+	case (at.identity == absent || at.identity == replacement) && record.File == "":
 		return contract.Progress{}, nil
 	case at.address == "":
-		return contract.Progress{}, fmt.Errorf("pod %s is away, and its configuration file %s on a volume may have been rewritten: waiting for the next pod of that name, to compare", target.Pod, record.File)
+		return contract.Progress{}, fmt.Errorf("pod %s does not run, and its configuration file %s on a volume may have been rewritten: waiting for the next pod of that name, to compare", target.Pod, record.File)
 	}
 	now, err := s.get(ctx, at.address)
 	if err != nil {
 		return contract.Progress{}, err
 	}
 	differ := differing(now, record.Old)
-	if at.whose == original {
+	if at.identity == original {
 		return s.restore(ctx, at, differ, *record)
 	}
 	kept := s.kept(differ, *record)
-	if at.whose == replacement {
+	if at.identity == replacement {
 		differ = kept
 	}
 	if len(kept) > 0 && record.Kept == "" {
-		// Once the old values are set nothing would show any more that the file has others: first note it.
+		// Store first that the file contains other values: once the old ones are set nothing shows it.
 		record.Kept = inWords(kept)
-		return contract.Underway("the next process of pod %s came up with %s: its configuration file was rewritten during the fault", target.Pod, record.Kept), nil
+		return contract.Underway("the next process of pod %s started with %s: its configuration file was rewritten during the fault", target.Pod, record.Kept), nil
 	}
 	return s.restore(ctx, at, differ, *record)
 }
 
-// kept are those values that are the fault's.
+// kept are the values that equal the fault's.
 func (s settings) kept(now map[string]string, record settingsRecord) map[string]string {
 	want := s.asSet(record)
 	found := map[string]string{}
@@ -56,7 +56,7 @@ func (s settings) kept(now map[string]string, record settingsRecord) map[string]
 	return found
 }
 
-// restore sets those settings that differ to their old values, looks whether they have them, and writes them to a file that has the fault's.
+// restore sets those settings that differ to their old values, verifies them, and writes them to a configuration file that contains the fault's.
 func (s settings) restore(ctx context.Context, at process, differ map[string]string, record settingsRecord) (contract.Progress, error) {
 	old := map[string]string{}
 	for name := range differ {
@@ -84,10 +84,10 @@ func (s settings) restore(ctx context.Context, at process, differ map[string]str
 	return contract.Progress{}, s.rewrite(ctx, at.address)
 }
 
-// fileHasFault says whether the server's configuration file was rewritten while the fault lasted. Sentinel does that to every server that it
-// turns into another's replica.
+// fileHasFault reports whether the server's configuration file was rewritten during the fault, as Sentinel does on every server that it makes a
+// replica of another.
 func (s settings) fileHasFault(ctx context.Context, at process, record settingsRecord) (bool, error) {
-	if at.whose != original {
+	if at.identity != original {
 		return record.Kept != "", nil
 	}
 	info, err := s.Info(ctx, at.address, "everything")
@@ -98,13 +98,13 @@ func (s settings) fileHasFault(ctx context.Context, at process, record settingsR
 		return false, nil
 	}
 	now, counted := rewrites(info)
-	if !counted || record.Rewrites == nil { // a server before Redis 7: only its sentinels are known to rewrite
+	if !counted || record.Rewrites == nil { // a server before Redis 7 does not count: assume that its sentinels rewrote the file
 		return len(s.Sentinels.Addresses) > 0, nil
 	}
 	return now != *record.Rewrites, nil
 }
 
-// rewrite writes the present values to the file. A file that cannot be written holds nothing of the fault.
+// rewrite writes the present values to the file. A file that cannot be written contains nothing of the fault.
 func (s settings) rewrite(ctx context.Context, address string) error {
 	_, err := s.Servers.Do(ctx, address, s.Login, "CONFIG", "REWRITE")
 	if err == nil || !redis.IsReply(err) {

@@ -1,4 +1,4 @@
-// Package contract is what the controller of faults and the kinds of faults agree on. A kind knows how to break one target and how to revert
+// Package contract is the interface between the controller of faults and the kinds of faults. A kind breaks one target and reverts
 // that; the loop over targets, the records in the status and the retries belong to the controller.
 package contract
 
@@ -15,52 +15,52 @@ import (
 )
 
 // Injector is one kind of fault. The controller writes the target's record, with everything that a method needs, before it calls
-// Inject, and may die between any two calls: every method is idempotent and finds out by itself what has already happened.
+// Inject, and may restart between any two calls: every method is idempotent and determines by itself what has already happened.
 // A record that cannot be read is an error of every method that needs it: such a fault breaks nothing, and is not reverted by guessing.
 type Injector interface {
-	// Traits says what the controller must know of the fault beside how to do it.
+	// Traits returns the properties of the fault that the controller depends on.
 	Traits() Traits
-	// Preflight says why the fault would not work on this target, before anything is written or broken. It changes nothing but the
-	// target's record, into which it puts all that Revert needs. A *problem.Problem says what is wrong, by the name of the field.
+	// Preflight returns why the fault would not work on this target, before anything is written or broken. It changes nothing but the
+	// target's record, into which it puts all that Revert needs. A *problem.Problem names the field and the reason.
 	Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
-	// Begun says whether the target is broken already, by an operator process that died before it could say so. It changes nothing.
+	// Begun reports whether the target is broken already, by an operator process that ended before it could store that. It changes nothing.
 	Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error)
-	// Inject breaks the target. On a target that it already broke, or that is gone, it does nothing and is complete.
+	// Inject breaks the target. On a target that it already broke, or that does not exist any more, it does nothing and is complete.
 	// Until its progress is complete it is called again.
 	Inject(ctx context.Context, target *v1alpha1.FaultTarget) (Progress, error)
-	// Revert reverts Inject. On a target that was never broken, or that is gone, it does nothing and is complete.
+	// Revert reverts Inject. On a target that was never broken, or that does not exist any more, it does nothing and is complete.
 	// Until its progress is complete it is called again.
 	Revert(ctx context.Context, target *v1alpha1.FaultTarget) (Progress, error)
-	// Effect says what Redis and the cluster show of the fault, and what proves it. It changes nothing. The controller asks a fault that
-	// lasts while it is active, and the others until the effect is confirmed and once more at the end.
+	// Effect returns whether Redis and the cluster show the fault, with the evidence. It changes nothing. The controller calls it while a fault that
+	// lasts is active; for others, until the effect is confirmed and once more at the end.
 	Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string)
 	// ManualRevertCommand is the command with which a person reverts the fault on a target; it is shown when Revert was abandoned.
 	ManualRevertCommand(target *v1alpha1.FaultTarget) string
 }
 
-// Traits is what the controller must know of a fault beside how to do it.
+// Traits are the properties of a fault that the controller depends on.
 type Traits struct {
 	Lasts      time.Duration // how long it stays before it is reverted, counted from when it is complete on all targets; 0 = nothing stays
 	Takes      time.Duration // how long an injection of several steps may take; 0 = the controller's own limit
 	Node       string        // only servers on this node can be hit; "" = on any
 	EndsServer bool          // the server process ends: its pod or its container is another one afterwards
 	NewPod     bool          // the pod is replaced: the server has another address afterwards
-	Silences   bool          // the server does not serve meanwhile: the guard counts such targets
+	Silences   bool          // the server does not serve during the fault: the guard counts such targets
 	WholePod   bool          // it silences all containers of the pod, a sentinel beside the server, too
 	Separate   bool          // reverting it on one target has nothing to do with the others: all are reverted at once
 	RollsPods  bool          // injecting or reverting it replaces pods by design
 }
 
-// Sighting is something that was seen to happen; it goes into the timeline once.
+// Sighting is an observed event; it is added to the timeline once.
 type Sighting struct {
 	At                     time.Time
 	Coarse                 bool // At is Kubernetes' timestamp of a whole second, cut off
 	Event, Object, Message string
 }
 
-// Follower is an injector that sees more of a fault's course than the pods show.
+// Follower is an injector that observes more of a fault than the pods show.
 type Follower interface {
-	// Follow returns all that is known so far; what was returned before may be returned again. It changes nothing.
+	// Follow returns all sightings so far; those that were returned before may be returned again. It changes nothing.
 	Follow(ctx context.Context, target *v1alpha1.FaultTarget) []Sighting
 }
 
@@ -71,27 +71,27 @@ type Keeper interface {
 	Keep(ctx context.Context, target *v1alpha1.FaultTarget) error
 }
 
-// Kinds holds for each type of fault what makes its injector.
+// Kinds holds for each type of fault the constructor of its injector.
 type Kinds map[v1alpha1.FaultType]func(spec *v1alpha1.RedisFaultSpec, deps Deps) Injector
 
 // For returns the injector of a fault's type, or a Problem where the type is not among the kinds.
 func (k Kinds) For(spec *v1alpha1.RedisFaultSpec, deps Deps) (Injector, error) {
 	make, known := k[spec.Action.Type]
 	if !known {
-		return nil, problem.Invalid("spec.action.type: this operator knows no fault %q", spec.Action.Type)
+		return nil, problem.Invalid("spec.action.type: this operator does not support the fault %q", spec.Action.Type)
 	}
 	return make(spec, deps), nil
 }
 
-// Deps is what a kind needs to act.
+// Deps are the dependencies of a kind.
 type Deps struct {
-	target.Redis                       // what is broken
+	target.Redis                       // the target
 	Cluster      client.Client         // writes, and reads that may be some milliseconds old
 	Owner        metav1.OwnerReference // the RedisFault: what an injector creates belongs to it
 	LoadTest     string                // name of the test that measures it
 }
 
-// DefaultDuration is how long a lasting fault stays where spec.duration says nothing.
+// DefaultDuration is the default of spec.duration.
 const DefaultDuration = 30 * time.Second
 
 // DurationOf is how long a lasting fault stays.

@@ -8,17 +8,17 @@ type Stage int
 // The stages. What is complete is not called again.
 const (
 	StageComplete  Stage = iota
-	StagePreparing       // of an injection: nothing is broken yet, the instant of the injection is still to come
-	StageUnderway        // begun; it wants to be called again
+	StagePreparing       // of an injection: nothing is broken yet
+	StageUnderway        // begun; it is to be called again
 )
 
-// Progress is what a call of Inject or Revert has come to, where it did not fail. The zero value is complete.
+// Progress is the result of a call of Inject or Revert that did not fail. The zero value is complete.
 type Progress struct {
 	Stage   Stage
-	Message string // what is still to come, for people; empty where it is complete
+	Message string // what is missing, for people; empty where it is complete
 }
 
-// Complete says whether nothing is left to do.
+// Complete reports whether nothing is left to do.
 func (p Progress) Complete() bool { return p.Stage == StageComplete }
 
 // Preparing is the progress of an injection that has broken nothing yet.

@@ -11,11 +11,11 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// RecordVersion is the version of the records that this operator writes, and the only one that it reads. A change of a record's type that
-// an operator of before could misread makes it another one.
+// RecordVersion is the version of the records that this operator writes, and the only one that it reads. It is increased by every change of a
+// record's type that an older operator could misread.
 const RecordVersion = 1
 
-// LongestRecord is what the status holds of a record, in bytes.
+// LongestRecord is the size limit of a record in the status, in bytes.
 const LongestRecord = 16384
 
 // Load reads the record for the revert of a target into the kind's own type. found is false where none was stored.
@@ -29,14 +29,14 @@ func Load[R any](target *v1alpha1.FaultTarget) (record R, found bool, err error)
 			target.Pod, stored.Version, RecordVersion)
 	}
 	decoder := json.NewDecoder(bytes.NewReader([]byte(stored.Data)))
-	decoder.DisallowUnknownFields() // a record of another kind, or of another version that forgot to say so
+	decoder.DisallowUnknownFields() // a record of another kind, or of another version with the same number
 	err = decoder.Decode(&record)
 	if err == nil && decoder.More() {
-		err = errors.New("something stands after its end")
+		err = errors.New("there is data after its end")
 	}
 	if err != nil {
 		var none R
-		return none, false, fmt.Errorf("the record of pod %s in status.targets[].revert is no %s: %w", target.Pod, reflect.TypeFor[R]().Name(), err)
+		return none, false, fmt.Errorf("the record of pod %s in status.targets[].revert cannot be read as %s: %w", target.Pod, reflect.TypeFor[R]().Name(), err)
 	}
 	return record, true, nil
 }
@@ -48,7 +48,7 @@ func Save[R any](target *v1alpha1.FaultTarget, record R) error {
 		return fmt.Errorf("encode the record of pod %s: %w", target.Pod, err)
 	}
 	if len(data) > LongestRecord {
-		return problem.Unsupported("what a revert of the fault on pod %s needs takes %d bytes, and at most %d can be recorded", target.Pod, len(data), LongestRecord)
+		return problem.Unsupported("the record for the revert of the fault on pod %s has %d bytes, and at most %d can be stored", target.Pod, len(data), LongestRecord)
 	}
 	target.Revert = &v1alpha1.RevertRecord{Version: RecordVersion, Data: string(data)}
 	return nil

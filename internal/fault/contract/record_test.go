@@ -40,10 +40,10 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 	}{
 		"a later version":     {v1alpha1.RevertRecord{Version: 2, Data: `{"old":{}}`}, "version 2"},
 		"no version":          {v1alpha1.RevertRecord{Data: `{"old":{}}`}, "version 0"},
-		"no JSON":             {v1alpha1.RevertRecord{Version: 1, Data: `{"old":`}, "is no sample"},
-		"nothing":             {v1alpha1.RevertRecord{Version: 1}, "is no sample"},
+		"no JSON":             {v1alpha1.RevertRecord{Version: 1, Data: `{"old":`}, "cannot be read as sample"},
+		"nothing":             {v1alpha1.RevertRecord{Version: 1}, "cannot be read as sample"},
 		"of another kind":     {v1alpha1.RevertRecord{Version: 1, Data: `{"statefulSet":"redis"}`}, `unknown field "statefulSet"`},
-		"of another type":     {v1alpha1.RevertRecord{Version: 1, Data: `{"old":[1]}`}, "is no sample"},
+		"of another type":     {v1alpha1.RevertRecord{Version: 1, Data: `{"old":[1]}`}, "cannot be read as sample"},
 		"two where one is to": {v1alpha1.RevertRecord{Version: 1, Data: `{"old":{}}{"old":{"a":"b"}}`}, "after its end"},
 	} {
 		record, found, err := contract.Load[sample](&v1alpha1.FaultTarget{Pod: "redis-0", Revert: &tc.stored})

@@ -15,11 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// clusterPatience is how long a CLUSTER FAILOVER that was accepted may leave no trace: nodes do not tell that one is under way, and give it up
+// clusterPatience is how long a CLUSTER FAILOVER that was accepted may show no result: nodes do not report one in progress, and abandon it
 // after 5 s (Valkey 8.1: cluster-manual-failover-timeout).
 const clusterPatience = 10 * time.Second
 
-// reelection is the usual reason of a failover that comes to nothing: clusterHandleSlaveFailover of Redis lets twice the time of an election pass
+// reelection is the usual reason why a failover has no result: clusterHandleSlaveFailover of Redis waits twice the time of an election
 // between two of them, and an election may take max(2 s, 2 * cluster-node-timeout).
 const reelection = "a replica that was elected is not elected again within four times cluster-node-timeout: wait for so long between two failovers of a shard, or use Takeover"
 
@@ -44,15 +44,15 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 		return slices.ContainsFunc(g.Nodes, func(n topology.Node) bool { return n.ID == id })
 	})
 	if shard < 0 {
-		return none, problem.NotYet("the node at %s does not know itself", target.Address)
+		return none, problem.NotYet("CLUSTER NODES of %s does not list the node itself", target.Address)
 	}
 	group := view.Groups[shard]
 	primary := group.Nodes[0]
 	switch {
 	case primary.Role != topology.Primary || primary.Address == "":
-		return none, problem.NotYet("the node at %s knows no primary of its shard", target.Address)
+		return none, problem.NotYet("CLUSTER NODES of %s lists no primary of its shard", target.Address)
 	case len(group.Ranges) == 0:
-		return none, problem.Unsupported("the shard of the node at %s serves no slot: nobody would notice", target.Address)
+		return none, problem.Unsupported("the shard of the node at %s serves no slot: a failover would have no effect", target.Address)
 	}
 	said, err := f.replicasOf(ctx, primary.Address)
 	if err != nil {
@@ -65,33 +65,33 @@ func (f failover) planCluster(ctx context.Context, target *v1alpha1.FaultTarget)
 	return failoverRecord{Primary: primary.Address, Cluster: &record}, f.MayRun(ctx, record.Replica, "CLUSTER", "FAILOVER")
 }
 
-func (c clusterFailover) look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error) {
+func (c clusterFailover) observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error) {
 	now, err := c.ownerOf(ctx)
 	if err != nil {
-		return standing{}, err
+		return observation{}, err
 	}
 	proof := fmt.Sprintf("the nodes name %s the primary of slot %d (config epoch %d)", now.node.Address, c.record.Slot, now.epoch)
 	switch sent := target.InjectedAt; {
 	case now.epoch > c.record.Epoch && now.node.ID != c.record.Node:
-		return standing{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
+		return observation{phase: promoted, primary: now.node.Address, proof: fmt.Sprintf("%s instead of %s (%d)", proof, c.primary, c.record.Epoch)}, nil
 	case sent != nil && c.now().Sub(sent.Time) < clusterPatience:
-		return standing{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
+		return observation{phase: underWay, proof: c.command(target) + " was accepted; " + proof}, nil
 	case sent != nil && c.mode != v1alpha1.FailoverTakeover:
 		proof += "; " + reelection
 	}
-	return standing{phase: resting, primary: now.node.Address, proof: proof}, nil
+	return observation{phase: resting, primary: now.node.Address, proof: proof}, nil
 }
 
-// owner is who serves a slot, and by which config epoch it does.
+// owner is the node that serves a slot, with its config epoch.
 type owner struct {
 	node  topology.Node
 	epoch uint64
 }
 
-// ownerOf asks all nodes of the shard who serves its slot. The highest epoch is right: the others have not heard yet.
+// ownerOf asks all nodes of the shard which node serves its slot. The answer with the highest epoch is the latest.
 func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 	ask := append([]string{c.record.Replica, c.primary}, c.record.Others...)
-	ctx, cancel := context.WithTimeout(ctx, target.LookFor)
+	ctx, cancel := context.WithTimeout(ctx, target.QueryTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var asking sync.WaitGroup
@@ -116,7 +116,7 @@ func (c clusterFailover) ownerOf(ctx context.Context) (owner, error) {
 		return latest, nil
 	}
 	if failure == nil {
-		failure = fmt.Errorf("no node of the shard knows who serves slot %d", c.record.Slot)
+		failure = fmt.Errorf("no node of the shard lists a primary of slot %d", c.record.Slot)
 	}
 	return latest, failure
 }
@@ -130,7 +130,7 @@ func (f failover) view(ctx context.Context, address string) (topology.View, erro
 	return topology.ParseNodes(text, address)
 }
 
-// serving is the primary that serves a slot in a view; zero where nobody does.
+// serving is the primary that serves a slot in a view; zero where none does.
 func serving(view topology.View, slot uint16) owner {
 	for _, g := range view.Groups {
 		covers := func(r [2]uint16) bool { return r[0] <= slot && slot <= r[1] }
@@ -152,15 +152,15 @@ func (c clusterFailover) begin(ctx context.Context, _ *v1alpha1.FaultTarget) err
 	case err == nil:
 		return nil
 	case strings.Contains(err.Error(), "You should send CLUSTER FAILOVER to a replica"):
-		return nil // promoted since it was looked at: the next look tells
+		return nil // it was promoted meanwhile: the next call of Inject finds that
 	case strings.Contains(err.Error(), "is down or failed, please use CLUSTER FAILOVER FORCE"):
 		return fmt.Errorf("%w (spec.action.failover.mode: Force would do it)", err)
 	}
 	return c.Refusal(err, replica, "CLUSTER", "FAILOVER")
 }
 
-// finish waits until the old primary knows: until then it takes writes. One that does not answer, or serves alone, is left to the cluster.
-func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ standing) (contract.Progress, error) {
+// finish waits until the old primary is demoted: until then it accepts writes. One that does not answer, or is partitioned, is left to the cluster.
+func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, _ observation) (contract.Progress, error) {
 	old, err := c.replication(ctx, c.primary)
 	if err == nil && old.Role == topology.Primary && c.now().Sub(begunAt(target)) < clusterPatience {
 		return contract.Underway("the old primary at %s still calls itself the primary", c.primary), nil
@@ -168,7 +168,7 @@ func (c clusterFailover) finish(ctx context.Context, target *v1alpha1.FaultTarge
 	return contract.Progress{}, nil
 }
 
-// revert has nothing to do: the nodes give a failover up by themselves.
+// revert has nothing to do: the nodes abandon a failover by themselves.
 func (clusterFailover) revert(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
 	return contract.Progress{}, nil
 }
@@ -179,14 +179,14 @@ func (c clusterFailover) command(*v1alpha1.FaultTarget) string {
 	return strings.TrimSpace("CLUSTER FAILOVER "+c.option()) + " at " + c.record.Replica
 }
 
-func (c clusterFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+func (c clusterFailover) coordination(context.Context, *v1alpha1.FaultTarget) string {
 	if option := c.option(); option != "" {
 		return fmt.Sprintf("uncoordinated: %s does not wait for what the old primary acknowledges meanwhile", option)
 	}
 	return "coordinated: the old primary took no writes until the replica had them all"
 }
 
-// option is what stands behind CLUSTER FAILOVER.
+// option is the argument of CLUSTER FAILOVER.
 func (c clusterFailover) option() string {
 	switch c.mode {
 	case v1alpha1.FailoverForce:

@@ -140,7 +140,7 @@ func TestFailoverInClusterComesToNothing(t *testing.T) {
 	s.ahead = clusterPatience // as if so much time had passed
 	redistest.Wait(t, "the end", func() error {
 		_, err := s.live(spec, target)
-		if err == nil || !strings.Contains(err.Error(), "came to nothing") {
+		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)
 		}
 		return nil

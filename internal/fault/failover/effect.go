@@ -14,14 +14,14 @@ import (
 )
 
 func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
-	way, record, err := f.recorded(target)
+	method, record, err := f.recorded(target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if way == nil {
-		return v1alpha1.EffectInconclusive, "no record says how the target was to be failed over"
+	if method == nil {
+		return v1alpha1.EffectInconclusive, "the target has no record of how to fail it over"
 	}
-	s, err := way.look(ctx, target)
+	s, err := method.observe(ctx, target)
 	before := record.Primary
 	switch {
 	case err != nil:
@@ -42,23 +42,23 @@ func (f failover) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	if old, err := f.replication(ctx, before); err == nil {
 		evidence += fmt.Sprintf(", the old one, now a %s, at %d", old.Role, old.Offset)
 	}
-	return v1alpha1.EffectConfirmed, evidence + "; " + way.care(ctx, target)
+	return v1alpha1.EffectConfirmed, evidence + "; " + method.coordination(ctx, target)
 }
 
-// What a failover shows beside what a witness sees of every fault.
+// Events of a failover in addition to those that a witness reports for every fault.
 const (
 	EventFailoverStarted = "FailoverStarted"   // the command was accepted
-	EventDemoted         = "OldPrimaryDemoted" // the old primary calls itself a replica: until then it takes writes that will be lost
+	EventDemoted         = "OldPrimaryDemoted" // the old primary is a replica: the writes that it accepted until then are lost
 )
 
-// Follow implements Follower. What a witness tells more exactly is told here too: a restart of the operator ends the witness.
+// Follow implements contract.Follower. It also reports what a witness reports more exactly: a restart of the operator ends the witness.
 func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
-	way, record, err := f.recorded(target)
-	if err != nil || way == nil || target.InjectedAt == nil {
+	method, record, err := f.recorded(target)
+	if err != nil || method == nil || target.InjectedAt == nil {
 		return nil
 	}
-	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: way.command(target)}}
-	s, err := way.look(ctx, target)
+	seen := []contract.Sighting{{At: target.InjectedAt.Time, Event: EventFailoverStarted, Object: target.Pod, Message: method.command(target)}}
+	s, err := method.observe(ctx, target)
 	before := record.Primary
 	if err != nil || s.phase != promoted || s.primary == before {
 		return seen
@@ -73,7 +73,7 @@ func (f failover) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []co
 	return seen
 }
 
-// nameOf is the pod that has an address, or a name that begins with its own, as in a StatefulSet; the address where none has, or that cannot be told.
+// nameOf is the pod of an address: the pod has it, or its host name begins with the pod's name, as in a StatefulSet. Where no pod is found it is the address.
 func (f failover) nameOf(ctx context.Context, address string) string {
 	var pods corev1.PodList
 	if err := f.Cluster.List(ctx, &pods, client.InNamespace(f.Namespace)); err != nil {

@@ -20,10 +20,10 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultFailover: newFailover,
 }
 
-// defaultFailoverTimeout is what spec.action.failover.timeout is where it says nothing.
+// defaultFailoverTimeout is the default of spec.action.failover.timeout.
 const defaultFailoverTimeout = 10 * time.Second
 
-// blindFor is how long nobody need know how far a failover is that was begun: servers that are busy with it may not answer at once.
+// blindFor is how long the state of a failover that has begun may be unknown: servers that are busy with it may not answer.
 const blindFor = time.Minute
 
 func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injector {
@@ -40,7 +40,7 @@ func newFailover(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Inj
 
 func (failover) Traits() contract.Traits { return contract.Traits{} }
 
-// Preflight turns what Redis or the sentinels did not answer into a problem that may pass.
+// Preflight returns errors of Redis and the sentinels as problems that may pass.
 func (f failover) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	err := f.prepare(ctx, target)
 	if _, isProblem := errors.AsType[*problem.Problem](err); err == nil || ctx.Err() != nil || isProblem {
@@ -72,7 +72,7 @@ func (f failover) prepare(ctx context.Context, target *v1alpha1.FaultTarget) err
 	return contract.Save(target, record)
 }
 
-// plan refuses what cannot work and says what the other methods need to know. It changes nothing.
+// plan returns the record for a method, or a Problem where the failover cannot work. It changes nothing.
 func (f failover) plan(ctx context.Context, target *v1alpha1.FaultTarget, method v1alpha1.FailoverMethod) (failoverRecord, error) {
 	switch method {
 	case v1alpha1.FailoverSentinel:
@@ -99,7 +99,7 @@ func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (
 	case f.method != v1alpha1.FailoverAuto && clustered != (f.method == v1alpha1.FailoverCluster):
 		return "", problem.Invalid("spec.action.failover.method: %s, but the server at %s runs in mode %s", f.method, target.Address, cmp.Or(server.Mode, "standalone"))
 	case f.method == v1alpha1.FailoverSentinel && len(f.Sentinels.Addresses) == 0:
-		return "", problem.Invalid("spec.target.sentinel: method Sentinel needs to know where the sentinels are")
+		return "", problem.Invalid("spec.target.sentinel: method Sentinel requires the addresses of the sentinels")
 	case f.method == v1alpha1.FailoverAuto && len(f.Sentinels.Addresses) > 0:
 		return v1alpha1.FailoverSentinel, nil
 	case f.method == v1alpha1.FailoverAuto:
@@ -108,39 +108,39 @@ func (f failover) choose(target *v1alpha1.FaultTarget, server topology.Server) (
 	return f.method, nil
 }
 
-// Begun holds for a failover of somebody else's, too: there must not be another on top of it.
+// Begun is also true of a failover that somebody else began: a second one must not start during it.
 func (f failover) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
-	way, _, err := f.recorded(target)
-	if err != nil || way == nil {
+	method, _, err := f.recorded(target)
+	if err != nil || method == nil {
 		return false, err
 	}
 	if target.InjectedAt != nil {
 		return true, nil
 	}
-	s, err := way.look(ctx, target)
+	s, err := method.observe(ctx, target)
 	return err == nil && s.phase != resting, err
 }
 
 func (f failover) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	way, _, err := f.recorded(target)
+	method, _, err := f.recorded(target)
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if way == nil {
+	if method == nil {
 		return contract.Progress{}, problem.Invalid("target %s has no record of how to fail it over", target.Pod)
 	}
-	s, err := way.look(ctx, target)
+	s, err := method.observe(ctx, target)
 	switch {
 	case err != nil:
 		return f.unobserved(ctx, target, err)
 	case s.phase == promoted:
-		return way.finish(ctx, target, s)
+		return method.finish(ctx, target, s)
 	case s.phase == underWay:
 		return contract.Underway("%s", s.proof), nil
 	case s.phase == stuck:
 		return contract.Progress{}, errors.New(s.proof)
 	}
-	return f.begin(ctx, way, target, s)
+	return f.begin(ctx, method, target, s)
 }
 
 // unobserved is the progress of a failover whose state cannot be determined. It is an error unless the failover has just begun or the target's
@@ -156,33 +156,33 @@ func (f failover) unobserved(ctx context.Context, target *v1alpha1.FaultTarget, 
 }
 
 // begin sends the command, once. A second failover would not be the one that is measured from InjectedAt on.
-func (f failover) begin(ctx context.Context, way promotion, target *v1alpha1.FaultTarget, s standing) (contract.Progress, error) {
+func (f failover) begin(ctx context.Context, method promotion, target *v1alpha1.FaultTarget, s observation) (contract.Progress, error) {
 	if here, err := f.here(ctx, target); err != nil || !here {
 		return contract.Progress{}, err
 	}
 	if target.InjectedAt != nil {
-		return contract.Progress{}, fmt.Errorf("the failover was begun and came to nothing: %s", s.proof)
+		return contract.Progress{}, fmt.Errorf("the failover was begun and had no result: %s", s.proof)
 	}
-	if err := way.begin(ctx, target); err != nil {
+	if err := method.begin(ctx, target); err != nil {
 		return contract.Progress{}, err
 	}
-	return contract.Underway("begun: %s", way.command(target)), nil
+	return contract.Underway("begun: %s", method.command(target)), nil
 }
 
 func (f failover) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
-	way, _, err := f.recorded(target)
-	if err != nil || way == nil {
+	method, _, err := f.recorded(target)
+	if err != nil || method == nil {
 		return contract.Progress{}, err
 	}
-	return way.revert(ctx, target)
+	return method.revert(ctx, target)
 }
 
 func (f failover) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
-	way, _, err := f.recorded(target)
-	if err != nil || way == nil {
+	method, _, err := f.recorded(target)
+	if err != nil || method == nil {
 		return ""
 	}
-	return way.manualRevertCommand(target)
+	return method.manualRevertCommand(target)
 }
 
 // recorded is the method that Preflight chose, with its record; nil where nothing was recorded.
@@ -198,5 +198,5 @@ func (f failover) recorded(target *v1alpha1.FaultTarget) (promotion, failoverRec
 	case record.Method == v1alpha1.FailoverReplication && record.Replication != nil:
 		return replicationFailover{f, record.Primary, *record.Replication}, record, nil
 	}
-	return nil, record, fmt.Errorf("the record of pod %s says nothing of method %q", target.Pod, record.Method)
+	return nil, record, fmt.Errorf("the record of pod %s has no data of method %q", target.Pod, record.Method)
 }

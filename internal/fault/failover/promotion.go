@@ -25,40 +25,40 @@ type failover struct {
 
 // promotion is one method of failing over, with what was recorded for it.
 type promotion interface {
-	// look says how far the failover is, by what has the authority to say so.
-	look(ctx context.Context, target *v1alpha1.FaultTarget) (standing, error)
-	// begin sends the command. It is asked for only while the recorded primary is the primary. An error means that nothing was begun.
+	// observe determines the state of the failover from the authority of the topology.
+	observe(ctx context.Context, target *v1alpha1.FaultTarget) (observation, error)
+	// begin sends the command. It is called only while the recorded primary is the primary. An error means that nothing was begun.
 	begin(ctx context.Context, target *v1alpha1.FaultTarget) error
-	// finish does what is left to do after the promotion.
-	finish(ctx context.Context, target *v1alpha1.FaultTarget, s standing) (contract.Progress, error)
-	// revert ends what would stay behind an unfinished failover. What is promoted stays so.
+	// finish completes the failover after the promotion.
+	finish(ctx context.Context, target *v1alpha1.FaultTarget, s observation) (contract.Progress, error)
+	// revert cleans up after an unfinished failover. A promoted replica stays the primary.
 	revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error)
-	// command is what begin sends, for people, and manualRevertCommand what revert does; "" where there is nothing to revert.
+	// command describes what begin sends, and manualRevertCommand what revert does; "" where there is nothing to revert.
 	command(target *v1alpha1.FaultTarget) string
 	manualRevertCommand(target *v1alpha1.FaultTarget) string
-	// care says whether the old primary stopped taking writes before the new one began to.
-	care(ctx context.Context, target *v1alpha1.FaultTarget) string
+	// coordination describes whether the old primary stopped accepting writes before the new one started to.
+	coordination(ctx context.Context, target *v1alpha1.FaultTarget) string
 }
 
-// standing is how far a failover is.
-type standing struct {
+// observation is the observed state of a failover.
+type observation struct {
 	phase   phase
-	primary string    // host:port of the primary now; "" = none is known for certain
-	since   time.Time // when it became so, where that is known exactly
-	proof   string    // who says so
+	primary string    // host:port of the current primary; "" = it cannot be determined
+	since   time.Time // when it was promoted, where that is known exactly
+	proof   string    // the evidence
 }
 
-// phase is the place of a standing in the course of a failover.
+// phase is how far a failover has come.
 type phase string
 
 const (
-	resting  phase = "resting"  // the recorded primary is the primary, and nothing is under way
-	underWay phase = "underWay" // it is failed over now
-	promoted phase = "promoted" // another is the primary, or was since
-	stuck    phase = "stuck"    // it was begun, and should have ended long ago
+	resting  phase = "resting"  // the recorded primary is the primary, and nothing is in progress
+	underWay phase = "underWay" // a failover is in progress
+	promoted phase = "promoted" // another server is or was the primary
+	stuck    phase = "stuck"    // a failover began and is overdue
 )
 
-// here says whether the very server that was recorded is still there. A new process in its place was never meant.
+// here reports whether the server process that was recorded still runs. A new process in its place is not the target.
 func (f failover) here(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := f.Pod(ctx, target.Pod)
 	switch {
@@ -73,7 +73,7 @@ func (f failover) here(ctx context.Context, target *v1alpha1.FaultTarget) (bool,
 	return err == nil && server.RunID == target.RunID, err
 }
 
-// begunAt is when the command was sent, or a little before: an operator that died may not have said when.
+// begunAt is when the command was sent, or shortly before where the operator restarted before it stored that.
 func begunAt(target *v1alpha1.FaultTarget) time.Time {
 	switch {
 	case target.InjectedAt != nil:
@@ -84,7 +84,7 @@ func begunAt(target *v1alpha1.FaultTarget) time.Time {
 	return time.Time{}
 }
 
-// replicasOf are the replicas that a primary holds for online, the most advanced first. A Problem says that there is none.
+// replicasOf lists the online replicas of a primary, the most advanced first. It returns a Problem where there is none.
 func (f failover) replicasOf(ctx context.Context, primary string) (topology.ReplicationInfo, error) {
 	said, err := f.replication(ctx, primary)
 	if err != nil {
@@ -92,13 +92,13 @@ func (f failover) replicasOf(ctx context.Context, primary string) (topology.Repl
 	}
 	said.Replicas = slices.DeleteFunc(said.Replicas, func(r topology.Attached) bool { return !r.Online || r.Address == "" })
 	if len(said.Replicas) == 0 {
-		return said, problem.Unsupported("the primary at %s has no replica that could take its place", primary)
+		return said, problem.Unsupported("the primary at %s has no replica that could be promoted", primary)
 	}
 	return said, nil
 }
 
 func (f failover) replication(ctx context.Context, address string) (topology.ReplicationInfo, error) {
-	ctx, cancel := context.WithTimeout(ctx, target.LookFor)
+	ctx, cancel := context.WithTimeout(ctx, target.QueryTimeout)
 	defer cancel()
 	info, err := f.Info(ctx, address, "replication")
 	return topology.ReplicationOf(info), err

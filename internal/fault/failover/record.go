@@ -6,8 +6,8 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// failoverRecord is the record of a failover. All that follows is told by it: whether the failover has happened is whether the recorded
-// primary is still the primary, so that none is begun twice, whoever asks.
+// failoverRecord is the record of a failover. The failover has happened once the recorded primary is no longer the primary:
+// so no operator process begins it twice.
 type failoverRecord struct {
 	Method      v1alpha1.FailoverMethod `json:"method"`  // never Auto
 	Primary     string                  `json:"primary"` // host:port of the primary, as the topology names it
@@ -20,17 +20,17 @@ type failoverRecord struct {
 type clusterRecord struct {
 	Node    string   `json:"node"`             // ID of the primary
 	Epoch   uint64   `json:"epoch"`            // config epoch: it grows with every failover
-	Slot    uint16   `json:"slot"`             // one that the shard serves: whoever owns it is the shard's primary
+	Slot    uint16   `json:"slot"`             // one that the shard serves: the node that owns it is the shard's primary
 	Replica string   `json:"replica"`          // host:port of the replica to promote, as it announced itself
-	Others  []string `json:"others,omitempty"` // host:port of the shard's other replicas: they are asked, too
+	Others  []string `json:"others,omitempty"` // host:port of the shard's other replicas, which are queried as well
 }
 
 // sentinelRecord is what is recorded of a failover through Sentinel beside what every failover records.
 type sentinelRecord struct {
 	MasterName string        `json:"masterName"`
 	Epoch      int64         `json:"epoch"`                      // config epoch: it grows with every failover
-	Sentinel   string        `json:"sentinel"`                   // host:port of the one that gets the command, so that it refuses a second
-	Option     string        `json:"option,omitempty"`           // COORDINATED, where the sentinel knows it
+	Sentinel   string        `json:"sentinel"`                   // host:port of the one that gets the command: it refuses a second
+	Option     string        `json:"option,omitempty"`           // COORDINATED, where the sentinel supports it
 	Pause      time.Duration `json:"pauseNanoseconds,omitempty"` // for how long writes are paused; 0 where they are not
 	Held       *bool         `json:"held,omitempty"`             // whether the pause held until the old primary was demoted; nil until that is known
 }
@@ -38,7 +38,7 @@ type sentinelRecord struct {
 // replicationRecord is what is recorded of a failover without sentinels beside what every failover records.
 type replicationRecord struct {
 	Replica string `json:"replica"` // host:port of the replica to promote, as it announced itself
-	// The primary of each replica that is not to be promoted, by the replica's host:port. FAILOVER leaves it there: it has to be pointed to the
-	// new primary.
+	// The primary of each replica that is not to be promoted, by the replica's host:port. FAILOVER does not change it: the replica must be pointed
+	// to the new primary.
 	Follows map[string]string `json:"follows,omitempty"`
 }

@@ -102,7 +102,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	}
 	redistest.Wait(t, "the end", func() error {
 		_, err := s.live(spec, target)
-		if err == nil || !strings.Contains(err.Error(), "came to nothing") {
+		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)
 		}
 		return nil
@@ -115,7 +115,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	fixture.Primary.Do("set", "k", "v")
 }
 
-// Revert aborts what is under way: writes go on.
+// Revert aborts what is in progress: writes go on.
 func TestFailoverInReplicationIsTakenBack(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)

@@ -18,14 +18,14 @@ import (
 )
 
 const (
-	// leastPause is how long writes must stay paused for a failover to fit in: from the command to the switch the sentinels need about 2 s.
+	// leastPause is the shortest pause of writes for a failover: from the command to the switch the sentinels take about 2 s.
 	leastPause = 3 * time.Second
-	// unknownToAll is a name under which no sentinel watches anything: by it they show which commands they know, without carrying one out.
+	// unknownToAll is a name that no sentinel watches: the replies to commands with it show which commands a sentinel supports, and nothing is executed.
 	unknownToAll = "redquake-asks-what-you-know"
 )
 
-// sentinelFailover sends SENTINEL FAILOVER. By itself that stops nobody from writing to the old primary, for as long as ten seconds after the
-// promotion, and what is written there is lost. Coordinated, no write is taken in between.
+// sentinelFailover sends SENTINEL FAILOVER. By itself that does not stop clients from writing to the old primary, for up to ten seconds after
+// the promotion, and those writes are lost. With Coordinated, no write is accepted in between.
 type sentinelFailover struct {
 	failover
 	primary string
@@ -60,12 +60,12 @@ func (f failover) planSentinel(ctx context.Context, target *v1alpha1.FaultTarget
 		return none, err
 	}
 	if f.mode == v1alpha1.FailoverCoordinated {
-		err = f.planCare(ctx, target, w, record)
+		err = f.planCoordination(ctx, target, w, record)
 	}
 	return failoverRecord{Primary: primary, Sentinel: record}, err
 }
 
-// agreedPrimary is the target's address as most sentinels give it. A Problem says why the target is not their primary, or is failed over already.
+// agreedPrimary is the target's address as most sentinels give it. A Problem returns why the target is not their primary, or is failed over already.
 func (f failover) agreedPrimary(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers) (string, error) {
 	primary, votes := w.Majority()
 	if primary == "" {
@@ -84,16 +84,16 @@ func (f failover) agreedPrimary(ctx context.Context, target *v1alpha1.FaultTarge
 	return primary, nil
 }
 
-// maySend asks the sentinel whether the operator's user may send the command.
+// maySend checks that the operator's user may send the command to the sentinel.
 func (f failover) maySend(ctx context.Context, record *sentinelRecord) error {
 	sentinels := f.Redis
 	sentinels.Login = f.Sentinels.Login
 	return sentinels.MayRun(ctx, record.Sentinel, "SENTINEL", "FAILOVER", record.MasterName)
 }
 
-// planCare finds how to keep writes from being lost: the sentinel's own way (Valkey 9), else a pause that ends by itself before any sentinel
-// calls the silent primary down and fails over on its own.
-func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord) error {
+// planCoordination chooses how to avoid lost writes: the sentinel's option COORDINATED (Valkey 9), else a pause that ends before any sentinel considers
+// the paused primary down and starts a failover itself.
+func (f failover) planCoordination(ctx context.Context, target *v1alpha1.FaultTarget, w target.Watchers, record *sentinelRecord) error {
 	_, err := f.Sentinels.Do(ctx, record.Sentinel, "FAILOVER", unknownToAll, "COORDINATED")
 	switch {
 	case err != nil && !redis.IsReply(err):
@@ -105,10 +105,10 @@ func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w 
 	pause := min(f.timeout, w.DownAfter()*4/5)
 	switch {
 	case f.timeout < leastPause:
-		return problem.Invalid("spec.action.failover.timeout: %s: this sentinel does not know COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", f.timeout, leastPause)
+		return problem.Invalid("spec.action.failover.timeout: %s: this sentinel does not support COORDINATED, so writes are paused until the sentinels have switched, for which they need %s", f.timeout, leastPause)
 	case pause < leastPause:
-		return problem.Unsupported("spec.action.failover.mode: Coordinated: this sentinel does not know COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
-			"with down-after-milliseconds %d the sentinels would call the paused primary down and fail over on their own. Raise it to %d, or use Plain",
+		return problem.Unsupported("spec.action.failover.mode: Coordinated: this sentinel does not support COORDINATED, and writes cannot be paused for the %s that a failover takes: "+
+			"with down-after-milliseconds %d the sentinels would consider the paused primary down and start a failover themselves. Raise it to %d, or use Plain",
 			leastPause, w.DownAfter().Milliseconds(), (leastPause * 5 / 4).Milliseconds())
 	}
 	record.Pause = pause
@@ -124,7 +124,7 @@ func (f failover) planCare(ctx context.Context, target *v1alpha1.FaultTarget, w 
 func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	paused := s.record.Pause > 0
 	if paused {
-		// One that an operator left which died is ended first: two in a row would be longer than the sentinels bear.
+		// A pause that a previous operator process left is ended first: two in a row would last longer than down-after-milliseconds.
 		if err := s.unpause(ctx, target); err != nil {
 			return err
 		}
@@ -137,7 +137,7 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 		words = append(words, s.record.Option)
 	}
 	_, err := s.Sentinels.Do(ctx, s.record.Sentinel, words...)
-	if err == nil || strings.Contains(err.Error(), "INPROG") { // one that runs already is ours, or as good
+	if err == nil || strings.Contains(err.Error(), "INPROG") { // a failover is in progress, whoever began it
 		return nil
 	}
 	if paused && redis.IsReply(err) {
@@ -148,12 +148,12 @@ func (s sentinelFailover) begin(ctx context.Context, target *v1alpha1.FaultTarge
 	return s.Sentinels.UnknownName(err, s.record.MasterName)
 }
 
-// revert ends a pause. Where the sentinels are about to switch, that must wait until they have: the pause ends by itself if they do not.
+// revert ends a pause, but not during a failover: that must be complete first. If it is not, the pause ends by itself.
 func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if s.record.Pause == 0 {
 		return contract.Progress{}, nil
 	}
-	now, err := s.look(ctx, target)
+	now, err := s.observe(ctx, target)
 	switch {
 	case err == nil && now.phase == promoted:
 		return s.finish(ctx, target, now)
@@ -169,34 +169,34 @@ func (s sentinelFailover) revert(ctx context.Context, target *v1alpha1.FaultTarg
 	return contract.Progress{}, s.unpause(ctx, target)
 }
 
-func (s sentinelFailover) look(ctx context.Context, _ *v1alpha1.FaultTarget) (standing, error) {
+func (s sentinelFailover) observe(ctx context.Context, _ *v1alpha1.FaultTarget) (observation, error) {
 	w, err := s.Sentinels.AskAll(ctx, s.record.MasterName)
 	if err != nil {
-		return standing{}, err
+		return observation{}, err
 	}
 	primary, votes := w.Majority()
 	recorded, before := s.primary, s.record.Epoch
 	at := w.FailingOver()
 	switch {
-	case primary != "" && w.KnowOf(before) && (primary != recorded || at == ""):
-		return standing{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
+	case primary != "" && w.HaveEpochAfter(before) && (primary != recorded || at == ""):
+		return observation{phase: promoted, primary: primary, since: w.Switched(primary), proof: fmt.Sprintf("%s instead of %s (%d)", votes, recorded, before)}, nil
 	case at != "":
-		return standing{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
-	case w.Epoch() > before: // it told the others, which have not all heard
-		return standing{phase: underWay, proof: votes}, nil
+		return observation{phase: underWay, proof: fmt.Sprintf("the sentinel at %s is failing over; %s", at, votes)}, nil
+	case w.Epoch() > before: // not all sentinels have the new epoch yet
+		return observation{phase: underWay, proof: votes}, nil
 	case primary == "":
-		return standing{}, problem.NotYet("%s", votes)
+		return observation{}, problem.NotYet("%s", votes)
 	}
-	return standing{phase: resting, primary: primary, proof: votes}, nil
+	return observation{phase: resting, primary: primary, proof: votes}, nil
 }
 
-// finish demotes the paused primary before it lets its clients write again: the sentinels would do so only up to ten seconds later, and a client
-// that knows no sentinels would write to a primary that is none any more.
-func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now standing) (contract.Progress, error) {
+// finish demotes the paused primary before its clients may write again. The sentinels demote it up to ten seconds later, and until then a client
+// that does not use the sentinels would write to the old primary.
+func (s sentinelFailover) finish(ctx context.Context, target *v1alpha1.FaultTarget, now observation) (contract.Progress, error) {
 	return contract.Progress{}, s.complete(ctx, target, now)
 }
 
-func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTarget, now standing) error {
+func (s sentinelFailover) complete(ctx context.Context, target *v1alpha1.FaultTarget, now observation) error {
 	if s.record.Pause == 0 {
 		return nil
 	}
@@ -237,7 +237,7 @@ func (s sentinelFailover) recordHeld(target *v1alpha1.FaultTarget, late bool) er
 	return contract.Save(target, failoverRecord{Method: v1alpha1.FailoverSentinel, Primary: s.primary, Sentinel: s.record})
 }
 
-// demote does what the sentinels do to an old primary. One that is a replica already needs its file written: an operator may have died before that.
+// demote does what the sentinels do to an old primary. A server that is a replica already still needs its file written: the operator may have restarted before that.
 func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarget, primary string, late bool) error {
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
@@ -248,7 +248,7 @@ func (s sentinelFailover) demote(ctx context.Context, target *v1alpha1.FaultTarg
 			return s.Refusal(err, target.Address, "REPLICAOF")
 		}
 	}
-	// So that a restart does not bring it back as a primary. A server without a configuration file refuses, and has nothing to come back by.
+	// So that it does not restart as a primary. A server without a configuration file returns an error, and restarts as its command line says.
 	if _, err := s.Servers.Do(ctx, target.Address, s.Login, "CONFIG", "REWRITE"); err != nil && !redis.IsReply(err) {
 		return err
 	}
@@ -270,12 +270,12 @@ func (s sentinelFailover) manualRevertCommand(target *v1alpha1.FaultTarget) stri
 	return s.CLIAt(target.Address, "CLIENT UNPAUSE")
 }
 
-func (s sentinelFailover) care(context.Context, *v1alpha1.FaultTarget) string {
+func (s sentinelFailover) coordination(context.Context, *v1alpha1.FaultTarget) string {
 	switch held := s.record.Held; {
 	case s.record.Option != "":
 		return "coordinated by the sentinel"
 	case s.record.Pause > 0 && held == nil:
-		return "uncoordinated: whether the pause held until the old primary was demoted is not known"
+		return "uncoordinated: whether the pause lasted until the old primary was demoted is unknown"
 	case s.record.Pause > 0 && *held:
 		return "coordinated: writes were paused until the old primary was demoted"
 	case s.record.Pause > 0:

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// Sentinels that hang keep a look at a failover waiting for target.LookFor, however many they are.
+// Sentinels that hang keep a look at a failover waiting for target.QueryTimeout, however many they are.
 func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 	for hanging, says := range map[int]string{0: "3 of 3 sentinels name", 1: "2 of 3 sentinels name", 2: "no majority of the 3 sentinels"} {
 		t.Run(fmt.Sprintf("%d hang", hanging), func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 				if !strings.Contains(evidence, says) {
 					t.Errorf("%q does not say %q", evidence, says)
 				}
-				want := target.LookFor
+				want := target.QueryTimeout
 				if hanging == 0 {
 					want = 0
 				}

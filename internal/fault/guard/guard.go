@@ -1,4 +1,4 @@
-// Package guard chooses the targets of a fault, and refuses what would break more than it should.
+// Package guard chooses the targets of a fault, and refuses a fault with too wide an effect.
 package guard
 
 import (
@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
@@ -18,8 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// Choose chooses the targets of a fault behind the guards: a protected namespace is left alone, and no fault silences every copy of a slot or a majority of the
-// sentinels unless spec.allow says so. A refusal is a Problem.
+// Choose chooses the targets of a fault behind the guards: a fault in a protected namespace is refused, and no fault silences every copy of a slot or a majority of the
+// sentinels unless spec.allow permits it. A refusal is a Problem.
 func Choose(ctx context.Context, redis target.Redis, spec *v1alpha1.RedisFaultSpec, traits contract.Traits) ([]v1alpha1.FaultTarget, error) {
 	if err := unprotected(ctx, redis); err != nil {
 		return nil, err
@@ -72,7 +73,10 @@ func onNode(found []target.Server, node string) ([]target.Server, error) {
 func unprotected(ctx context.Context, redis target.Redis) error {
 	namespace := &corev1.Namespace{}
 	if err := redis.Live.Get(ctx, client.ObjectKey{Name: redis.Namespace}, namespace); err != nil {
-		return client.IgnoreNotFound(err)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return fmt.Errorf("read namespace %s: %w", redis.Namespace, err)
 	}
 	if namespace.Annotations[v1alpha1.AnnotationProtected] != "true" {
 		return nil
@@ -81,14 +85,14 @@ func unprotected(ctx context.Context, redis target.Redis) error {
 		Message: fmt.Sprintf("namespace %s has the annotation %s: no fault may be injected there", redis.Namespace, v1alpha1.AnnotationProtected)}
 }
 
-// electorate are the sentinels that decide on a failover: all that any of them knows, dead ones included, and those that answer.
+// electorate counts the sentinels that vote on a failover: all that any of them lists, including those that do not answer, and those that answer.
 type electorate struct{ all, answering int }
 
 // electorateOf asks the sentinels for one another where a fault hits any; zero where none answers, or none is hit.
 func electorateOf(ctx context.Context, sentinels target.Sentinels, found []target.Server, hit []v1alpha1.FaultTarget) electorate {
 	concerns := func(t v1alpha1.FaultTarget) bool {
 		return slices.ContainsFunc(found, func(o target.Server) bool {
-			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.Said.Role == topology.Sentinel)
+			return o.Pod.Name == t.Pod && (o.SentinelBeside || o.State.Role == topology.Sentinel)
 		})
 	}
 	if len(sentinels.Addresses) == 0 || !slices.ContainsFunc(hit, concerns) {
@@ -106,7 +110,7 @@ func electorateOf(ctx context.Context, sentinels target.Sentinels, found []targe
 }
 
 // withinRadius refuses to silence every copy of a slot that has several, and so many sentinels that the others cannot elect a primary, unless
-// that is allowed. A server without a copy is no reason to refuse: losing its data is what the fault is about.
+// that is allowed. A server without a copy is no reason to refuse: its outage is the purpose of the fault.
 func withinRadius(found []target.Server, hit []v1alpha1.FaultTarget, allow []v1alpha1.Allowance, known electorate) error {
 	isHit := func(s *target.Server) bool {
 		return slices.ContainsFunc(hit, func(t v1alpha1.FaultTarget) bool { return t.Pod == s.Pod.Name })
@@ -127,7 +131,7 @@ func sparesMajority(found []target.Server, isHit func(*target.Server) bool, know
 	all, lost := 0, 0
 	for i := range found {
 		s := &found[i]
-		if s.Said.Role != topology.Sentinel && !s.SentinelBeside {
+		if s.State.Role != topology.Sentinel && !s.SentinelBeside {
 			continue
 		}
 		all++
@@ -156,7 +160,7 @@ func sparesCopies(found []target.Server, isHit func(*target.Server) bool) error 
 	shards := map[int]copies{}
 	for i := range found {
 		s := &found[i]
-		if s.Said.Role == topology.Sentinel {
+		if s.State.Role == topology.Sentinel {
 			continue
 		}
 		c := shards[s.Shard]

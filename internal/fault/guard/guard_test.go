@@ -52,7 +52,7 @@ func TestWithinRadius(t *testing.T) {
 			var hit []v1alpha1.FaultTarget
 			for i, o := range tc.servers {
 				pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("redis-%d", i)}}
-				srv := target.Server{Pod: pod, Said: topology.Server{Role: o.role}, Shard: o.shard}
+				srv := target.Server{Pod: pod, State: topology.Server{Role: o.role}, Shard: o.shard}
 				if o.mute {
 					srv.Err = errors.New("no answer")
 				}

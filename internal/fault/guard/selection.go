@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// choose takes those that a selector names, by name.
+// choose returns the servers that a selector selects, in the order of their names.
 func choose(redis target.Redis, found []target.Server, selector v1alpha1.FaultSelector) ([]v1alpha1.FaultTarget, error) {
 	if selector.Shard != nil && !slices.ContainsFunc(found, func(s target.Server) bool { return s.Shard == int(*selector.Shard) }) {
 		return nil, &problem.Problem{Reason: v1alpha1.ReasonNoTarget, Message: fmt.Sprintf("spec.select.shard: no server of shard %d answers", *selector.Shard)}
@@ -24,10 +24,10 @@ func choose(redis target.Redis, found []target.Server, selector v1alpha1.FaultSe
 		if selector.Shard != nil && s.Shard != int(*selector.Shard) {
 			continue
 		}
-		role := roleOf(s.Said.Role)
-		// One that does not answer INFO is no Redis, or one whose end could not be told from its beginning.
+		role := roleOf(s.State.Role)
+		// A server that does not answer INFO may be no Redis, and has no run_id by which a restart could be detected.
 		if want := selector.Role; s.Err != nil || want != "" && want != v1alpha1.RoleAny && role != want {
-			others = append(others, describe(s.Pod.Name, s.Said.Role, s.Err))
+			others = append(others, describe(s.Pod.Name, s.State.Role, s.Err))
 			continue
 		}
 		matching = append(matching, record(redis, s, role))
@@ -55,7 +55,7 @@ func record(redis target.Redis, s *target.Server, role v1alpha1.RedisRole) v1alp
 	container := redis.Container(s.Pod)
 	return v1alpha1.FaultTarget{
 		Pod: s.Pod.Name, UID: string(s.Pod.UID), Node: s.Pod.Spec.NodeName, Role: role, Address: s.Address,
-		RunID: s.Said.RunID, Container: container.Name, RestartCount: redis.RestartCount(s.Pod, container.Name),
+		RunID: s.State.RunID, Container: container.Name, RestartCount: redis.RestartCount(s.Pod, container.Name),
 	}
 }
 

@@ -13,9 +13,9 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Cordon makes a node unschedulable. Where it had to it is not complete at once, as the scheduler learns of it a little later.
-// Each fault leaves an annotation of its own there, by which it is reverted, and which keeps one fault from lifting another's cordon. A
-// node that somebody else made unschedulable is left as it is.
+// Cordon makes a node unschedulable. If it changed the node it is not complete yet, as the scheduler observes the change a little later.
+// Each fault adds its own annotation to the node, by which it is reverted, and which keeps one fault from reverting another's cordon. A
+// node that somebody else made unschedulable is not changed.
 func Cordon(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
 	node, err := Read(ctx, deps, name)
 	if err != nil {
@@ -34,15 +34,15 @@ func Cordon(ctx context.Context, deps contract.Deps, name string) (contract.Prog
 		node.Annotations[cordonKey(deps)] = deps.Namespace + "/" + deps.Owner.Name
 		node.Spec.Unschedulable = true
 	})
-	if apierrors.IsConflict(err) { // its kubelet reports every few seconds
-		return contract.Preparing("node %s changes at this moment", name), nil
+	if apierrors.IsConflict(err) { // its kubelet updates it every few seconds
+		return contract.Preparing("node %s was changed meanwhile: cordoning it again", name), nil
 	} else if err != nil {
 		return contract.Progress{}, err
 	}
 	return contract.Preparing("node %s is unschedulable from now on", name), nil
 }
 
-// Uncordon reverts cordon. The last fault that leaves makes the node schedulable again.
+// Uncordon reverts Cordon. The last fault with an annotation makes the node schedulable again.
 func Uncordon(ctx context.Context, deps contract.Deps, name string) (contract.Progress, error) {
 	node, err := Read(ctx, deps, name)
 	if apierrors.IsNotFound(err) {
@@ -60,22 +60,25 @@ func Uncordon(ctx context.Context, deps contract.Deps, name string) (contract.Pr
 			node.Spec.Unschedulable = false
 		}
 	})
-	if apierrors.IsConflict(err) { // its kubelet was faster
+	if apierrors.IsConflict(err) { // its kubelet updated it
 		return contract.Underway("node %s changed meanwhile: uncordoning it again", name), nil
 	}
 	return contract.Progress{}, err
 }
 
-// ManualUncordon is the command for it.
+// ManualUncordon is the command that does the same.
 func ManualUncordon(deps contract.Deps, node string) string {
 	return fmt.Sprintf("kubectl uncordon %s && kubectl annotate node %s %s-", node, node, cordonKey(deps))
 }
 
-// patchNode refuses to change a node that changed meanwhile: it is read and tried again.
+// patchNode returns a conflict for a node that was changed since it was read.
 func patchNode(ctx context.Context, deps contract.Deps, node *corev1.Node, change func(*corev1.Node)) error {
 	before := node.DeepCopy()
 	change(node)
-	return deps.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
+	if err := deps.Cluster.Patch(ctx, node, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("patch node %s: %w", before.Name, err)
+	}
+	return nil
 }
 
 func cordonKey(deps contract.Deps) string {
@@ -91,8 +94,11 @@ func cordonedByFault(node *corev1.Node) bool {
 	return false
 }
 
-// Read gives a node as the API server has it.
+// Read reads a node from the API server.
 func Read(ctx context.Context, deps contract.Deps, name string) (*corev1.Node, error) {
 	node := &corev1.Node{}
-	return node, deps.Live.Get(ctx, client.ObjectKey{Name: name}, node)
+	if err := deps.Live.Get(ctx, client.ObjectKey{Name: name}, node); err != nil {
+		return nil, fmt.Errorf("read node %s: %w", name, err)
+	}
+	return node, nil
 }

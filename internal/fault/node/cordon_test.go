@@ -95,7 +95,7 @@ func TestElsewhere(t *testing.T) {
 		says   string // "" = it can go there
 	}{
 		"fits":      {},
-		"no other":  {alone: true, says: "no node beside node-1"},
+		"no other":  {alone: true, says: "no node other than node-1"},
 		"cordoned":  {other: func(n *corev1.Node) { n.Spec.Unschedulable = true }, says: "node-2 is unschedulable"},
 		"not ready": {other: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, says: "node-2 is not ready"},
 		"tainted": {other: func(n *corev1.Node) {
@@ -116,7 +116,7 @@ func TestElsewhere(t *testing.T) {
 			if !tc.alone {
 				w.AddNode("node-2", tc.other)
 			}
-			err := Elsewhere(t.Context(), w.Deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
+			err := RequireOtherNode(t.Context(), w.Deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
 			if tc.says == "" {
 				if err != nil {
 					t.Error(err)

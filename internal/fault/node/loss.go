@@ -1,4 +1,4 @@
-// Package node is the fault NodeLoss, and the cordons that it shares with others.
+// Package node implements the fault NodeLoss, and the cordons that other faults use as well.
 package node
 
 import (
@@ -21,8 +21,7 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultNodeLoss: newNodeLoss,
 }
 
-// nodeLoss takes a node away from Redis: it gets no new pods, and the target's pods on it are deleted without grace, as after the node's
-// removal. The node itself goes on.
+// nodeLoss cordons a node and deletes the target's pods on it without grace, as after the removal of the node. The node itself is not stopped.
 type nodeLoss struct {
 	contract.Deps
 	name  string
@@ -55,7 +54,7 @@ func (n nodeLoss) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) e
 	if err := contract.Save(target, pods.ReplacedRecord{Controller: pods.ControllerOf(pod)}); err != nil {
 		return err
 	}
-	return Elsewhere(ctx, n.Deps, pod, nil, n.name)
+	return RequireOtherNode(ctx, n.Deps, pod, nil, n.name)
 }
 
 func (n nodeLoss) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
@@ -86,7 +85,7 @@ func (n nodeLoss) ManualRevertCommand(*v1alpha1.FaultTarget) string {
 	return ManualUncordon(n.Deps, n.name)
 }
 
-// Effect is confirmed when the pod is gone from the node and the node takes none.
+// Effect is confirmed once the pod was deleted and the node is unschedulable.
 func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, n.Deps, target)
 	if err != nil {
@@ -100,7 +99,7 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if !node.Spec.Unschedulable {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s takes pods", n.name)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("node %s is schedulable", n.name)
 	}
 	record, _, err := contract.Load[pods.ReplacedRecord](target)
 	if err != nil {
@@ -111,7 +110,7 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
 	if slices.ContainsFunc(found, func(p corev1.Pod) bool { return p.Spec.NodeName == n.name }) {
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement of pod %s came up on node %s again", target.Pod, n.name)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement of pod %s was scheduled to node %s again", target.Pod, n.name)
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("pod %s (%s) is gone from node %s, which is unschedulable; its replacement is %s", target.Pod, target.UID, n.name, whereabouts(found))
 }
@@ -119,7 +118,7 @@ func (n nodeLoss) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 func whereabouts(found []corev1.Pod) string {
 	switch {
 	case len(found) == 0:
-		return "still to come"
+		return "not created yet"
 	case found[0].Spec.NodeName == "":
 		return "on no node" + pods.Unscheduled(&found[0])
 	}

@@ -57,7 +57,7 @@ func TestNodeLoss(t *testing.T) {
 	if got := strings.Join(w.Deleted, " "); got != "u0 u1" {
 		t.Errorf("deleted %s, want u0 u1", got)
 	}
-	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectConfirmed || !strings.Contains(why, "still to come") {
+	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectConfirmed || !strings.Contains(why, "not created yet") {
 		t.Errorf("%s: %s", effect, why)
 	}
 	w.Pod("redis-0", "u0-new", "10.0.0.9", "", func(p *corev1.Pod) { p.Spec.NodeName = "node-2" })

@@ -12,8 +12,8 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// keptDown is a pod kill that kills the replacements, too, until its time is over. An operator that dies lets them live: there is nothing
-// to revert.
+// keptDown is a pod kill that also deletes the replacements until its time is over. It ends with the operator process: there is nothing to
+// revert.
 type keptDown struct {
 	Kill
 	lasts time.Duration
@@ -27,7 +27,7 @@ func (k keptDown) Traits() contract.Traits {
 	return traits
 }
 
-// Preflight also records whose pods are replacements.
+// Preflight also records the controller whose pods are replacements.
 func (k keptDown) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if err := k.Kill.Preflight(ctx, target); err != nil {
 		return err
@@ -60,7 +60,7 @@ func (k keptDown) Keep(ctx context.Context, target *v1alpha1.FaultTarget) error 
 	return failed
 }
 
-// Effect also sees a replacement that serves: then it was not kept down.
+// Effect is not observed where a replacement serves.
 func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	found, err := k.pods(ctx, target)
 	if err != nil {
@@ -77,7 +77,7 @@ func (k keptDown) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1a
 	return k.Kill.Effect(ctx, target)
 }
 
-// pods are the replacements that are there now.
+// pods are the replacements that exist now.
 func (k keptDown) pods(ctx context.Context, target *v1alpha1.FaultTarget) ([]corev1.Pod, error) {
 	record, _, err := contract.Load[ReplacedRecord](target)
 	if err != nil {

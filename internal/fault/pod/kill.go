@@ -1,4 +1,4 @@
-// Package pod is the fault PodKill, and what faults that delete pods have in common.
+// Package pod implements the fault PodKill, and the functions that faults which delete pods share.
 package pod
 
 import (
@@ -56,7 +56,7 @@ func (k Kill) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 	return nil
 }
 
-// Begun holds for a pod that is gone, going or replaced.
+// Begun is true of a pod that is terminating, deleted or replaced.
 func (k Kill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := k.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
@@ -65,7 +65,7 @@ func (k Kill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, er
 	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
 }
 
-// Inject deletes the very pod that was recorded.
+// Inject deletes the recorded pod, by its UID.
 func (k Kill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	uid := types.UID(target.UID)
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: target.Pod}}
@@ -76,7 +76,7 @@ func (k Kill) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	return contract.Progress{}, ignoreGone(k.Cluster.Delete(ctx, pod, options...))
 }
 
-// Effect is confirmed by a pod that is gone or replaced.
+// Effect is confirmed by a pod that was deleted or replaced.
 func (k Kill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	pod, err := k.Pod(ctx, target.Pod)
 	switch {

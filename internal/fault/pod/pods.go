@@ -25,13 +25,13 @@ func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
 }
 
-// Remove deletes this very pod at once, without grace.
+// Remove deletes a pod, by its UID, without grace.
 func Remove(ctx context.Context, deps contract.Deps, pod *corev1.Pod) error {
 	return ignoreGone(deps.Cluster.Delete(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: deps.Namespace, Name: pod.Name}},
 		client.Preconditions{UID: &pod.UID}, client.GracePeriodSeconds(0)))
 }
 
-// Ended says whether the pod that was recorded is gone, or going.
+// Ended reports whether the recorded pod is terminating, deleted or replaced.
 func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) (bool, error) {
 	pod, err := deps.Pod(ctx, target.Pod)
 	if apierrors.IsNotFound(err) {
@@ -40,7 +40,7 @@ func Ended(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget
 	return err == nil && (string(pod.UID) != target.UID || pod.DeletionTimestamp != nil), err
 }
 
-// Replacement is the pod that came in the target's place; nil while there is none.
+// Replacement is the pod that replaced the target's; nil while there is none.
 func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) (*corev1.Pod, error) {
 	found, err := Replacements(ctx, deps, target, controller)
 	if err != nil || len(found) == 0 {
@@ -56,7 +56,7 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 		return nil, nil
 	}
 	var all corev1.PodList
-	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // the cache: a new pod wakes the controller anyway
+	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // from the cache: a new pod triggers a reconcile
 		return nil, err
 	}
 	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
@@ -72,7 +72,7 @@ func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.Faul
 	return found, nil
 }
 
-// Controller is who replaces a pod.
+// Controller identifies the controller of a pod, which replaces it.
 type Controller struct {
 	UID  types.UID `json:"uid"`
 	Kind string    `json:"kind"`
@@ -86,7 +86,7 @@ func ControllerOf(pod *corev1.Pod) Controller {
 	return Controller{}
 }
 
-// Unscheduled is why the scheduler has found no node for a pod; "" where it says nothing.
+// Unscheduled is the scheduler's message about a pod without a node; "" where there is none.
 func Unscheduled(pod *corev1.Pod) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == corev1.PodScheduled && c.Message != "" {
@@ -96,7 +96,7 @@ func Unscheduled(pod *corev1.Pod) string {
 	return ""
 }
 
-// ignoreGone takes for success that a pod which was to be deleted is gone, or that its name belongs to its replacement.
+// ignoreGone ignores that a pod which was to be deleted does not exist any more, or that its replacement has its name.
 func ignoreGone(err error) error {
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
@@ -104,7 +104,7 @@ func ignoreGone(err error) error {
 	return err
 }
 
-// ReplicasOf is 1 where the StatefulSet says nothing.
+// ReplicasOf is spec.replicas of a StatefulSet, 1 by default.
 func ReplicasOf(set *appsv1.StatefulSet) int32 {
 	if set.Spec.Replicas == nil {
 		return 1

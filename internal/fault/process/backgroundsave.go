@@ -41,7 +41,7 @@ func newBackgroundSave(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contra
 type saveRecord struct {
 	Forks int64  `json:"forks"`          // how often the server had forked: total_forks
 	Saves int64  `json:"saves"`          // how many saves of the kind it had begun or ended, as far as it counts them
-	Risk  string `json:"risk,omitempty"` // why its memory may not do; empty where it does
+	Risk  string `json:"risk,omitempty"` // why its memory may not suffice; empty where it does
 }
 
 func (backgroundSave) Traits() contract.Traits { return contract.Traits{} }
@@ -70,13 +70,13 @@ func (b backgroundSave) Preflight(ctx context.Context, target *v1alpha1.FaultTar
 	return contract.Save(target, saveRecord{Forks: s.forks, Saves: s.done, Risk: riskOf(b.Container(pod), s.used)})
 }
 
-// riskOf says why a container's memory may not do: a page that is written while the child lives is there twice, at the worst all of them.
+// riskOf returns why a container's memory may not suffice: each page that is written while the child runs is copied, in the worst case all of them.
 func riskOf(container corev1.Container, used int64) string {
 	limit, ok := container.Resources.Limits[corev1.ResourceMemory]
 	if !ok || limit.Value() >= 2*used {
 		return ""
 	}
-	return fmt.Sprintf("the container may use %s and its data take %s: if clients write to most of it while the child lives, the kernel kills the server",
+	return fmt.Sprintf("the container may use %s and its data take %s: if clients write to most of it while the child runs, the kernel kills the server",
 		limit.String(), inMiB(used))
 }
 
@@ -88,14 +88,14 @@ func (b backgroundSave) fork(ctx context.Context, target *v1alpha1.FaultTarget) 
 	if begun, err := b.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	s, err := b.ask(ctx, target.Address)
 	if err != nil {
 		return err
 	}
-	if s.busy != "" { // a rewrite would be scheduled for whenever the other child ends: better asked again than forked at an unknown instant
+	if s.busy != "" { // the server would schedule a rewrite for when the other child ends, an unknown instant: retry instead
 		return fmt.Errorf("the server at %s cannot fork now: %s", target.Address, s.busy)
 	}
 	_, err = b.Servers.Do(ctx, target.Address, b.Login, b.command())
@@ -107,7 +107,7 @@ func (b backgroundSave) Begun(ctx context.Context, target *v1alpha1.FaultTarget)
 	if err != nil {
 		return false, err
 	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -119,7 +119,7 @@ func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	runs, err := b.Runs(ctx, target)
+	runs, err := b.ProcessRuns(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -133,10 +133,10 @@ func (b backgroundSave) Effect(ctx context.Context, target *v1alpha1.FaultTarget
 	if !record.forkedIn(s) {
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still has %d forks", target.Address, s.forks)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s forked for %s, and stood still for %s meanwhile (latest_fork_usec)", target.Address, b.command(), s.forkTook)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s forked for %s, and served nothing for %s meanwhile (latest_fork_usec)", target.Address, b.command(), s.forkTook)
 }
 
-// Follow tells of the fork and of the child's end. The end is noted when it is seen: Redis itself counts in whole seconds.
+// Follow reports the fork and the end of the child. The time of the end is when it was observed: Redis counts in whole seconds only.
 func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
 	if target.InjectedAt == nil {
 		return nil
@@ -150,7 +150,7 @@ func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget
 	if record.Risk != "" {
 		seen = append(seen, contract.Sighting{At: at, Event: eventMemoryAtRisk, Object: target.Pod, Message: record.Risk})
 	}
-	if runs, err := b.Runs(ctx, target); !runs || err != nil {
+	if runs, err := b.ProcessRuns(ctx, target); !runs || err != nil {
 		return seen
 	}
 	s, err := b.ask(ctx, target.Address)
@@ -163,7 +163,7 @@ func (b backgroundSave) Follow(ctx context.Context, target *v1alpha1.FaultTarget
 	}
 	words := []string{"it took " + s.took + " s", "copied " + inMiB(s.copied) + " on write"}
 	if !s.ok {
-		words = append(words, "and failed: the server's log says why")
+		words = append(words, "and failed: see the server's log")
 	}
 	return append(seen, contract.Sighting{At: b.now(), Event: eventSaveEnded, Object: target.Pod, Message: strings.Join(words, ", ")})
 }
@@ -175,7 +175,7 @@ func (b backgroundSave) command() string {
 	return "BGSAVE"
 }
 
-// saves is what a server says of its forks and saves.
+// saves are a server's counters of forks and saves.
 type saves struct {
 	forks    int64         // total_forks, since Redis 6.2
 	forkTook time.Duration // latest_fork_usec
@@ -217,7 +217,7 @@ func inMiB(bytes int64) string {
 	return resource.NewQuantity((bytes>>20)<<20, resource.BinarySI).String()
 }
 
-// forkedIn says whether a server has forked for such a save since the record was made.
+// forkedIn reports whether a server has forked for such a save since the record was made.
 func (r saveRecord) forkedIn(s saves) bool {
 	return s.forks > r.Forks && (s.running || s.done != r.Saves)
 }

@@ -87,7 +87,7 @@ func TestBackgroundSave(t *testing.T) {
 				return nil
 			})
 			inject(t, s.Reborn(spec), target)
-			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "stood still for")
+			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "served nothing for")
 			if now := server.Info("total_forks"); now == forks || now != fmt.Sprint(faulttest.Recorded[saveRecord](t, target).Forks+1) {
 				t.Errorf("%s forks became %s, want one more", forks, now)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// clientKill closes the connections of one type of clients, once. There is nothing to revert: clients connect anew.
+// clientKill closes the connections of one type of clients, once. There is nothing to revert: clients reconnect.
 type clientKill struct {
 	contract.Deps
 	contract.Instant
@@ -28,10 +28,10 @@ func newClientKill(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.I
 
 // killRecord is the record of a client kill. A connection's id is higher than that of every connection before it.
 type killRecord struct {
-	LastClient  int64   `json:"lastClient"`       // the highest id of the connections that were there
-	Kills       int64   `json:"kills"`            // how many CLIENT KILLs the server had carried out
+	LastClient  int64   `json:"lastClient"`       // the highest ID of the connections that were open
+	Kills       int64   `json:"kills"`            // how many CLIENT KILLs the server had executed
 	Connections int64   `json:"connections"`      // how many connections it had ever taken: total_connections_received
-	Killed      *string `json:"killed,omitempty"` // how many the server said that it closed; absent until it did
+	Killed      *string `json:"killed,omitempty"` // the server's reply: how many it closed; absent until then
 }
 
 func (clientKill) Traits() contract.Traits { return contract.Traits{} }
@@ -72,7 +72,7 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	if begun, err := k.Begun(ctx, target); begun || err != nil {
 		return err
 	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	reply, err := k.Servers.Do(ctx, target.Address, k.Login, "CLIENT", "KILL", "TYPE", string(k.clients), "SKIPME", "yes")
@@ -86,7 +86,7 @@ func (k clientKill) kill(ctx context.Context, target *v1alpha1.FaultTarget) erro
 	return contract.Save(target, record)
 }
 
-// Begun is true where the server has carried out a kill since, and none of the connections from before is left: those that came since are not to be closed.
+// Begun is true once the server has executed a kill and none of the recorded connections is left. Connections that were opened later are not to be closed.
 func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	record, _, err := contract.Load[killRecord](target)
 	if err != nil {
@@ -95,7 +95,7 @@ func (k clientKill) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bo
 	if record.Killed != nil {
 		return true, ctx.Err()
 	}
-	if runs, err := k.Runs(ctx, target); !runs || err != nil {
+	if runs, err := k.ProcessRuns(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	counted, err := k.count(ctx, target.Address)
@@ -111,7 +111,7 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	runs, err := k.Runs(ctx, target)
+	runs, err := k.ProcessRuns(ctx, target)
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
@@ -134,7 +134,7 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	case counted.kills <= record.Kills:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still counts no further CLIENT KILL", target.Address)
 	case left > 0:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before are still open at %s", left, k.clients, target.Address)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("%d connections of type %s from before the fault are still open at %s", left, k.clients, target.Address)
 	case killed == "0":
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s closed no connection of type %s", target.Address, k.clients)
 	}
@@ -142,7 +142,7 @@ func (k clientKill) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 		target.Address, killed, k.clients, counted.connections-record.Connections)
 }
 
-// survivors counts the connections of the type that were there when the record was made, and still are.
+// survivors counts the connections of the type that were open when the record was made and still are.
 func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget, record killRecord) (int, error) {
 	there, err := k.list(ctx, target.Address)
 	n := 0
@@ -152,12 +152,12 @@ func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget,
 		}
 	}
 	if n > 0 && k.clients == v1alpha1.ClientNormal {
-		n-- // the one that sent the kill is spared
+		n-- // the connection that sent the kill is kept (SKIPME)
 	}
 	return n, err
 }
 
-// list is the ids of the connections of the fault's type, without the one that asks.
+// list returns the IDs of the connections of the fault's type, except the operator's own.
 func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
 	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
 	if err != nil {
@@ -183,7 +183,7 @@ func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
 	return ids, nil
 }
 
-// connectionCounts is what a server counted since it started.
+// connectionCounts are counters since the start of the server.
 type connectionCounts struct{ kills, connections int64 }
 
 func (k clientKill) count(ctx context.Context, address string) (connectionCounts, error) {

@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// clientPause lets clients wait: for every command, or for those that write. Either way the server goes on by itself when the time is over.
+// clientPause makes clients wait: with every command, or with writes. In both modes the server resumes by itself when the time is over.
 type clientPause struct {
 	contract.Deps
 	mode  v1alpha1.PauseMode
@@ -27,8 +27,8 @@ func newClientPause(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.
 	return p
 }
 
-// afterwards is how much longer the server would pause than it is asked for. The operator ends the pause on time: the server's own end is for when it cannot,
-// and must not come so early that it looks like somebody else's doing.
+// afterwards is how much longer than the fault the server's pause lasts. The operator ends the pause on time; the server's own timeout is for an
+// operator that cannot, and must not pass so early that the pause seems to be ended by somebody else.
 const afterwards = 2 * time.Second
 
 // pauseRecord is the record of a pause of writes; a pause of all commands has none.
@@ -36,8 +36,8 @@ type pauseRecord struct {
 	Probe string `json:"probe"` // the command by which the pause is seen: EVAL or PUBLISH
 }
 
-// writeProbes are commands that wait with the writes, and change nothing. The script is seen by nobody; a message, by those who subscribed to
-// every channel.
+// writeProbes are commands that are paused like writes and change nothing. The message of PUBLISH is received by clients that subscribed to every
+// channel.
 var writeProbes = map[string][]string{
 	"EVAL":    {"EVAL", "return 0", "0"},
 	"PUBLISH": {"PUBLISH", "redquake", ""},
@@ -93,7 +93,7 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 	if begun, err := p.Begun(ctx, target); begun || err != nil { // a second pause would end later than the first
 		return err
 	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
@@ -105,10 +105,10 @@ func (p clientPause) begin(ctx context.Context, target *v1alpha1.FaultTarget) er
 
 func (p clientPause) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	if p.mode == v1alpha1.PauseAll {
-		// What another process of the operator had queued ended with that process.
-		return p.Servers.Queued(line(p.Deps, target)), ctx.Err()
+		// What another operator process had queued ended with its connection.
+		return p.Servers.Queued(queueKey(p.Deps, target)), ctx.Err()
 	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return false, err
 	}
 	return p.writesWait(ctx, target)
@@ -119,14 +119,14 @@ func (p clientPause) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (
 }
 
 func (p clientPause) end(ctx context.Context, target *v1alpha1.FaultTarget) error {
-	if alive, err := p.Lives(ctx, target); !alive || err != nil {
-		p.Servers.HangUp(line(p.Deps, target))
+	if alive, err := p.PodExists(ctx, target); !alive || err != nil {
+		p.Servers.HangUp(queueKey(p.Deps, target))
 		return err
 	}
 	if p.mode == v1alpha1.PauseAll {
 		return endPauseAll(ctx, p.Deps, target, p.lasts+afterwards)
 	}
-	if runs, err := p.Runs(ctx, target); !runs || err != nil {
+	if runs, err := p.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	if waits, err := p.writesWait(ctx, target); !waits || err != nil {
@@ -152,10 +152,10 @@ func (p clientPause) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (
 		return v1alpha1.EffectInconclusive, err.Error()
 	case !silent:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers PING", target.Address)
-	case !p.Servers.Queued(line(p.Deps, target)):
+	case !p.Servers.Queued(queueKey(p.Deps, target)):
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s does not answer PING within %s, but this fault pauses it no longer", target.Address, probeWithin)
 	}
-	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s said OK to CLIENT PAUSE, and does not answer PING within %s", target.Address, probeWithin)
+	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s accepted CLIENT PAUSE, and does not answer PING within %s", target.Address, probeWithin)
 }
 
 func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
@@ -165,12 +165,12 @@ func (p clientPause) effectOnWrites(ctx context.Context, target *v1alpha1.FaultT
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case !waits:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers what writes", target.Address)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the server at %s still answers writes", target.Address)
 	}
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("the server at %s does not answer %s within %s, and answers PING", target.Address, record.Probe, probeWithin)
 }
 
-// writesWait says whether a command that counts as a write gets no answer, though PING does.
+// writesWait reports whether a command that counts as a write is not answered although PING is.
 func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	record, recorded, err := contract.Load[pauseRecord](target)
 	if err != nil || !recorded { // where nothing was recorded, nothing was paused
@@ -192,7 +192,7 @@ func (p clientPause) writesWait(ctx context.Context, target *v1alpha1.FaultTarge
 
 func (p clientPause) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	if p.mode == v1alpha1.PauseAll {
-		return fmt.Sprintf("nothing, if the server serves again: each pause ends after %s, and the queue of them with the operator that made it. Else kubectl -n %s delete pod %s",
+		return fmt.Sprintf("nothing, if the server serves again: each pause ends after %s, and the queue of them with the operator that created it. Else kubectl -n %s delete pod %s",
 			pauseOf(p.lasts+afterwards), p.Namespace, target.Pod)
 	}
 	return p.CLI(target, "CLIENT", "UNPAUSE")

@@ -52,7 +52,7 @@ func (c processCrash) Preflight(ctx context.Context, target *v1alpha1.FaultTarge
 	}
 	if target.RunID == "" {
 		return &problem.Problem{Reason: v1alpha1.ReasonInjectionFailed,
-			Message: fmt.Sprintf("Redis at %s did not answer INFO, so its end could not be told from one that had already come", target.Address)}
+			Message: fmt.Sprintf("Redis at %s did not answer INFO, so a restart that the fault causes could not be distinguished from an earlier one", target.Address)}
 	}
 	return nil
 }
@@ -85,7 +85,7 @@ func (c processCrash) Effect(ctx context.Context, target *v1alpha1.FaultTarget) 
 	pod, err := c.Pod(ctx, target.Pod)
 	switch {
 	case apierrors.IsNotFound(err), err == nil && string(pod.UID) != target.UID:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone: something replaced it", target.Pod, target.UID)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) no longer exists: something replaced it", target.Pod, target.UID)
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// hang makes the server answer nothing for a time. Every method ends by itself, on the server's side.
+// hang keeps the server from answering for a time. Every method ends by itself, on the server's side.
 type hang struct {
 	contract.Deps
 	method v1alpha1.HangMethod
@@ -31,7 +31,7 @@ func newHang(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) contract.Injecto
 	return h
 }
 
-// hangRecord is the record of a server that is to hang: how, and what it had counted of that.
+// hangRecord is the record of a server that is to hang: by which command, and the server's counters of it.
 type hangRecord struct {
 	Method  v1alpha1.HangMethod `json:"method"`  // never Auto
 	Command string              `json:"command"` // whose executions the server counts: debug, eval_ro, eval, client|pause
@@ -66,14 +66,14 @@ func (h hang) Preflight(ctx context.Context, target *v1alpha1.FaultTarget) error
 	return problem.Unsupported("spec.action.hang.method: the server cannot be made to hang. %s", strings.Join(refusals, ". "))
 }
 
-// try says by which command a method works at a server. A Problem says why it does not.
+// try returns the command by which a method works at a server, or a Problem with the reason why it does not.
 func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMethod) (command string, err error) {
 	switch method {
 	case v1alpha1.HangDebugSleep:
 		command = "debug"
 		_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
 	case v1alpha1.HangScript:
-		command = "eval_ro" // hardly anybody else uses it, so its count tells of us
+		command = "eval_ro" // rarely used by clients, so its counter shows the fault
 		_, err = h.Servers.Do(ctx, address, h.Login, h.words(method, command, 0)...)
 		if err != nil && redis.IsReply(err) { // before Redis 7, or forbidden
 			command = "eval"
@@ -92,13 +92,13 @@ func (h hang) try(ctx context.Context, address string, method v1alpha1.HangMetho
 	return "", problem.Unsupported("%v", err) // as DEBUG where enable-debug-command is no
 }
 
-// spent is what a server did with a command since it started.
+// spent are a server's counters of a command since its start.
 type spent struct {
 	Calls int64         `json:"calls"`
 	Time  time.Duration `json:"nanoseconds"`
 }
 
-// refusalWithin is how long an error reply is waited for. A server that hangs gives none.
+// refusalWithin is how long to wait for an error reply. A server that hangs sends none.
 const refusalWithin = 200 * time.Millisecond
 
 func (h hang) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
@@ -110,10 +110,10 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	if err != nil {
 		return err
 	}
-	if begun, err := h.Begun(ctx, target); begun || err != nil { // twice would be twice as long
+	if begun, err := h.Begun(ctx, target); begun || err != nil { // a second hang would double the time
 		return err
 	}
-	if runs, err := h.Runs(ctx, target); !runs || err != nil {
+	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
 		return err
 	}
 	switch {
@@ -126,14 +126,14 @@ func (h hang) begin(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	return h.Refusal(err, target.Address, record.Command)
 }
 
-// busyLoop runs for ARGV[1] microseconds. TIME is the clock, but newer servers show a script the same time until busy-reply-threshold is over:
-// these have os.clock, which counts the CPU's time. The inner loop keeps TIME, which counts as a command, rare.
+// busyLoop runs for ARGV[1] microseconds by TIME. Newer servers return the same TIME to a script until busy-reply-threshold has passed; these have
+// os.clock, which counts CPU time. The inner loop limits the calls of TIME, each of which counts as a command.
 const busyLoop = `local clock = rawget(_G, 'os') and os.clock
 local function now() local t = redis.call('TIME') return t[1] * 1000000 + t[2] end
 local limit, began, cpu = tonumber(ARGV[1]), now(), clock and clock()
 repeat for _ = 1, 10000 do end until now() - began >= limit or clock and (clock() - cpu) * 1000000 >= limit`
 
-// words are the command that makes the server hang by DebugSleep or Script.
+// words is the command of the methods DebugSleep and Script.
 func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Duration) []any {
 	if method == v1alpha1.HangDebugSleep {
 		return []any{"DEBUG", "SLEEP", strconv.FormatFloat(lasts.Seconds(), 'f', 3, 64)}
@@ -141,16 +141,16 @@ func (h hang) words(method v1alpha1.HangMethod, command string, lasts time.Durat
 	return []any{strings.ToUpper(command), busyLoop, "0", strconv.FormatInt(lasts.Microseconds(), 10)}
 }
 
-// Begun takes a server that does not answer for one that hangs already: it answered when the record was made, just before.
+// Begun treats a server that does not answer as hanging: it answered a moment ago, when the record was made.
 func (h hang) Begun(ctx context.Context, target *v1alpha1.FaultTarget) (bool, error) {
 	record, _, err := contract.Load[hangRecord](target)
 	if err != nil {
 		return false, err
 	}
-	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(line(h.Deps, target)) {
+	if record.Method == v1alpha1.HangClientPause && h.Servers.Queued(queueKey(h.Deps, target)) {
 		return true, ctx.Err()
 	}
-	if alive, err := h.Lives(ctx, target); !alive || err != nil {
+	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
 		return false, err
 	}
 	if silent, err := h.Silent(ctx, target.Address, "PING"); silent || err != nil {
@@ -168,8 +168,8 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if alive, err := h.Lives(ctx, target); !alive || err != nil {
-		h.Servers.HangUp(line(h.Deps, target))
+	if alive, err := h.PodExists(ctx, target); !alive || err != nil {
+		h.Servers.HangUp(queueKey(h.Deps, target))
 		return contract.Progress{}, err
 	}
 	if record.Method == v1alpha1.HangClientPause {
@@ -189,7 +189,7 @@ func (h hang) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contrac
 	return contract.Progress{}, nil
 }
 
-// killScript ends a script that is past busy-reply-threshold: the server answers BUSY from then on. One that wrote anything cannot be ended so, ours can.
+// killScript ends a script that is past busy-reply-threshold, from which on the server answers BUSY. That works only for scripts that wrote nothing, as busyLoop.
 func (h hang) killScript(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (contract.Progress, error) {
 	if _, err := h.since(ctx, target, record); !isBusy(err) {
 		return contract.Progress{}, err
@@ -220,8 +220,8 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	if err != nil {
 		return v1alpha1.EffectInconclusive, err.Error()
 	}
-	if runs, err := h.Runs(ctx, target); !runs || err != nil {
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: what it counted is lost", target.Address)
+	if runs, err := h.ProcessRuns(ctx, target); !runs || err != nil {
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("the server at %s is another process than before: its counters were reset", target.Address)
 	}
 	switch {
 	case !h.hung(record, did):
@@ -232,7 +232,7 @@ func (h hang) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha
 	return v1alpha1.EffectConfirmed, fmt.Sprintf("%s: the main thread of the server at %s spent %s in %s", record.Method, target.Address, did.Time, record.Command)
 }
 
-// since is what a server did with the fault's command since Preflight. It asks the server.
+// since reads by how much the counters of the fault's command have grown since Preflight.
 func (h hang) since(ctx context.Context, target *v1alpha1.FaultTarget, record hangRecord) (spent, error) {
 	now, err := h.spent(ctx, target.Address, record.Command)
 	return spent{now.Calls - record.Before.Calls, now.Time - record.Before.Time}, err
@@ -244,7 +244,7 @@ func (h hang) spent(ctx context.Context, address, command string) (spent, error)
 	return spent{Calls: stat.Calls, Time: stat.Time}, err
 }
 
-// hung says whether what the server did is our hang. A script's CPU clock runs faster than time with several threads: half will do.
+// hung reports whether the counters show the fault. A script's CPU clock runs faster than the wall clock with several threads: half the time is enough.
 func (h hang) hung(record hangRecord, did spent) bool {
 	if record.Method == v1alpha1.HangClientPause {
 		return did.Calls >= int64(len(pauses(h.lasts)))

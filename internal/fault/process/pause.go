@@ -14,9 +14,9 @@ import (
 // probeWithin is how long a server that serves may take to answer a probe.
 const probeWithin = target.ProbeWithin
 
-// pauseAll lets a target's clients wait.
+// pauseAll pauses all commands of a target's clients.
 func pauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
-	return deps.Refusal(deps.Servers.Queue(ctx, line(deps, target), target.Address, deps.Login, pauses(lasts)), target.Address, "CLIENT", "PAUSE")
+	return deps.Refusal(deps.Servers.Queue(ctx, queueKey(deps, target), target.Address, deps.Login, pauses(lasts)), target.Address, "CLIENT", "PAUSE")
 }
 
 // pauses are the commands that together pause all commands for so long.
@@ -28,9 +28,9 @@ func pauses(lasts time.Duration) [][]string {
 	return all
 }
 
-// endPauseAll drops the pauses that have not begun, and is done when the server answers.
+// endPauseAll drops the pauses that have not begun. It is an error until the server answers.
 func endPauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, lasts time.Duration) error {
-	deps.Servers.HangUp(line(deps, target))
+	deps.Servers.HangUp(queueKey(deps, target))
 	silent, err := deps.Silent(ctx, target.Address, "PING")
 	if silent {
 		return fmt.Errorf("the server at %s does not answer yet: the pause that it is in ends by itself after %s at most", target.Address, pauseOf(lasts))
@@ -39,17 +39,17 @@ func endPauseAll(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 }
 
 // CLIENT UNPAUSE is a command like any other: while all commands wait, it waits, too. So a pause of all commands is made of short ones, queued
-// on one connection: the server takes up each at the end of the one before, ahead of every other client, and drops those that are left when the
-// connection ends.
+// on one connection: the server executes each when the one before has ended, ahead of every other client, and drops the rest when the
+// connection is closed.
 const (
-	shortestPause = 200 * time.Millisecond // each of them: an end by HangUp takes so long at most
+	shortestPause = 200 * time.Millisecond // each of them, so the most that ending it by HangUp takes
 	mostPauses    = 3600                   // a longer pause is made of longer ones: up to 24s of 24h. Each ends on the server's next tick, up to 100 ms late
 )
 
 // pauseOf is how long each of the pauses is that follow one another.
 func pauseOf(lasts time.Duration) time.Duration { return max(shortestPause, lasts/mostPauses) }
 
-// line is the key of what a fault has queued at a target.
-func line(deps contract.Deps, target *v1alpha1.FaultTarget) string {
+// queueKey is the key of the commands that a fault has queued at a target.
+func queueKey(deps contract.Deps, target *v1alpha1.FaultTarget) string {
 	return string(deps.Owner.UID) + " " + target.Address
 }

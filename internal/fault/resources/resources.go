@@ -1,9 +1,10 @@
-// Package resources is the fault Resources.
+// Package resources implements the fault Resources.
 package resources
 
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -27,7 +28,7 @@ var Kinds = contract.Kinds{
 // resizePatience is how long the kubelet may take to apply a resize, each way. It takes some seconds.
 const resizePatience = time.Minute
 
-// resources resizes the Redis container of a running pod, which is Kubernetes' own in-place resize: no restart, and the kubelet shows what is in
+// resources resizes the Redis container of a running pod, by Kubernetes' in-place resize: without a restart, and the pod's status shows the values in
 // force. A pod that is replaced has the values of its template again: nothing is left to revert then.
 type resources struct {
 	contract.Deps
@@ -102,7 +103,7 @@ func checkResize(pod string, container *corev1.Container, name corev1.ResourceNa
 	return nil
 }
 
-// rehearse lets the API server judge the resize without doing it: it knows which classes of service, limits and quotas forbid it.
+// rehearse makes a dry run of the resize: the API server checks classes of service, limits and quotas.
 func (r *resources) rehearse(ctx context.Context, target *v1alpha1.FaultTarget, record resizeRecord) error {
 	err := r.resize(ctx, target, r.wanted(record.before()), client.DryRunAll)
 	switch {
@@ -111,12 +112,12 @@ func (r *resources) rehearse(ctx context.Context, target *v1alpha1.FaultTarget, 
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return problem.Unsupported("the API server cannot resize running pods: that needs Kubernetes 1.33 or later")
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return problem.Unsupported("the API server refuses to resize container %s of pod %s: %v", target.Container, target.Pod, err)
+		return problem.Unsupported("the API server refuses to resize container %s of pod %s: %v", target.Container, target.Pod, errors.Unwrap(err))
 	}
 	return err
 }
 
-// fitsMemory refuses a limit below what the server holds: the kernel would kill it, or the kubelet leave the resize reverted.
+// fitsMemory refuses a limit below the memory that the server uses: the kernel would kill it, or the kubelet would not apply the limit.
 func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget, container *corev1.Container) error {
 	want, wanted := r.limits[corev1.ResourceMemory]
 	if limit := container.Resources.Limits[corev1.ResourceMemory]; !wanted || want.Cmp(limit) > 0 {
@@ -124,11 +125,11 @@ func (r *resources) fitsMemory(ctx context.Context, target *v1alpha1.FaultTarget
 	}
 	info, err := r.Info(ctx, target.Address, "memory")
 	if err != nil {
-		return problem.NotYet("Redis at %s did not say how much memory it uses: %v", target.Address, err)
+		return problem.NotYet("the memory that Redis at %s uses cannot be read: %v", target.Address, err)
 	}
 	used := max(info.Int("used_memory"), info.Int("used_memory_rss"))
 	if used <= 0 {
-		return problem.Unsupported("Redis at %s does not say how much memory it uses (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
+		return problem.Unsupported("INFO of Redis at %s does not show its memory (used_memory, used_memory_rss): a limit below it would kill it", target.Address)
 	}
 	if want.Value() <= used {
 		return problem.Invalid("spec.action.resources.memory: %s: the server of pod %s uses %s (used_memory %d, used_memory_rss %d bytes): with that limit it would be killed (OOMKilled), or the kubelet would not apply it",
@@ -159,7 +160,7 @@ func (r *resources) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (c
 		return contract.Progress{}, err
 	}
 	if !recorded {
-		return contract.Progress{}, fmt.Errorf("pod %s has no record of what its container had", target.Pod)
+		return contract.Progress{}, fmt.Errorf("pod %s has no record of its container's resources", target.Pod)
 	}
 	old := record.before()
 	want := r.wanted(old)
@@ -169,7 +170,7 @@ func (r *resources) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (c
 		if err := r.resize(ctx, target, want); err != nil {
 			return contract.Progress{}, err
 		}
-		return contract.Underway("the kubelet of node %s is to give container %s %s", target.Node, target.Container, said(want)), nil
+		return contract.Underway("the kubelet of node %s is to resize container %s to %s", target.Node, target.Container, said(want)), nil
 	default:
 		return contract.Progress{}, foreignResize(target, container)
 	}
@@ -199,11 +200,11 @@ func (r *resources) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (c
 			return contract.Progress{}, err
 		}
 		record.RevertingSince = new(r.now())
-		return contract.Underway("the kubelet of node %s is to give container %s %s again", target.Node, target.Container, said(old)), contract.Save(target, record)
+		return contract.Underway("the kubelet of node %s is to restore container %s to %s", target.Node, target.Container, said(old)), contract.Save(target, record)
 	default:
 		return contract.Progress{}, foreignResize(target, container)
 	}
-	if !begun { // somebody else resized it so, or an operator that died before it could note that
+	if !begun { // somebody else restored it, or an operator process that ended before it could record that
 		record.RevertingSince = new(r.now())
 		if err := contract.Save(target, record); err != nil {
 			return contract.Progress{}, err
@@ -242,7 +243,7 @@ func (r *resources) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v
 	return v1alpha1.EffectConfirmed, evidence
 }
 
-// applied waits until the kubelet shows the values in force. What it says against them is an error; the API server keeps them as wanted meanwhile.
+// applied is complete once the kubelet reports the values in force. A condition that it cannot apply them is an error; the kubelet continues to try.
 func (r *resources) applied(pod *corev1.Pod, target *v1alpha1.FaultTarget, want corev1.ResourceRequirements, since time.Time) (contract.Progress, error) {
 	for _, c := range pod.Status.Conditions {
 		if c.Status != corev1.ConditionTrue || c.ObservedGeneration != 0 && c.ObservedGeneration < pod.Generation {
@@ -286,7 +287,7 @@ func (r *resources) ManualRevertCommand(target *v1alpha1.FaultTarget) string {
 	return fmt.Sprintf("kubectl -n %s patch pod %s --subresource resize --patch '%s'; or delete the pod: its replacement has the resources of the template", r.Namespace, target.Pod, patch)
 }
 
-// container is the target's container and pod; it is nil where the pod is gone, ending or replaced.
+// container reads the target's container and pod; nil where the pod is terminating, deleted or replaced.
 func (r *resources) container(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Container, *corev1.Pod, error) {
 	pod, err := r.Pod(ctx, target.Pod)
 	switch {
@@ -302,17 +303,20 @@ func (r *resources) container(ctx context.Context, target *v1alpha1.FaultTarget)
 	return container, pod, nil
 }
 
-// resize patches the very pod of the record: the API server refuses a patch with the UID of another one.
+// resize patches the recorded pod: the API server refuses a patch with the UID of another one.
 func (r *resources) resize(ctx context.Context, target *v1alpha1.FaultTarget, to corev1.ResourceRequirements, options ...client.SubResourcePatchOption) error {
 	patch, err := json.Marshal(resizing(target.UID, target.Container, to))
 	if err != nil {
 		return err
 	}
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: target.Pod}}
-	return r.Cluster.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), options...)
+	if err := r.Cluster.SubResource("resize").Patch(ctx, pod, client.RawPatch(types.StrategicMergePatchType, patch), options...); err != nil {
+		return fmt.Errorf("resize container %s of pod %s: %w", target.Container, target.Pod, err)
+	}
+	return nil
 }
 
 func foreignResize(target *v1alpha1.FaultTarget, container *corev1.Container) error {
-	return fmt.Errorf("container %s of pod %s has %s, neither what it had before the fault nor the fault's: somebody else resizes it, so it is left alone",
+	return fmt.Errorf("container %s of pod %s has %s, neither what it had before the fault nor the fault's: somebody else resizes it, so it is not changed",
 		container.Name, target.Pod, said(container.Resources))
 }

@@ -102,7 +102,7 @@ func TestResourcesAPIServer(t *testing.T) {
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {
 			t.Fatalf("Preflight resized it: %s", said(pod.Spec.Containers[0].Resources))
 		}
-		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "is to give")
+		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "is to resize")
 		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "has not applied")
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != "cpu 100m, memory 256Mi" {
 			t.Fatal(said(pod.Spec.Containers[0].Resources))
@@ -112,7 +112,7 @@ func TestResourcesAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		faulttest.EffectIs(t, slow, target, v1alpha1.EffectConfirmed, "cpu 100m instead of cpu 1")
-		faulttest.InProgress(t, faulttest.Called(slow.Revert(ctx, target)), "again")
+		faulttest.InProgress(t, faulttest.Called(slow.Revert(ctx, target)), "is to restore")
 		a.kubelet(pod)
 		if err := faulttest.Called(slow.Revert(ctx, target)); err != nil {
 			t.Fatal(err)

@@ -168,7 +168,7 @@ func TestResourcesThereAndBack(t *testing.T) {
 			if begun, err := r.injector(c.limits).Begun(t.Context(), target); begun || err != nil {
 				t.Errorf("begun %t %v", begun, err)
 			}
-			faulttest.InProgress(t, faulttest.Called(r.injector(c.limits).Inject(t.Context(), target)), "is to give")
+			faulttest.InProgress(t, faulttest.Called(r.injector(c.limits).Inject(t.Context(), target)), "is to resize")
 			faulttest.InProgress(t, faulttest.Called(r.injector(c.limits).Inject(t.Context(), target)), "has not applied")
 			if begun, err := r.injector(c.limits).Begun(t.Context(), target); !begun || err != nil {
 				t.Errorf("begun %t %v", begun, err)
@@ -182,7 +182,7 @@ func TestResourcesThereAndBack(t *testing.T) {
 				}
 			}
 			faulttest.EffectIs(t, r.injector(c.limits), target, v1alpha1.EffectConfirmed, "instead of")
-			faulttest.InProgress(t, faulttest.Called(r.injector(c.limits).Revert(t.Context(), target)), "again")
+			faulttest.InProgress(t, faulttest.Called(r.injector(c.limits).Revert(t.Context(), target)), "is to restore")
 			faulttest.InProgress(t, faulttest.Called(r.injector(c.limits).Revert(t.Context(), target)), "has not applied")
 			r.shows(before)
 			r.kubelet()
@@ -220,12 +220,12 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 		"negative":            {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "-1"}, reason: v1alpha1.ReasonInvalidSpec, about: "spec.action.resources.memory: -1"},
 		"restart for memory":  {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "128Mi"}, change: policy("memory"), reason: v1alpha1.ReasonNotSupported, about: "RestartContainer for memory"},
 		"memory in use":       {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, reason: v1alpha1.ReasonInvalidSpec, about: "used_memory_rss 60000000"},
-		"memory unknown":      {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, info: "role:master", reason: v1alpha1.ReasonNotSupported, about: "does not say how much memory"},
+		"memory unknown":      {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "57Mi"}, info: "role:master", reason: v1alpha1.ReasonNotSupported, about: "does not show its memory"},
 		"old server":          {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewNotFound(pods, ""), reason: v1alpha1.ReasonNotSupported, about: "Kubernetes 1.33"},
 		"gate off":            {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewMethodNotSupported(pods, "patch"), reason: v1alpha1.ReasonNotSupported, about: "Kubernetes 1.33"},
 		"class of service":    {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "redis-0", nil), reason: v1alpha1.ReasonNotSupported, about: "refuses to resize"},
 		"a quota, a webhook":  {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, refuse: apierrors.NewForbidden(pods, "redis-0", errors.New("exceeded quota")), reason: v1alpha1.ReasonNotSupported, about: "exceeded quota"},
-		"a silent server":     {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "128Mi"}, info: "-", reason: v1alpha1.ReasonInjectionFailed, about: "did not say"},
+		"a silent server":     {own: guaranteed, limits: map[corev1.ResourceName]string{"memory": "128Mi"}, info: "-", reason: v1alpha1.ReasonInjectionFailed, about: "cannot be read"},
 		"no such a container": {own: guaranteed, limits: map[corev1.ResourceName]string{"cpu": "2"}, change: func(p *corev1.Pod) { p.Spec.Containers[0].Name = "other" }, reason: v1alpha1.ReasonInvalidSpec, about: "no container redis"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -285,7 +285,7 @@ func TestResourcesKubeletRefuses(t *testing.T) {
 			if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
 				t.Fatal(err)
 			}
-			faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to give")
+			faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to resize")
 			r.kubelet(c.condition)
 			err := faulttest.Called(r.injector(limits).Inject(t.Context(), target))
 			var steps *faulttest.Pending
@@ -311,7 +311,7 @@ func TestResourcesOldCondition(t *testing.T) {
 	if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	for _, about := range []string{"is to give", "has not applied"} {
+	for _, about := range []string{"is to resize", "has not applied"} {
 		faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), about)
 	}
 }
@@ -322,14 +322,14 @@ func TestResourcesPatience(t *testing.T) {
 	if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to give")
+	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to resize")
 	target.InjectedAt = &metav1.MicroTime{Time: r.now}
 	r.now = r.now.Add(resizePatience + time.Second)
 	var steps *faulttest.Pending
 	if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not applied") {
 		t.Errorf("a kubelet that does nothing: %v", err)
 	}
-	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "again")
+	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "is to restore")
 	r.Update(r.current(), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil })
 	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "shows no resources")
 	r.now = r.now.Add(resizePatience + time.Second)
@@ -348,7 +348,7 @@ func TestResourcesOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if injected {
-			faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to give")
+			faulttest.InProgress(t, faulttest.Called(r.injector(limits).Inject(t.Context(), target)), "is to resize")
 			r.kubelet()
 		}
 		return r, target

@@ -13,7 +13,7 @@ import (
 // resized are the resources that can be resized in place.
 var resized = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}
 
-// resizeRecord is the record of a container that is resized: what it had of each resource that changes.
+// resizeRecord is the record of a container that is resized: its values before, of each resource that changes.
 type resizeRecord struct {
 	Limits         corev1.ResourceList `json:"limits"`
 	Requests       corev1.ResourceList `json:"requests"`
@@ -24,8 +24,8 @@ func (r resizeRecord) before() corev1.ResourceRequirements {
 	return corev1.ResourceRequirements{Limits: r.Limits, Requests: r.Requests}
 }
 
-// wanted is what the container is to have: the limits of the spec, and a request wherever it had one. A request that equalled the limit goes on
-// to equal it, since the pod's class of service may hang on that; another is lowered only where the limit would be below it.
+// wanted are the values that the container is to have: the limits of the spec, and a request wherever it had one. A request that equalled the limit
+// is kept equal, since the pod's class of service may depend on that; another is lowered only where the limit would be below it.
 func (r *resources) wanted(old corev1.ResourceRequirements) corev1.ResourceRequirements {
 	want := corev1.ResourceRequirements{Limits: corev1.ResourceList{}, Requests: corev1.ResourceList{}}
 	for name, limit := range r.limits {
@@ -42,7 +42,7 @@ func (r *resources) wanted(old corev1.ResourceRequirements) corev1.ResourceRequi
 	return want
 }
 
-// has says whether a container has all these values; it may have others beside.
+// has reports whether a container has all these values; it may have others as well.
 func has(container, want corev1.ResourceRequirements) bool {
 	within := func(all, some corev1.ResourceList) bool {
 		for name, q := range some {
@@ -55,7 +55,7 @@ func has(container, want corev1.ResourceRequirements) bool {
 	return within(container.Limits, want.Limits) && within(container.Requests, want.Requests)
 }
 
-// inForce is what the kubelet gives a container; nil where it does not tell.
+// inForce are the values that the kubelet reports for a container; nil where it reports none.
 func inForce(pod *corev1.Pod, container string) *corev1.ResourceRequirements {
 	for i := range pod.Status.ContainerStatuses {
 		if s := &pod.Status.ContainerStatuses[i]; s.Name == container {
@@ -73,7 +73,7 @@ func containerNamed(pod *corev1.Pod, name string) *corev1.Container {
 	return &pod.Spec.Containers[i]
 }
 
-// restarts says whether the kubelet restarts the container to resize it.
+// restarts reports whether the kubelet restarts the container to resize it.
 func restarts(container *corev1.Container, name corev1.ResourceName) bool {
 	return slices.ContainsFunc(container.ResizePolicy, func(p corev1.ContainerResizePolicy) bool {
 		return p.ResourceName == name && p.RestartPolicy == corev1.RestartContainer
@@ -89,7 +89,7 @@ func resizing(uid, container string, to corev1.ResourceRequirements) map[string]
 	return patch
 }
 
-// said is a container's resources in words: cpu 1 (requested 500m), memory 64Mi.
+// said formats a container's resources: cpu 1 (requested 500m), memory 64Mi.
 func said(of corev1.ResourceRequirements) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(of.Limits)) {

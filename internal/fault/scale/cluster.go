@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/redis"
 )
 
-// join makes a server a replica in its shard, and says what is missing until all nodes know it and it replicates. Its ID is recorded, and stored,
-// before it is introduced to any node.
+// join makes a server a replica in its shard, and returns what is missing until all nodes list it and it replicates. Its ID is recorded and stored
+// before any node meets it.
 func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string {
 	nodes, err := s.listing(ctx, m.Address)
 	if err != nil {
@@ -33,7 +33,7 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string
 	case own.primary == owner.id:
 		return ""
 	case len(own.slots) > 0:
-		return "owns slots, so it is left alone"
+		return "owns slots, so it is not changed"
 	}
 	if _, err := s.Servers.Do(ctx, m.Address, s.Login, "CLUSTER", "REPLICATE", owner.id); err != nil {
 		return fmt.Sprintf("could not be made a replica of %s: %v", owner.address, err)
@@ -41,38 +41,39 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string
 	return "was made to replicate " + owner.address
 }
 
-// introduce lets every node that does not know a server meet it. Each must: one that was made to forget its ID takes no other's word for it for a minute.
+// introduce makes every node that does not list a server meet it. Gossip is not enough: a node that was made to forget an ID ignores gossip about it
+// for a minute.
 func (s *replicaScale) introduce(ctx context.Context, own listed, address, seed string) string {
 	all, err := s.everyNode(ctx, seed)
 	if err != nil {
-		return "cannot be introduced to all nodes: " + err.Error()
+		return "cannot join all nodes: " + err.Error()
 	}
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
 		return err.Error()
 	}
-	strangers := 0
+	unaware := 0
 	for at, view := range all {
 		if n, known := findNode(view, own.id); known && n.trusted() && n.connected || at == address {
 			continue
 		}
-		strangers++
+		unaware++
 		words := []any{"CLUSTER", "MEET", host, port}
 		if own.bus != "" {
 			words = append(words, own.bus)
 		}
 		if _, err := s.Servers.Do(ctx, at, s.Login, words...); err != nil {
-			return fmt.Sprintf("could not be introduced to %s: %v", at, err)
+			return fmt.Sprintf("could not be met by %s: %v", at, err)
 		}
 	}
-	if strangers > 0 {
-		return fmt.Sprintf("is unknown to %d of %s", strangers, plural(len(all), "node"))
+	if unaware > 0 {
+		return fmt.Sprintf("is not listed yet by %d of %s", unaware, plural(len(all), "node"))
 	}
 	return ""
 }
 
-// forget makes all nodes forget a server that is gone, and says what is missing. Beside the recorded IDs that is any dead entry under its address: a
-// node that lost its volume comes back with another ID.
+// forget makes all nodes forget a removed server, and returns what is missing. In addition to the recorded IDs it removes any disconnected entry with
+// its address: a node that lost its volume restarts with another ID.
 func (s *replicaScale) forget(ctx context.Context, now *scaling, m member) string {
 	if now.record.Slot == nil {
 		return ""
@@ -96,7 +97,7 @@ func (s *replicaScale) forget(ctx context.Context, now *scaling, m member) strin
 	return ""
 }
 
-// forgetAt makes one node forget what is left of a member. A node that owns slots is kept.
+// forgetAt makes one node forget the entries of a removed member. An entry that owns slots is kept.
 func (s *replicaScale) forgetAt(ctx context.Context, address string, m member) string {
 	view, err := s.listing(ctx, address)
 	if err != nil {
@@ -117,8 +118,8 @@ func (s *replicaScale) forgetAt(ctx context.Context, address string, m member) s
 	return ""
 }
 
-// leaves says whether a node is one of those that go together. They are not asked to forget one another: where some primaries have forgotten one
-// already, the others never find a majority that holds it for dead.
+// leaves reports whether a node is removed by the same scaling. Such nodes are not made to forget one another: where some primaries have forgotten one
+// already, the others find no majority that marks it as failed.
 func leaves(now *scaling, n listed) bool {
 	return slices.ContainsFunc(now.changed(), func(name string) bool { return now.record.Members[name].left(n) })
 }

@@ -15,7 +15,7 @@ func (s *replicaScale) Effect(ctx context.Context, target *v1alpha1.FaultTarget)
 	case err != nil:
 		return v1alpha1.EffectInconclusive, err.Error()
 	case now.gone:
-		return v1alpha1.EffectInconclusive, fmt.Sprintf("StatefulSet %s is gone: something deleted it", now.name)
+		return v1alpha1.EffectInconclusive, fmt.Sprintf("StatefulSet %s does not exist any more: something deleted it", now.name)
 	case now.replicas == now.old:
 		return v1alpha1.EffectNotObserved, fmt.Sprintf("StatefulSet %s still has %d replicas", now.name, now.old)
 	}
@@ -56,7 +56,7 @@ func (s *replicaScale) effectOn(ctx context.Context, now *scaling, name string, 
 	return v1alpha1.EffectConfirmed, text
 }
 
-// Follow implements Follower.
+// Follow implements contract.Follower.
 func (s *replicaScale) Follow(_ context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
 	record, _, err := contract.Load[scaleRecord](target)
 	if err != nil {

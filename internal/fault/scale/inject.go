@@ -62,7 +62,7 @@ func (s *replicaScale) begin(ctx context.Context, target *v1alpha1.FaultTarget, 
 	if target.InjectedAt != nil {
 		return false, fmt.Errorf("StatefulSet %s was scaled to %d, and somebody else scaled it back to %d", now.name, now.want, now.old)
 	}
-	if lives, err := s.Lives(ctx, target); err != nil || !lives {
+	if lives, err := s.PodExists(ctx, target); err != nil || !lives {
 		return false, err
 	}
 	if s.by < 0 {
@@ -87,7 +87,7 @@ func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget)
 		return contract.Progress{}, now.foreign()
 	case now.replicas == now.old && since == nil && target.InjectedAt == nil:
 		return contract.Progress{}, nil // never scaled
-	case since == nil: // the instant, and who the added nodes are, must be stored before anything is reverted
+	case since == nil: // the instant, and the IDs of the added nodes, must be stored before anything is reverted
 		now.record.RevertingSince = new(s.now())
 		s.recordAdded(ctx, now)
 		return contract.Underway("StatefulSet %s is to have %d replicas again", now.set.Name, now.old), contract.Save(target, *now.record)
@@ -119,7 +119,8 @@ func (s *replicaScale) scaleBack(ctx context.Context, target *v1alpha1.FaultTarg
 	return contract.Progress{}, nil
 }
 
-// change waits for what the StatefulSet brings or takes away, and does what Redis needs beside. What fails meanwhile is missing, too: it is tried again.
+// change waits until the StatefulSet has added or removed its pods, and makes the changes in Redis that this requires. Errors count as missing: the call is
+// repeated.
 func (s *replicaScale) change(ctx context.Context, target *v1alpha1.FaultTarget, now *scaling, adding bool, since time.Time) (contract.Progress, error) {
 	work := s.takeOut
 	if adding {
@@ -132,7 +133,7 @@ func (s *replicaScale) change(ctx context.Context, target *v1alpha1.FaultTarget,
 	return s.patiently(missing, since)
 }
 
-// patiently is the progress of what is missing, or an error once it is too late; "" = nothing is.
+// patiently is the progress while something is missing, and an error after the timeout; "" = nothing is missing.
 func (s *replicaScale) patiently(missing string, since time.Time) (contract.Progress, error) {
 	switch {
 	case missing == "":
@@ -143,7 +144,7 @@ func (s *replicaScale) patiently(missing string, since time.Time) (contract.Prog
 	return contract.Underway("%s", missing), nil
 }
 
-// beganAt is when the first breaking call was sent; before it is known, when the record was made.
+// beganAt is when the injection began; before that is stored, when the record was made.
 func (s *replicaScale) beganAt(target *v1alpha1.FaultTarget) time.Time {
 	switch {
 	case target.InjectedAt != nil:

@@ -20,8 +20,8 @@ type listed struct {
 	slots            [][2]int // first and last of each range, in order
 }
 
-// ownsSlots says whether a server may be the primary of a shard.
-func (s *replicaScale) ownsSlots(ctx context.Context, address string, said told) bool {
+// ownsSlots reports whether a server may be the primary of a shard.
+func (s *replicaScale) ownsSlots(ctx context.Context, address string, said serverInfo) bool {
 	if said.Mode != "cluster" {
 		return false
 	}
@@ -29,7 +29,7 @@ func (s *replicaScale) ownsSlots(ctx context.Context, address string, said told)
 	return err != nil || len(myself(nodes).slots) > 0
 }
 
-// node is what the server at an address is to its cluster.
+// node reads the cluster's entry of the server at an address.
 func (s *replicaScale) node(ctx context.Context, address string) (member, error) {
 	nodes, err := s.listing(ctx, address)
 	if err != nil {
@@ -59,7 +59,7 @@ func findNode(nodes []listed, id string) (listed, bool) {
 	return nodes[i], true
 }
 
-// ownerOf is the node that serves a slot, in the view of the first server that answers and does not hold it for dead.
+// ownerOf is the node that serves a slot, in the view of the first server that answers and does not mark it as failed.
 func (s *replicaScale) ownerOf(ctx context.Context, slot int, asked []string) (listed, error) {
 	err := fmt.Errorf("no server answers")
 	for _, address := range asked {
@@ -82,7 +82,7 @@ func (n listed) owns(slot int) bool {
 	return slices.ContainsFunc(n.slots, func(r [2]int) bool { return r[0] <= slot && slot <= r[1] })
 }
 
-// everyNode asks all nodes of the cluster that are not held for dead what they list. The error says which one does not answer.
+// everyNode reads the lists of all nodes of the cluster that are not marked as failed, by address.
 func (s *replicaScale) everyNode(ctx context.Context, seed string) (map[string][]listed, error) {
 	nodes, err := s.listing(ctx, seed)
 	if err != nil {
@@ -100,12 +100,12 @@ func (s *replicaScale) everyNode(ctx context.Context, seed string) (map[string][
 	return all, nil
 }
 
-// trusted is a node whose entry is complete and that its cluster does not hold for dead.
+// trusted is true of a node whose entry is complete and not marked as failed.
 func (n listed) trusted() bool {
 	return !n.is("handshake") && !n.is("noaddr") && !n.is("fail") && n.address != ""
 }
 
-// listing is CLUSTER NODES as one node tells it.
+// listing reads CLUSTER NODES of one node.
 func (s *replicaScale) listing(ctx context.Context, address string) ([]listed, error) {
 	reply, err := s.Servers.Do(ctx, address, s.Login, "CLUSTER", "NODES")
 	if err != nil {
@@ -138,7 +138,7 @@ func parseListing(text, asked string) ([]listed, error) {
 	return nodes, nil
 }
 
-// dialAddress is the host:port of a node; "" where it has none. A node that was never met does not know its own host, which is the one that was asked.
+// dialAddress is the host:port of a node; "" where it has none. A node that never met another has no host in its own entry: it is the host that was asked.
 func dialAddress(place, asked string) string {
 	at := strings.LastIndexByte(place, ':')
 	if at < 0 || place[at+1:] == "0" {
@@ -172,7 +172,7 @@ func parseSlots(words []string) ([][2]int, error) {
 	return slots, nil
 }
 
-// left says whether an entry is what remains of a member whose pod is gone.
+// left reports whether an entry is that of a member whose pod was removed.
 func (m member) left(n listed) bool {
 	return slices.Contains(m.Nodes, n.id) || m.Address != "" && n.address == m.Address && !n.connected && !n.is("myself")
 }

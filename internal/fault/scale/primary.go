@@ -27,7 +27,7 @@ func (s *replicaScale) recordPrimary(ctx context.Context, target *v1alpha1.Fault
 	}
 	said, err := s.info(ctx, record.Primary)
 	if err != nil || said.role != topology.Primary {
-		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled while all is well", record.Primary, target.Pod, err)
+		return problem.NotYet("%s, the primary of pod %s, does not answer as one (%v): replicas are scaled only while all servers answer", record.Primary, target.Pod, err)
 	}
 	record.Followers, record.Syncs = len(said.followers), said.syncs
 	return nil
@@ -61,7 +61,7 @@ func (s *replicaScale) recordGoing(ctx context.Context, now *scaling) error {
 	return nil
 }
 
-// primaryAmong is the problem of a pod that would be removed and is a primary, or may be one.
+// primaryAmong returns a Problem where a pod that would be removed is a primary, or may be one.
 func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	for _, name := range now.changed() {
 		pod, err := s.Pod(ctx, name)
@@ -78,7 +78,7 @@ func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	return nil
 }
 
-// maybePrimary is the problem of the server in a pod that would be removed. One that does not answer is no primary if another server is.
+// maybePrimary returns a Problem where the server in a pod that would be removed may be a primary. One that does not answer is none if another server is.
 func (s *replicaScale) maybePrimary(ctx context.Context, now *scaling, name, address string) error {
 	m := now.record.Members[name]
 	said, err := s.info(ctx, address)
@@ -89,26 +89,26 @@ func (s *replicaScale) maybePrimary(ctx context.Context, now *scaling, name, add
 		return problem.TooWide(
 			"spec.action.replicaScale.by: %d: %s is a primary, and would be removed: fail over to a server with a lower ordinal first (a fault of type Failover does)", s.by, name)
 	case s.by < 0:
-		return problem.NotYet("%s does not say whether it is a primary: %v", name, err)
+		return problem.NotYet("the role of %s cannot be determined: %v", name, err)
 	}
 	if primary, _, other := s.primaryFor(ctx, now, m); other != nil || primary == address {
-		return problem.NotYet("%s does not say whether it is a primary (%v), and no other server is known to be", name, err)
+		return problem.NotYet("the role of %s cannot be determined (%v), and no other server is known to be the primary", name, err)
 	}
 	return nil
 }
 
-// unused is true of an added server that was never in sync, has no replicas and owns no slots: it is no primary, whatever ROLE says.
-func (s *replicaScale) unused(ctx context.Context, m member, address string, said told) bool {
+// unused is true of an added server that was never in sync, has no replicas and owns no slots: it is no primary, even if ROLE says so.
+func (s *replicaScale) unused(ctx context.Context, m member, address string, said serverInfo) bool {
 	return s.by > 0 && m.Synced.IsZero() && len(said.followers) == 0 && !s.ownsSlots(ctx, address, said)
 }
 
-// primaryFor asks the primary that a pod's server has, or shall have. Most of the servers that stay know it; a tie is the recorded one's.
-func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (string, told, error) {
+// primaryFor reads the primary that a pod's server has, or is to have: the one that most of the remaining servers name, in a tie the recorded one.
+func (s *replicaScale) primaryFor(ctx context.Context, now *scaling, m member) (string, serverInfo, error) {
 	asked := s.staying(ctx, now)
 	if m.Slot != nil {
 		owner, err := s.ownerOf(ctx, *m.Slot, asked)
 		if err != nil {
-			return "", told{}, err
+			return "", serverInfo{}, err
 		}
 		said, err := s.info(ctx, owner.address)
 		return owner.address, said, err

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// scaleRecord is the record of a scaling: what was there before, and what it has seen so far: the operator may be another process by then.
+// scaleRecord is the record of a scaling: the state before it, and the progress so far, for an operator that restarts.
 type scaleRecord struct {
 	StatefulSet    string            `json:"statefulSet"`    // its name
 	UID            string            `json:"uid"`            // of the StatefulSet
@@ -17,25 +17,25 @@ type scaleRecord struct {
 	Syncs          syncs             `json:"syncs"`          // of that primary, before
 	Slot           *int              `json:"slot,omitempty"` // lowest slot of the selected server's shard; nil outside of a cluster
 	RevertingSince *time.Time        `json:"revertingSince,omitempty"`
-	Members        map[string]member `json:"members,omitempty"` // the pods that come or go, by name
+	Members        map[string]member `json:"members,omitempty"` // the pods that are added or removed, by name
 }
 
-// syncs are those that a primary gave since it started.
+// syncs counts those that a primary has served since it started.
 type syncs struct {
 	RunID   string `json:"runID"`
 	Full    int64  `json:"full"`
 	Partial int64  `json:"partial"`
 }
 
-// member is what is known of one pod that comes or goes.
+// member is the state of one pod that is added or removed.
 type member struct {
-	Address string    `json:"address,omitempty"` // host:port of its server when it was seen last
+	Address string    `json:"address,omitempty"` // host:port of its server when it was observed last
 	Nodes   []string  `json:"nodes,omitempty"`   // the IDs that it had as a node of a cluster
 	Slot    *int      `json:"slot,omitempty"`    // lowest slot of its shard; nil outside of a cluster
-	Came    time.Time `json:"came,omitzero"`     // seen first
-	Synced  time.Time `json:"synced,omitzero"`   // seen in sync and ready first
-	How     string    `json:"how,omitempty"`     // it came to be in sync
-	Gone    time.Time `json:"gone,omitzero"`     // seen gone first
+	Came    time.Time `json:"came,omitzero"`     // observed first
+	Synced  time.Time `json:"synced,omitzero"`   // observed in sync and ready first
+	How     string    `json:"how,omitempty"`     // by which syncs
+	Gone    time.Time `json:"gone,omitzero"`     // observed to be removed first
 }
 
 func (r *scaleRecord) setMember(pod string, m member) {
@@ -45,7 +45,7 @@ func (r *scaleRecord) setMember(pod string, m member) {
 	r.Members[pod] = m
 }
 
-// pods are the names of all pods that are known to come or go.
+// pods are the names of all recorded pods that are added or removed.
 func (r *scaleRecord) pods() []string { return slices.Sorted(maps.Keys(r.Members)) }
 
 func plural(n int, what string) string {

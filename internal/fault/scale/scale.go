@@ -14,18 +14,18 @@ var Kinds = contract.Kinds{
 	v1alpha1.FaultReplicaScale: newReplicaScale,
 }
 
-// What a scaling shows beside the pods' own course.
+// Events of a scaling in addition to those of the pods.
 const (
-	eventReplicaAdded   = "ReplicaAdded"   // its pod was seen first
-	eventReplicaSynced  = "ReplicaSynced"  // its primary holds it for online, and its pod is ready
-	eventReplicaRemoved = "ReplicaRemoved" // its pod is gone, and no node of a cluster knows it
+	eventReplicaAdded   = "ReplicaAdded"   // its pod was observed first
+	eventReplicaSynced  = "ReplicaSynced"  // its primary lists it as online, and its pod is ready
+	eventReplicaRemoved = "ReplicaRemoved" // its pod was removed, and no node of a cluster lists it
 )
 
-// defaultSyncTimeout is how long replicas may take where spec.action.replicaScale.syncTimeout says nothing.
+// defaultSyncTimeout is the default of spec.action.replicaScale.syncTimeout.
 const defaultSyncTimeout = 5 * time.Minute
 
-// replicaScale changes the number of replicas of the StatefulSet that runs the selected server, waits until those that came are in sync, and
-// reverts that. A StatefulSet adds and removes the pods with the highest ordinals: never is one removed that is a primary.
+// replicaScale changes the number of replicas of the StatefulSet that runs the selected server, waits until added replicas are in sync, and
+// reverts that. A StatefulSet adds and removes the pods with the highest ordinals. A primary is never removed.
 type replicaScale struct {
 	contract.Deps
 	mode    v1alpha1.SelectMode

@@ -131,7 +131,7 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 		"a replica out of sync": {by: -1, reason: v1alpha1.ReasonInjectionFailed, about: "the primary of redis-1", world: func(s *scalable) {
 			s.infos["10.0.0.1:6379"] = "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"
 		}},
-		"a replica that is silent": {by: -1, reason: v1alpha1.ReasonInjectionFailed, about: "redis-1 does not say", world: func(s *scalable) { delete(s.infos, "10.0.0.2:6379") }},
+		"a replica that is silent": {by: -1, reason: v1alpha1.ReasonInjectionFailed, about: "the role of redis-1 cannot be determined", world: func(s *scalable) { delete(s.infos, "10.0.0.2:6379") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newScalable(t, c.set)
@@ -218,7 +218,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 	}
 	faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectConfirmed, "primary 10.0.0.1:6379 lists redis-2 (2 replicas instead of 1)")
 	seen := s.injector(1).(contract.Follower).Follow(t.Context(), target)
-	if len(seen) != 2 || seen[0].Event != eventReplicaAdded || seen[1].Event != eventReplicaSynced || seen[1].Message != "after 5m1s; its primary has given 1 full sync and 0 partial syncs since" {
+	if len(seen) != 2 || seen[0].Event != eventReplicaAdded || seen[1].Event != eventReplicaSynced || seen[1].Message != "after 5m1s; its primary has served 1 full sync and 0 partial syncs since" {
 		t.Errorf("%+v", seen)
 	}
 
@@ -226,7 +226,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 	if n := s.replicas(); n != 3 {
 		t.Fatalf("%d replicas before what a revert needs is stored", n)
 	}
-	faulttest.InProgress(t, faulttest.Called(s.injector(1).Revert(t.Context(), target)), "redis-2 is still there")
+	faulttest.InProgress(t, faulttest.Called(s.injector(1).Revert(t.Context(), target)), "redis-2 is still running")
 	if n := s.replicas(); n != 2 {
 		t.Fatalf("%d replicas, want 2", n)
 	}
@@ -317,7 +317,7 @@ func TestReplicaScaleOthers(t *testing.T) {
 			if begun, err := s.injector(1).Begun(t.Context(), target); !begun || err != nil {
 				t.Errorf("begun %t %v", begun, err)
 			}
-			faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectInconclusive, "is gone")
+			faulttest.EffectIs(t, s.injector(1), target, v1alpha1.EffectInconclusive, "does not exist any more")
 			if uid != "" && s.replicas() != 3 {
 				t.Error("another StatefulSet was scaled")
 			}

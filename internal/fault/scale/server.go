@@ -9,8 +9,8 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// told is what a server says of itself and its replicas.
-type told struct {
+// serverInfo is a server's INFO about itself and its replicas.
+type serverInfo struct {
 	topology.ReplicationInfo
 	topology.Server
 	role      topology.Role
@@ -19,19 +19,19 @@ type told struct {
 	syncs     syncs
 }
 
-// blank is a server that came up on its own and has nothing to lose.
-func (t told) blank() bool {
+// blank is true of a primary without data and replicas.
+func (t serverInfo) blank() bool {
 	return t.role == topology.Primary && !t.Loading && !t.keys && len(t.followers) == 0
 }
 
-// lists says whether a primary holds the server of a pod for an online replica.
-func (t told) lists(pod, address string) bool {
+// lists reports whether a primary lists the server of a pod as an online replica.
+func (t serverInfo) lists(pod, address string) bool {
 	a, known := t.follower(pod, address)
 	return known && a.Online
 }
 
-// follower is how a primary sees the server of a pod, which announces the pod's IP or a name that begins with the pod's.
-func (t told) follower(pod, address string) (topology.Attached, bool) {
+// follower is the primary's entry of the server of a pod, which announces the pod's IP or a host name that begins with the pod's name.
+func (t serverInfo) follower(pod, address string) (topology.Attached, bool) {
 	_, port, _ := net.SplitHostPort(address)
 	i := slices.IndexFunc(t.followers, func(a topology.Attached) bool {
 		host, p, _ := net.SplitHostPort(a.Address)
@@ -44,19 +44,19 @@ func (t told) follower(pod, address string) (topology.Attached, bool) {
 }
 
 // primaryOf is the primary that a server names: itself, if it is one.
-func primaryOf(said told, address string) string {
+func primaryOf(said serverInfo, address string) string {
 	if said.role == topology.Replica {
 		return said.Primary
 	}
 	return address
 }
 
-func (s *replicaScale) info(ctx context.Context, address string) (told, error) {
+func (s *replicaScale) info(ctx context.Context, address string) (serverInfo, error) {
 	info, err := s.Info(ctx, address)
 	if err != nil {
-		return told{}, err
+		return serverInfo{}, err
 	}
-	t := told{ReplicationInfo: topology.ReplicationOf(info), Server: topology.ServerOf(address, info)}
+	t := serverInfo{ReplicationInfo: topology.ReplicationOf(info), Server: topology.ServerOf(address, info)}
 	t.role, t.followers = t.ReplicationInfo.Role, t.Replicas
 	t.syncs = syncs{RunID: t.RunID, Full: info.Int("sync_full"), Partial: info.Int("sync_partial_ok")}
 	for field := range info {
@@ -65,7 +65,7 @@ func (s *replicaScale) info(ctx context.Context, address string) (told, error) {
 	return t, nil
 }
 
-// staying are the addresses of the servers that stay, as far as they run, each once: the recorded primary's first.
+// staying are the addresses of the running servers that are neither added nor removed, the recorded primary's first.
 func (s *replicaScale) staying(ctx context.Context, now *scaling) []string {
 	found := []string{now.record.Primary}
 	for _, name := range now.staying() {

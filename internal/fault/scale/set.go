@@ -22,15 +22,15 @@ type scaling struct {
 	record    *scaleRecord
 	name      string
 	set       *appsv1.StatefulSet
-	gone      bool  // it was deleted, or another has its name
+	gone      bool  // it was deleted or replaced
 	replicas  int32 // now
 	old, want int32 // before the fault, and by it
 }
 
-// changed are the pods that come or go, by ordinal: a StatefulSet adds and removes at the upper end.
+// changed are the pods that are added or removed: a StatefulSet adds and removes those with the highest ordinals.
 func (c *scaling) changed() []string { return c.pods(min(c.old, c.want), max(c.old, c.want)) }
 
-// staying are the pods that are there before, while and after.
+// staying are the pods that exist before, during and after the fault.
 func (c *scaling) staying() []string { return c.pods(0, min(c.old, c.want)) }
 
 func (c *scaling) pods(from, until int32) []string {
@@ -46,7 +46,7 @@ func (c *scaling) pods(from, until int32) []string {
 
 // foreign is the error of a number of replicas that is neither the old one nor the fault's.
 func (c *scaling) foreign() error {
-	return fmt.Errorf("StatefulSet %s has %d replicas, neither the %d from before the fault nor its %d: somebody else scales it, so it is left alone", c.name, c.replicas, c.old, c.want)
+	return fmt.Errorf("StatefulSet %s has %d replicas, neither the %d from before the fault nor its %d: somebody else scales it, so it is not changed", c.name, c.replicas, c.old, c.want)
 }
 
 // read compares the StatefulSet with the target's record.
@@ -71,15 +71,15 @@ func (s *replicaScale) read(ctx context.Context, target *v1alpha1.FaultTarget) (
 	return c, nil
 }
 
-// scale sets the number of replicas of the very StatefulSet that was read: a change by another in between is a conflict.
+// scale sets the number of replicas. A change of the StatefulSet since it was read is a conflict.
 func (s *replicaScale) scale(ctx context.Context, c *scaling, replicas int32) error {
 	changed := c.set.DeepCopy()
 	changed.Spec.Replicas = &replicas
-	err := s.Cluster.Patch(ctx, changed, client.MergeFromWithOptions(c.set, client.MergeFromWithOptimisticLock{}))
-	if err == nil {
-		c.set, c.replicas = changed, replicas
+	if err := s.Cluster.Patch(ctx, changed, client.MergeFromWithOptions(c.set, client.MergeFromWithOptimisticLock{})); err != nil {
+		return fmt.Errorf("scale StatefulSet %s to %d replicas: %w", c.name, replicas, err)
 	}
-	return err
+	c.set, c.replicas = changed, replicas
+	return nil
 }
 
 // recordSet finds the StatefulSet of the target's pod, refuses one that something else scales, and records its number of replicas.
@@ -115,7 +115,10 @@ func (s *replicaScale) recordSet(ctx context.Context, target *v1alpha1.FaultTarg
 
 func (s *replicaScale) set(ctx context.Context, name string) (*appsv1.StatefulSet, error) {
 	set := &appsv1.StatefulSet{}
-	return set, s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set)
+	if err := s.Live.Get(ctx, client.ObjectKey{Namespace: s.Namespace, Name: name}, set); err != nil {
+		return nil, fmt.Errorf("read StatefulSet %s: %w", name, err)
+	}
+	return set, nil
 }
 
 // scaledByOthers refuses a StatefulSet whose number of replicas an operator or an autoscaler would revert.
@@ -125,7 +128,7 @@ func (s *replicaScale) scaledByOthers(ctx context.Context, set *appsv1.StatefulS
 	}
 	var autoscalers autoscalingv2.HorizontalPodAutoscalerList
 	if err := s.Live.List(ctx, &autoscalers, client.InNamespace(set.Namespace)); err != nil {
-		return err
+		return fmt.Errorf("list HorizontalPodAutoscalers: %w", err)
 	}
 	for i := range autoscalers.Items {
 		if a := &autoscalers.Items[i]; a.Spec.ScaleTargetRef.Kind == "StatefulSet" && a.Spec.ScaleTargetRef.Name == set.Name {

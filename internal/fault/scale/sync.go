@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// bringIn waits until every pod that comes runs and is in sync, and says what is missing. What a server cannot find out by itself is set there.
+// bringIn makes every added server a replica, and returns what is missing until all are in sync and their pods ready.
 func (s *replicaScale) bringIn(ctx context.Context, now *scaling) string {
 	var missing []string
 	for _, name := range now.changed() {
@@ -60,13 +60,13 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 }
 
 // sync makes the server of a pod a replica where it is not, and returns its primary. missing is "" once it is in sync, or was promoted itself.
-func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *member) (primary told, missing string) {
+func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *member) (primary serverInfo, missing string) {
 	own, err := s.info(ctx, m.Address)
 	if err != nil {
-		return told{}, "does not answer yet: " + err.Error()
+		return serverInfo{}, "does not answer yet: " + err.Error()
 	}
 	if own.Loading {
-		return told{}, "is loading its data set"
+		return serverInfo{}, "is loading its data set"
 	}
 	if m.Slot == nil {
 		m.Slot = now.record.Slot
@@ -74,35 +74,35 @@ func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *m
 	address, primary, err := s.primaryFor(ctx, now, *m)
 	switch {
 	case err != nil:
-		return told{}, "has to wait for its primary: " + err.Error()
+		return serverInfo{}, "has to wait for its primary: " + err.Error()
 	case address == m.Address:
 		return primary, ""
 	case m.Slot != nil:
 		if why := s.join(ctx, now, m); why != "" {
-			return told{}, why
+			return serverInfo{}, why
 		}
 	case own.role != topology.Replica:
-		return told{}, s.adopt(ctx, own, m.Address, address)
+		return serverInfo{}, s.adopt(ctx, own, m.Address, address)
 	}
 	return primary, outOfSync(name, m.Address, address, own, primary)
 }
 
-// adopt makes a server that came up on its own a replica. Only one that holds nothing: what it held would be deleted.
-func (s *replicaScale) adopt(ctx context.Context, own told, address, primary string) string {
+// adopt makes a server that started as a primary a replica. It must be empty: a replica deletes its own data.
+func (s *replicaScale) adopt(ctx context.Context, own serverInfo, address, primary string) string {
 	if !own.blank() {
-		return fmt.Sprintf("came up as a primary that holds keys or has replicas (%s of them), so it is left alone: the start script of the workload must make it a replica", plural(len(own.followers), "replica"))
+		return fmt.Sprintf("started as a primary that holds keys or has replicas (%s), so it is not changed: the start script of the workload must make it a replica", plural(len(own.followers), "replica"))
 	}
 	host, port, err := net.SplitHostPort(primary)
 	if err != nil {
 		return err.Error()
 	}
 	if _, err := s.Servers.Do(ctx, address, s.Login, "REPLICAOF", host, port); err != nil {
-		return fmt.Sprintf("came up as an empty primary, and could not be made a replica: %v", err)
+		return fmt.Sprintf("started as an empty primary, and could not be made a replica: %v", err)
 	}
-	return "came up as an empty primary and was made to replicate from " + primary
+	return "started as an empty primary and was made to replicate from " + primary
 }
 
-func outOfSync(name, address, primary string, own, said told) string {
+func outOfSync(name, address, primary string, own, said serverInfo) string {
 	switch {
 	case !own.LinkUp && !own.Syncing:
 		return fmt.Sprintf("has no link to %s (master_link_status:down): is masterauth right there, and the network open?", own.Primary)
@@ -117,20 +117,20 @@ func outOfSync(name, address, primary string, own, said told) string {
 	return ""
 }
 
-// syncsSince says by which syncs the replicas came, if the primary is the process that counted before.
-func (r *scaleRecord) syncsSince(said told) string {
+// syncsSince counts the syncs since the record was made, if the primary is still the same process.
+func (r *scaleRecord) syncsSince(said serverInfo) string {
 	if r.Syncs.RunID == "" || r.Syncs.RunID != said.RunID {
 		return "its primary is another process than before"
 	}
-	return fmt.Sprintf("its primary has given %s and %s since", plural(int(said.syncs.Full-r.Syncs.Full), "full sync"), plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
+	return fmt.Sprintf("its primary has served %s and %s since", plural(int(said.syncs.Full-r.Syncs.Full), "full sync"), plural(int(said.syncs.Partial-r.Syncs.Partial), "partial sync"))
 }
 
-// takeOut waits until every pod that goes is gone, and no node of a cluster knows it.
+// takeOut waits until every removed pod is deleted, and makes the nodes of a cluster forget it.
 func (s *replicaScale) takeOut(ctx context.Context, now *scaling) string {
 	var missing []string
 	for _, name := range now.changed() {
 		if _, err := s.Pod(ctx, name); err == nil {
-			missing = append(missing, name+" is still there")
+			missing = append(missing, name+" is still running")
 			continue
 		} else if !apierrors.IsNotFound(err) {
 			missing = append(missing, err.Error())
@@ -170,7 +170,7 @@ func waitsFor(pod *corev1.Pod) string {
 	return string(pod.Status.Phase)
 }
 
-// recordAdded records the IDs that added servers have now, and says whether one is new.
+// recordAdded records the current node IDs of added servers, and reports whether one is new.
 func (s *replicaScale) recordAdded(ctx context.Context, now *scaling) (changed bool) {
 	if s.by < 0 || now.record.Slot == nil {
 		return false

@@ -1,4 +1,4 @@
-// Package volume is the fault VolumeAttachDelay.
+// Package volume implements the fault VolumeAttachDelay.
 package volume
 
 import (
@@ -24,8 +24,8 @@ var Kinds = contract.Kinds{
 }
 
 // volumeAttachDelay kills a pod whose volume stays attached to the old node: a holder pod there uses it, too, and the node takes no new pods
-// meanwhile. The replacement meets the attach-detach controller's own Multi-Attach error until the holder goes. The holder's deadline ends it
-// even if no operator is left; the cordon is recorded on the node itself.
+// meanwhile. The replacement gets the attach-detach controller's Multi-Attach error until the holder is deleted. The holder's deadline ends it
+// even without an operator; the cordon is recorded on the node itself.
 type volumeAttachDelay struct {
 	contract.Deps
 	delay    time.Duration
@@ -66,7 +66,7 @@ func (v volumeAttachDelay) Preflight(ctx context.Context, target *v1alpha1.Fault
 	if err != nil {
 		return err
 	}
-	if err := node.Elsewhere(ctx, v.Deps, pod, volume, target.Node); err != nil {
+	if err := node.RequireOtherNode(ctx, v.Deps, pod, volume, target.Node); err != nil {
 		return err
 	}
 	return contract.Save(target, heldRecord{Controller: pods.ControllerOf(pod), Claim: claim, Volume: volume.Name})
@@ -76,7 +76,7 @@ func (v volumeAttachDelay) Begun(ctx context.Context, target *v1alpha1.FaultTarg
 	return pods.Ended(ctx, v.Deps, target)
 }
 
-// Inject takes three steps, each of which the next call finds done: the holder runs, the node is cordoned, the pod is killed.
+// Inject has three steps, each of which a later call skips once it is done: start the holder, cordon the node, kill the pod.
 func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	record, _, err := contract.Load[heldRecord](target)
 	if err != nil {
@@ -96,19 +96,19 @@ func (v volumeAttachDelay) Inject(ctx context.Context, target *v1alpha1.FaultTar
 	return contract.Progress{}, pods.RemoveTarget(ctx, v.Deps, target)
 }
 
-// keepOff cordons the target's node once a replacement could go elsewhere: another fault may have taken the last node meanwhile.
+// keepOff cordons the target's node if the replacement can be scheduled to another: another fault may have cordoned the last one meanwhile.
 func (v volumeAttachDelay) keepOff(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	pod, err := v.Pod(ctx, target.Pod)
 	if err != nil {
 		return contract.Progress{}, err
 	}
-	if err := node.Elsewhere(ctx, v.Deps, pod, nil, target.Node); err != nil {
+	if err := node.RequireOtherNode(ctx, v.Deps, pod, nil, target.Node); err != nil {
 		return contract.Progress{}, err
 	}
 	return node.Cordon(ctx, v.Deps, target.Node)
 }
 
-// Revert releases the volume first: the replacement waits for that alone. What keeps it from one does not keep it from the other.
+// Revert releases the volume first, as the replacement waits for that alone. It uncordons the node even if that fails.
 func (v volumeAttachDelay) Revert(ctx context.Context, target *v1alpha1.FaultTarget) (contract.Progress, error) {
 	if _, _, err := contract.Load[heldRecord](target); err != nil {
 		return contract.Progress{}, err
@@ -126,7 +126,7 @@ func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) str
 	return command
 }
 
-// Effect is confirmed by the event that the attach-detach controller wrote, or by the state that it wrote it for.
+// Effect is confirmed while the replacement waits on another node.
 func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, v.Deps, target)
 	if err != nil {
@@ -155,9 +155,9 @@ func notWaiting(pod *corev1.Pod, target *v1alpha1.FaultTarget) (v1alpha1.Effect,
 	case pod == nil:
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("pod %s (%s) is gone and has no replacement yet", target.Pod, target.UID)
 	case pod.Spec.NodeName == target.Node:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s came up on node %s again, where the volume is", pod.Name, target.Node)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s was scheduled to node %s again, where the volume is attached", pod.Name, target.Node)
 	case pod.Status.Phase == corev1.PodRunning:
-		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s runs on node %s: nothing holds the volume back", pod.Name, pod.Spec.NodeName)
+		return v1alpha1.EffectNotObserved, fmt.Sprintf("the replacement %s runs on node %s: its volume was not delayed", pod.Name, pod.Spec.NodeName)
 	case pod.Spec.NodeName == "":
 		return v1alpha1.EffectInconclusive, fmt.Sprintf("the replacement %s is on no node%s", pod.Name, pods.Unscheduled(pod))
 	}

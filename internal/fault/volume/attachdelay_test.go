@@ -160,7 +160,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 		t.Errorf("sightings %+v", seen)
 	}
 	w.Update(next, func(p *corev1.Pod) { p.Status.Phase = corev1.PodRunning })
-	w.effect(injector, target, v1alpha1.EffectNotObserved, "nothing holds the volume back")
+	w.effect(injector, target, v1alpha1.EffectNotObserved, "its volume was not delayed")
 }
 
 // The holder is what a namespace under the restricted Pod Security Standard admits, ends by itself, and writes nothing.
@@ -201,7 +201,7 @@ func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 	w.Unschedulable("node-1", false)
 	targets[0].InjectedAt = &metav1.MicroTime{Time: time.Now()}
 	w.Pod("redis-0", "u1", "10.0.0.5", "", nil)
-	w.effect(injector, &targets[0], v1alpha1.EffectNotObserved, "came up on node node-1 again")
+	w.effect(injector, &targets[0], v1alpha1.EffectNotObserved, "was scheduled to node node-1 again")
 	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "delete pod lose-hold-") || strings.Contains(by, "uncordon") {
 		t.Errorf("manual command: %s", by)
 	}

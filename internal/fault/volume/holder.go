@@ -19,8 +19,8 @@ import (
 	pods "github.com/redquake/redquake/internal/fault/pod"
 )
 
-// holderMargin is what the holder lives longer than the delay, for the time from its start to the kill: so much later than asked the volume is free
-// at the latest, whatever becomes of the operator.
+// holderMargin is how much longer than the delay the holder may run, for the time from its start to the kill. Without an operator the volume is
+// released by so much later than specified.
 const holderMargin = 2 * time.Minute
 
 // holderUser is the user and group of a holder where the target's pod names none.
@@ -28,7 +28,7 @@ const holderUser = int64(65534)
 
 var errForeign = errors.New("is not this fault's")
 
-// hold makes the holder pod, and is complete once it runs.
+// hold creates the holder pod, and is complete once it runs.
 func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarget, claim string) (contract.Progress, error) {
 	holder, err := v.holder(ctx, target)
 	if apierrors.IsNotFound(err) {
@@ -38,9 +38,9 @@ func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarge
 		}
 		holder = v.newHolder(pod, target, claim)
 		if err := v.Cluster.Create(ctx, holder); err != nil && !apierrors.IsAlreadyExists(err) {
-			return contract.Progress{}, fmt.Errorf("make the holder pod %s: %w", holder.Name, err)
+			return contract.Progress{}, fmt.Errorf("create the holder pod %s: %w", holder.Name, err)
 		}
-		return contract.Preparing("holder pod %s is made on node %s", holder.Name, target.Node), nil
+		return contract.Preparing("holder pod %s is created on node %s", holder.Name, target.Node), nil
 	}
 	if err != nil {
 		return contract.Progress{}, err
@@ -54,7 +54,7 @@ func (v volumeAttachDelay) hold(ctx context.Context, target *v1alpha1.FaultTarge
 	return contract.Preparing("holder pod %s does not run yet%s", holder.Name, whyWaiting(holder)), nil
 }
 
-// inTime refuses a holder that spent its margin before it ran, such as on the download of its image.
+// inTime refuses a holder that used up its margin before it ran, such as on the download of its image.
 func (volumeAttachDelay) inTime(holder *corev1.Pod) error {
 	if holder.Status.StartTime == nil || len(holder.Status.ContainerStatuses) == 0 || holder.Status.ContainerStatuses[0].State.Running == nil {
 		return nil
@@ -66,7 +66,7 @@ func (volumeAttachDelay) inTime(holder *corev1.Pod) error {
 	return nil
 }
 
-// release deletes the holder. At once: nothing in it has anything to finish.
+// release deletes the holder, without grace.
 func (v volumeAttachDelay) release(ctx context.Context, target *v1alpha1.FaultTarget) error {
 	holder, err := v.holder(ctx, target)
 	if apierrors.IsNotFound(err) || errors.Is(err, errForeign) {
@@ -78,20 +78,20 @@ func (v volumeAttachDelay) release(ctx context.Context, target *v1alpha1.FaultTa
 	return pods.Remove(ctx, v.Deps, holder)
 }
 
-// holder is the fault's pod on the target's node. One of its name that belongs to another is an error.
+// holder reads the fault's pod on the target's node. A pod of that name with another owner is an error.
 func (v volumeAttachDelay) holder(ctx context.Context, target *v1alpha1.FaultTarget) (*corev1.Pod, error) {
 	holder, err := v.Pod(ctx, v.holderName(target))
 	if err != nil {
 		return nil, err
 	}
 	if !slices.ContainsFunc(holder.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == v.Owner.UID }) {
-		return nil, fmt.Errorf("pod %s %w: delete it, or name the fault otherwise", holder.Name, errForeign)
+		return nil, fmt.Errorf("pod %s %w: delete it, or give the fault another name", holder.Name, errForeign)
 	}
 	return holder, nil
 }
 
-// newHolder is a pod that sleeps beside the target, with the target's volume. It is placed by name, so that no cordon keeps it away; it has no
-// token, no privilege and no way to write; and no fsGroup, by which the kubelet would change the owner of the target's files.
+// newHolder is a pod that sleeps beside the target, with the target's volume. It is assigned to the node by name, so that a cordon does not affect it; it has no
+// token, no privileges and a read-only file system; and no fsGroup, by which the kubelet would change the owner of the target's files.
 func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarget, claim string) *corev1.Pod {
 	redis := v.Container(pod)
 	ends := int64((v.delay + holderMargin) / time.Second)
@@ -118,7 +118,7 @@ func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarg
 				Name:            "holder",
 				Image:           cmp.Or(v.image, redis.Image),
 				ImagePullPolicy: corev1.PullIfNotPresent,
-				// Process 1 is deaf to SIGTERM without the trap, and the volume would be free a second or two later.
+				// Process 1 ignores SIGTERM without the trap, and the volume would be released a second or two later.
 				Command:      []string{"sh", "-c", fmt.Sprintf("trap 'exit 0' TERM; sleep %d & wait", ends)},
 				Resources:    corev1.ResourceRequirements{Requests: small, Limits: small},
 				VolumeMounts: []corev1.VolumeMount{{Name: "held", MountPath: "/held", ReadOnly: true}},
@@ -134,7 +134,7 @@ func (v volumeAttachDelay) newHolder(pod *corev1.Pod, target *v1alpha1.FaultTarg
 	}
 }
 
-// holderName is the same in every call, and another for every pod that is hit.
+// holderName is unique for the UID of the target's pod.
 func (v volumeAttachDelay) holderName(target *v1alpha1.FaultTarget) string {
 	hash := sha256.Sum256([]byte(target.UID))
 	return fmt.Sprintf("%s-hold-%x", v.Owner.Name, hash[:4]) // at most 60 characters: a fault's name has 46
@@ -166,7 +166,7 @@ func holderSecurity(pod *corev1.Pod, redis *corev1.Container) *corev1.PodSecurit
 	return security
 }
 
-// whyWaiting is what the kubelet says of a container that does not run yet.
+// whyWaiting is the kubelet's reason why a container does not run yet.
 func whyWaiting(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if w := c.State.Waiting; w != nil {
@@ -176,7 +176,7 @@ func whyWaiting(pod *corev1.Pod) string {
 	return ""
 }
 
-// whyEnded is what the kubelet says of a pod that is over.
+// whyEnded is the kubelet's reason why a pod ended.
 func whyEnded(pod *corev1.Pod) string {
 	for _, c := range pod.Status.ContainerStatuses {
 		if t := c.State.Terminated; t != nil {

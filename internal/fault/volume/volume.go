@@ -17,8 +17,8 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// heldVolume finds the claim of a pod whose volume only one node at a time may have, that of the named container first. A Problem says what is
-// wrong with each claim.
+// heldVolume finds a claim of a pod whose volume can be attached to only one node at a time, that of the named container first. A Problem names the
+// reason for each claim that is not.
 func (v volumeAttachDelay) heldVolume(ctx context.Context, pod *corev1.Pod, container string) (claim string, volume *corev1.PersistentVolume, err error) {
 	claims := claimsOf(pod, container)
 	if len(claims) == 0 {
@@ -62,7 +62,7 @@ func claimsOf(pod *corev1.Pod, container string) []string {
 	return once
 }
 
-// attachable says why a claim's volume cannot be held on a node; why is "" where it can.
+// attachable returns a claim's volume, and why it cannot be held on a node; why is "" where it can.
 func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (volume *corev1.PersistentVolume, why string, err error) {
 	claim := &corev1.PersistentVolumeClaim{}
 	if err := v.Live.Get(ctx, client.ObjectKey{Namespace: v.Namespace, Name: name}, claim); apierrors.IsNotFound(err) {
@@ -82,7 +82,7 @@ func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (v
 	for _, mode := range volume.Spec.AccessModes {
 		switch mode {
 		case corev1.ReadWriteMany, corev1.ReadOnlyMany:
-			return nil, fmt.Sprintf("is %s: several nodes may have its volume at once, so that the replacement would not wait", mode), nil
+			return nil, fmt.Sprintf("is %s: its volume can be attached to several nodes at once, so the replacement would not wait", mode), nil
 		case corev1.ReadWriteOncePod:
 			return nil, fmt.Sprintf("is %s: no holder pod may use it beside Redis", mode), nil
 		}
@@ -98,7 +98,7 @@ func (v volumeAttachDelay) attachable(ctx context.Context, name, node string) (v
 	return volume, "", nil
 }
 
-// attached says whether a volume is attached to a node.
+// attached reports whether a volume is attached to a node.
 func (v volumeAttachDelay) attached(ctx context.Context, volume, node string) (bool, error) {
 	var all storagev1.VolumeAttachmentList
 	if err := v.Live.List(ctx, &all); err != nil {
@@ -109,13 +109,13 @@ func (v volumeAttachDelay) attached(ctx context.Context, volume, node string) (b
 	}), nil
 }
 
-// The reasons of Kubernetes' events that show the way of a volume to another node.
+// The reasons of Kubernetes' events about a volume that moves to another node.
 const (
 	reasonFailedAttach    = "FailedAttachVolume"
 	reasonSucceededAttach = "SuccessfulAttachVolume"
 )
 
-// Follow tells what the attach-detach controller said of the replacement.
+// Follow reports the events of the attach-detach controller about the replacement.
 func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTarget) []contract.Sighting {
 	record, _, err := contract.Load[heldRecord](target)
 	if err != nil {
@@ -141,7 +141,7 @@ func (v volumeAttachDelay) Follow(ctx context.Context, target *v1alpha1.FaultTar
 	return seen
 }
 
-// multiAttach is the event that says that the volume is still elsewhere; nil where there is none.
+// multiAttach is the event that the volume is still attached to another node; nil where there is none.
 func multiAttach(events []corev1.Event) *corev1.Event {
 	i := slices.IndexFunc(events, func(e corev1.Event) bool {
 		return e.Reason == reasonFailedAttach && strings.HasPrefix(e.Message, "Multi-Attach error for volume")
@@ -152,7 +152,7 @@ func multiAttach(events []corev1.Event) *corev1.Event {
 	return &events[i]
 }
 
-// eventsOf is what was said of this very pod.
+// eventsOf are the events of a pod, by its UID.
 func (v volumeAttachDelay) eventsOf(ctx context.Context, pod *corev1.Pod) ([]corev1.Event, error) {
 	var all corev1.EventList
 	err := v.Live.List(ctx, &all, client.InNamespace(pod.Namespace), client.MatchingFields{"involvedObject.uid": string(pod.UID)})

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// Case is one injector before its target, with the record as the controller stored it.
+// Case is one injector with its target, whose record is as the controller stored it.
 type Case struct {
 	*World
 	Pod      *corev1.Pod
@@ -33,7 +33,7 @@ func (c *Case) Revert() {
 	}
 }
 
-// Effect fails the test unless the effect is this one, for what is said.
+// Effect fails the test unless the effect is this one and its evidence contains a text.
 func (c *Case) Effect(want v1alpha1.Effect, says string) {
 	c.T.Helper()
 	if got, evidence := c.Injector.Effect(c.T.Context(), c.Target); got != want || !strings.Contains(evidence, says) {

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// AddNode makes a node that takes pods.
+// AddNode creates a schedulable node.
 func (w *World) AddNode(name string, change func(*corev1.Node)) {
 	w.T.Helper()
 	node := &corev1.Node{
@@ -30,14 +30,14 @@ func (w *World) AddNode(name string, change func(*corev1.Node)) {
 	}
 }
 
-// Of is what a fault of that name and UID acts on.
+// Of returns the dependencies of a fault of that name and UID.
 func (w *World) Of(fault string) contract.Deps {
 	deps := w.Deps()
 	deps.Owner = metav1.OwnerReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: "RedisFault", Name: fault, UID: types.UID("uid-" + fault), Controller: new(true)}
 	return deps
 }
 
-// Unschedulable fails the test unless a node takes pods, or takes none.
+// Unschedulable fails the test unless spec.unschedulable of a node has this value.
 func (w *World) Unschedulable(node string, want bool) {
 	w.T.Helper()
 	if n := w.ReadNode(node); n.Spec.Unschedulable != want {
@@ -45,7 +45,7 @@ func (w *World) Unschedulable(node string, want bool) {
 	}
 }
 
-// ReadNode gives a node as it is.
+// ReadNode reads a node.
 func (w *World) ReadNode(name string) *corev1.Node {
 	w.T.Helper()
 	node := &corev1.Node{}
@@ -55,11 +55,11 @@ func (w *World) ReadNode(name string) *corev1.Node {
 	return node
 }
 
-// MustPrepare checks that an injection said that it has broken nothing yet.
+// MustPrepare fails the test unless an injection is in the stage of preparation, with a text in its message.
 func MustPrepare(t *testing.T, err error, says string) {
 	t.Helper()
 	var preparing *Pending
 	if !errors.As(err, &preparing) || preparing.Stage != contract.StagePreparing || !strings.Contains(preparing.Message, says) {
-		t.Fatalf("%v, want a preparation that says %q", err, says)
+		t.Fatalf("%v, want a preparation with %q in its message", err, says)
 	}
 }

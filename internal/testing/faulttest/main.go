@@ -33,7 +33,7 @@ func Main(m *testing.M) {
 	os.Exit(code)
 }
 
-// controlPlane is a real kube-apiserver with its etcd, without controllers and without kubelets. It is started for the first test that asks.
+// controlPlane is a real kube-apiserver with its etcd, without controllers and without kubelets. It is started by the first test that uses it.
 var controlPlane plane
 
 type plane struct {
@@ -50,7 +50,7 @@ func (p *plane) stop() error {
 	return p.env.Stop()
 }
 
-// RealAPIServer is the control plane of this package's tests, in which the namespace of their objects exists. Tests share it: each has pods of its own.
+// RealAPIServer is the control plane of this package's tests, in which the namespace of their objects exists. Tests share it, with different pods.
 func RealAPIServer(t *testing.T) (*envtest.Environment, client.Client) {
 	t.Helper()
 	controlPlane.once.Do(controlPlane.start)
@@ -65,7 +65,7 @@ func RealAPIServer(t *testing.T) (*envtest.Environment, client.Client) {
 }
 
 func (p *plane) start() {
-	// One of this package's own: a test installs Chaos Mesh's kinds, and removes them.
+	// It is not shared with other packages: a test installs Chaos Mesh's kinds, and removes them.
 	if p.env, p.err = cluster.StartControlPlane(); p.err != nil {
 		return
 	}

@@ -28,7 +28,7 @@ func (s *Scripted) Queue(ctx context.Context, key, address string, login redis.L
 	return nil
 }
 
-// Queued says whether something is queued.
+// Queued reports whether something is queued.
 func (s *Scripted) Queued(key string) bool {
 	s.Mu.Lock()
 	defer s.Mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// InProgress fails the test unless a call is to be called again, for what is said.
+// InProgress fails the test unless a call is not complete and its message contains a text.
 func InProgress(t *testing.T, err error, about string) {
 	t.Helper()
 	var steps *Pending
@@ -18,7 +18,7 @@ func InProgress(t *testing.T, err error, about string) {
 	}
 }
 
-// EffectIs fails the test unless the effect is this one, for what is said.
+// EffectIs fails the test unless the effect is this one and its evidence contains a text.
 func EffectIs(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, about string) {
 	t.Helper()
 	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, about) {

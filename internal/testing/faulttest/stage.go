@@ -17,10 +17,10 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Patient is the timeout of logins: a busy machine must not pass for a server that does not answer.
+// Patient is the timeout of logins: on a busy machine a shorter one would make servers seem not to answer.
 const Patient = 5 * time.Second
 
-// Stage is a namespace whose pods are real servers on loopback; the cluster deps them is the fake one of world.
+// Stage is a namespace whose pods are real servers on loopback; the cluster is the fake one of World.
 type Stage struct {
 	*World
 	kinds  contract.Kinds
@@ -29,7 +29,7 @@ type Stage struct {
 	Login  redis.Login
 }
 
-// NewStage makes an empty namespace for faults of some kinds.
+// NewStage creates an empty namespace for faults of some kinds.
 func NewStage(t *testing.T, kinds contract.Kinds, choose Chooser) *Stage {
 	t.Helper()
 	s := &Stage{World: NewWorld(t), kinds: kinds, choose: choose, Real: topology.NewReal(), Login: redis.Login{Timeout: Patient}}
@@ -37,7 +37,7 @@ func NewStage(t *testing.T, kinds contract.Kinds, choose Chooser) *Stage {
 	return s
 }
 
-// Host makes the pod of a server. Select finds it by app=redis.
+// Host creates the pod of a server. Select finds it by app=redis.
 func (s *Stage) Host(name string, server *redistest.Server, change func(*corev1.Pod)) *corev1.Pod {
 	s.T.Helper()
 	return s.Pod(name, "uid-"+name, "127.0.0.1", "", func(p *corev1.Pod) {
@@ -58,7 +58,7 @@ func (s *Stage) Aim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1
 	return injector, target
 }
 
-// TryAim is aim for a fault that may be refused.
+// TryAim is Aim for a fault that may be refused.
 func (s *Stage) TryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alpha1.FaultTarget, error) {
 	s.T.Helper()
 	injector, err := s.kinds.For(spec, s.Deps())
@@ -72,7 +72,7 @@ func (s *Stage) TryAim(spec *v1alpha1.RedisFaultSpec) (contract.Injector, *v1alp
 	return injector, &found[0], injector.Preflight(s.T.Context(), &found[0])
 }
 
-// Reborn is the injector as another process makes it: nothing in memory, no connection open.
+// Reborn returns a new injector, as after a restart of the operator: without state in memory and open connections.
 func (s *Stage) Reborn(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.T.Helper()
 	s.Real.Close()

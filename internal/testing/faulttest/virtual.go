@@ -13,5 +13,5 @@ func Lasted(t *testing.T, what string, began time.Time, want time.Duration) {
 	}
 }
 
-// Never is how long a server takes that gives no answer while a test runs.
+// Never is longer than any test: a server with this delay does not answer.
 func Never(string) time.Duration { return 24 * time.Hour }

@@ -1,4 +1,4 @@
-// Package faulttest sets up what the tests of faults act on: a namespace with pods, servers that answer as they are told, and real ones.
+// Package faulttest is the set-up of the tests of faults: a namespace with pods, and servers that are scripted or real.
 package faulttest
 
 import (
@@ -32,10 +32,10 @@ import (
 	"github.com/redquake/redquake/internal/target"
 )
 
-// ErrSilent is what a server gives that does not answer.
+// ErrSilent is the error of a server that does not answer.
 var ErrSilent = errors.New("connection refused")
 
-// Scripted are servers that answer as they are told, by address. One that is not named does not answer.
+// Scripted are servers with scripted answers, by address. Other addresses do not answer.
 type Scripted struct {
 	Mu      sync.Mutex
 	Servers map[string]topology.Server
@@ -46,7 +46,7 @@ type Scripted struct {
 	Sent    []string                           // "shutdown ADDRESS", in order
 }
 
-// Ask gives what the server is to say of itself.
+// Ask returns the scripted state of a server.
 func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topology.Server, error) {
 	if err := s.wait(ctx, address); err != nil {
 		return topology.Server{}, err
@@ -60,7 +60,7 @@ func (s *Scripted) Ask(ctx context.Context, address string, _ redis.Login) (topo
 	return server, nil
 }
 
-// Do gives what Answer does.
+// Do returns the result of Answer.
 func (s *Scripted) Do(ctx context.Context, address string, _ redis.Login, command ...any) (any, error) {
 	if err := s.wait(ctx, address); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (s *Scripted) Do(ctx context.Context, address string, _ redis.Login, comman
 	return s.Answer(address, command...)
 }
 
-// wait lets the time pass that an answer takes.
+// wait waits for the time that an answer takes.
 func (s *Scripted) wait(ctx context.Context, address string) error {
 	if s.Takes != nil {
 		select {
@@ -87,7 +87,7 @@ func (s *Scripted) Shutdown(ctx context.Context, address string, _ redis.Login) 
 	return s.end(ctx, "shutdown "+address, address)
 }
 
-// Segfault ends a server, too.
+// Segfault ends a server as well.
 func (s *Scripted) Segfault(ctx context.Context, address string, _ redis.Login) error {
 	return s.end(ctx, "segfault "+address, address)
 }
@@ -122,7 +122,7 @@ const Namespace = "shop"
 func NewWorld(t *testing.T, objects ...client.Object) *World {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	// What the faults read and write, and no more: the fake client goes through the whole scheme with every object that it makes.
+	// Only the kinds that the faults read and write: the fake client iterates over the whole scheme for every object that it creates.
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, storagev1.AddToScheme, autoscalingv2.AddToScheme, v1alpha1.AddToScheme, object.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
@@ -149,7 +149,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 			if w.Hooks.Delete != nil {
 				return w.Hooks.Delete(ctx, c, object, options...)
 			}
-			// The fake client knows no preconditions.
+			// The fake client does not support preconditions.
 			var given client.DeleteOptions
 			given.ApplyOptions(options)
 			current := &corev1.Pod{}
@@ -166,7 +166,7 @@ func NewWorld(t *testing.T, objects ...client.Object) *World {
 	return w
 }
 
-// Deps are what a fault acts on.
+// Deps are the dependencies of a fault.
 func (w *World) Deps() contract.Deps {
 	return contract.Deps{Redis: target.Redis{Namespace: Namespace, Live: w.Cluster, Servers: w.Servers}, Cluster: w.Cluster}
 }
@@ -180,7 +180,7 @@ func (w *World) Update(pod *corev1.Pod, change func(*corev1.Pod)) {
 	}
 }
 
-// Replace plays the StatefulSet: the pod goes, one of the same name comes.
+// Replace replaces a pod by one of the same name, as the StatefulSet controller does.
 func (w *World) Replace(pod *corev1.Pod, uid string) {
 	w.T.Helper()
 	if err := client.IgnoreNotFound(w.Cluster.Delete(context.Background(), pod)); err != nil {
@@ -256,10 +256,10 @@ func Must(t *testing.T, err error) {
 // Pending is the progress of a call that is not complete, as an error.
 type Pending struct{ contract.Progress }
 
-// Error is what is still to come.
+// Error is the message of the progress.
 func (p *Pending) Error() string { return p.Message }
 
-// Called is what a call of Inject or Revert came to: nil where it is complete.
+// Called turns the result of Inject or Revert into an error: nil where it is complete.
 func Called(progress contract.Progress, err error) error {
 	if err == nil && !progress.Complete() {
 		return &Pending{progress}
@@ -280,13 +280,13 @@ func Recorded[R any](t *testing.T, target *v1alpha1.FaultTarget) R {
 // AddressOf is where the server in a pod listens.
 func AddressOf(pod *corev1.Pod) string { return target.Redis{}.Address(pod) }
 
-// On are the dependencies of a fault on a target.
+// On returns the dependencies of a fault on a target.
 func On(deps contract.Deps, of *v1alpha1.RedisTarget) contract.Deps {
 	deps.Spec = of
 	return deps
 }
 
-// Chooser is what chooses the targets of a fault.
+// Chooser chooses the targets of a fault.
 type Chooser func(context.Context, target.Redis, *v1alpha1.RedisFaultSpec, contract.Traits) ([]v1alpha1.FaultTarget, error)
 
 func conflict(name string) error {

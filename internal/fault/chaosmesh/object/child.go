@@ -11,10 +11,10 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// Hit is what a child breaks, with all that was found out about it.
+// Hit is the target of a child, with the parameters that are not in the spec.
 type Hit struct {
 	Namespace, Pod, Container string
-	Grace                     time.Duration // PodKill: what the pod is given; whole seconds
+	Grace                     time.Duration // PodKill: the grace period; whole seconds
 	VolumePath                string        // DiskDelay: where the volume is mounted
 	Peers                     *Peers        // of a network fault; nil = everybody
 	Lasts                     time.Duration // after which Chaos Mesh ends it by itself; not of PodKill, which is over at once
@@ -113,7 +113,7 @@ func others(hit Hit) *cmv1.PodSelector {
 	}}
 }
 
-// byName selects pods by name: what Chaos Mesh would choose by labels may have another role by then.
+// byName selects pods by name: a pod that Chaos Mesh chose by labels might have another role by then.
 func byName(namespace string, pods ...string) cmv1.PodSelector {
 	return cmv1.PodSelector{Mode: cmv1.AllMode, Selector: cmv1.PodSelectorSpec{
 		GenericSelectorSpec: cmv1.GenericSelectorSpec{Namespaces: []string{namespace}}, Pods: map[string][]string{namespace: pods},

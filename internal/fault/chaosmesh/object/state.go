@@ -7,7 +7,7 @@ import (
 	cmv1 "github.com/chaos-mesh/chaos-mesh/api/v1alpha1"
 )
 
-// State is what an object's status says. Conditions are not read: AllRecovered is True of what was never injected, and all of them are one step late.
+// State is the state of an object, from its status. Conditions are not read: AllRecovered is True of what was never injected, and all of them are one step late.
 type State struct {
 	Selected bool   // Chaos Mesh has found the pods
 	Injected bool   // every one of them is broken
@@ -18,7 +18,7 @@ type State struct {
 	Failure  string // why the last attempt at some of them failed; "" = the last attempts went well
 }
 
-// Read reads an object's status. A record's phase may have a suffix that says what it waits for: "Not Injected/Wait", "Injected/Wait".
+// Read reads an object's status. A record's phase may have a suffix with what it waits for: "Not Injected/Wait", "Injected/Wait".
 func Read(child Object) State {
 	experiment := child.GetStatus().Experiment
 	some := len(experiment.Records) > 0
@@ -39,7 +39,7 @@ func Read(child Object) State {
 	return state
 }
 
-// lastFailure is the message of a record's last event, if that tells of a failure.
+// lastFailure is the message of a record's last event, if that is a failure.
 func lastFailure(record *cmv1.Record) string {
 	if len(record.Events) == 0 {
 		return ""
@@ -51,7 +51,7 @@ func lastFailure(record *cmv1.Record) string {
 	return fmt.Sprintf("%s failed: %s", last.Operation, last.Message)
 }
 
-// String says where the object stands.
+// String describes the state.
 func (s State) String() string {
 	text := "nothing is selected yet"
 	switch {

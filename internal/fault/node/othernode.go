@@ -15,12 +15,12 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// Elsewhere says why a pod's replacement could be scheduled to no node but the one named; nil where it could. volume, if any, goes with it.
-// It judges by what does not change from one moment to the next: free CPU and memory, and affinities to other pods, are the scheduler's.
-func Elsewhere(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
+// RequireOtherNode returns a Problem where a pod's replacement could not be scheduled to a node other than the one named. volume, if any, must be reachable
+// there. It checks what rarely changes, and neither free CPU and memory nor affinities to other pods.
+func RequireOtherNode(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume *corev1.PersistentVolume, than string) error {
 	var nodes corev1.NodeList
 	if err := deps.Live.List(ctx, &nodes); err != nil {
-		return err
+		return fmt.Errorf("list nodes: %w", err)
 	}
 	var reasons []string
 	for i := range nodes.Items {
@@ -35,13 +35,13 @@ func Elsewhere(ctx context.Context, deps contract.Deps, pod *corev1.Pod, volume 
 		reasons = append(reasons, node.Name+" "+why)
 	}
 	if len(reasons) == 0 {
-		return problem.Unsupported("there is no node beside %s: the replacement of pod %s could only come back to it", than, pod.Name)
+		return problem.Unsupported("there is no node other than %s: the replacement of pod %s could only be scheduled to it", than, pod.Name)
 	}
 	slices.Sort(reasons)
-	return problem.Unsupported("the replacement of pod %s could go to no node but %s: %s", pod.Name, than, strings.Join(reasons, "; "))
+	return problem.Unsupported("the replacement of pod %s can be scheduled to no node but %s: %s", pod.Name, than, strings.Join(reasons, "; "))
 }
 
-// unfit says why a node does not take a pod; "" where it does.
+// unfit returns why a node does not accept a pod; "" where it does.
 func unfit(node *corev1.Node, pod *corev1.Pod, volume *corev1.PersistentVolume) string {
 	if node.Spec.Unschedulable {
 		return "is unschedulable"
