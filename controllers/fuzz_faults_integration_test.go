@@ -88,7 +88,7 @@ func (d draw) record(pod string) v1alpha1.FaultTarget {
 	}
 }
 
-// faultTypes are all types of the API.
+// faultTypes are the types that Redquake injects itself.
 var faultTypes = []v1alpha1.FaultType{
 	v1alpha1.FaultPodKill, v1alpha1.FaultProcessCrash, v1alpha1.FaultFailover, v1alpha1.FaultVolumeAttachDelay, v1alpha1.FaultIOThreads, v1alpha1.FaultConfig, v1alpha1.FaultReplicaScale,
 	v1alpha1.FaultResources, v1alpha1.FaultHang, v1alpha1.FaultClientPause, v1alpha1.FaultClientKill, v1alpha1.FaultBackgroundSave, v1alpha1.FaultNodeLoss,

@@ -55,7 +55,7 @@ func wantSteps(t *testing.T, err error, says string) {
 
 func TestConfigThereAndBack(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
 	during := map[string]string{"maxmemory": "104857600", "timeout": "300", "client-output-buffer-limit": "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300", "client-output-buffer-limit": "normal 1mb 0 0"})
@@ -97,7 +97,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 // An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded reverts it.
 func TestConfigOperatorDies(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := configFault(parameters{"maxmemory": "100mb"})
 	injector, target := s.Aim(spec)
 	stored := target.DeepCopy()
@@ -177,7 +177,7 @@ func TestConfigBadValue(t *testing.T) {
 // as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	server.Do("ping") // a client that stays
 	spec := configFault(parameters{"maxclients": "1"})
 	injector, target := s.Aim(spec)
@@ -242,7 +242,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 // A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to revert.
 func TestConfigServerRestarts(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := configFault(parameters{"timeout": "300"})
 	injector, target := s.Aim(spec)
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
@@ -265,7 +265,7 @@ func TestConfigServerRestarts(t *testing.T) {
 // after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := configFault(parameters{"timeout": "300"})
 	injector, target := s.Aim(spec)
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))

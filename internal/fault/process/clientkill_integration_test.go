@@ -65,7 +65,7 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 // Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
 func TestClientKill(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	for _, tc := range []struct {
 		kind          v1alpha1.ClientType
 		says, another string

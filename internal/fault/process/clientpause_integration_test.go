@@ -66,7 +66,7 @@ func pausesLeft(t *testing.T, server *redistest.Server, lasts time.Duration) {
 func TestClientPauseOfAll(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	injector, target := s.Aim(pauseOfAll(lasts))
 	begun(t, injector, target, false)
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
@@ -97,7 +97,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
-			s, server := hosted(t)
+			s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 			injector, target := s.Aim(tc.spec)
 			began := time.Now()
 			inject(t, injector, target)
@@ -117,7 +117,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 func TestClientPauseOfAllOperatorDies(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := pauseOfAll(lasts)
 	injector, target := s.Aim(spec)
 	inject(t, injector, target)
@@ -135,7 +135,7 @@ func TestClientPauseOfAllOperatorDies(t *testing.T) {
 // A second injection, by whatever process, sends no second pause: that would move the end.
 func TestClientPauseOfWrites(t *testing.T) {
 	t.Parallel()
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := pauseOfWrites(10 * time.Minute)
 	injector, target := s.Aim(spec)
 	begun(t, injector, target, false)
@@ -226,7 +226,7 @@ func TestClientPauseRefused(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", tc.name, p, tc.says)
 		}
 	}
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	server.Do("CLIENT", "PAUSE", "60000", "WRITE")
 	_, _, err := s.TryAim(pauseOfWrites(time.Minute))
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "somebody else") {

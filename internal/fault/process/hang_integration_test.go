@@ -81,7 +81,7 @@ func TestHang(t *testing.T) {
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			s, server := hosted(t)
+			s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 			spec := hangOf(method, lasts)
 			injector, target := s.Aim(spec)
 			if by := faulttest.Recorded[hangRecord](t, target).Method; by != method {
@@ -196,7 +196,7 @@ func TestHangDebugForbidden(t *testing.T) {
 func TestHangFoundHanging(t *testing.T) {
 	t.Parallel()
 	const lasts = 2 * time.Second
-	s, server := hosted(t)
+	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := hangOf(v1alpha1.HangDebugSleep, lasts)
 	injector, target := s.Aim(spec)
 	inject(t, injector, target)

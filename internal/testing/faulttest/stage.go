@@ -37,6 +37,14 @@ func NewStage(t *testing.T, kinds contract.Kinds, choose Chooser) *Stage {
 	return s
 }
 
+// NewHostedStage creates a namespace with one server, in the pod redis-0. The tests of a package share the server.
+func NewHostedStage(t *testing.T, kinds contract.Kinds, choose Chooser) (*Stage, *redistest.Server) {
+	t.Helper()
+	s, server := NewStage(t, kinds, choose), redistest.Shared(t)
+	s.Host("redis-0", server, nil)
+	return s, server
+}
+
 // Host creates the pod of a server. Select finds it by app=redis.
 func (s *Stage) Host(name string, server *redistest.Server, change func(*corev1.Pod)) *corev1.Pod {
 	s.T.Helper()

@@ -1,0 +1,56 @@
+//go:build integration
+
+package controllers
+
+import (
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/fault"
+	"github.com/redquake/redquake/internal/fault/chaosmesh"
+	"github.com/redquake/redquake/internal/fault/contract"
+)
+
+// TestEveryFaultTypeIsTested compares the faults that the operator can inject with those of the crash tests and the fuzz test.
+func TestEveryFaultTypeIsTested(t *testing.T) {
+	meshTypes := chaosmesh.Types()
+	for _, faultType := range fault.Types() {
+		if slices.Contains(meshTypes, faultType) && !hasCrashKind(meshKinds, faultType) {
+			t.Errorf("meshKinds has no case for %s, which Chaos Mesh injects", faultType)
+		}
+		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: faultType}}
+		if _, err := fault.For(spec, contract.Deps{}); err != nil {
+			continue // only Chaos Mesh injects it
+		}
+		if !hasCrashKind(nativeKinds, faultType) {
+			t.Errorf("nativeKinds has no case for %s", faultType)
+		}
+		if !slices.Contains(faultTypes, faultType) {
+			t.Errorf("faultTypes does not contain %s", faultType)
+		}
+		if !drawsSettings(faultType) {
+			t.Errorf("member never sets spec.action of a %s", faultType)
+		}
+	}
+}
+
+func hasCrashKind(kinds []crashKind, faultType v1alpha1.FaultType) bool {
+	return slices.ContainsFunc(kinds, func(k crashKind) bool { return k.fault == faultType })
+}
+
+// drawsSettings reports whether member sets the field of spec.action that a type has. Optional settings are omitted in a third of the draws.
+func drawsSettings(faultType v1alpha1.FaultType) bool {
+	d := draw{rand.New(rand.NewPCG(1, 2))}
+	for range 100 {
+		spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: faultType}}
+		d.member(spec)
+		settings := reflect.ValueOf(spec.Action).FieldByName(string(faultType))
+		if !settings.IsValid() || !settings.IsZero() { // no settings, or set
+			return true
+		}
+	}
+	return false
+}
