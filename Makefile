@@ -58,7 +58,7 @@ demo-multi-attach: ## The same with a volume that stays on the old node for 20 s
 .PHONY: accuracy
 accuracy: ## Compare measured outages with outages of known length: build/accuracy.json (3 minutes)
 	mkdir -p build
-	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestGroundTruthOfThisMachine|TestHonestyOfThisMachine)$$' ./internal/analysis/impact ./internal/engine
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestMeasureGroundTruth|TestMeasureOpenLoopLatency)$$' ./internal/analysis/impact ./internal/engine
 
 .PHONY: provoke
 provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the input of internal/analysis/bottleneck's tests (2 minutes)
@@ -121,7 +121,7 @@ race: ## Run unit and integration tests with the race detector everywhere (more 
 crash-test: ## Kill the operator before and after every step of every kind of fault: build/crash.json (15 minutes)
 	mkdir -p build
 	KUBEBUILDER_ASSETS=$(ASSETS) REDQUAKE_CRASH_OUT=$(CURDIR)/build/crash.json \
-	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverSurvivesTheOperator)$$' ./controllers ./internal/fault/failover
+	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine.
 E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh)$$

@@ -98,7 +98,7 @@ func TestAgentConfigRefuses(t *testing.T) {
 }
 
 // An agent that does not know all of its plan would run another load.
-func TestAgentRefusesAPlanItDoesNotKnow(t *testing.T) {
+func TestAgentRefusesUnknownPlanFields(t *testing.T) {
 	flags, _ := mounted(t, map[string]any{"run": "x", "pods": 1, "surprise": true})
 	t.Setenv(indexVariable, "0")
 	if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), `unknown field "surprise"`) {

@@ -39,7 +39,7 @@ func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, er
 	return f.plan(test)
 }
 
-func TestPlanOfNothing(t *testing.T) {
+func TestPlanOfDefaults(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	got, notes, err := planOf(t, "")
 	if err != nil {

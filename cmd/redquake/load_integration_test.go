@@ -36,7 +36,7 @@ func TestLoadTable(t *testing.T) {
 	}
 }
 
-// JSON is all that stands on stdout. TestOpenLoopByTheClock has the numbers.
+// JSON is all that stands on stdout. TestOpenLoopInVirtualTime has the numbers.
 func TestLoadJSON(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()

@@ -60,7 +60,7 @@ func TestClientFlags(t *testing.T) {
 	}
 }
 
-func TestTopologyTroubles(t *testing.T) {
+func TestTopologyFlagErrors(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	file := func(target string) string {
 		return strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, target, 1)

@@ -130,7 +130,7 @@ func TestSearchOfABusyServer(t *testing.T) {
 }
 
 // An open loop sends what was asked for, no request more or less, at the latencies that the server has.
-func TestOpenLoopByTheClock(t *testing.T) {
+func TestOpenLoopInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		memredis.Start(t, network, inMemory, memredis.Options{})
@@ -152,7 +152,7 @@ func TestOpenLoopByTheClock(t *testing.T) {
 }
 
 // An interrupt ends the load within the second; what was measured until then is written.
-func TestInterruptByTheClock(t *testing.T) {
+func TestInterruptInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		memredis.Start(t, network, inMemory, memredis.Options{})
@@ -178,7 +178,7 @@ func TestInterruptByTheClock(t *testing.T) {
 }
 
 // Where nobody listens it is tried for 5 s.
-func TestNobodyThere(t *testing.T) {
+func TestLoadWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		out, _, err := loadInMemory(t.Context(), t, memnet.New(), "--duration", "1s")
@@ -193,7 +193,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 // A Redis that dies during the run makes errors, not an end: that is what the tool measures.
-func TestDyingRedisByTheClock(t *testing.T) {
+func TestRedisCrashInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		server := memredis.Start(t, network, inMemory, memredis.Options{})

@@ -18,8 +18,8 @@ func mustCredentials(t *testing.T, now time.Time) Credentials {
 	return c
 }
 
-// shake makes a TLS handshake between a server with the credentials and a client, and returns the client's error.
-func shake(t *testing.T, server Credentials, client *tls.Config) error {
+// handshake makes a TLS handshake between a server with the credentials and a client, and returns the client's error.
+func handshake(t *testing.T, server Credentials, client *tls.Config) error {
 	t.Helper()
 	pair, err := server.Certificate()
 	if err != nil {
@@ -43,7 +43,7 @@ func shake(t *testing.T, server Credentials, client *tls.Config) error {
 	return err
 }
 
-func TestClientTrustsExactlyTheRunsCertificate(t *testing.T) {
+func TestClientTrustsOnlyTheCertificateOfItsRun(t *testing.T) {
 	own, other := mustCredentials(t, time.Now()), mustCredentials(t, time.Now())
 	client := func(c Credentials) *tls.Config {
 		config, err := ClientTLS(c.CertificatePEM)
@@ -52,19 +52,19 @@ func TestClientTrustsExactlyTheRunsCertificate(t *testing.T) {
 		}
 		return config
 	}
-	if err := shake(t, own, client(own)); err != nil {
+	if err := handshake(t, own, client(own)); err != nil {
 		t.Errorf("own certificate: %v", err)
 	}
-	if err := shake(t, other, client(own)); err == nil {
+	if err := handshake(t, other, client(own)); err == nil {
 		t.Error("another run's certificate of the same name was trusted")
 	}
 	expired := mustCredentials(t, time.Now().Add(-31*24*time.Hour))
-	if err := shake(t, expired, client(expired)); err == nil || !strings.Contains(err.Error(), "expired") {
+	if err := handshake(t, expired, client(expired)); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("expired certificate: %v", err)
 	}
 	// A node's clock may be a little behind.
 	ahead := mustCredentials(t, time.Now().Add(30*time.Minute))
-	if err := shake(t, ahead, client(ahead)); err != nil {
+	if err := handshake(t, ahead, client(ahead)); err != nil {
 		t.Errorf("certificate made half an hour ahead: %v", err)
 	}
 	if old := client(own); old.MinVersion != tls.VersionTLS13 {

@@ -51,7 +51,7 @@ func TestRecordKeepsUntilAcknowledged(t *testing.T) {
 	}
 }
 
-func TestRecordForgetsTheOldestBeyondItsLimit(t *testing.T) {
+func TestRecordDropsTheOldestBeyondItsLimit(t *testing.T) {
 	size := len(filled(t, 1<<20, 0).frames[0].data)
 	r := filled(t, 2*size, 0, 1, 2, 3, 4)
 	if diff := cmp.Diff([]uint64{4, 5}, seqs(r.frames)); diff != "" || r.lost != 3 || r.bytes != 2*size {

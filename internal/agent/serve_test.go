@@ -143,7 +143,7 @@ func (w *wire) served() error {
 	return w.agent.Err
 }
 
-func TestWholeLife(t *testing.T) {
+func TestAgentLifecycle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{Intervals: 40, Preparing: 500 * time.Millisecond}, nil)
 		if s := w.status(); s.State != agent.Preparing || s.Message != "prefilled 50 %" || s.Run != "run" || s.Instance == "" {
@@ -188,7 +188,7 @@ func TestWholeLife(t *testing.T) {
 	})
 }
 
-func TestStartIsTakenOnce(t *testing.T) {
+func TestStartIsAcceptedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{Intervals: 1}, nil)
 		time.Sleep(time.Second) // the pod's clock is past zero, which is no instant to start at
@@ -233,7 +233,7 @@ func TestBadRequests(t *testing.T) {
 	})
 }
 
-func TestOnlyTheTokenOpens(t *testing.T) {
+func TestRequestsNeedTheToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{}, nil)
 		for _, header := range []string{"", "Bearer", "Bearer ", "Bearer x", w.token, "Basic " + w.token, "bearer " + w.token + "x", "Bearer " + w.token[:10]} {
@@ -279,7 +279,7 @@ func TestTLS13Only(t *testing.T) {
 	})
 }
 
-func TestFailuresAreKeptForReading(t *testing.T) {
+func TestFailuresAreReportedUntilRelease(t *testing.T) {
 	refused := &plan.Error{Reason: plan.AuthenticationFailed, Message: "redis:6379 wants a password"}
 	for name, c := range map[string]struct {
 		runner          *agenttest.Runner
@@ -399,7 +399,7 @@ func TestRecordBeyondItsLimitIsCountedAsLost(t *testing.T) {
 	})
 }
 
-func TestNothingSecretIsSaid(t *testing.T) {
+func TestSecretsAreNotReported(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{}, nil)
 		w.until(agent.Ready)
@@ -411,7 +411,7 @@ func TestNothingSecretIsSaid(t *testing.T) {
 }
 
 // The ledger is read back after the load, with the record to be pulled meanwhile, and its result stands in the last status.
-func TestVerifies(t *testing.T) {
+func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan   *plan.Verify
 		result *record.Ledger

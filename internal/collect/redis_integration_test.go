@@ -15,9 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// TestRealLoadIsCollected runs two agents with the real load against a real server, over TCP, restarts the session on the way, and compares
+// TestCollectRealLoad runs two agents with the real load against a real server, over TCP, restarts the session on the way, and compares
 // the sums with what the plan asks for.
-func TestRealLoadIsCollected(t *testing.T) {
+func TestCollectRealLoad(t *testing.T) {
 	noLeak(t)
 	const pods, rate, grid = 2, 1000, 50 * time.Millisecond
 	plan := &plan.Plan{

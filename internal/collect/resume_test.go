@@ -116,7 +116,7 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 	})
 }
 
-func TestCoarseCheckpointGoesOnExactly(t *testing.T) {
+func TestSessionContinuesFromCoarseCheckpoint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 400, nil)
 		w.config.CheckpointLimit = 25 << 10
@@ -190,7 +190,7 @@ func TestMemoryLimitCoarsens(t *testing.T) {
 	})
 }
 
-func TestResumeSeesAShiftedClock(t *testing.T) {
+func TestResumeDetectsAShiftedClock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100, nil)
 		s := w.open()
@@ -250,7 +250,7 @@ func TestLostPodStaysLost(t *testing.T) {
 	})
 }
 
-func TestResumeRefusesWhatDoesNotFit(t *testing.T) {
+func TestResumeRefusesOtherCheckpoints(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		other, err := record.NewSeries("another run", time.Now(), step, ops, 1).Encode(0)
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
-func TestWholeRun(t *testing.T) {
+func TestCollectWholeRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3, 60, func(pod int, r *agenttest.Runner, _ *agent.Config) {
 			r.Preparing = time.Duration(pod) * 30 * time.Millisecond
@@ -70,8 +70,8 @@ func TestWholeRun(t *testing.T) {
 	})
 }
 
-// TestReadingsLieWithinTheirUncertainty: with requests of 1 ms and answers of 3 ms every reading of a pod's clock is off by 1 ms.
-func TestReadingsLieWithinTheirUncertainty(t *testing.T) {
+// TestClockReadingsAreWithinTheirUncertainty: with requests of 1 ms and answers of 3 ms every reading of a pod's clock is off by 1 ms.
+func TestClockReadingsAreWithinTheirUncertainty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 60, nil)
 		w.config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -113,7 +113,7 @@ func (c farConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestLateStarterShowsInTheSkew(t *testing.T) {
+func TestLateStartIncreasesTheSkew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 100, func(pod int, r *agenttest.Runner, _ *agent.Config) {
 			r.Late = time.Duration(pod) * 200 * time.Millisecond
@@ -127,7 +127,7 @@ func TestLateStarterShowsInTheSkew(t *testing.T) {
 	})
 }
 
-func TestStartNamesThePodsThatDidNot(t *testing.T) {
+func TestStartReportsPodsThatDidNotStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 3, 10, func(pod int, r *agenttest.Runner, _ *agent.Config) {
 			switch pod {
@@ -170,7 +170,7 @@ func TestNotStartedIsAProblem(t *testing.T) {
 	})
 }
 
-func TestAddressesMayComeLateAndChange(t *testing.T) {
+func TestPodAddressesAppearLateAndChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 20, nil)
 		s, err := collect.Open(w.config)
@@ -200,7 +200,7 @@ func TestAddressesMayComeLateAndChange(t *testing.T) {
 	})
 }
 
-func TestCrashIsSeenAndLosingItEndsTheWait(t *testing.T) {
+func TestCrashedPodIsUnreachableUntilLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 80, nil)
 		s := w.open()
@@ -225,7 +225,7 @@ func TestCrashIsSeenAndLosingItEndsTheWait(t *testing.T) {
 	})
 }
 
-func TestRestartedPodIsNotDoubled(t *testing.T) {
+func TestIntervalsOfRestartedPodCountOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 60, nil)
 		s := w.open()
@@ -262,7 +262,7 @@ func TestBrokenConnectionsLoseNothing(t *testing.T) {
 	})
 }
 
-func TestHolesCountAsZeroAndAreNoted(t *testing.T) {
+func TestMissingIntervalsCountAsZero(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one := agenttest.Interval(0, 0, len(ops), step)
 		size := len(record.AppendInterval(nil, &one))
@@ -311,7 +311,7 @@ func TestFailureMidRunEndsTheRecord(t *testing.T) {
 	})
 }
 
-func TestStopPullsWhatWasMeasured(t *testing.T) {
+func TestStopPullsAllIntervals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 1e6, nil)
 		s := w.open()
@@ -329,9 +329,9 @@ func TestStopPullsWhatWasMeasured(t *testing.T) {
 	})
 }
 
-// TestShortLoadIsAskedAtThePaceOfAnother bounds the number of requests at the end of a load that is shorter than StatusEvery: the session asks
+// TestShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than StatusEvery: the session asks
 // once why the load ended; it does not ask without a pause until StatusEvery has passed since it was opened.
-func TestShortLoadIsAskedAtThePaceOfAnother(t *testing.T) {
+func TestShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 20, nil)
 		w.config.StatusEvery = collect.DefaultStatusEvery
@@ -372,7 +372,7 @@ func (c notedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-func TestStrangersAreKeptOut(t *testing.T) {
+func TestWrongCredentialsAreRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 10, nil)
 		other, err := agent.NewCredentials()
@@ -398,7 +398,7 @@ func TestStrangersAreKeptOut(t *testing.T) {
 	})
 }
 
-func TestChangedWakes(t *testing.T) {
+func TestChangedSignalsEveryStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 5, nil)
 		s := w.open()

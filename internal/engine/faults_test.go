@@ -185,10 +185,10 @@ func TestDropsFallInTheirInterval(t *testing.T) {
 			}
 			// An attempt that is refused fails the oldest arrival, up to 200 ms before it would be dropped and, as they are
 			// checked every 10 ms, up to 10 ms after.
-			var gone, due uint64
+			var dropped, due uint64
 			for i, n := range o.perInterval(0, 14, notDone) {
-				if gone, due = gone+n, uint64(max(0, i-4))*200; gone > due || gone+420 < due {
-					t.Errorf("until the end of interval %d %d arrivals are dropped of %d", i, gone, due)
+				if dropped, due = dropped+n, uint64(max(0, i-4))*200; dropped > due || dropped+420 < due {
+					t.Errorf("until the end of interval %d %d arrivals are dropped of %d", i, dropped, due)
 				}
 			}
 		})
@@ -223,9 +223,9 @@ func TestHangingDialsAreHedged(t *testing.T) {
 	})
 }
 
-// TestDeadAddressPutsNoFloorUnderTheOutage: the server is killed and its name resolves to a black hole for 400 ms, as a Service does until its
+// TestDeadAddressDoesNotExtendTheOutage: the server is killed and its name resolves to a black hole for 400 ms, as a Service does until its
 // endpoints change; then to another server. Load and probe recover immediately, although their dials may hang for 5 s.
-func TestDeadAddressPutsNoFloorUnderTheOutage(t *testing.T) {
+func TestDeadAddressDoesNotExtendTheOutage(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		const hole, second = "10.0.0.9:6379", "10.0.0.2:6379"
 		w.network.Set(hole, memnet.Swallow)
@@ -299,8 +299,8 @@ func TestGapOfErrorReplies(t *testing.T) {
 	}
 }
 
-// TestProbeLeavesAHungPrimary: dials that hang at an unresponsive primary do not keep the probe from connecting to the new one.
-func TestProbeLeavesAHungPrimary(t *testing.T) {
+// TestProbeLeavesAHangingPrimary: dials that hang at an unresponsive primary do not keep the probe from connecting to the new one.
+func TestProbeLeavesAHangingPrimary(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
 		hung := memredis.Start(t, network, virtualAddress, memredis.Options{})

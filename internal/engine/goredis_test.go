@@ -81,9 +81,9 @@ func (c *memCluster) layout() *topology.Map {
 	return topology.NewMap(topology.KindCluster, 0, shards, ranges...)
 }
 
-// TestGoRedisIsBackLater: with go-redis' defaults the outage of a killed shard is longer than the server's, which the probe measures: go-redis reloads the layout
+// TestGoRedisRecoversLater: with go-redis' defaults the outage of a killed shard is longer than the server's, which the probe measures: go-redis reloads the layout
 // after a minute.
-func TestGoRedisIsBackLater(t *testing.T) {
+func TestGoRedisRecoversLater(t *testing.T) {
 	virtually(t, 0, func(t *testing.T, w *world) {
 		const killed, back, length = 2 * time.Second, 6 * time.Second, 70 * time.Second
 		c := newMemCluster(t, w)

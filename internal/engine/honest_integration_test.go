@@ -17,26 +17,26 @@ import (
 
 // How the open loop is measured.
 const (
-	honestRate   = 2000
-	honestLength = 20 * time.Second
-	honestStall  = time.Second // in every honestEvery, the first honestFirst after its begin
-	honestEvery  = 10 * time.Second
-	honestFirst  = 4 * time.Second
+	stallRate   = 2000
+	stallLength = 20 * time.Second
+	stallTime   = time.Second // in every honestEvery, the first honestFirst after its begin
+	stallEvery  = 10 * time.Second
+	stallFirst  = 4 * time.Second
 )
 
 // stall is a period in which the server was stopped, and the instant at which it had processed the queue; from the run's start.
 type stall struct{ from, to, drained time.Duration }
 
-// TestHonestyOfThisMachine is the measurement beside TestOpenLoopIsHonest, which is exact, in virtual time: on this machine's clock, with a real Redis that is
+// TestMeasureOpenLoopLatency is the measurement beside TestOpenLoopLatencyFollowsTheSchedule, which is exact, in virtual time: on this machine's clock, with a real Redis that is
 // stopped for 1 s in every 10 s, it prints the quantiles that follow from the schedule and from instants that the test itself timed (of SIGSTOP and
 // SIGCONT, and when the server's own count of commands had caught up), and what the load measured.
-func TestHonestyOfThisMachine(t *testing.T) {
+func TestMeasureOpenLoopLatency(t *testing.T) {
 	if os.Getenv("REDQUAKE_ACCURACY_OUT") == "" {
 		t.Skip("a measurement: run make accuracy")
 	}
 	o, stalls := stalled(t)
-	if o.sum.Due != honestRate*20 || o.sum.OK != o.sum.Due {
-		t.Fatalf("want all of %d ok: %s", honestRate*20, describe(o))
+	if o.sum.Due != stallRate*20 || o.sum.OK != o.sum.Due {
+		t.Fatalf("want all of %d ok: %s", stallRate*20, describe(o))
 	}
 	want := scheduled(stalls)
 	t.Logf("%-8s %12s %12s %12s", "QUANTILE", "SCHEDULE", "MEASURED", "DIFFERENCE")
@@ -54,7 +54,7 @@ func stalled(t *testing.T) (o *outcome, stalls []stall) {
 	p := testPlan(server.Address())
 	p.Client.Connections, p.Client.RequestTimeout = 50, 5*time.Second
 	p.Probe, p.Info = plan.Probe{}, 0
-	p.Shape = plan.Shape{Rate: honestRate, Duration: honestLength}
+	p.Shape = plan.Shape{Rate: stallRate, Duration: stallLength}
 	r := prepared(t, p)
 	polls := int64(0)
 	processed := func() int64 {
@@ -67,20 +67,20 @@ func stalled(t *testing.T) (o *outcome, stalls []stall) {
 	}
 	before := processed()
 	start, wait := inBackground(t, t.Context(), r)
-	for at := honestFirst; at < honestLength; at += honestEvery {
+	for at := stallFirst; at < stallLength; at += stallEvery {
 		time.Sleep(time.Until(start.Add(at)))
 		server.Stop()
 		one := stall{from: time.Since(start)}
-		time.Sleep(honestStall)
+		time.Sleep(stallTime)
 		one.to = time.Since(start)
 		server.Cont()
 		for {
 			done := processed() - before
-			if one.drained = time.Since(start); done+1 >= int64(one.drained.Seconds()*honestRate) {
+			if one.drained = time.Since(start); done+1 >= int64(one.drained.Seconds()*stallRate) {
 				break
 			}
 			if one.drained > one.to+5*time.Second {
-				t.Fatalf("5 s after the stall %d of %.0f requests were served", done, one.drained.Seconds()*honestRate)
+				t.Fatalf("5 s after the stall %d of %.0f requests were served", done, one.drained.Seconds()*stallRate)
 			}
 		}
 		stalls = append(stalls, one)
@@ -94,9 +94,9 @@ func stalled(t *testing.T) (o *outcome, stalls []stall) {
 
 // scheduled are the latencies, ascending, that the schedule and the stalls make: what was due from a stall's begin on is served one after the other from its end on.
 func scheduled(stalls []stall) []time.Duration {
-	all := make([]time.Duration, honestRate*honestLength/time.Second)
+	all := make([]time.Duration, stallRate*stallLength/time.Second)
 	due := func(i int) time.Duration {
-		return time.Duration((float64(i) + 0.5) / honestRate * float64(time.Second))
+		return time.Duration((float64(i) + 0.5) / stallRate * float64(time.Second))
 	}
 	for _, s := range stalls {
 		var queue []int

@@ -10,10 +10,10 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// TestOpenLoopIsHonest stops the server for 1 s in every 10 s. Arrivals of the schedule that fall into a stop wait for its end, and then for those before them; all others
+// TestOpenLoopLatencyFollowsTheSchedule stops the server for 1 s in every 10 s. Arrivals of the schedule that fall into a stop wait for its end, and then for those before them; all others
 // for their own command alone. So every latency follows from the schedule, and the distribution has to be that one. A load that waits for a reply before it counts
 // the next request would show a p99 of below 1 ms.
-func TestOpenLoopIsHonest(t *testing.T) {
+func TestOpenLoopLatencyFollowsTheSchedule(t *testing.T) {
 	const (
 		rate, cost = 2000, 100 * time.Microsecond
 		length     = 20 * time.Second

@@ -266,7 +266,7 @@ func TestLayOut(t *testing.T) {
 	}
 }
 
-func TestNewRefusesAPodThatThereIsNot(t *testing.T) {
+func TestNewRefusesUnknownPod(t *testing.T) {
 	for _, pod := range []int{-1, 2} {
 		if _, err := New(builders.Plan(), pod); err == nil {
 			t.Errorf("pod %d of 2 was taken", pod)

@@ -52,7 +52,7 @@ func TestPasswords(t *testing.T) {
 	server.Do("auth", "secret")
 }
 
-func TestCommandsThatCannotWork(t *testing.T) {
+func TestPrepareRefusesInvalidCommands(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"reader on nopass ~* +@read +@connection +info"}})
 	p := testPlan(server.Address())
@@ -112,7 +112,7 @@ func TestLoadingUnderLoad(t *testing.T) {
 	covers(t, "load", o.gaps, down, down+int64(p.Interval))
 }
 
-func TestErrorRepliesAreNoSuccesses(t *testing.T) {
+func TestErrorRepliesAreFailures(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	server.Do("rpush", "list", "x")
@@ -174,8 +174,8 @@ func TestPrefillWithoutMemory(t *testing.T) {
 	wantReason(t, p, plan.PrefillFailed, "OOM")
 }
 
-// TestPushesAreNoReplies: with client tracking on, invalidations come between replies.
-func TestPushesAreNoReplies(t *testing.T) {
+// TestPushesAreNotCountedAsReplies: with client tracking on, invalidations come between replies.
+func TestPushesAreNotCountedAsReplies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
 	p := realPlan(server.Address())

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/memnet"
 )
 
-// TestWhatIsNoRedis: the cause of a failed connection is reported within the dial budget.
-func TestWhatIsNoRedis(t *testing.T) {
+// TestPrepareReportsOtherServers: the cause of a failed connection is reported within the dial budget.
+func TestPrepareReportsOtherServers(t *testing.T) {
 	write := func(text string) func(net.Conn) {
 		return func(c net.Conn) { _, _ = c.Write([]byte(text)) }
 	}

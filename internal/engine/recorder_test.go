@@ -17,7 +17,7 @@ func put(s *stripe, at int64, write func(*partial)) {
 	s.unlock()
 }
 
-func TestRecordsLandInTheirInterval(t *testing.T) {
+func TestRecordsAreCountedInTheirInterval(t *testing.T) {
 	r := newRecorder(100*ms, 1, 0, 1)
 	s := r.stripes[0]
 	ok := func(at int64) { put(s, at, func(sl *partial) { sl.ok(0, at, ms, -1, 5, 1) }) }
@@ -85,8 +85,8 @@ func TestShardsAddUp(t *testing.T) {
 	}
 }
 
-// TestNothingIsLost records from several goroutines with jittered instants while intervals are closed, and compares the sums.
-func TestNothingIsLost(t *testing.T) {
+// TestConcurrentRecordsAreAllCounted records from several goroutines with jittered instants while intervals are closed, and compares the sums.
+func TestConcurrentRecordsAreAllCounted(t *testing.T) {
 	const workers, each = 8, 20_000
 	r := newRecorder(ms, 3, 0, 4)
 	start := time.Now()

@@ -72,8 +72,8 @@ func TestEveryAddressIsTried(t *testing.T) {
 	_ = c.Close()
 }
 
-// TestLookupEndsWithItsCaller: a hanging DNS server does not delay a dial beyond its own timeout.
-func TestLookupEndsWithItsCaller(t *testing.T) {
+// TestHangingLookupDoesNotDelayDials: a hanging DNS server does not delay a dial beyond its own timeout.
+func TestHangingLookupDoesNotDelayDials(t *testing.T) {
 	r := newResolver()
 	r.lookup = func(ctx context.Context, _ string) ([]netip.Addr, error) { <-t.Context().Done(); return nil, ctx.Err() }
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)

@@ -11,7 +11,7 @@ import (
 
 const second = int64(time.Second)
 
-func TestShareDealsOutEverything(t *testing.T) {
+func TestSharesAddUp(t *testing.T) {
 	for _, total := range []int64{0, 1, 2, 7, 100, 1000003} {
 		for _, parts := range []int64{1, 2, 3, 7, 64} {
 			sum, least, most := int64(0), int64(math.MaxInt64), int64(0)
@@ -115,7 +115,7 @@ func TestRequestsAreSplitExactly(t *testing.T) {
 	}
 }
 
-func TestUsersAreDealtOutOnce(t *testing.T) {
+func TestEachUserBelongsToOneLoop(t *testing.T) {
 	p := planOf(plan.Shape{Users: 103, RampUp: time.Second, Duration: time.Second}, 3)
 	seen := map[int64]bool{}
 	for pod := range 3 {

@@ -10,8 +10,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// TestStepsKeepWhatWas: arrivals before a step keep their due times; after it the rate over all pods is that of the step.
-func TestStepsKeepWhatWas(t *testing.T) {
+// TestStepsKeepEarlierArrivals: arrivals before a step keep their due times; after it the rate over all pods is that of the step.
+func TestStepsKeepEarlierArrivals(t *testing.T) {
 	const pods = 3
 	steps := []struct {
 		at   time.Duration

@@ -57,8 +57,8 @@ func (w *world) stepped(t *testing.T, p *plan.Plan, pod int, rates map[int64]flo
 	return o
 }
 
-// TestATrialBeginsWithoutABacklog: 400/s is twice the server's capacity and leaves a backlog, which at 120/s would take longer to process than the trial lasts.
-func TestATrialBeginsWithoutABacklog(t *testing.T) {
+// TestTrialStartsWithoutBacklog: 400/s is twice the server's capacity and leaves a backlog, which at 120/s would take longer to process than the trial lasts.
+func TestTrialStartsWithoutBacklog(t *testing.T) {
 	for _, driver := range bothDrivers {
 		t.Run(string(driver), func(t *testing.T) {
 			virtually(t, 5*time.Millisecond, func(t *testing.T, w *world) {
@@ -90,8 +90,8 @@ func TestATrialBeginsWithoutABacklog(t *testing.T) {
 	}
 }
 
-// TestAPodWithoutAShareAtFirst: one arrival a second for a hundred pods, then a thousand.
-func TestAPodWithoutAShareAtFirst(t *testing.T) {
+// TestPodWithoutArrivalsAtFirst: one arrival a second for a hundred pods, then a thousand.
+func TestPodWithoutArrivalsAtFirst(t *testing.T) {
 	for _, driver := range bothDrivers {
 		t.Run(string(driver), func(t *testing.T) {
 			virtually(t, 0, func(t *testing.T, w *world) {

@@ -97,8 +97,8 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 	}
 }
 
-// TestDeadShardIsSeenByItself: one shard has an outage while the aggregate has none.
-func TestDeadShardIsSeenByItself(t *testing.T) {
+// TestDeadShardHasAGapOfItsOwn: one shard has an outage while the aggregate has none.
+func TestDeadShardHasAGapOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
 	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)
@@ -161,8 +161,8 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 	}
 }
 
-// TestReplicaComesAndGoes: reads follow the replicas that join and leave.
-func TestReplicaComesAndGoes(t *testing.T) {
+// TestReadsFollowTheReplicas: reads follow the replicas that join and leave.
+func TestReadsFollowTheReplicas(t *testing.T) {
 	t.Parallel()
 	s := redistest.NewReplication(t, 1, redistest.Options{})
 	p := followPlan(plan.TopologyReplication, s.Addresses(), 500, 0)

@@ -111,8 +111,8 @@ func TestObserverReadings(t *testing.T) {
 	})
 }
 
-// TestRunLeavesNoObserver: an observer that waits for a reply stops when the run ends; none of its goroutines outlives Run.
-func TestRunLeavesNoObserver(t *testing.T) {
+// TestObserverEndsWithTheRun: an observer that waits for a reply stops when the run ends; none of its goroutines outlives Run.
+func TestObserverEndsWithTheRun(t *testing.T) {
 	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
 		p := bare()
 		p.Info, p.Client.RequestTimeout = 100*time.Millisecond, 5*time.Second
@@ -139,8 +139,8 @@ func TestRunLeavesNoObserver(t *testing.T) {
 	})
 }
 
-// TestReadingCutOffByTheEndIsNone: the run ends between INFO and the commands after it.
-func TestReadingCutOffByTheEndIsNone(t *testing.T) {
+// TestIncompleteReadingIsDiscarded: the run ends between INFO and the commands after it.
+func TestIncompleteReadingIsDiscarded(t *testing.T) {
 	const cost = 20 * time.Millisecond
 	virtually(t, cost, func(t *testing.T, w *world) {
 		p := bare()
@@ -211,8 +211,8 @@ func TestStagesOfUsers(t *testing.T) {
 	})
 }
 
-// TestEveryIntervalComes: also when the last request is long before the end.
-func TestEveryIntervalComes(t *testing.T) {
+// TestEveryIntervalIsDelivered: also when the last request is long before the end.
+func TestEveryIntervalIsDelivered(t *testing.T) {
 	for name, shape := range map[string]plan.Shape{
 		"slow":          {Rate: 1, Duration: 1100 * time.Millisecond},
 		"falls silent":  {Stages: []plan.Stage{{Duration: 300 * time.Millisecond, Rate: 100}, {Duration: 800 * time.Millisecond}}},
@@ -286,7 +286,7 @@ func TestAbort(t *testing.T) {
 }
 
 // After the end of the run a loop waits for requests in flight without a deadline in the past, which would make it spin.
-func TestUsersRestAfterTheEnd(t *testing.T) {
+func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {
 	p := bare()
 	r, err := New(p, 0)
 	if err != nil {

@@ -88,7 +88,7 @@ func newContractStage(t *testing.T) *stage {
 		Delete:           s.delete,
 		SubResourcePatch: s.resize,
 	})
-	s.furnish()
+	s.createObjects()
 	return s
 }
 
@@ -156,7 +156,7 @@ func (s *stage) create(objects ...client.Object) {
 	}
 }
 
-func (s *stage) furnish() {
+func (s *stage) createObjects() {
 	s.t.Helper()
 	for _, name := range []string{"node-1", "node-2"} {
 		s.create(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}, Status: corev1.NodeStatus{

@@ -36,7 +36,7 @@ type kind struct {
 	unrecorded bool
 }
 
-// kinds are all of them. TestEveryKindIsHere keeps it so.
+// kinds are all of them. TestEveryKindHasAContractTest keeps it so.
 var kinds = []kind{
 	{name: "PodKill", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, unrecorded: true},
 	{name: "PodKill at once", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}, unrecorded: true},
@@ -67,7 +67,7 @@ var kinds = []kind{
 }
 
 // A kind that the operator can inject and this table lacks is a kind that nobody holds to the contract.
-func TestEveryKindIsHere(t *testing.T) {
+func TestEveryKindHasAContractTest(t *testing.T) {
 	for _, typ := range fault.Types() {
 		if !slices.ContainsFunc(kinds, func(k kind) bool { return k.action.Type == typ }) {
 			t.Errorf("no case for %s", typ)

@@ -70,7 +70,7 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-func TestCourseHears(t *testing.T) {
+func TestCourseRecordsPublishedEvents(t *testing.T) {
 	c := newCourse()
 	at := time.Unix(7, 0)
 	for _, m := range []struct{ channel, payload, want string }{

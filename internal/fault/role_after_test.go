@@ -14,13 +14,13 @@ import (
 
 func TestRolesAfter(t *testing.T) {
 	for name, tc := range map[string]struct {
-		role          v1alpha1.RedisRole
-		own, other    topology.Role // "" = does not answer
-		says, message string        // "" = nothing is said
+		role              v1alpha1.RedisRole
+		own, other        topology.Role // "" = does not answer
+		wantText, message string        // "" = nothing is said
 	}{
-		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, says: EventNoFailover, message: "redis-0 is the primary again"},
-		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
-		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, says: EventFailedOver, message: "redis-1 is the primary now"},
+		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, wantText: EventNoFailover, message: "redis-0 is the primary again"},
+		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
+		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now"},
 		"nobody yet":         {role: v1alpha1.RolePrimary, other: topology.Replica},
 		"two for themselves": {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Primary},
 		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
@@ -31,14 +31,14 @@ func TestRolesAfter(t *testing.T) {
 			w.Pod("redis-1", "u1", "10.0.0.2", tc.other, nil)
 			hit := []v1alpha1.FaultTarget{{Pod: "redis-0", UID: "u0", Role: tc.role, InjectedAt: &metav1.MicroTime{Time: time.Now()}}}
 			seen := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
-			if tc.says == "" {
+			if tc.wantText == "" {
 				if len(seen) > 0 {
 					t.Errorf("said %+v", seen)
 				}
 				return
 			}
-			if len(seen) != 1 || seen[0].Event != tc.says || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
-				t.Errorf("said %+v, want %s: %s", seen, tc.says, tc.message)
+			if len(seen) != 1 || seen[0].Event != tc.wantText || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
+				t.Errorf("said %+v, want %s: %s", seen, tc.wantText, tc.message)
 			}
 		})
 	}

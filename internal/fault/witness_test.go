@@ -90,7 +90,7 @@ func watched(t *testing.T, takes func(address string) time.Duration, publish map
 }
 
 // Ten looks a second, the first at once.
-func TestWitnessLooks(t *testing.T) {
+func TestWitnessPollInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, servers, stop := watched(t, nil, nil)
 		w.AwaitLook()
@@ -112,7 +112,7 @@ func TestWitnessLooks(t *testing.T) {
 }
 
 // A server that is slow keeps nobody waiting for longer than a look may take, and counts as one that does not answer.
-func TestWitnessWaitsForNobody(t *testing.T) {
+func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 	for takes, known := range map[time.Duration]bool{pollTimeout - time.Millisecond: true, pollTimeout + time.Millisecond: false, time.Hour: false} {
 		t.Run(takes.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

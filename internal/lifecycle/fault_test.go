@@ -65,7 +65,7 @@ func untried(o Fault) Fault {
 }
 
 // A fault that runs to its end without having been seen to work is looked at once more before it is reverted; one that is ended is not.
-func TestLastLook(t *testing.T) {
+func TestFinalEffectCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Fault)
 		want   bool
@@ -86,7 +86,7 @@ func TestLastLook(t *testing.T) {
 }
 
 // A fault that is active is looked at often until its effect was seen, then seldom, and always at its end.
-func TestHowOftenAnActiveFaultIsLookedAt(t *testing.T) {
+func TestPollIntervalOfActiveFault(t *testing.T) {
 	for _, tc := range []struct {
 		confirmed, kept bool
 		now, want       time.Duration

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestAgentsAreKeptPerSecond(t *testing.T) {
+func TestAgentReadingsAreKeptPerSecond(t *testing.T) {
 	s := newTestSeries(2)
 	list := silentFor(25)
 	for i := range list {
@@ -24,7 +24,7 @@ func TestAgentsAreKeptPerSecond(t *testing.T) {
 }
 
 // However many pods, however long: so many readings and no more, spread over the whole run, whatever the order of the pods.
-func TestAgentsAreBounded(t *testing.T) {
+func TestAgentReadingsAreBounded(t *testing.T) {
 	const pods, seconds = 50, 300
 	one := func(pod, i int) *Interval {
 		return &Interval{Index: int64(i), Pods: 1, FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1,

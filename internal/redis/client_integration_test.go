@@ -125,7 +125,7 @@ func TestQueueRefused(t *testing.T) {
 }
 
 // A server that is back is dialled at once, however many dials have failed before.
-func TestServerThatIsBackAnswersAtOnce(t *testing.T) {
+func TestRecoveredServerIsDialledImmediately(t *testing.T) {
 	t.Parallel()
 	server, client := redistest.Start(t), redis.NewClient(nil)
 	defer client.Close()

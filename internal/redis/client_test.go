@@ -255,7 +255,7 @@ func TestDialErrors(t *testing.T) {
 	}
 }
 
-func TestPlain(t *testing.T) {
+func TestPlainValues(t *testing.T) {
 	v := resp.Value{Type: '%', Items: []resp.Value{{Type: '$', Text: "a"}, {Type: ':', Text: "7"}, {Type: '+', Text: "b"}, {Type: '_'}, {Type: '$', Text: "c"}, {Type: '-', Text: "ERR"}}}
 	want := []any{"a", int64(7), "b", nil, "c", redis.Error("ERR")}
 	got, _ := redis.Plain(v).([]any)

@@ -109,7 +109,7 @@ func TestNewLoadOutcome(t *testing.T) {
 	}
 }
 
-func TestLoadInWords(t *testing.T) {
+func TestDescriptionOfShape(t *testing.T) {
 	for want, shape := range map[string]plan.Shape{
 		"closed loop, 5 users":                            {Users: 5},
 		"closed loop, 5 users with 10ms between requests": {Users: 5, ThinkTime: 10 * time.Millisecond},

@@ -12,7 +12,7 @@ import (
 
 var t0 = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
-func TestEachObjectHasTurnsOfItsOwn(t *testing.T) {
+func TestStatusIsDuePerObject(t *testing.T) {
 	r := NewRegistry()
 	run := r.Add("test", t0, nil)
 	for _, look := range []struct {
@@ -47,7 +47,7 @@ func TestOneFaultAtATimeClaimsALoad(t *testing.T) {
 	}
 }
 
-func TestARunThatHasNotBegunHasNoRecord(t *testing.T) {
+func TestRunWithoutStartHasNoRecord(t *testing.T) {
 	read := func(*record.Series) { t.Error("the record was read") }
 	for _, run := range []*Run{nil, NewRegistry().Add("test", t0, nil)} {
 		if run.Begun() || run.Read(read) || run.Finished() || run.ClockShift() != 0 {
@@ -56,7 +56,7 @@ func TestARunThatHasNotBegunHasNoRecord(t *testing.T) {
 	}
 }
 
-func TestRunsAreOpenedOnceAndForgotten(t *testing.T) {
+func TestRunsAreOpenedOnceAndPruned(t *testing.T) {
 	r, opened := NewRegistry(), 0
 	open := func() (*collect.Session, error) { opened++; return nil, nil }
 	first, _ := r.Open("a", t0, open)

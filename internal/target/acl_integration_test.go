@@ -24,7 +24,7 @@ func TestMayRun(t *testing.T) {
 	})
 	for _, tc := range []struct {
 		user, command string
-		says          string // "" = may
+		wantText      string // "" = may
 	}{
 		{"", "CLIENT PAUSE 1 ALL", ""},
 		{"", "BGSAVE", "rename-command"},
@@ -41,14 +41,14 @@ func TestMayRun(t *testing.T) {
 			deps.Login.Username, deps.Login.Password = tc.user, "pw"
 		}
 		err := deps.MayRun(t.Context(), server.Address(), strings.Fields(tc.command)...)
-		if tc.says == "" {
+		if tc.wantText == "" {
 			if err != nil {
 				t.Errorf("%q %s: %v", tc.user, tc.command, err)
 			}
 			continue
 		}
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.says) || !strings.Contains(p.Message, server.Address()) {
-			t.Errorf("%q %s: %+v, want %q", tc.user, tc.command, p, tc.says)
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.wantText) || !strings.Contains(p.Message, server.Address()) {
+			t.Errorf("%q %s: %+v, want %q", tc.user, tc.command, p, tc.wantText)
 		}
 	}
 	if err := s.Deps().MayRun(t.Context(), "127.0.0.1:1", "PING"); err == nil {
@@ -62,15 +62,15 @@ func TestRefused(t *testing.T) {
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})
 	deps := s.Deps()
 	deps.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
-	for command, says := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
+	for command, wantText := range map[string]string{"CLIENT UNPAUSE": "Give user app the ACL rule +client|unpause", "BGSAVE": "rename-command"} {
 		words := strings.Fields(command)
 		sent := make([]any, len(words))
 		for i, w := range words {
 			sent[i] = w
 		}
 		_, err := s.Real.Do(t.Context(), server.Address(), deps.Login, sent...)
-		if p := faulttest.ProblemOf(t, deps.Refusal(err, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
-			t.Errorf("%s: %+v, want %q", command, p, says)
+		if p := faulttest.ProblemOf(t, deps.Refusal(err, server.Address(), words...)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
+			t.Errorf("%s: %+v, want %q", command, p, wantText)
 		}
 	}
 	_, err := s.Real.Do(t.Context(), server.Address(), deps.Login, "GET")

@@ -79,7 +79,7 @@ func TestLoginPassword(t *testing.T) {
 		target   *v1alpha1.RedisTarget
 		password string
 		reason   string
-		says     []string
+		wantText []string
 	}{
 		{"no auth", &v1alpha1.RedisTarget{}, "", "", nil},
 		{"the newline at the end goes, a blank stays", ref("auth", "password"), "s3cret ", "", nil},
@@ -95,7 +95,7 @@ func TestLoginPassword(t *testing.T) {
 				if problem.Reason != tc.reason || problem.Lasting {
 					t.Errorf("%+v", problem)
 				}
-				for _, text := range tc.says {
+				for _, text := range tc.wantText {
 					if !strings.Contains(problem.Message, text) {
 						t.Errorf("message %q does not say %q", problem.Message, text)
 					}
@@ -127,8 +127,8 @@ func TestLoginTLSProblems(t *testing.T) {
 		return &v1alpha1.RedisTLS{CertSecretRef: &v1alpha1.SecretReference{Name: name}}
 	}
 	for _, tc := range []struct {
-		name, reason, says string
-		tls                *v1alpha1.RedisTLS
+		name, reason, wantText string
+		tls                    *v1alpha1.RedisTLS
 	}{
 		{"no CA Secret", v1alpha1.ReasonSecretNotFound, "spec.target.tls.caSecretRef", ca("gone")},
 		{"a CA Secret without ca.crt", v1alpha1.ReasonSecretNotFound, `"ca.crt"`, ca("no-key")},
@@ -140,8 +140,8 @@ func TestLoginTLSProblems(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			_, err := target.LoginFor(t.Context(), w.Cluster, faulttest.Namespace, &v1alpha1.RedisTarget{TLS: tc.tls})
 			problem := faulttest.ProblemOf(t, err)
-			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting {
-				t.Errorf("%+v, want %s about %s, to be tried again", problem, tc.reason, tc.says)
+			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.wantText) || problem.Lasting {
+				t.Errorf("%+v, want %s about %s, to be tried again", problem, tc.reason, tc.wantText)
 			}
 		})
 	}
@@ -236,7 +236,7 @@ func TestLoginPassesErrorsOn(t *testing.T) {
 }
 
 // A certificate that was rotated, or trust that was changed, is another login: connections made by the old one are not used for it.
-func TestLoginTellsTrustApart(t *testing.T) {
+func TestLoginDependsOnTrust(t *testing.T) {
 	ca, other := issue(t, "ca", nil), issue(t, "other", nil)
 	mine, rotated := issue(t, "client", ca), issue(t, "client", ca)
 	w := faulttest.NewWorld(t, secret("ca", map[string][]byte{"ca.crt": ca.cert}), secret("other", map[string][]byte{"ca.crt": other.cert}),

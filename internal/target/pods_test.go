@@ -41,11 +41,11 @@ func TestPods(t *testing.T) {
 
 	service := func(name string) *v1alpha1.ServiceReference { return &v1alpha1.ServiceReference{Name: name} }
 	for _, tc := range []struct {
-		name    string
-		target  *v1alpha1.RedisTarget
-		want    string // pods, or the reason of the problem
-		lasting bool
-		says    string
+		name     string
+		target   *v1alpha1.RedisTarget
+		want     string // pods, or the reason of the problem
+		lasting  bool
+		wantText string
 	}{
 		{"the Service's selector", &v1alpha1.RedisTarget{Service: service("redis")}, "not-ready redis-0 redis-1", false, ""},
 		{"podSelector wins over the Service", &v1alpha1.RedisTarget{Service: service("gone"), PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}, "not-ready plain redis-0 redis-1", false, ""},
@@ -60,8 +60,8 @@ func TestPods(t *testing.T) {
 			pods, err := faulttest.On(w.Deps(), tc.target).Pods(t.Context())
 			if err != nil {
 				problem := faulttest.ProblemOf(t, err)
-				if problem.Reason != tc.want || problem.Lasting != tc.lasting || !strings.Contains(problem.Message, tc.says) {
-					t.Errorf("problem %+v, want %s, lasting %v, about %s", problem, tc.want, tc.lasting, tc.says)
+				if problem.Reason != tc.want || problem.Lasting != tc.lasting || !strings.Contains(problem.Message, tc.wantText) {
+					t.Errorf("problem %+v, want %s, lasting %v, about %s", problem, tc.want, tc.lasting, tc.wantText)
 				}
 				return
 			}

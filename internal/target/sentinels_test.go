@@ -9,7 +9,7 @@ import (
 )
 
 // The sentinel that leads a failover already names the promoted server while what it says of its time is still about the old primary.
-func TestSwitchedIsNotTheOldPrimarysTime(t *testing.T) {
+func TestSwitchTimeIgnoresTheOldPrimary(t *testing.T) {
 	at := time.Now()
 	leader := target.Watcher{Watched: topology.Watched{Address: "10.0.0.1:6379", FailingOver: true, RoleFor: 20 * time.Second}, Primary: "10.0.0.2:6379"}
 	w := target.Watchers{At: at, Answered: []target.Watcher{leader}}

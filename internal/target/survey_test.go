@@ -37,7 +37,7 @@ func TestSurveyOfSlowServers(t *testing.T) {
 }
 
 // A port that swallows everything is no sentinel, and is not waited for.
-func TestSentinelsBesideAreNotWaitedFor(t *testing.T) {
+func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
 		w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)

@@ -159,7 +159,7 @@ func TestFind(t *testing.T) {
 }
 
 // Where several components are at their limits, the first in the order is named.
-func TestFindTakesTheFirst(t *testing.T) {
+func TestFindReportsTheFirstComponentInOrder(t *testing.T) {
 	f := idle()
 	f.agent.CPUSeconds, f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0.95, 0.95, 0.95
 	f.server.AOFDelayedFsync, f.server.EvictedKeys, f.server.RejectedConnections = 1, 100, 1
@@ -187,7 +187,7 @@ func TestFindTakesTheFirst(t *testing.T) {
 }
 
 // What happened while warming up, or while a fault was at work, names no bottleneck.
-func TestFindLooksAtTheSteadyPartOnly(t *testing.T) {
+func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 	calm := idle()
 	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
 	for i := range int64(300) {

@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-func TestOf(t *testing.T) {
+func TestInputOfPlan(t *testing.T) {
 	p := &plan.Plan{Shape: plan.Shape{RampUp: time.Second, WarmUp: 2 * time.Second}, Client: plan.Client{AddedLatency: time.Millisecond}}
 	if in := Of(p, nil); in.MeasuredFrom != 3*time.Second || in.AddedLatency != time.Millisecond || in.Backend != "" {
 		t.Errorf("%+v", in)

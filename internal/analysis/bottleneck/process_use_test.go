@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSelfCountsWhatThisProcessDoes(t *testing.T) {
+func TestSelfMeasuresThisProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("only Linux tells")
 	}

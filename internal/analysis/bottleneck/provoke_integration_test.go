@@ -150,7 +150,7 @@ func cappedLoad(t *testing.T, file string) {
 
 func provokeMainThread(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000"}})
-	favour(t, pid(t, server))
+	prioritize(t, pid(t, server))
 	p := planOf(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
 	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work while the load's turn to send comes, however late on a busy machine
 	return recordRun(t, p, nil)

@@ -71,7 +71,7 @@ func TestFindInRecordsOfRealRuns(t *testing.T) {
 }
 
 // A load pod at its CPU limit shows in its own readings, too: they come from its cgroup.
-func TestRecordOfACappedLoadHoldsItsLimit(t *testing.T) {
+func TestRecordContainsTheCPULimit(t *testing.T) {
 	agents := recorded(t, "load-generator").Agents()
 	if last := agents[len(agents)-1]; last.ThrottledSeconds < 0.5 || last.CPULimit != 0.1 {
 		t.Errorf("the last reading is %+v", last)

@@ -26,8 +26,8 @@ func pid(t *testing.T, server *redistest.Server) int {
 	return n
 }
 
-// favour has the kernel prefer a server, so that it gets its core on a busy machine. A nice value would only hold within the session.
-func favour(t *testing.T, pid int) {
+// prioritize has the kernel prefer a server, so that it gets its core on a busy machine. A nice value would only hold within the session.
+func prioritize(t *testing.T, pid int) {
 	t.Helper()
 	err := tryGroup(t, pid, "cpu", func(v2 bool) map[string]string {
 		if v2 {

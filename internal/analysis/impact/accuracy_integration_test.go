@@ -40,10 +40,10 @@ type outcome struct {
 	Stall    float64 `json:"stallSeconds"` // the longest by which the test's own timer was late around an end of an outage
 }
 
-// TestGroundTruthOfThisMachine makes the outages of TestGroundTruth with real servers on this machine, and compares what the load measured with what the test itself
+// TestMeasureGroundTruth makes the outages of TestGroundTruth with real servers on this machine, and compares what the load measured with what the test itself
 // timed: errors by case, beside those that the file held before. They are this machine's, and worth the more the less else runs on it; the column stall says
 // for how long it stood still just when an outage began or ended.
-func TestGroundTruthOfThisMachine(t *testing.T) {
+func TestMeasureGroundTruth(t *testing.T) {
 	file := os.Getenv(accuracyOut)
 	if file == "" {
 		t.Skip("only where REDQUAKE_ACCURACY_OUT names the file of the table: make accuracy")
@@ -58,7 +58,7 @@ func TestGroundTruthOfThisMachine(t *testing.T) {
 	}
 	before := readOutcomes(t, file)
 	var table []outcome
-	for _, c := range truthCases {
+	for _, c := range outageCases {
 		t.Run(c.name, func(t *testing.T) {
 			var runs []measured
 			for range repeats {
@@ -110,7 +110,7 @@ func summarize(name string, runs []measured) outcome {
 	slices.SortFunc(runs, func(a, b measured) int { return cmp.Compare(a.off(), b.off()) })
 	m := runs[len(runs)/2]
 	o := outcome{
-		Case: name, Truth: m.truth.Seconds(), Measured: m.impact.Outage.Seconds(), Error: m.off().Seconds(),
+		Case: name, Truth: m.known.Seconds(), Measured: m.impact.Outage.Seconds(), Error: m.off().Seconds(),
 		Least: runs[0].off().Seconds(), Most: runs[len(runs)-1].off().Seconds(), Repeats: len(runs),
 	}
 	for _, r := range runs {
@@ -142,15 +142,15 @@ func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Se
 
 // measured is what came out of one measurement.
 type measured struct {
-	truth  time.Duration
+	known  time.Duration
 	impact impact.Impact
 	stall  time.Duration // how late the test's own timer was around the outage's ends
 }
 
-func (m measured) off() time.Duration { return m.impact.Outage - m.truth }
+func (m measured) off() time.Duration { return m.impact.Outage - m.known }
 
 // measure makes the outage of a case once.
-func measure(t *testing.T, c truthCase) measured {
+func measure(t *testing.T, c outageCase) measured {
 	t.Helper()
 	b := newBreakable(t, c.way)
 	plan := c.plan(b.address())
@@ -159,10 +159,10 @@ func measure(t *testing.T, c truthCase) measured {
 		t.Fatal(err)
 	}
 	watch := watchStalls()
-	i, called, broken, mended := c.run(t, runner, plan, b.cut, b.mend)
+	i, called, broken, restored := c.run(t, runner, plan, b.cut, b.restore)
 	stalls := watch.stop()
-	m := measured{truth: mended.Sub(broken), impact: i, stall: broken.Sub(called)}
-	for _, edge := range []time.Time{called, mended} {
+	m := measured{known: restored.Sub(broken), impact: i, stall: broken.Sub(called)}
+	for _, edge := range []time.Time{called, restored} {
 		m.stall = max(m.stall, stalls.around(edge))
 	}
 	return m

@@ -130,8 +130,8 @@ func (p *proxy) forward(to, from net.Conn) {
 // breakable is a Redis that can be taken away and given back.
 type breakable interface {
 	address() string
-	cut()  // from its return on no request is answered
-	mend() // from its call on requests can be answered
+	cut()     // from its return on no request is answered
+	restore() // from its call on requests can be answered
 }
 
 // newBreakable starts a Redis that can be broken in one way.
@@ -154,18 +154,18 @@ func (s stoppable) address() string { return s.Address() }
 
 func (s stoppable) cut() { s.Stop() }
 
-func (s stoppable) mend() { s.Cont() }
+func (s stoppable) restore() { s.Cont() }
 
 // proxyHold keeps connections and holds their bytes back.
 type proxyHold struct{ *proxy }
 
 func (p proxyHold) cut() { p.gate.Lock() }
 
-func (p proxyHold) mend() { p.gate.Unlock() }
+func (p proxyHold) restore() { p.gate.Unlock() }
 
 // proxyRefuse breaks the connections and refuses new ones.
 type proxyRefuse struct{ *proxy }
 
 func (p proxyRefuse) cut() { p.shut() }
 
-func (p proxyRefuse) mend() { p.listen() }
+func (p proxyRefuse) restore() { p.listen() }

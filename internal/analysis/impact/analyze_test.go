@@ -257,7 +257,7 @@ func TestRecoveryIsAsLongAsTheOutage(t *testing.T) {
 	}
 }
 
-func TestAnalyzeDoesNotDependOnWhen(t *testing.T) {
+func TestAnalyzeIsIndependentOfStartTime(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 20 {
 		at, length := 40*time.Second+time.Duration(r.Int64N(1e9)), time.Duration(r.Int64N(3e9))
@@ -290,7 +290,7 @@ func TestAnalyzeScalesWithTheRate(t *testing.T) {
 	}
 }
 
-func TestAnalyzeDoesNotDependOnThePods(t *testing.T) {
+func TestAnalyzeIsIndependentOfPods(t *testing.T) {
 	r := rand.New(rand.NewPCG(7, 8))
 	l := load{rate: 1200, length: 60 * time.Second, failing: []Window{seconds(40.33, 42.71)}, pods: 3}
 	first := Analyze(l.record(t), Fault{At: 40300 * ms}, Options{})

@@ -110,7 +110,7 @@ func TestAnomalies(t *testing.T) {
 	}
 }
 
-func TestAnomaliesDoNotBlameRedisForALostPod(t *testing.T) {
+func TestLostPodIsNoAnomaly(t *testing.T) {
 	l := load{rate: 1000, length: 40 * time.Second, pods: 2}
 	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 2)
 	for p := range 2 {
@@ -255,7 +255,7 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 }
 
 // A shard that is down hides in the aggregate: its outage is the fault's, and its gaps are the shard's.
-func TestAShardThatIsDown(t *testing.T) {
+func TestImpactOfShardOutage(t *testing.T) {
 	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	const down, up = 30, 36 // seconds
 	for i := range int64(60) {

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	truthBefore = 1500 * time.Millisecond // load before the outage
-	truthAfter  = 1500 * time.Millisecond // and after it
+	loadBefore = 1500 * time.Millisecond // load before the outage
+	loadAfter  = 1500 * time.Millisecond // and after it
 )
 
 // way is how clients lose their server.
@@ -28,12 +28,12 @@ const (
 	refused            // connections end, new ones are refused
 )
 
-// truthCase is an outage of known length. The truth is the time from the instant at which the breaking call returned to the instant just before the mending
+// outageCase is an outage of known length. The truth is the time from the instant at which the breaking call returned to the instant just before the mending
 // call. The measured outage runs from the last success before to the first after, so it is longer by up to one time between successes and one round trip.
 //
 // Requests do not time out within the outage, so that connections stay where the fault leaves them, except in the cases that say so: there every
 // connection is made anew while the server does not answer, and must be back as fast.
-type truthCase struct {
+type outageCase struct {
 	name   string
 	way    way
 	shape  plan.Shape
@@ -45,7 +45,7 @@ var (
 	openLoop   = plan.Shape{Rate: 2000}
 	closedLoop = plan.Shape{Users: 4} // few enough that two processors are not saturated
 
-	truthCases = []truthCase{
+	outageCases = []outageCase{
 		{"held, open loop, 50 ms", held, openLoop, 50 * time.Millisecond, false},
 		{"held, open loop, 500 ms", held, openLoop, 500 * time.Millisecond, false},
 		{"held, open loop, 3 s", held, openLoop, 3 * time.Second, false},
@@ -64,9 +64,9 @@ var (
 )
 
 // plan is the load of a case.
-func (c truthCase) plan(address string) *plan.Plan {
+func (c outageCase) plan(address string) *plan.Plan {
 	shape := c.shape
-	shape.Duration = truthBefore + c.length + truthAfter
+	shape.Duration = loadBefore + c.length + loadAfter
 	timeout := c.length + 2*time.Second
 	if c.expire {
 		timeout = 800 * time.Millisecond // no multiple of it is the length: dials are under way when the server is back
@@ -92,7 +92,7 @@ func (c truthCase) plan(address string) *plan.Plan {
 
 // run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
 // called, broken and mended are the instants before cut, after it and before mend.
-func (c truthCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, mend func()) (i impact.Impact, called, broken, mended time.Time) {
+func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, restore func()) (i impact.Impact, called, broken, restored time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
@@ -109,23 +109,23 @@ func (c truthCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut
 			}
 		})
 	}()
-	time.Sleep(time.Until(start.Add(truthBefore)))
+	time.Sleep(time.Until(start.Add(loadBefore)))
 	called = time.Now()
 	cut()
 	broken = time.Now()
 	time.Sleep(time.Until(broken.Add(c.length)))
-	mended = time.Now()
-	mend()
+	restored = time.Now()
+	restore()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
 	s.Finish(0)
 	i = impact.Analyze(s, impact.Fault{At: called.Sub(start)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
-	return i, called, broken, mended
+	return i, called, broken, restored
 }
 
-// truthCost is what a command takes in the closed loop: the time between successes.
-const truthCost = 500 * time.Microsecond
+// commandCost is what a command takes in the closed loop: the time between successes.
+const commandCost = 500 * time.Microsecond
 
 // span is from the shortest to the longest time that something may take.
 type span struct{ least, most time.Duration }
@@ -140,7 +140,7 @@ func (s span) check(t *testing.T, what string, got time.Duration) {
 // bounds are what the load's schedule allows for the outages that the load and the probe measure. In the open loop 2000 requests/s are due at 0.25 ms, 0.75 ms
 // and so on and are answered at once: the last success is that of 1499.75 ms, and what waits is answered in the instant in which the server is back. The
 // same holds for the probe, whose 100 requests/s are due at 5 ms, 15 ms and so on.
-func (c truthCase) bounds() (load, probe span) {
+func (c outageCase) bounds() (load, probe span) {
 	const last, lastOfProbe = 250 * time.Microsecond, 5 * time.Millisecond
 	exact := func(d time.Duration) span { return span{d, d} }
 	switch {
@@ -151,18 +151,18 @@ func (c truthCase) bounds() (load, probe span) {
 		return exact(c.length + last), exact(c.length + lastOfProbe)
 	}
 	// Four users and the probe take turns at the server; when it is back, so do the eight connections that the probe may have dialled meanwhile.
-	const before, after = 5 * truthCost, (5 + 8) * truthCost
+	const before, after = 5 * commandCost, (5 + 8) * commandCost
 	probe = span{c.length + lastOfProbe - before, c.length + lastOfProbe + after}
 	if c.way == held {
-		return span{c.length, c.length + truthCost}, probe // replies are under way when the server is back
+		return span{c.length, c.length + commandCost}, probe // replies are under way when the server is back
 	}
-	return span{c.length, c.length + 2*truthCost}, probe
+	return span{c.length, c.length + 2*commandCost}, probe
 }
 
 // TestGroundTruth has the real load engine measure outages of known length, in virtual time: exact. `make accuracy` measures the same cases on this machine.
 func TestGroundTruth(t *testing.T) {
 	t.Parallel()
-	for _, c := range truthCases {
+	for _, c := range outageCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, c.inVirtualTime)
@@ -170,20 +170,20 @@ func TestGroundTruth(t *testing.T) {
 	}
 }
 
-func (c truthCase) inVirtualTime(t *testing.T) {
+func (c outageCase) inVirtualTime(t *testing.T) {
 	const address = "redis:6379"
 	network := memnet.New()
 	var options memredis.Options
 	if !c.shape.OpenLoop() {
-		options.Cost = truthCost // else a closed loop would send without end in one instant
+		options.Cost = commandCost // else a closed loop would send without end in one instant
 	}
 	server := memredis.Start(t, network, address, options)
-	cut, mend := server.Stop, server.Continue
+	cut, restore := server.Stop, server.Continue
 	switch c.way {
 	case held:
-		cut, mend = func() { network.Set(address, memnet.Hold) }, func() { network.Set(address, memnet.Pass) }
+		cut, restore = func() { network.Set(address, memnet.Hold) }, func() { network.Set(address, memnet.Pass) }
 	case refused:
-		cut, mend = func() { network.Set(address, memnet.Refuse); network.Cut(address) }, func() { network.Set(address, memnet.Pass) }
+		cut, restore = func() { network.Set(address, memnet.Refuse); network.Cut(address) }, func() { network.Set(address, memnet.Pass) }
 	case stopped:
 	}
 	plan := c.plan(address)
@@ -191,9 +191,9 @@ func (c truthCase) inVirtualTime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, _, broken, mended := c.run(t, runner, plan, cut, mend)
-	if truth := mended.Sub(broken); truth != c.length {
-		t.Fatalf("the outage was %v, want %v", truth, c.length)
+	got, _, broken, restored := c.run(t, runner, plan, cut, restore)
+	if known := restored.Sub(broken); known != c.length {
+		t.Fatalf("the outage was %v, want %v", known, c.length)
 	}
 	outage, probed := c.bounds()
 	outage.check(t, "the outage", got.Outage)

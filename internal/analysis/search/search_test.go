@@ -52,7 +52,7 @@ func conduct(t *testing.T, s Spec, capacity float64, chance func(trial int) bool
 	return nil, Next{}
 }
 
-func TestFindsTheCapacity(t *testing.T) {
+func TestSearchFindsTheCapacity(t *testing.T) {
 	for range 500 {
 		capacity := math.Exp(rand.Float64()*14) * 20 // 20 to 24 million
 		trials, next := conduct(t, spec, capacity, nil)
@@ -77,7 +77,7 @@ func TestOneBadTrialDoesNotCapTheSearch(t *testing.T) {
 	}
 }
 
-func TestEndsWhereNoRateWillDo(t *testing.T) {
+func TestSearchEndsWhenEveryRateFails(t *testing.T) {
 	trials, next := conduct(t, spec, 0, nil)
 	if next.Found != 0 || !strings.Contains(next.Message, "maxLatencyP99 is 9s") {
 		t.Errorf("found %v: %s", next.Found, next.Message)
@@ -93,7 +93,7 @@ func TestEndsWhereNoRateWillDo(t *testing.T) {
 	}
 }
 
-func TestStopsAtTheHighestRateAskedFor(t *testing.T) {
+func TestSearchStopsAtTheMaximumRate(t *testing.T) {
 	s := spec
 	s.To = 3500
 	trials, next := conduct(t, s, 1e9, nil)
@@ -102,7 +102,7 @@ func TestStopsAtTheHighestRateAskedFor(t *testing.T) {
 	}
 }
 
-func TestEndsThoughChanceDecides(t *testing.T) {
+func TestSearchEndsWithRandomResults(t *testing.T) {
 	for range 200 {
 		trials, next := conduct(t, spec, 1e12, func(int) bool { return rand.IntN(2) == 0 })
 		if !next.Over || len(trials) > MaxTrials || next.Done == (len(trials) == MaxTrials) {
@@ -111,7 +111,7 @@ func TestEndsThoughChanceDecides(t *testing.T) {
 	}
 }
 
-func TestAVoidTrialIsNone(t *testing.T) {
+func TestVoidTrialIsDiscarded(t *testing.T) {
 	trials := []Trial{{Rate: 1000, Judged: true, Met: true}, {Rate: 2000, At: time.Minute}}
 	left, judged := spec.Judge(trials, time.Hour, func(Trial, time.Duration, time.Duration) Judgement { return Judgement{Void: true} })
 	if next := spec.Next(left); !judged || len(left) != 1 || next.Rate != 2000 {
@@ -119,7 +119,7 @@ func TestAVoidTrialIsNone(t *testing.T) {
 	}
 }
 
-func TestLimitIsWhereItShows(t *testing.T) {
+func TestWindowsOutsideOfTheDecisiveTrials(t *testing.T) {
 	trials := []Trial{
 		{Rate: 1000, At: 0, Judged: true, Met: true}, {Rate: 2000, At: time.Minute, Judged: true}, {Rate: 2000, At: 2 * time.Minute, Judged: true},
 		{Rate: 1414, At: 3 * time.Minute, Judged: true}, {Rate: 1414, At: 4 * time.Minute, Judged: true}, {Rate: 1189, At: 5 * time.Minute, Judged: true},
@@ -144,7 +144,7 @@ func TestWindowHoldsEnoughRequests(t *testing.T) {
 	}
 }
 
-func TestBeginLiesOnTheGrid(t *testing.T) {
+func TestBeginIsAMultipleOfTheInterval(t *testing.T) {
 	for _, now := range []time.Duration{0, 1, 12*time.Second + 345*time.Millisecond, 12500 * time.Millisecond} {
 		at := Begin(now, 100*time.Millisecond)
 		if at%(100*time.Millisecond) != 0 || at < now+Lead || at >= now+Lead+100*time.Millisecond {

@@ -42,7 +42,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 }
 
 // The bounds of a figure decide: between them nothing can be told.
-func TestAnObjectiveIsJudgedByBounds(t *testing.T) {
+func TestObjectiveComparesBounds(t *testing.T) {
 	outage := result.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
 	for limit, want := range map[time.Duration]*bool{
 		2100 * time.Millisecond: new(true), 2099 * time.Millisecond: nil, 1900 * time.Millisecond: nil, 1899 * time.Millisecond: new(false),
@@ -68,7 +68,7 @@ func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 	}
 }
 
-func TestNoRecoveryMissesEveryLimit(t *testing.T) {
+func TestMissingRecoveryExceedsEveryLimit(t *testing.T) {
 	f := hit()
 	f.Recovered, f.RecoveryTime = false, -1
 	j := judgeFault(&v1alpha1.FaultObjectives{MaxRecoveryTime: d(time.Hour)}, f)
@@ -77,7 +77,7 @@ func TestNoRecoveryMissesEveryLimit(t *testing.T) {
 	}
 }
 
-func TestVerdictOfAFaultInDoubt(t *testing.T) {
+func TestVerdictWithDoubtIsInconclusive(t *testing.T) {
 	f := hit()
 	f.Doubts = []impact.Doubt{{Reason: impact.BaselineTooShort, Message: "only 3s were measured"}}
 	if j := judgeFault(nil, f); j.Verdict != v1alpha1.VerdictInconclusive || !strings.Contains(j.Message, "only 3s") {

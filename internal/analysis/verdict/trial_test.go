@@ -39,7 +39,7 @@ func TestTrial(t *testing.T) {
 }
 
 // A record that was coarsened may have no whole histogram in a window: that says nothing of the rate.
-func TestTrialThatCannotBeJudged(t *testing.T) {
+func TestTrialIsVoidWithoutFigures(t *testing.T) {
 	blind := impact.Summary{Measured: time.Second}
 	blind.Requests, blind.OK, blind.Throughput = 1000, 1000, 1000
 	dead := impact.Summary{Measured: time.Second}

@@ -85,7 +85,7 @@ func TestEachObjectiveOfALoad(t *testing.T) {
 }
 
 // A load is judged outside of its faults, unless it is to be judged by everything.
-func TestALoadIsJudgedOutsideOfFaults(t *testing.T) {
+func TestLoadObjectivesExcludeFaults(t *testing.T) {
 	hit := load(func(r *result.Load) { r.OutsideFaults = &result.Operation{Requests: 500, OK: 500, Throughput: 120} })
 	objectives := &v1alpha1.Objectives{MaxErrorRate: new("0%"), MinThroughput: new("120")}
 	if j := Load(objectives, hit, ""); j.Verdict != v1alpha1.VerdictPass {
@@ -109,7 +109,7 @@ func TestVerdictOfALoad(t *testing.T) {
 		missed     string
 		verdict    v1alpha1.Verdict
 		reason     string
-		says       []string
+		wantText   []string
 	}{
 		{"no objectives", nil, load(nil), "", v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"no objective"}},
 		{"all met", met, load(nil), "", v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"all 1"}},
@@ -126,7 +126,7 @@ func TestVerdictOfALoad(t *testing.T) {
 			if j.Verdict != tc.verdict || j.Reason != tc.reason {
 				t.Errorf("%s (%s), want %s (%s): %s", j.Verdict, j.Reason, tc.verdict, tc.reason, j.Message)
 			}
-			for _, text := range tc.says {
+			for _, text := range tc.wantText {
 				if !strings.Contains(j.Message, text) {
 					t.Errorf("message %q does not say %q", j.Message, text)
 				}

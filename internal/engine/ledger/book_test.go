@@ -49,7 +49,7 @@ func TestSlotIsThatOfRedis(t *testing.T) {
 	}
 }
 
-func TestKeysLieInTheirShards(t *testing.T) {
+func TestKeysBelongToTheirShards(t *testing.T) {
 	third := func(slot uint16) int { return int(slot) * 3 / topology.SlotCount }
 	b := newBook(t, Options{Prefix: "rq:", Run: "r", Writer: 7, Shards: 3, ShardOf: third})
 	for shard := range 3 {
@@ -79,7 +79,7 @@ func TestKeysOfTwoRunsDiffer(t *testing.T) {
 	}
 }
 
-func TestKeyThatCannotBe(t *testing.T) {
+func TestShardsThatKeysCannotDistinguish(t *testing.T) {
 	third := func(slot uint16) int { return int(slot) * 3 / topology.SlotCount }
 	if _, err := NewBook(Options{Prefix: "{user}:", Run: "r", Shards: 3, ShardOf: third}); err == nil || !strings.Contains(err.Error(), "hash tag") {
 		t.Errorf("error %v", err)
@@ -168,7 +168,7 @@ func TestAccount(t *testing.T) {
 	}
 }
 
-func TestSettledStays(t *testing.T) {
+func TestSettledWritesDoNotChange(t *testing.T) {
 	b := newBook(t, Options{Run: "r"})
 	n, _ := b.Next(0)
 	b.Settle(0, n, Acked, 5)

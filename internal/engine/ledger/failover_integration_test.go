@@ -44,7 +44,7 @@ func demoted(t *testing.T, d *redistest.Sentinel) {
 	})
 }
 
-func TestSentinelFailoverLosesQuietly(t *testing.T) {
+func TestSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 	t.Parallel()
 	w, d := sentinelWorld(t)
 	w.load()

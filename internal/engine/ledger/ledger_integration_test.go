@@ -117,8 +117,8 @@ func TestStaleReplicaPromoted(t *testing.T) {
 	}
 }
 
-// TestReplicaIsAwaited reads a replica that hung when the load ended only once it is in sync.
-func TestReplicaIsAwaited(t *testing.T) {
+// TestVerifyWaitsForReplica reads a replica that hung when the load ended only once it is in sync.
+func TestVerifyWaitsForReplica(t *testing.T) {
 	t.Parallel()
 	w, d := pair(t, 1)
 	w.load()
@@ -131,8 +131,8 @@ func TestReplicaIsAwaited(t *testing.T) {
 	}
 }
 
-// TestReplicaThatNeverComes is told, and the primary is read all the same.
-func TestReplicaThatNeverComes(t *testing.T) {
+// TestVerifyWithoutReplica is told, and the primary is read all the same.
+func TestVerifyWithoutReplica(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewReplication(t, 1, redistest.Options{})
 	w := newWorld(t, 1, of(d))
@@ -148,8 +148,8 @@ func TestReplicaThatNeverComes(t *testing.T) {
 	}
 }
 
-// TestNodeThatIsGone is told: a replica that the topology has forgotten, as it does with a primary that was failed over, for some seconds.
-func TestNodeThatIsGone(t *testing.T) {
+// TestForgottenReplicaIsReported is told: a replica that the topology has forgotten, as it does with a primary that was failed over, for some seconds.
+func TestForgottenReplicaIsReported(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedReplication(t, 1)
 	nodes := []Node{{Address: d.Primary.Address(), Primary: true}, {Address: d.Replicas[0].Address()}}
@@ -185,7 +185,7 @@ func (w *world) verifyABatch() *record.Ledger {
 	return w.verify()
 }
 
-func TestPrimaryThatNeverComes(t *testing.T) {
+func TestVerifyWithoutPrimary(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t)
 	w := newWorld(t, 1, static(Node{Address: primary.Address(), Primary: true}))

@@ -55,7 +55,7 @@ func rounds(t *testing.T, server *redistest.Server, n int) {
 	})
 }
 
-func TestSamplerOfAGoodReplica(t *testing.T) {
+func TestSamplerOfAHealthyReplica(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedReplication(t, 1)
 	r := sampling(t, of(d), func() { rounds(t, d.Primary, 50) })
@@ -64,8 +64,8 @@ func TestSamplerOfAGoodReplica(t *testing.T) {
 	}
 }
 
-// TestSamplerOfAPartedReplica cuts a replica off, which then lags, and takes writes of its own.
-func TestSamplerOfAPartedReplica(t *testing.T) {
+// TestSamplerOfADisconnectedReplica cuts a replica off, which then lags, and takes writes of its own.
+func TestSamplerOfADisconnectedReplica(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewReplication(t, 1, redistest.Options{})
 	replica := d.Replicas[0]

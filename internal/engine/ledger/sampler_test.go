@@ -126,7 +126,7 @@ func TestSamplerIsExact(t *testing.T) {
 }
 
 // A node that hangs costs the sampler 250 ms, and is then left alone for 500 ms: the others are sampled meanwhile.
-func TestSamplerLeavesAHangingNodeAlone(t *testing.T) {
+func TestSamplerSkipsAHangingNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var writes int
 		inVirtualTime(t, 0, func(p *sampledPair) {

@@ -203,7 +203,7 @@ func TestCacheAside(t *testing.T) {
 		for name, change := range map[string]func(*plan.CacheAside){
 			"prepare the query at the database": func(c *plan.CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
 			"connect to the database": func(c *plan.CacheAside) {
-				c.Database.DSNFile = articles(t, "postgres://shop@"+nobody+"/x", plan.ThroughCache).CacheAside.Database.DSNFile
+				c.Database.DSNFile = articles(t, "postgres://shop@"+closedAddress+"/x", plan.ThroughCache).CacheAside.Database.DSNFile
 			},
 		} {
 			spec := articles(t, database.dsn, plan.DatabaseOnly)
@@ -240,8 +240,8 @@ func TestCacheAside(t *testing.T) {
 				t.Errorf("%s: the result is %+v", refusal, got)
 			}
 		}
-		gone := cacheOf(t, nobody)
-		w := remote(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: gone})
+		unreachable := cacheOf(t, closedAddress)
+		w := remote(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: unreachable})
 		if got := w.Caller(0, 1).Call(ctx, 0, 1, tally); got.Outcome != Fail || got.Class != record.ClassRefused {
 			t.Errorf("without a cache the result is %+v", got)
 		}

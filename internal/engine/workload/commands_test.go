@@ -118,7 +118,7 @@ func TestKeyDistributions(t *testing.T) {
 	}
 }
 
-func TestOneKeyIsEnough(t *testing.T) {
+func TestSourceWithOneKey(t *testing.T) {
 	for _, kind := range []plan.Distribution{plan.Uniform, plan.Zipf, plan.Gaussian, plan.Sequential} {
 		if c := histogramOf(plan.Keyspace{Keys: 1, Distribution: kind}, 100); c[0] != 100 {
 			t.Errorf("%s: %v", kind, c)
@@ -273,7 +273,7 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-func TestWhatRoutesACommand(t *testing.T) {
+func TestRoutingKeyOfCommand(t *testing.T) {
 	tests := []struct {
 		words []string
 		key   string // "" = nothing routes it

@@ -20,8 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// nobody is an address where nothing listens.
-const nobody = "127.0.0.1:1"
+// closedAddress is an address where nothing listens.
+const closedAddress = "127.0.0.1:1"
 
 // client is a connection as an engine has one.
 type client struct {
@@ -214,7 +214,7 @@ func TestRateLimiterAgainstRedis(t *testing.T) {
 	}
 }
 
-func TestFillTellsWhatIsWrong(t *testing.T) {
+func TestFillReportsErrors(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t, "maxmemory 2mb").Address()
 	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(100_000), Values: plan.Values{MinBytes: 1000, MaxBytes: 1000}}
@@ -231,8 +231,8 @@ func TestFillTellsWhatIsWrong(t *testing.T) {
 	if err := w.Fill(canceled, filler(address, 0, 1)); !errors.Is(err, mine) {
 		t.Errorf("a fill that was cancelled returns %v", err)
 	}
-	gone := filler(nobody, 0, 1)
-	if err := w.Fill(context.Background(), gone); err == nil || !strings.Contains(err.Error(), "refused") {
+	unreachable := filler(closedAddress, 0, 1)
+	if err := w.Fill(context.Background(), unreachable); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("without a server Fill returns %v", err)
 	}
 }

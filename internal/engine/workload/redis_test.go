@@ -269,7 +269,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestStretchesCoverAll(t *testing.T) {
+func TestStretchesCoverEveryElement(t *testing.T) {
 	for _, total := range []int64{0, 1, 7, 1000} {
 		for _, parts := range []int64{1, 3, 8} {
 			next := int64(0)
@@ -350,7 +350,7 @@ func BenchmarkNext(b *testing.B) {
 }
 
 // The hot path allocates nothing: a test, as nobody reads benchmarks.
-func TestNothingIsAllocated(t *testing.T) {
+func TestDrawAndAppendDoNotAllocate(t *testing.T) {
 	for name, spec := range map[string]plan.Workload{
 		"benchmark":   {Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Values: plan.Values{MinBytes: 32, MaxBytes: 32}},
 		"ranking":     {Ranking: &plan.Ranking{Members: 1e7, ScoreSpread: 1e5, FindCount: 100, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}},

@@ -150,13 +150,13 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 	b := &bench{World: &faulttest.World{T: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 	b.preflight()
 	for _, status := range []string{"", meshtest.Selected, meshtest.Waits, meshtest.Refused, meshtest.Injected, meshtest.Recovers, meshtest.Recovered, meshtest.Never} {
-		b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
-		b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet") // another process
+		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
+		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet") // another process
 		if begun, err := b.injector().Begun(t.Context(), b.target); !begun || err != nil {
 			t.Errorf("begun %v (%v) after Inject", begun, err)
 		}
 		if status != "" {
-			b.says(status)
+			b.setStatus(status)
 			err := faulttest.Called(b.injector().Inject(t.Context(), b.target))
 			var steps *faulttest.Pending
 			switch {
@@ -165,11 +165,11 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 				slices.Contains([]string{meshtest.Refused, meshtest.Recovers, meshtest.Recovered, meshtest.Never}, status) && (err == nil || errors.As(err, &steps)):
 				t.Errorf("inject at %s: %v", status, err)
 			}
-			b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
+			b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
 			if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
 				t.Errorf("inject while it goes: %v", err)
 			}
-			b.letsGo()
+			b.removeFinalizer()
 		}
 		if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
 			t.Fatalf("at %q: revert: %v, %d objects are left", status, err, len(b.children()))

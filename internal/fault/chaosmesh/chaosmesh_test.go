@@ -84,19 +84,19 @@ func (b *bench) preflight() {
 	}
 }
 
-// proceeds asserts that an Inject or a Revert has begun, and says so.
-func (b *bench) proceeds(err error, says string) {
+// expectInProgress asserts that an Inject or a Revert has begun, and says so.
+func (b *bench) expectInProgress(err error, wantText string) {
 	b.World.T.Helper()
 	var steps *faulttest.Pending
-	if !errors.As(err, &steps) || !strings.Contains(err.Error(), says) {
-		b.World.T.Errorf("%v, want to be called again about %q", err, says)
+	if !errors.As(err, &steps) || !strings.Contains(err.Error(), wantText) {
+		b.World.T.Errorf("%v, want to be called again about %q", err, wantText)
 	}
 }
 
-func (b *bench) effect(want v1alpha1.Effect, says string) {
+func (b *bench) effect(want v1alpha1.Effect, wantText string) {
 	b.World.T.Helper()
-	if got, evidence := b.injector().Effect(b.World.T.Context(), b.target); got != want || !strings.Contains(evidence, says) {
-		b.World.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
+	if got, evidence := b.injector().Effect(b.World.T.Context(), b.target); got != want || !strings.Contains(evidence, wantText) {
+		b.World.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestChaosMeshCourse(t *testing.T) {
 	if begun, err := b.injector().Begun(t.Context(), b.target); begun || err != nil {
 		t.Errorf("begun %v (%v) before Inject", begun, err)
 	}
-	b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
+	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
 	child := b.child()
 	if name := child.GetName(); !strings.HasPrefix(name, "break-") || len(name) > 63 {
 		t.Errorf("its name is %q", name)
@@ -127,25 +127,25 @@ func TestChaosMeshCourse(t *testing.T) {
 	if begun, err := b.injector().Begun(t.Context(), b.target); !begun || err != nil {
 		t.Errorf("begun %v (%v) after Inject", begun, err)
 	}
-	for _, step := range []struct{ status, says string }{{meshtest.Selected, "is Not Injected"}, {meshtest.Waits, "Not Injected/Wait"}} {
-		b.says(step.status)
-		b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), step.says)
-		b.effect(v1alpha1.EffectInconclusive, step.says)
+	for _, step := range []struct{ status, wantText string }{{meshtest.Selected, "is Not Injected"}, {meshtest.Waits, "Not Injected/Wait"}} {
+		b.setStatus(step.status)
+		b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), step.wantText)
+		b.effect(v1alpha1.EffectInconclusive, step.wantText)
 	}
-	b.says(meshtest.Refused)
+	b.setStatus(meshtest.Refused)
 	var steps *faulttest.Pending
 	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "no agent") {
 		t.Errorf("refused by the agent: %v", err)
 	}
-	b.says(meshtest.Injected)
+	b.setStatus(meshtest.Injected)
 	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err != nil {
 		t.Errorf("injected: %v", err)
 	}
 	b.child()
-	b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "is Injected")
-	b.says(meshtest.Recovers)
-	b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Injected/Wait")
-	b.letsGo()
+	b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "is Injected")
+	b.setStatus(meshtest.Recovers)
+	b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Injected/Wait")
+	b.removeFinalizer()
 	if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
 		t.Errorf("reverted: %v, %d objects are left", err, len(b.children()))
 	}
@@ -161,12 +161,12 @@ func TestChaosMeshRevertInEveryState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, delayed)
 			b.preflight()
-			b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
+			b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
 			if status != "" {
-				b.says(status)
-				b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "reverts")
-				b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "reverts")
-				b.letsGo()
+				b.setStatus(status)
+				b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "reverts")
+				b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "reverts")
+				b.removeFinalizer()
 			}
 			if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil || len(b.children()) != 0 {
 				t.Errorf("%v, %d objects are left", err, len(b.children()))
@@ -179,13 +179,13 @@ func TestChaosMeshRevertInEveryState(t *testing.T) {
 func TestChaosMeshNeverTookEffect(t *testing.T) {
 	b := newBench(t, delayed)
 	b.preflight()
-	b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
-	b.says(meshtest.Never)
+	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
+	b.setStatus(meshtest.Never)
 	if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "before it took effect") {
 		t.Errorf("inject: %v", err)
 	}
 	b.effect(v1alpha1.EffectInconclusive, "before it took effect")
-	b.says(meshtest.Recovered)
+	b.setStatus(meshtest.Recovered)
 	b.effect(v1alpha1.EffectNotObserved, "reverted")
 }
 
@@ -223,7 +223,7 @@ func TestChaosMeshUnavailable(t *testing.T) {
 func TestChaosMeshForeignChild(t *testing.T) {
 	b := newBench(t, delayed)
 	b.preflight()
-	b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
+	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
 	child := b.child()
 	child.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "other", UID: "other"}})
 	if err := b.World.Cluster.Update(t.Context(), child); err != nil {
@@ -306,8 +306,8 @@ func TestChaosMeshTargetReplaced(t *testing.T) {
 	}
 	b := newBench(t, delayed)
 	b.preflight()
-	b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
-	b.says(meshtest.Injected)
+	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
+	b.setStatus(meshtest.Injected)
 	pod := &corev1.Pod{}
 	if err := b.World.Cluster.Get(t.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis-0"}, pod); err != nil {
 		t.Fatal(err)
@@ -331,19 +331,19 @@ func TestChaosMeshPodKill(t *testing.T) {
 				t.Errorf("%+v", traits)
 			}
 			b.preflight()
-			b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
+			b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
 			grace, _ := b.field("gracePeriod").(int64) // 0 is left out
 			if lasts := b.field("duration"); lasts != nil || grace != test.grace {
 				t.Errorf("grace period %d, want %d; duration %v, want none", grace, test.grace, lasts)
 			}
 			b.effect(v1alpha1.EffectNotObserved, "still runs")
-			b.says(meshtest.Injected)
+			b.setStatus(meshtest.Injected)
 			if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err != nil {
 				t.Errorf("inject: %v", err)
 			}
-			b.says(meshtest.Recovered)
-			b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "")
-			b.letsGo()
+			b.setStatus(meshtest.Recovered)
+			b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "")
+			b.removeFinalizer()
 			if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil {
 				t.Errorf("revert: %v", err)
 			}

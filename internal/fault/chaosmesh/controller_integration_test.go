@@ -105,7 +105,7 @@ func TestRealChaosMesh(t *testing.T) {
 			if effect, evidence := b.injector().Effect(t.Context(), b.target); effect == v1alpha1.EffectConfirmed {
 				t.Errorf("confirmed: %s", evidence)
 			}
-			b.proceeds(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
+			b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
 		})
 	}
 
@@ -113,7 +113,7 @@ func TestRealChaosMesh(t *testing.T) {
 	b = c.bench(t, &kill)
 	b.target.UID = c.target.UID
 	b.preflight()
-	b.proceeds(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
+	b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "nothing is selected yet")
 	b.done("what nobody took up goes at once", func() error { return faulttest.Called(b.injector().Revert(t.Context(), b.target)) })
 }
 

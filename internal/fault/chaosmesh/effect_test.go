@@ -20,8 +20,8 @@ import (
 func (b *bench) active() {
 	b.World.T.Helper()
 	b.preflight()
-	b.proceeds(faulttest.Called(b.injector().Inject(b.World.T.Context(), b.target)), "")
-	b.says(meshtest.Injected)
+	b.expectInProgress(faulttest.Called(b.injector().Inject(b.World.T.Context(), b.target)), "")
+	b.setStatus(meshtest.Injected)
 }
 
 func TestChaosMeshDelayEffect(t *testing.T) {
@@ -43,7 +43,7 @@ func (timeout) Error() string { return "i/o timeout" }
 func (timeout) Timeout() bool { return true }
 
 // No answer in time proves a delay of which that time is a good part, and no longer one.
-func TestChaosMeshDelayBeyondPatience(t *testing.T) {
+func TestChaosMeshDelayLongerThanTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
 			spec := delayed
@@ -244,7 +244,7 @@ func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 }
 
 // Peers that never spoke prove nothing, and neither do delays between pods that the operator is none of.
-func TestChaosMeshUnprovable(t *testing.T) {
+func TestChaosMeshInconclusiveEffect(t *testing.T) {
 	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}})
 	neighbours(b)
 	b.answers = func(string) (any, error) { return "", nil }

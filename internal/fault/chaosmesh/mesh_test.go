@@ -56,8 +56,8 @@ func (m mesh) field(path ...string) any {
 	return value
 }
 
-// says takes the child up, as Chaos Mesh does by its finalizer, and writes what it says of the experiment.
-func (m mesh) says(experiment string) {
+// setStatus takes the child up, as Chaos Mesh does by its finalizer, and writes what it says of the experiment.
+func (m mesh) setStatus(experiment string) {
 	m.t.Helper()
 	child := m.child()
 	if child.GetDeletionTimestamp() == nil {
@@ -69,8 +69,8 @@ func (m mesh) says(experiment string) {
 	}
 }
 
-// letsGo takes the finalizer away: everything is reverted.
-func (m mesh) letsGo() {
+// removeFinalizer takes the finalizer away: everything is reverted.
+func (m mesh) removeFinalizer() {
 	m.t.Helper()
 	child := m.child()
 	child.SetFinalizers(nil)

@@ -27,8 +27,8 @@ func configFault(values parameters, allow ...v1alpha1.Allowance) *v1alpha1.Redis
 	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: values}}, Allow: allow}
 }
 
-// shows fails the test unless the server has exactly these values.
-func shows(t *testing.T, server *redistest.Server, want map[string]string) {
+// expectSettings fails the test unless the server has exactly these values.
+func expectSettings(t *testing.T, server *redistest.Server, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
 		if got := topology.Pairs(server.Do("config", "get", name))[name]; got != value {
@@ -37,30 +37,30 @@ func shows(t *testing.T, server *redistest.Server, want map[string]string) {
 	}
 }
 
-func wantEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+func wantEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string) {
 	t.Helper()
-	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, says) {
-		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
+	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, wantText) {
+		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
 	}
 }
 
 // wantSteps fails the test unless err says that there is more to do.
-func wantSteps(t *testing.T, err error, says string) {
+func wantSteps(t *testing.T, err error, wantText string) {
 	t.Helper()
 	var steps *faulttest.Pending
-	if !errors.As(err, &steps) || !strings.Contains(steps.Message, says) {
-		t.Fatalf("%v, want work in progress about %q", err, says)
+	if !errors.As(err, &steps) || !strings.Contains(steps.Message, wantText) {
+		t.Fatalf("%v, want work in progress about %q", err, wantText)
 	}
 }
 
-func TestConfigThereAndBack(t *testing.T) {
+func TestConfigInjectAndRevert(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
 	during := map[string]string{"maxmemory": "104857600", "timeout": "300", "client-output-buffer-limit": "normal 1048576 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
 	spec := configFault(parameters{"maxmemory": "100mb", "timeout": "300", "client-output-buffer-limit": "normal 1mb 0 0"})
 	injector, target := s.Aim(spec)
-	shows(t, server, before)
+	expectSettings(t, server, before)
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "still shows")
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target))) // of a target that was never broken
 	if begun, err := injector.Begun(t.Context(), target); begun || err != nil {
@@ -68,7 +68,7 @@ func TestConfigThereAndBack(t *testing.T) {
 	}
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
-	shows(t, server, during)
+	expectSettings(t, server, during)
 	if begun, err := injector.Begun(t.Context(), target); !begun || err != nil {
 		t.Errorf("begun after the injection: %v, %v", begun, err)
 	}
@@ -79,7 +79,7 @@ func TestConfigThereAndBack(t *testing.T) {
 	reborn := s.Reborn(spec)
 	faulttest.Must(t, faulttest.Called(reborn.Revert(t.Context(), target)))
 	faulttest.Must(t, faulttest.Called(reborn.Revert(t.Context(), target)))
-	shows(t, server, before)
+	expectSettings(t, server, before)
 	if got := rewritesOf(t, server); got != 0 {
 		t.Errorf("the file was rewritten %d times, though nobody else had", got)
 	}
@@ -95,7 +95,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 }
 
 // An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded reverts it.
-func TestConfigOperatorDies(t *testing.T) {
+func TestConfigAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := configFault(parameters{"maxmemory": "100mb"})
@@ -109,23 +109,23 @@ func TestConfigOperatorDies(t *testing.T) {
 	}
 	aborted := stored.DeepCopy()
 	faulttest.Must(t, faulttest.Called(reborn.Revert(t.Context(), aborted)))
-	shows(t, server, map[string]string{"maxmemory": "0"})
+	expectSettings(t, server, map[string]string{"maxmemory": "0"})
 	faulttest.Must(t, faulttest.Called(reborn.Inject(t.Context(), stored)))
 	wantEffect(t, reborn, stored, v1alpha1.EffectConfirmed, "maxmemory 104857600")
 	faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), stored)))
-	shows(t, server, map[string]string{"maxmemory": "0"})
+	expectSettings(t, server, map[string]string{"maxmemory": "0"})
 }
 
 func TestConfigRefused(t *testing.T) {
 	t.Parallel()
 	user := redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	for _, tc := range []struct {
-		name    string
-		options redistest.Options
-		login   redis.Login
-		spec    *v1alpha1.RedisFaultSpec
-		reason  string
-		says    string
+		name     string
+		options  redistest.Options
+		login    redis.Login
+		spec     *v1alpha1.RedisFaultSpec
+		reason   string
+		wantText string
 	}{
 		{"unknown", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.max-memory: the server"},
 		{"immutable", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG at 127.0.0.1"},
@@ -142,8 +142,8 @@ func TestConfigRefused(t *testing.T) {
 			s.Login.Username, s.Login.Password = tc.login.Username, tc.login.Password
 			s.Host("redis-0", redistest.NewServer(t, tc.options), nil)
 			_, _, err := s.TryAim(tc.spec)
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != tc.reason || !problem.Lasting || !strings.Contains(problem.Message, tc.says) {
-				t.Errorf("%+v, want %s about %q", problem, tc.reason, tc.says)
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != tc.reason || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) {
+				t.Errorf("%+v, want %s about %q", problem, tc.reason, tc.wantText)
 			}
 		})
 	}
@@ -154,7 +154,7 @@ func TestConfigRefused(t *testing.T) {
 		s.Host("redis-0", server, nil)
 		injector, target := s.Aim(configFault(parameters{"maxmemory": "10mb"}, v1alpha1.AllowEviction))
 		faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
-		shows(t, server, map[string]string{"maxmemory": "10485760"})
+		expectSettings(t, server, map[string]string{"maxmemory": "10485760"})
 	})
 }
 
@@ -169,7 +169,7 @@ func TestConfigBadValue(t *testing.T) {
 	if !strings.HasPrefix(problem.Message, "spec.action.config.parameters.appendfsync:") || !strings.Contains(problem.Message, "everysec, always, no") {
 		t.Error(problem)
 	}
-	shows(t, server, map[string]string{"timeout": "0", "appendfsync": "everysec"})
+	expectSettings(t, server, map[string]string{"timeout": "0", "appendfsync": "everysec"})
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 }
 
@@ -185,7 +185,7 @@ func TestConfigMaxClients(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "maxclients 1")
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
-	shows(t, server, map[string]string{"maxclients": old})
+	expectSettings(t, server, map[string]string{"maxclients": old})
 
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	reborn := s.Reborn(spec)
@@ -233,7 +233,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 		return nil
 	})
 	faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)))
-	shows(t, sentinel.Primary, map[string]string{"maxmemory": "0", "timeout": "0"})
+	expectSettings(t, sentinel.Primary, map[string]string{"maxmemory": "0", "timeout": "0"})
 	if text := faulttest.FileOf(t, sentinel.Primary); strings.Contains(text, "timeout 300") || strings.Contains(text, "maxmemory 100mb") || strings.Contains(text, "maxmemory 104857600") {
 		t.Errorf("the file still holds the fault:\n%s", text)
 	}
@@ -254,7 +254,7 @@ func TestConfigServerRestarts(t *testing.T) {
 	server.Restart()
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "the server has restarted")
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target))) // another process: it is left alone
-	shows(t, server, map[string]string{"timeout": "0"})
+	expectSettings(t, server, map[string]string{"timeout": "0"})
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 	if n := rewritesOf(t, server); n != 0 {
 		t.Errorf("the file was rewritten %d times for nothing", n)
@@ -281,7 +281,7 @@ func TestConfigRewrittenAndRestarted(t *testing.T) {
 		t.Errorf("the file still holds the fault:\n%s", text)
 	}
 	server.Restart()
-	shows(t, server, map[string]string{"timeout": "0"})
+	expectSettings(t, server, map[string]string{"timeout": "0"})
 }
 
 // A pod of a StatefulSet is replaced: the next one has the same volume, with the file on it.
@@ -320,19 +320,19 @@ func TestConfigPodReplaced(t *testing.T) {
 			faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 			if !tc.outlives {
 				faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
-				shows(t, server, map[string]string{"timeout": "300"}) // not the fault's: the pod is another
+				expectSettings(t, server, map[string]string{"timeout": "300"}) // not the fault's: the pod is another
 				return
 			}
 			wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "was rewritten")
 			faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)))
 			server.Restart()
-			shows(t, server, map[string]string{"timeout": "0"})
+			expectSettings(t, server, map[string]string{"timeout": "0"})
 		})
 	}
 }
 
 // What another pod came up with, and is neither the old value nor the fault's, is its own.
-func TestConfigReplacementsOwnValue(t *testing.T) {
+func TestConfigKeepsValueOfReplacement(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	s := faulttest.NewStage(t, Kinds, guard.Choose)
@@ -350,7 +350,7 @@ func TestConfigReplacementsOwnValue(t *testing.T) {
 		p.UID = "another"
 	})
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
-	shows(t, server, map[string]string{"timeout": "77"})
+	expectSettings(t, server, map[string]string{"timeout": "77"})
 }
 
 // Data is durable again only when the append-only file has been written anew.

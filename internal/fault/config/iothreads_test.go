@@ -121,7 +121,7 @@ func TestIOThreadsLive(t *testing.T) {
 }
 
 // A server that has the number already is left as it is: a setting of an experiment may be the present one.
-func TestIOThreadsAlreadySo(t *testing.T) {
+func TestIOThreadsWithoutChange(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
 	server := &modifiable{values: map[string]string{"io-threads": "1", "io-threads-do-reads": "no"}, counters: map[string]int{"total_commands_processed": 5}}
@@ -147,12 +147,12 @@ func TestIOThreadsAlreadySo(t *testing.T) {
 func TestIOThreadsRefused(t *testing.T) {
 	immutable := redis.Error("ERR CONFIG SET failed (possibly related to argument 'io-threads') - can't set immutable config")
 	for _, tc := range []struct {
-		name   string
-		values map[string]string
-		set    error
-		method v1alpha1.ApplyMethod
-		change func(*corev1.Pod)
-		says   string
+		name     string
+		values   map[string]string
+		set      error
+		method   v1alpha1.ApplyMethod
+		change   func(*corev1.Pod)
+		wantText string
 	}{
 		{"a server without threads", nil, nil, v1alpha1.ApplyAuto, nil, "has no setting io-threads"},
 		{"live at a server that does not", map[string]string{"io-threads": "1"}, immutable, v1alpha1.ApplyLive, nil, "Live is not possible"},
@@ -175,7 +175,7 @@ func TestIOThreadsRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			err = injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Address: "10.0.0.1:6379", Container: "redis"})
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, tc.says) {
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) {
 				t.Errorf("%+v", problem)
 			}
 		})
@@ -210,12 +210,12 @@ func TestIOThreadsInTheFile(t *testing.T) {
 func TestIOThreadsCores(t *testing.T) {
 	redis7, redis8, valkey := topology.Server{Name: "redis", Version: "7.0.15"}, topology.Server{Name: "redis", Version: "8.0.2"}, topology.Server{Name: "valkey", Version: "8.1.1"}
 	for _, tc := range []struct {
-		name   string
-		server topology.Server
-		limit  string // of the container; "" = the node's 4 cores
-		count  int32
-		allow  []v1alpha1.Allowance
-		says   string // "" = let through
+		name     string
+		server   topology.Server
+		limit    string // of the container; "" = the node's 4 cores
+		count    int32
+		allow    []v1alpha1.Allowance
+		wantText string // "" = let through
 	}{
 		{"enough", redis7, "5", 4, nil, ""},
 		{"no spare core", redis7, "4", 4, nil, "4 threads require 5 cores"},
@@ -238,14 +238,14 @@ func TestIOThreadsCores(t *testing.T) {
 			w.Servers.Servers["10.0.0.1:6379"] = tc.server
 			injector := newIOThreads(threadsFault(tc.count, v1alpha1.ApplyAuto, tc.allow...), w.Deps()).(ioThreads)
 			err := injector.roomForThreads(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", Address: "10.0.0.1:6379"})
-			if tc.says == "" {
+			if tc.wantText == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !problem.Lasting || !strings.Contains(problem.Message, tc.says) || !strings.Contains(problem.Message, "spec.allow: [TooFewCores]") {
-				t.Errorf("%+v, want %q", problem, tc.says)
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) || !strings.Contains(problem.Message, "spec.allow: [TooFewCores]") {
+				t.Errorf("%+v, want %q", problem, tc.wantText)
 			}
 		})
 	}
@@ -279,7 +279,7 @@ func TestIOThreadsJudge(t *testing.T) {
 }
 
 // To which containers arguments can be added.
-func TestIOThreadsClosed(t *testing.T) {
+func TestIOThreadsContainerArguments(t *testing.T) {
 	for _, tc := range []struct {
 		command, args []string
 		open          bool

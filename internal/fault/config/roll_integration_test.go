@@ -87,7 +87,7 @@ func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet))
 		Delete: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 			return w.write(func() error {
 				w.rolled = append(w.rolled, object.GetName())
-				w.othersServe(object.GetName())
+				w.checkOthersServe(object.GetName())
 				return c.Delete(ctx, object, options...)
 			})
 		},
@@ -116,8 +116,8 @@ func (w *workload) set() *appsv1.StatefulSet {
 	return set
 }
 
-// othersServe fails the test if another pod is away, or out of sync, while one is deleted.
-func (w *workload) othersServe(name string) {
+// checkOthersServe fails the test if another pod is away, or out of sync, while one is deleted.
+func (w *workload) checkOthersServe(name string) {
 	w.T.Helper()
 	for i, port := range w.ports {
 		pod := fmt.Sprintf("redis-%d", i)
@@ -229,8 +229,8 @@ func (w *workload) revert(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFa
 	})
 }
 
-// threadsAre fails the test unless all servers, and the template, have so many threads.
-func (w *workload) threadsAre(want string, arguments ...string) {
+// expectThreads fails the test unless all servers, and the template, have so many threads.
+func (w *workload) expectThreads(want string, arguments ...string) {
 	w.T.Helper()
 	for i, port := range w.ports {
 		reply, err := w.Real.Do(w.T.Context(), "127.0.0.1:"+strconv.Itoa(port), w.Login, "CONFIG", "GET", "io-threads")
@@ -273,7 +273,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	if !slices.ContainsFunc(progress, func(m string) bool { return strings.HasPrefix(m, "1 of 3 pods rolled: ") }) {
 		t.Errorf("progress was %q", progress)
 	}
-	w.threadsAre("2", "--appendonly", "no", "--io-threads", "2", "--io-threads-do-reads", "yes")
+	w.expectThreads("2", "--appendonly", "no", "--io-threads", "2", "--io-threads-do-reads", "yes")
 	if s := w.set().Spec.UpdateStrategy.Type; s != appsv1.OnDeleteStatefulSetStrategyType {
 		t.Errorf("strategy %s", s)
 	}
@@ -289,7 +289,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	if want := []string{"redis-2", "redis-1", "redis-0"}; !slices.Equal(w.rolled, want) {
 		t.Errorf("rolled back %v, want %v", w.rolled, want)
 	}
-	w.threadsAre("1", "--appendonly", "no")
+	w.expectThreads("1", "--appendonly", "no")
 	if now := w.set(); now.Spec.UpdateStrategy.Type != old.Spec.UpdateStrategy.Type || *now.Spec.UpdateStrategy.RollingUpdate.Partition != 0 {
 		t.Errorf("strategy %+v", now.Spec.UpdateStrategy)
 	}
@@ -302,7 +302,7 @@ func TestIOThreadsRolls(t *testing.T) {
 }
 
 // The operator dies in each of its writes, before and after it was done.
-func TestIOThreadsOperatorDies(t *testing.T) {
+func TestIOThreadsAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	spec := threadsFault(2, v1alpha1.ApplyRoll, v1alpha1.AllowTooFewCores)
 	whole := newWorkload(t, 1, nil)
@@ -320,9 +320,9 @@ func TestIOThreadsOperatorDies(t *testing.T) {
 				targets := w.record(spec)
 				w.dieAt, w.dieAfterward = at, afterward
 				w.inject(targets, spec)
-				w.threadsAre("2", "--appendonly", "no", "--io-threads", "2")
+				w.expectThreads("2", "--appendonly", "no", "--io-threads", "2")
 				w.revert(targets, spec)
-				w.threadsAre("1", "--appendonly", "no")
+				w.expectThreads("1", "--appendonly", "no")
 				if s := w.set().Spec.UpdateStrategy.Type; s != appsv1.RollingUpdateStatefulSetStrategyType {
 					t.Errorf("strategy %s", s)
 				}
@@ -360,7 +360,7 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	if want := []string{"redis-1", "redis-1"}; !slices.Equal(w.rolled, want) {
 		t.Errorf("rolled %v, want %v", w.rolled, want)
 	}
-	w.threadsAre("1", "--appendonly", "no")
+	w.expectThreads("1", "--appendonly", "no")
 }
 
 // What somebody else wrote meanwhile is told, and left alone.
@@ -398,11 +398,11 @@ func TestIOThreadsForeignChange(t *testing.T) {
 func TestIOThreadsRollRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
-		name   string
-		change func(*appsv1.StatefulSet)
-		after  func(*workload)
-		reason string
-		says   string
+		name     string
+		change   func(*appsv1.StatefulSet)
+		after    func(*workload)
+		reason   string
+		wantText string
 	}{
 		{"an operator's", func(s *appsv1.StatefulSet) {
 			s.OwnerReferences = []metav1.OwnerReference{{APIVersion: "redis.example.com/v1", Kind: "RedisCluster", Name: "shop", UID: "o", Controller: new(true)}}
@@ -435,7 +435,7 @@ func TestIOThreadsRollRefused(t *testing.T) {
 			targets, err := guard.Choose(t.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{}}, contract.Traits{})
 			faulttest.Must(t, err)
 			problem := faulttest.ProblemOf(t, w.injector(spec).Preflight(t.Context(), &targets[0]))
-			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.says) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {
+			if problem.Reason != tc.reason || !strings.Contains(problem.Message, tc.wantText) || problem.Lasting != (tc.reason == v1alpha1.ReasonNotSupported) {
 				t.Errorf("%+v", problem)
 			}
 			if w.writes > 0 {

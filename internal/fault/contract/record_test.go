@@ -17,7 +17,7 @@ type sample struct {
 	Count *int              `json:"count,omitempty"`
 }
 
-func TestRecordSurvivesItsCodec(t *testing.T) {
+func TestRecordRoundTrip(t *testing.T) {
 	target := &v1alpha1.FaultTarget{Pod: "redis-0"}
 	if _, found, err := contract.Load[sample](target); found || err != nil {
 		t.Errorf("of a target without a record: found %v, %v", found, err)
@@ -33,10 +33,10 @@ func TestRecordSurvivesItsCodec(t *testing.T) {
 }
 
 // A record that this operator does not understand is an error that names the pod and says why, and no empty record.
-func TestRecordThatCannotBeRead(t *testing.T) {
+func TestUnreadableRecord(t *testing.T) {
 	for name, tc := range map[string]struct {
-		stored v1alpha1.RevertRecord
-		says   string
+		stored   v1alpha1.RevertRecord
+		wantText string
 	}{
 		"a later version":     {v1alpha1.RevertRecord{Version: 2, Data: `{"old":{}}`}, "version 2"},
 		"no version":          {v1alpha1.RevertRecord{Data: `{"old":{}}`}, "version 0"},
@@ -47,8 +47,8 @@ func TestRecordThatCannotBeRead(t *testing.T) {
 		"two where one is to": {v1alpha1.RevertRecord{Version: 1, Data: `{"old":{}}{"old":{"a":"b"}}`}, "after its end"},
 	} {
 		record, found, err := contract.Load[sample](&v1alpha1.FaultTarget{Pod: "redis-0", Revert: &tc.stored})
-		if err == nil || found || record.Old != nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "redis-0") {
-			t.Errorf("%s: %+v, found %v, %v; want an error that says %q", name, record, found, err, tc.says)
+		if err == nil || found || record.Old != nil || !strings.Contains(err.Error(), tc.wantText) || !strings.Contains(err.Error(), "redis-0") {
+			t.Errorf("%s: %+v, found %v, %v; want an error that says %q", name, record, found, err, tc.wantText)
 		}
 	}
 }

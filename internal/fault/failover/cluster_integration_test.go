@@ -29,10 +29,10 @@ func TestFailoverInCluster(t *testing.T) {
 	t.Parallel()
 	s, c := clusterStage(t)
 	for _, tc := range []struct {
-		method v1alpha1.FailoverMethod
-		mode   v1alpha1.FailoverMode
-		sent   string
-		says   string
+		method   v1alpha1.FailoverMethod
+		mode     v1alpha1.FailoverMode
+		sent     string
+		wantText string
 	}{
 		{v1alpha1.FailoverAuto, "", "CLUSTER FAILOVER", "; coordinated"},
 		{v1alpha1.FailoverCluster, v1alpha1.FailoverForce, "CLUSTER FAILOVER FORCE", "uncoordinated: FORCE"},
@@ -52,7 +52,7 @@ func TestFailoverInCluster(t *testing.T) {
 			if now == before {
 				t.Fatal("the old primary is the primary")
 			}
-			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "the nodes name "+now.Address(), "instead of "+before.Address(), tc.says)
+			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "the nodes name "+now.Address(), "instead of "+before.Address(), tc.wantText)
 			again := target.DeepCopy()
 			again.InjectedAt = nil
 			s.inject(spec, again)
@@ -92,7 +92,7 @@ func TestFailoverOfAReplicasShard(t *testing.T) {
 	s.expectEffect(spec, other, v1alpha1.EffectConfirmed, now.Address())
 }
 
-func TestFailoverInClusterSurvivesTheOperator(t *testing.T) {
+func TestFailoverInClusterAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	s, c := clusterStage(t)
 	for _, unsent := range []bool{true, false} {
@@ -117,7 +117,7 @@ func TestFailoverInClusterSurvivesTheOperator(t *testing.T) {
 }
 
 // A primary that hangs does not take part: its nodes give the failover up after 5 s, and no second is begun.
-func TestFailoverInClusterComesToNothing(t *testing.T) {
+func TestFailoverInClusterIsAbandoned(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	s := newFailoverStage(t, c.Servers())
@@ -157,7 +157,7 @@ func TestFailoverInClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
 	s := newFailoverStage(t, c.Servers())
-	for says, spec := range map[string]*v1alpha1.RedisFaultSpec{
+	for wantText, spec := range map[string]*v1alpha1.RedisFaultSpec{
 		"has no replica":              failingOver("", ""),
 		"spec.action.failover.method": failingOver(v1alpha1.FailoverReplication, ""),
 		"spec.action.failover.mode":   failingOver("", v1alpha1.FailoverCoordinated),
@@ -165,8 +165,8 @@ func TestFailoverInClusterIsRefused(t *testing.T) {
 		"none of method Cluster":      failingOver("", v1alpha1.FailoverCoordinated),
 	} {
 		_, err := s.prepare(spec, c.Shards[0][0])
-		if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, says) {
-			t.Errorf("%+v, want %q", p, says)
+		if p := faulttest.ProblemOf(t, err); !p.Lasting || !strings.Contains(p.Message, wantText) {
+			t.Errorf("%+v, want %q", p, wantText)
 		}
 	}
 }

@@ -122,7 +122,7 @@ func TestFailoverWithAHangingSentinel(t *testing.T) {
 
 // The operator dies after a command that changes something; the next one must end it, once. That is the pause, with nothing begun, and then the
 // order to the sentinels; where crash tests are asked for it is each in turn.
-func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
+func TestCoordinatedFailoverAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
@@ -170,7 +170,7 @@ func TestCoordinatedFailoverSurvivesTheOperator(t *testing.T) {
 }
 
 // A fault that is ended before the sentinels began leaves no pause behind.
-func TestCoordinatedFailoverIsTakenBack(t *testing.T) {
+func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()...)
@@ -239,11 +239,11 @@ func TestFailoverBySentinelIsRefused(t *testing.T) {
 	fixture := redistest.SharedSentinel(t)
 	sentinels := fixture.SentinelAddresses()
 	for name, tc := range map[string]struct {
-		change func(s *failoverStage)
-		spec   *v1alpha1.RedisFaultSpec
-		at     *redistest.Server
-		reason string
-		says   string
+		change   func(s *failoverStage)
+		spec     *v1alpha1.RedisFaultSpec
+		at       *redistest.Server
+		reason   string
+		wantText string
 	}{
 		"wrong name": {func(s *failoverStage) { s.master = "other" }, failingOver("", ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.target.sentinel.masterName"},
 		"a replica":  {nil, failingOver("", ""), fixture.Replicas[0], v1alpha1.ReasonInvalidSpec, "spec.select.role"},
@@ -262,8 +262,8 @@ func TestFailoverBySentinelIsRefused(t *testing.T) {
 				tc.change(s)
 			}
 			_, err := s.prepare(tc.spec, tc.at)
-			if p := faulttest.ProblemOf(t, err); p.Reason != tc.reason || !p.Lasting || !strings.Contains(p.Message, tc.says) {
-				t.Errorf("%+v, want %s about %q", p, tc.reason, tc.says)
+			if p := faulttest.ProblemOf(t, err); p.Reason != tc.reason || !p.Lasting || !strings.Contains(p.Message, tc.wantText) {
+				t.Errorf("%+v, want %s about %q", p, tc.reason, tc.wantText)
 			}
 			if len(s.servers.log) > 0 {
 				t.Errorf("Preflight sent %q", s.servers.log)

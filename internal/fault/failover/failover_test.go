@@ -66,7 +66,7 @@ func sentinelInjector(t *testing.T, w *faulttest.World, mode v1alpha1.FailoverMo
 }
 
 // Valkey 9 coordinates by itself; whether a sentinel does is asked without failing anything over.
-func TestCoordinatedBySentinelItself(t *testing.T) {
+func TestCoordinatedBySentinel(t *testing.T) {
 	probe := "SENTINEL FAILOVER " + unknownToAll + " COORDINATED"
 	for name, tc := range map[string]struct {
 		answer error
@@ -106,10 +106,10 @@ func TestCoordinatedBySentinelItself(t *testing.T) {
 
 func TestFailoverRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
-		answers map[string]any
-		begin   bool // Preflight lets it pass
-		reason  string
-		says    string
+		answers  map[string]any
+		begin    bool // Preflight lets it pass
+		reason   string
+		wantText string
 	}{
 		"several names": {map[string]any{"SENTINEL MASTERS": []any{[]any{"name", "m"}, []any{"name", "n"}}}, false, v1alpha1.ReasonInvalidSpec, "2 primaries (m, n)"},
 		"no name":       {map[string]any{"SENTINEL MASTERS": []any{}}, false, v1alpha1.ReasonInvalidSpec, "masterName"},
@@ -130,8 +130,8 @@ func TestFailoverRefusals(t *testing.T) {
 			if tc.begin && err == nil {
 				err = faulttest.Called(injector.Inject(t.Context(), target))
 			}
-			if p := faulttest.ProblemOf(t, err); p.Reason != tc.reason || !strings.Contains(p.Message, tc.says) || p.Lasting == (tc.reason == v1alpha1.ReasonInjectionFailed) {
-				t.Errorf("%+v, want %s about %q", p, tc.reason, tc.says)
+			if p := faulttest.ProblemOf(t, err); p.Reason != tc.reason || !strings.Contains(p.Message, tc.wantText) || p.Lasting == (tc.reason == v1alpha1.ReasonInjectionFailed) {
+				t.Errorf("%+v, want %s about %q", p, tc.reason, tc.wantText)
 			}
 		})
 	}
@@ -222,7 +222,7 @@ func TestFailoverNamesPods(t *testing.T) {
 }
 
 // Sentinels that do not answer for a moment are no failure of a failover that they are at; later they are.
-func TestFailoverThatNobodyTellsOf(t *testing.T) {
+func TestFailoverWithUnresponsiveSentinels(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"SENTINEL FAILOVER m": "OK"})
 	injector := sentinelInjector(t, w, "")
 	if err := injector.Preflight(t.Context(), target); err != nil {
@@ -240,7 +240,7 @@ func TestFailoverThatNobodyTellsOf(t *testing.T) {
 }
 
 // A server that waits for ever for its successor takes no writes: that is an error, and taken back by ABORT.
-func TestFailoverThatIsStuck(t *testing.T) {
+func TestStuckFailoverIsAborted(t *testing.T) {
 	answers := map[string]any{
 		"INFO replication": "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\nmaster_failover_state:no-failover\r\n",
 		"CLIENT LIST":      "id=3 addr=10.0.0.5:4711 name=app",

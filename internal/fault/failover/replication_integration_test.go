@@ -19,8 +19,8 @@ func TestFailoverInReplication(t *testing.T) {
 	fixture := redistest.NewReplication(t, 3, ctl("+client|list +failover +replicaof"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
 	for _, tc := range []struct {
-		mode v1alpha1.FailoverMode
-		says string
+		mode     v1alpha1.FailoverMode
+		wantText string
 	}{{"", "; coordinated: "}, {v1alpha1.FailoverForce, "coordinated only if"}} {
 		t.Run(string(tc.mode), func(t *testing.T) {
 			s.servers.log = nil
@@ -41,7 +41,7 @@ func TestFailoverInReplication(t *testing.T) {
 				t.Errorf("%d of %d acknowledged writes are lost", lost, acknowledged)
 			}
 			fixture.WaitHealthy(now) // all, also those that were not asked
-			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address()+" is primary instead of "+before.Address(), tc.says)
+			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address()+" is primary instead of "+before.Address(), tc.wantText)
 			again := target.DeepCopy()
 			again.InjectedAt = nil
 			s.inject(spec, again)
@@ -56,7 +56,7 @@ func TestFailoverInReplication(t *testing.T) {
 	}
 }
 
-func TestFailoverInReplicationSurvivesTheOperator(t *testing.T) {
+func TestFailoverInReplicationAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 3)
 	s := newFailoverStage(t, fixture.Servers())
@@ -116,7 +116,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 }
 
 // Revert aborts what is in progress: writes go on.
-func TestFailoverInReplicationIsTakenBack(t *testing.T) {
+func TestFailoverInReplicationIsReverted(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())

@@ -231,14 +231,14 @@ func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.F
 }
 
 // expectEffect waits for an effect whose evidence holds all the words: news need a moment to go round.
-func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says ...string) {
+func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText ...string) {
 	s.T.Helper()
 	redistest.Wait(s.T, "the effect", func() error {
 		effect, evidence := s.injector(spec).Effect(s.T.Context(), target)
 		if effect != want {
 			return fmt.Errorf("%s: %s", effect, evidence)
 		}
-		for _, word := range says {
+		for _, word := range wantText {
 			if !strings.Contains(evidence, word) {
 				return fmt.Errorf("%q does not say %q", evidence, word)
 			}

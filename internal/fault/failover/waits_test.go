@@ -13,7 +13,7 @@ import (
 
 // Sentinels that hang keep a look at a failover waiting for target.QueryTimeout, however many they are.
 func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
-	for hanging, says := range map[int]string{0: "3 of 3 sentinels name", 1: "2 of 3 sentinels name", 2: "no majority of the 3 sentinels"} {
+	for hanging, wantText := range map[int]string{0: "3 of 3 sentinels name", 1: "2 of 3 sentinels name", 2: "no majority of the 3 sentinels"} {
 		t.Run(fmt.Sprintf("%d hang", hanging), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, hit := sentinelWorld(t, nil)
@@ -45,8 +45,8 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 				}
 				began := time.Now()
 				_, evidence := injector.Effect(t.Context(), hit)
-				if !strings.Contains(evidence, says) {
-					t.Errorf("%q does not say %q", evidence, says)
+				if !strings.Contains(evidence, wantText) {
+					t.Errorf("%q does not say %q", evidence, wantText)
 				}
 				want := target.QueryTimeout
 				if hanging == 0 {

@@ -17,7 +17,7 @@ import (
 )
 
 // Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
-func TestSelectAsksTheSentinels(t *testing.T) {
+func TestSelectPrimaryBySentinels(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, Choose)
 	set := redistest.SharedSentinel(t)

@@ -102,21 +102,21 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 	whole, process := contract.Traits{Silences: true, WholePod: true}, contract.Traits{Silences: true}
 	majority := []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels}
 	for name, tc := range map[string]struct {
-		hit    int32
-		traits contract.Traits
-		allow  []v1alpha1.Allowance
-		mute   bool // the operator's user may only be told that it may not ask
-		more   int  // other sentinels that answer
-		dead   int  // sentinels that the others know and that do not answer
-		says   string
+		hit      int32
+		traits   contract.Traits
+		allow    []v1alpha1.Allowance
+		mute     bool // the operator's user may only be told that it may not ask
+		more     int  // other sentinels that answer
+		dead     int  // sentinels that the others know and that do not answer
+		wantText string
 	}{
 		"one of three":                       {hit: 1, traits: whole},
-		"two of three":                       {hit: 2, traits: whole, says: "2 of 3 sentinels and leave 1"},
+		"two of three":                       {hit: 2, traits: whole, wantText: "2 of 3 sentinels and leave 1"},
 		"two of three, allowed":              {hit: 2, traits: whole, allow: majority},
 		"only their servers":                 {hit: 2, traits: process},
-		"two of three that refuse the user":  {hit: 2, traits: whole, mute: true, says: "2 of 3 sentinels"},
+		"two of three that refuse the user":  {hit: 2, traits: whole, mute: true, wantText: "2 of 3 sentinels"},
 		"two of five":                        {hit: 2, traits: whole, more: 2},
-		"one of five, of which two are dead": {hit: 1, traits: whole, dead: 2, says: "1 of 5 sentinels and leave 2"},
+		"one of five, of which two are dead": {hit: 1, traits: whole, dead: 2, wantText: "1 of 5 sentinels and leave 2"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -152,13 +152,13 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 			deps.Sentinels = target.Sentinels{Addresses: []string{"10.0.0.1:26379"}, Servers: deps.Servers}
 			spec := &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectCount, Count: &tc.hit}, Allow: tc.allow}
 			_, err := Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, tc.traits)
-			if tc.says == "" {
+			if tc.wantText == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, tc.says) {
+			if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(p.Message, tc.wantText) {
 				t.Errorf("%+v", p)
 			}
 		})

@@ -20,7 +20,7 @@ func TestSelect(t *testing.T) {
 		name     string
 		selector v1alpha1.FaultSelector
 		want     string // pods, or the reason of the problem
-		says     []string
+		wantText []string
 	}{
 		{"the primary", v1alpha1.FaultSelector{Role: v1alpha1.RolePrimary}, "redis-1", nil},
 		{"one replica: the first by name", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectOne}, "redis-0", nil},
@@ -42,7 +42,7 @@ func TestSelect(t *testing.T) {
 				if problem.Reason != tc.want || problem.Lasting {
 					t.Errorf("problem %s (lasting %v), want %s, to be tried again", problem.Reason, problem.Lasting, tc.want)
 				}
-				for _, text := range tc.says {
+				for _, text := range tc.wantText {
 					if !strings.Contains(problem.Message, text) {
 						t.Errorf("message %q does not say %q", problem.Message, text)
 					}
@@ -60,7 +60,7 @@ func TestSelect(t *testing.T) {
 	}
 }
 
-func TestSelectNobodyHasTheRole(t *testing.T) {
+func TestSelectWithoutMatchingRole(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Replica, nil)
 	w.Pod("redis-1", "u1", "10.0.0.2", "", nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-func TestCordonAndBack(t *testing.T) {
+func TestCordonAndUncordon(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", nil)
 	for i, want := range []bool{true, false} {
@@ -56,7 +56,7 @@ func TestCordonIsShared(t *testing.T) {
 }
 
 // What somebody else closed stays closed.
-func TestCordonOfAnother(t *testing.T) {
+func TestCordonByAnotherIsKept(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
 	if err := faulttest.Called(Cordon(t.Context(), w.Of("a"), "node-1")); err != nil {
@@ -81,34 +81,34 @@ func TestUncordonOfNoNode(t *testing.T) {
 	}
 }
 
-func TestElsewhere(t *testing.T) {
+func TestOtherNodeForPod(t *testing.T) {
 	bound := &corev1.PersistentVolume{ObjectMeta: metav1.ObjectMeta{Name: "disk"}, Spec: corev1.PersistentVolumeSpec{NodeAffinity: &corev1.VolumeNodeAffinity{
 		Required: &corev1.NodeSelector{NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchExpressions: []corev1.NodeSelectorRequirement{
 			{Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpIn, Values: []string{"node-1"}},
 		}}}},
 	}}}
 	for name, tc := range map[string]struct {
-		other  func(*corev1.Node)
-		pod    corev1.PodSpec
-		volume *corev1.PersistentVolume
-		alone  bool
-		says   string // "" = it can go there
+		other    func(*corev1.Node)
+		pod      corev1.PodSpec
+		volume   *corev1.PersistentVolume
+		alone    bool
+		wantText string // "" = it can go there
 	}{
 		"fits":      {},
-		"no other":  {alone: true, says: "no node other than node-1"},
-		"cordoned":  {other: func(n *corev1.Node) { n.Spec.Unschedulable = true }, says: "node-2 is unschedulable"},
-		"not ready": {other: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, says: "node-2 is not ready"},
+		"no other":  {alone: true, wantText: "no node other than node-1"},
+		"cordoned":  {other: func(n *corev1.Node) { n.Spec.Unschedulable = true }, wantText: "node-2 is unschedulable"},
+		"not ready": {other: func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionUnknown }, wantText: "node-2 is not ready"},
 		"tainted": {other: func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
-		}, says: "taint gpu"},
+		}, wantText: "taint gpu"},
 		"preferred": {other: func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "x", Effect: corev1.TaintEffectPreferNoSchedule}}
 		}},
 		"tolerated": {other: func(n *corev1.Node) {
 			n.Spec.Taints = []corev1.Taint{{Key: "gpu", Effect: corev1.TaintEffectNoSchedule}}
 		}, pod: corev1.PodSpec{Tolerations: []corev1.Toleration{{Key: "gpu", Operator: corev1.TolerationOpExists}}}},
-		"nodeSelector": {pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "node-1"}}, says: "nodeSelector"},
-		"local volume": {volume: bound, says: "volume disk"},
+		"nodeSelector": {pod: corev1.PodSpec{NodeSelector: map[string]string{corev1.LabelHostname: "node-1"}}, wantText: "nodeSelector"},
+		"local volume": {volume: bound, wantText: "volume disk"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := faulttest.NewWorld(t)
@@ -117,14 +117,14 @@ func TestElsewhere(t *testing.T) {
 				w.AddNode("node-2", tc.other)
 			}
 			err := RequireOtherNode(t.Context(), w.Deps(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "redis-0"}, Spec: tc.pod}, tc.volume, "node-1")
-			if tc.says == "" {
+			if tc.wantText == "" {
 				if err != nil {
 					t.Error(err)
 				}
 				return
 			}
-			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, tc.says) || !strings.Contains(problem.Message, "redis-0") {
-				t.Errorf("%+v, want one about %q", problem, tc.says)
+			if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(problem.Message, tc.wantText) || !strings.Contains(problem.Message, "redis-0") {
+				t.Errorf("%+v, want one about %q", problem, tc.wantText)
 			}
 		})
 	}

@@ -89,7 +89,7 @@ func TestKeepDownInADeployment(t *testing.T) {
 	}
 }
 
-func TestPlainKillKeepsNothing(t *testing.T) {
+func TestKillWithoutDuration(t *testing.T) {
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}, contract.Deps{})
 	if err != nil {
 		t.Fatal(err)

@@ -164,15 +164,15 @@ func TestBackgroundSaveRefused(t *testing.T) {
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun"}, Config: []string{`rename-command BGREWRITEAOF ""`}})
 	s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	s.Host("redis-0", server, nil)
-	for kind, says := range map[v1alpha1.SaveKind]string{v1alpha1.SaveSnapshot: "+bgsave", v1alpha1.SaveAppendOnlyRewrite: "rename-command"} {
+	for kind, wantText := range map[v1alpha1.SaveKind]string{v1alpha1.SaveSnapshot: "+bgsave", v1alpha1.SaveAppendOnlyRewrite: "rename-command"} {
 		_, _, err := s.TryAim(saveOf(kind))
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, says) {
-			t.Errorf("%s: %+v, want %q", kind, p, says)
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, wantText) {
+			t.Errorf("%s: %+v, want %q", kind, p, wantText)
 		}
 	}
 }
 
-func TestBackgroundSaveLeavesOthersAlone(t *testing.T) {
+func TestBackgroundSaveIgnoresOtherTargets(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{})
 	pod := s.Host("redis-0", server, nil)

@@ -23,7 +23,7 @@ func killOf(clients v1alpha1.ClientType) *v1alpha1.RedisFaultSpec {
 }
 
 // connections opens raw connections that have said something, and are closed with the test.
-func connections(t *testing.T, server *redistest.Server, n int, says string) []net.Conn {
+func connections(t *testing.T, server *redistest.Server, n int, wantText string) []net.Conn {
 	t.Helper()
 	var all []net.Conn
 	for range n {
@@ -32,7 +32,7 @@ func connections(t *testing.T, server *redistest.Server, n int, says string) []n
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		_, _ = c.Write([]byte(says + "\r\n"))
+		_, _ = c.Write([]byte(wantText + "\r\n"))
 		if _, err := c.Read(make([]byte, 256)); err != nil {
 			t.Fatal(err)
 		}
@@ -67,12 +67,12 @@ func TestClientKill(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	for _, tc := range []struct {
-		kind          v1alpha1.ClientType
-		says, another string
+		kind              v1alpha1.ClientType
+		wantText, another string
 	}{{v1alpha1.ClientNormal, "PING", "SUBSCRIBE a"}, {v1alpha1.ClientPubSub, "SUBSCRIBE a", "PING"}} {
 		t.Run(string(tc.kind), func(t *testing.T) {
 			spec := killOf(tc.kind)
-			hit, spared := connections(t, server, 5, tc.says), connections(t, server, 3, tc.another)
+			hit, spared := connections(t, server, 5, tc.wantText), connections(t, server, 3, tc.another)
 			injector, target := s.Aim(spec)
 			begun(t, injector, target, false)
 			checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
@@ -80,7 +80,7 @@ func TestClientKill(t *testing.T) {
 			if n := closedByServer(t, hit); n != len(hit) {
 				t.Errorf("%d of %d connections were closed", n, len(hit))
 			}
-			later := connections(t, server, 4, tc.says)
+			later := connections(t, server, 4, tc.wantText)
 			inject(t, injector, target)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "new ones")
 			// An operator that died before it could store the number finds out all the same.
@@ -128,16 +128,16 @@ func TestClientKillRefused(t *testing.T) {
 	if _, _, err := s.TryAim(killOf(v1alpha1.ClientReplica)); faulttest.ProblemOf(t, err).Lasting || !strings.Contains(err.Error(), "no connection of type replica") {
 		t.Errorf("nothing to kill: %v", err)
 	}
-	for user, says := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
+	for user, wantText := range map[string]string{"lists": "+client|kill", "kills": "+client|list"} {
 		s.Login = redis.Login{Username: user, Password: "pw", Timeout: faulttest.Patient}
 		_, _, err := s.TryAim(killOf(v1alpha1.ClientNormal))
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
-			t.Errorf("%s: %+v, want %q", user, p, says)
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
+			t.Errorf("%s: %+v, want %q", user, p, wantText)
 		}
 	}
 }
 
-func TestClientKillLeavesOthersAlone(t *testing.T) {
+func TestClientKillIgnoresOtherTargets(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
 	pod := s.Host("redis-0", server, nil)

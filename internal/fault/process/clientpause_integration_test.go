@@ -28,10 +28,10 @@ func pauseOfWrites(lasts time.Duration) *v1alpha1.RedisFaultSpec {
 	return lasting(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientPause, ClientPause: &v1alpha1.ClientPause{Mode: v1alpha1.PauseWrite}}}, lasts)
 }
 
-func checkEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+func checkEffect(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string) {
 	t.Helper()
-	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, says) {
-		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
+	if got, evidence := injector.Effect(t.Context(), target); got != want || !strings.Contains(evidence, wantText) {
+		t.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
 	}
 }
 
@@ -114,7 +114,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 }
 
 // An operator that dies takes its pause with it; the next one injects it anew.
-func TestClientPauseOfAllOperatorDies(t *testing.T) {
+func TestClientPauseOfAllIsRepeatedAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -162,12 +162,12 @@ func TestClientPauseOfWrites(t *testing.T) {
 }
 
 // A pod that was replaced, a process that was restarted, a context that has ended: the server is left alone.
-func TestClientPauseLeavesOthersAlone(t *testing.T) {
+func TestClientPauseIgnoresOtherTargets(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			server, _ := leavesOthersAlone(t, spec, nil)
+			server, _ := checkIgnoresOtherTargets(t, spec, nil)
 			if n := executions(t, server, "client|pause"); n != 0 {
 				t.Errorf("another server was paused %d times", n)
 			}
@@ -175,9 +175,9 @@ func TestClientPauseLeavesOthersAlone(t *testing.T) {
 	}
 }
 
-// leavesOthersAlone fails the test if a fault acts after its context has ended, on another process, on another pod, or without a pod. restarted, where
+// checkIgnoresOtherTargets fails the test if a fault acts after its context has ended, on another process, on another pod, or without a pod. restarted, where
 // given, checks the fault while another process runs. It returns the server and the record.
-func leavesOthersAlone(t *testing.T, spec *v1alpha1.RedisFaultSpec, restarted func(contract.Injector, *v1alpha1.FaultTarget)) (*redistest.Server, *v1alpha1.FaultTarget) {
+func checkIgnoresOtherTargets(t *testing.T, spec *v1alpha1.RedisFaultSpec, restarted func(contract.Injector, *v1alpha1.FaultTarget)) (*redistest.Server, *v1alpha1.FaultTarget) {
 	t.Helper()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.Shared(t)
 	pod := s.Host("redis-0", server, nil)
@@ -212,7 +212,7 @@ func TestClientPauseRefused(t *testing.T) {
 	for _, tc := range []struct {
 		name, user string
 		spec       *v1alpha1.RedisFaultSpec
-		says       string
+		wantText   string
 	}{
 		{"no CLIENT PAUSE", "app on >pw ~* +info +ping +acl|dryrun", pauseOfAll(time.Minute), "+client|pause"},
 		{"no CLIENT UNPAUSE", "app on >pw ~* +info +ping +acl|dryrun +client|pause", pauseOfWrites(time.Minute), "+client|unpause"},
@@ -222,8 +222,8 @@ func TestClientPauseRefused(t *testing.T) {
 		s.Login = redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 		s.Host("redis-0", server, nil)
 		_, _, err := s.TryAim(tc.spec)
-		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.says) {
-			t.Errorf("%s: %+v, want %q", tc.name, p, tc.says)
+		if p := faulttest.ProblemOf(t, err); p.Reason != v1alpha1.ReasonNotSupported || !p.Lasting || !strings.Contains(p.Message, tc.wantText) {
+			t.Errorf("%s: %+v, want %q", tc.name, p, tc.wantText)
 		}
 	}
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)

@@ -20,8 +20,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// hasEnded fails the test unless the server's process ends: nobody listens on its port any more.
-func hasEnded(t *testing.T, server *redistest.Server) {
+// expectExit fails the test unless the server's process ends: nobody listens on its port any more.
+func expectExit(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	redistest.Wait(t, server.Address()+" ends", func() error {
 		if c, err := net.Dial("tcp", server.Address()); err == nil {
@@ -32,8 +32,8 @@ func hasEnded(t *testing.T, server *redistest.Server) {
 	})
 }
 
-// goesOn fails the test unless the server is the process that it was.
-func goesOn(t *testing.T, server *redistest.Server, runID string) {
+// expectSameProcess fails the test unless the server is the process that it was.
+func expectSameProcess(t *testing.T, server *redistest.Server, runID string) {
 	t.Helper()
 	if got := server.Info("run_id"); got != runID {
 		t.Errorf("the server at %s has run_id %q, want %q", server.Address(), got, runID)
@@ -92,7 +92,7 @@ func TestCrashRealServer(t *testing.T) {
 			if err := faulttest.Called(injector.Inject(t.Context(), target)); err != nil {
 				t.Fatal(err)
 			}
-			hasEnded(t, server)
+			expectExit(t, server)
 			if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectInconclusive {
 				t.Errorf("while nothing answers: %s (%s)", effect, evidence)
 			}
@@ -108,7 +108,7 @@ func TestCrashRealServer(t *testing.T) {
 			if err := faulttest.Called(injector.Inject(t.Context(), target)); err != nil {
 				t.Errorf("inject once more: %v", err)
 			}
-			goesOn(t, server, next)
+			expectSameProcess(t, server, next)
 			if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, target.RunID) {
 				t.Errorf("after: %s (%s)", effect, evidence)
 			}
@@ -121,11 +121,11 @@ func TestCrashRefused(t *testing.T) {
 	t.Parallel()
 	user := redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	for _, tc := range []struct {
-		name    string
-		options redistest.Options
-		login   redis.Login
-		method  v1alpha1.CrashMethod
-		says    string
+		name     string
+		options  redistest.Options
+		login    redis.Login
+		method   v1alpha1.CrashMethod
+		wantText string
 	}{
 		{"NOPERM for SHUTDOWN", redistest.Options{Users: []string{"app on >pw ~* +info +ping"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
 		{"NOPERM for PING", redistest.Options{Users: []string{"app on >pw ~* +info +shutdown"}}, user, v1alpha1.CrashShutdown, "NOPERM"},
@@ -138,10 +138,10 @@ func TestCrashRefused(t *testing.T) {
 			deps, target := inPod(t, server, tc.login)
 			injector := crash(t, deps, tc.method)
 			err := faulttest.Called(injector.Inject(t.Context(), target))
-			if err == nil || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), server.Address()) {
-				t.Errorf("error %v, want one with %q and the address", err, tc.says)
+			if err == nil || !strings.Contains(err.Error(), tc.wantText) || !strings.Contains(err.Error(), server.Address()) {
+				t.Errorf("error %v, want one with %q and the address", err, tc.wantText)
 			}
-			goesOn(t, server, target.RunID)
+			expectSameProcess(t, server, target.RunID)
 			if effect, _ := injector.Effect(t.Context(), target); effect != v1alpha1.EffectNotObserved {
 				t.Errorf("effect %s of a refusal", effect)
 			}
@@ -156,11 +156,11 @@ func TestSegfaultRealServer(t *testing.T) {
 	if err := faulttest.Called(crash(t, deps, v1alpha1.CrashSegfault).Inject(t.Context(), target)); err != nil {
 		t.Fatal(err)
 	}
-	hasEnded(t, server)
+	expectExit(t, server)
 }
 
 // A login that fails, a server that hangs and a context that ends are errors, never a success.
-func TestCrashThatCannotBeTold(t *testing.T) {
+func TestCrashWithUnknownResult(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Password: "s3cret"})
 	runID := server.Info("run_id")
@@ -194,5 +194,5 @@ func TestCrashThatCannotBeTold(t *testing.T) {
 			}
 		})
 	}
-	goesOn(t, server, runID)
+	expectSameProcess(t, server, runID)
 }

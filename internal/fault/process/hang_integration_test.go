@@ -50,8 +50,8 @@ func slowCalls(t *testing.T, server *redistest.Server, command string) []goredis
 	return slices.DeleteFunc(entries, func(e goredis.SlowLog) bool { return !strings.EqualFold(e.Args[0], command) })
 }
 
-// hungOnce fails the test unless the server has hung once, and was asked to hang for so long.
-func hungOnce(t *testing.T, server *redistest.Server, target *v1alpha1.FaultTarget, lasts time.Duration) {
+// expectOneHang fails the test unless the server has hung once, and was asked to hang for so long.
+func expectOneHang(t *testing.T, server *redistest.Server, target *v1alpha1.FaultTarget, lasts time.Duration) {
 	t.Helper()
 	command := faulttest.Recorded[hangRecord](t, target).Command
 	before := int(faulttest.Recorded[hangRecord](t, target).Before.Calls)
@@ -101,13 +101,13 @@ func TestHang(t *testing.T) {
 			if took := time.Since(began); took < lasts-50*time.Millisecond {
 				t.Errorf("the server answered after %s, want %s", took, lasts)
 			}
-			hungOnce(t, server, target, lasts)
+			expectOneHang(t, server, target, lasts)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, string(method)+": ")
 			if method != v1alpha1.HangClientPause { // there, what another process queued has ended with it
 				injector = s.Reborn(spec)
 				begun(t, injector, target, true)
 				inject(t, injector, target)
-				hungOnce(t, server, target, lasts)
+				expectOneHang(t, server, target, lasts)
 			}
 			revertFully(t, injector, target)
 		})
@@ -161,9 +161,9 @@ func TestHangAuto(t *testing.T) {
 		injector, target, err := s.TryAim(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang}})
 		if tc.want == "" {
 			p := faulttest.ProblemOf(t, err)
-			for _, says := range []string{"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
-				if p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, says) {
-					t.Errorf("%+v does not tell of %q", p, says)
+			for _, wantText := range []string{"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
+				if p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
+					t.Errorf("%+v does not tell of %q", p, wantText)
 				}
 			}
 			continue
@@ -193,7 +193,7 @@ func TestHangDebugForbidden(t *testing.T) {
 }
 
 // An operator that died with the server hanging finds it so, and does not send a second hang.
-func TestHangFoundHanging(t *testing.T) {
+func TestHangIsNotRepeatedAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	const lasts = 2 * time.Second
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -204,15 +204,15 @@ func TestHangFoundHanging(t *testing.T) {
 	begun(t, injector, target, true)
 	inject(t, injector, target)
 	server.Do("PING")
-	hungOnce(t, server, target, lasts)
+	expectOneHang(t, server, target, lasts)
 }
 
-func TestHangLeavesOthersAlone(t *testing.T) {
+func TestHangIgnoresOtherTargets(t *testing.T) {
 	t.Parallel()
 	for _, method := range []v1alpha1.HangMethod{v1alpha1.HangDebugSleep, v1alpha1.HangScript, v1alpha1.HangClientPause} {
 		t.Run(string(method), func(t *testing.T) {
 			t.Parallel()
-			server, target := leavesOthersAlone(t, hangOf(method, 5*time.Second), func(injector contract.Injector, target *v1alpha1.FaultTarget) {
+			server, target := checkIgnoresOtherTargets(t, hangOf(method, 5*time.Second), func(injector contract.Injector, target *v1alpha1.FaultTarget) {
 				checkEffect(t, injector, target, v1alpha1.EffectInconclusive, "another process")
 			})
 			command := faulttest.Recorded[hangRecord](t, target).Command

@@ -143,7 +143,7 @@ func quantities(pairs ...string) corev1.ResourceList {
 
 var guaranteed = corev1.ResourceRequirements{Limits: quantities("cpu", "1", "memory", "256Mi"), Requests: quantities("cpu", "1", "memory", "256Mi")}
 
-func TestResourcesThereAndBack(t *testing.T) {
+func TestResourcesInjectAndRevert(t *testing.T) {
 	for name, c := range map[string]struct {
 		own    corev1.ResourceRequirements
 		limits map[corev1.ResourceName]string
@@ -251,7 +251,7 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 }
 
 // The other resource's policy does not matter, nor does what memory holds where its limit grows.
-func TestResourcesPreflightTakes(t *testing.T) {
+func TestResourcesPreflightAccepts(t *testing.T) {
 	r := newResizable(t, guaranteed, func(p *corev1.Pod) {
 		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "memory", RestartPolicy: corev1.RestartContainer}, {ResourceName: "cpu", RestartPolicy: corev1.NotRequired}}
 	})
@@ -316,7 +316,7 @@ func TestResourcesOldCondition(t *testing.T) {
 	}
 }
 
-func TestResourcesPatience(t *testing.T) {
+func TestResourcesTimeout(t *testing.T) {
 	r := newResizable(t, guaranteed, nil)
 	target, limits := r.target(), map[corev1.ResourceName]string{"cpu": "100m"}
 	if err := r.injector(limits).Preflight(t.Context(), target); err != nil {
@@ -339,7 +339,7 @@ func TestResourcesPatience(t *testing.T) {
 }
 
 // A pod that is replaced has the resources of its template; one that somebody else resizes is left alone.
-func TestResourcesOthers(t *testing.T) {
+func TestResourcesIgnoresOtherPods(t *testing.T) {
 	limits := map[corev1.ResourceName]string{"cpu": "100m"}
 	begin := func(t *testing.T, injected bool) (*resizable, *v1alpha1.FaultTarget) {
 		r := newResizable(t, guaranteed, nil)

@@ -25,17 +25,17 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// troupe is a stage with a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part.
-type troupe struct {
+// scaleStage is a stage with a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part.
+type scaleStage struct {
 	*faulttest.Stage
 	pods    *cluster.StatefulSet
 	servers map[string]*redistest.Server       // by pod
 	start   func(pod string) *redistest.Server // of a pod that the StatefulSet adds
 }
 
-func newTroupe(t *testing.T, start func(string) *redistest.Server, servers ...*redistest.Server) *troupe {
+func newScaleStage(t *testing.T, start func(string) *redistest.Server, servers ...*redistest.Server) *scaleStage {
 	t.Helper()
-	s := &troupe{Stage: faulttest.NewStage(t, Kinds, guard.Choose), servers: map[string]*redistest.Server{}, start: start}
+	s := &scaleStage{Stage: faulttest.NewStage(t, Kinds, guard.Choose), servers: map[string]*redistest.Server{}, start: start}
 	set := &appsv1.StatefulSet{
 		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"},
 		Spec: appsv1.StatefulSetSpec{
@@ -69,7 +69,7 @@ func newTroupe(t *testing.T, start func(string) *redistest.Server, servers ...*r
 	return s
 }
 
-func (s *troupe) set() *appsv1.StatefulSet {
+func (s *scaleStage) set() *appsv1.StatefulSet {
 	s.T.Helper()
 	set := &appsv1.StatefulSet{}
 	if err := s.Cluster.Get(s.T.Context(), client.ObjectKey{Namespace: faulttest.Namespace, Name: "redis"}, set); err != nil {
@@ -79,13 +79,13 @@ func (s *troupe) set() *appsv1.StatefulSet {
 }
 
 // settle starts and ends servers as the StatefulSet wants.
-func (s *troupe) settle() {
+func (s *scaleStage) settle() {
 	s.T.Helper()
 	faulttest.Must(s.T, s.pods.Settle(s.T.Context()))
 }
 
 // finish calls a step until it is done, each time by an operator that knows nothing but the record.
-func (s *troupe) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
+func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
 	s.T.Helper()
 	redistest.Wait(s.T, what, func() error {
 		err := faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target))
@@ -103,7 +103,7 @@ func (s *troupe) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1al
 	redistest.Wait(s.T, what+" once more", func() error { return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target)) })
 }
 
-func (s *troupe) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
+func (s *scaleStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.T.Helper()
 	s.finish("inject", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
 		return i.Inject
@@ -111,21 +111,21 @@ func (s *troupe) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTar
 	target.ActiveAt = new(metav1.NowMicro())
 }
 
-func (s *troupe) revert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
+func (s *scaleStage) revert(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) {
 	s.T.Helper()
 	s.finish("revert", spec, target, func(i contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error) {
 		return i.Revert
 	})
 }
 
-func (s *troupe) replicasAre(want int) {
+func (s *scaleStage) expectReplicas(want int) {
 	s.T.Helper()
 	if got := int(*s.set().Spec.Replicas); got != want {
 		s.T.Errorf("the StatefulSet has %d replicas, want %d", got, want)
 	}
 }
 
-func (s *troupe) follows(injector contract.Injector, target *v1alpha1.FaultTarget, want ...string) {
+func (s *scaleStage) follows(injector contract.Injector, target *v1alpha1.FaultTarget, want ...string) {
 	s.T.Helper()
 	var got []string
 	for _, seen := range injector.(contract.Follower).Follow(s.T.Context(), target) {
@@ -160,7 +160,7 @@ func TestReplicaScaleReplication(t *testing.T) {
 			t.Parallel()
 			r := redistest.NewReplication(t, 2, secured)
 			r.Primary.Do("set", "k", "v")
-			s := newTroupe(t, func(string) *redistest.Server {
+			s := newScaleStage(t, func(string) *redistest.Server {
 				if c.blank {
 					return redistest.NewServer(t, redistest.Options{Password: "secret"})
 				}
@@ -170,17 +170,17 @@ func TestReplicaScaleReplication(t *testing.T) {
 			spec := scaleBy(c.by)
 			injector, target := s.Aim(spec)
 			faulttest.EffectIs(t, injector, target, v1alpha1.EffectNotObserved, "still has 3 replicas")
-			s.replicasAre(3)
+			s.expectReplicas(3)
 			s.inject(spec, target)
-			s.replicasAre(3 + int(c.by))
-			says := "lists redis-"
+			s.expectReplicas(3 + int(c.by))
+			wantText := "lists redis-"
 			if c.by < 0 {
-				says = "no longer lists redis-"
+				wantText = "no longer lists redis-"
 			}
-			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, says)
+			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, wantText)
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, fmt.Sprintf("%s instead of 2", plural(2+int(c.by), "replica")))
 			s.revert(spec, target)
-			s.replicasAre(3)
+			s.expectReplicas(3)
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "still has 3")
 			if got := r.Primary.Info("connected_slaves"); got != "2" {
 				t.Errorf("%s replicas in the end", got)
@@ -201,7 +201,7 @@ func TestReplicaScaleForeignData(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewReplication(t, 1, redistest.Options{})
 	var came *redistest.Server
-	s := newTroupe(t, func(string) *redistest.Server {
+	s := newScaleStage(t, func(string) *redistest.Server {
 		came = redistest.Shared(t)
 		came.Do("select", 3)
 		came.Do("eval", "redis.call('select', 3); return redis.call('set', 'mine', 1)", 0)
@@ -229,27 +229,27 @@ func TestReplicaScaleForeignData(t *testing.T) {
 	}
 	target.InjectedAt = target.IntendedAt
 	s.revert(spec, target)
-	s.replicasAre(2)
+	s.expectReplicas(2)
 }
 
 func TestReplicaScaleRefusesPrimary(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewReplication(t, 2, redistest.Options{})
 	// After a failover the primary has the highest ordinal.
-	s := newTroupe(t, nil, r.Replicas[0], r.Replicas[1], r.Primary)
+	s := newScaleStage(t, nil, r.Replicas[0], r.Replicas[1], r.Primary)
 	_, _, err := s.TryAim(scaleBy(-1))
 	problem := faulttest.ProblemOf(t, err)
 	if problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") || !strings.Contains(problem.Message, "Failover") {
 		t.Errorf("%+v", problem)
 	}
-	s.replicasAre(3)
+	s.expectReplicas(3)
 }
 
 // The roles change between the record and the injection, and while the fault is active.
-func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
+func TestReplicaScaleDuringFailover(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewReplication(t, 2, redistest.Options{})
-	s := newTroupe(t, func(string) *redistest.Server { return r.AddReplica(r.Primary) }, r.Servers()...)
+	s := newScaleStage(t, func(string) *redistest.Server { return r.AddReplica(r.Primary) }, r.Servers()...)
 	t.Run("before a removal", func(t *testing.T) {
 		spec := scaleBy(-1)
 		injector, target := s.Aim(spec)
@@ -258,7 +258,7 @@ func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
 		if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil || !strings.Contains(err.Error(), "redis-2 is a primary") {
 			t.Errorf("%v, want a refusal", err)
 		}
-		s.replicasAre(3)
+		s.expectReplicas(3)
 		r.FailoverTo(r.Replicas[1], r.Primary)
 		r.WaitHealthy(r.Primary)
 	})
@@ -272,16 +272,16 @@ func TestReplicaScaleFailoverMeanwhile(t *testing.T) {
 		faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectNotObserved, "redis-3: false")
 		faulttest.InProgress(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "again")
 		faulttest.InProgress(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "redis-3 is a primary")
-		s.replicasAre(4)
+		s.expectReplicas(4)
 		r.FailoverTo(added, r.Primary)
 		r.WaitHealthy(r.Primary)
 		s.revert(spec, target)
-		s.replicasAre(3)
+		s.expectReplicas(3)
 	})
 }
 
-// dress is a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
-func dress(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server) (*troupe, *redistest.Cluster) {
+// newClusterStage is a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
+func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server) (*scaleStage, *redistest.Cluster) {
 	t.Helper()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
 	var servers []*redistest.Server
@@ -290,11 +290,11 @@ func dress(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest
 			servers = append(servers, shard[i])
 		}
 	}
-	return newTroupe(t, func(pod string) *redistest.Server { return start(c, pod) }, servers...), c
+	return newScaleStage(t, func(pod string) *redistest.Server { return start(c, pod) }, servers...), c
 }
 
-// knownTo waits until so many nodes are in the lists of all nodes that run, none of them dead.
-func knownTo(t *testing.T, c *redistest.Cluster, want int) {
+// waitForNodes waits until so many nodes are in the lists of all nodes that run, none of them dead.
+func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 	t.Helper()
 	redistest.Wait(t, fmt.Sprintf("all know %d nodes", want), func() error {
 		for _, s := range c.Servers() {
@@ -310,8 +310,8 @@ func knownTo(t *testing.T, c *redistest.Cluster, want int) {
 	})
 }
 
-// gossiped waits until every node has got so many more messages of the others, each with what its sender knows of some nodes.
-func gossiped(t *testing.T, c *redistest.Cluster, messages int) {
+// waitForGossip waits until every node has got so many more messages of the others, each with what its sender knows of some nodes.
+func waitForGossip(t *testing.T, c *redistest.Cluster, messages int) {
 	t.Helper()
 	received := func(s *redistest.Server) int {
 		return int(redis.ParseInfo(s.Do("cluster", "info").(string)).Int("cluster_stats_messages_received"))
@@ -334,35 +334,35 @@ func gossiped(t *testing.T, c *redistest.Cluster, messages int) {
 
 func TestReplicaScaleClusterAdd(t *testing.T) {
 	t.Parallel()
-	s, c := dress(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
 	spec := scaleBy(2)
 	spec.Select.Shard = new(int32(1))
 	injector, target := s.Aim(spec)
 	s.inject(spec, target)
-	s.replicasAre(8)
-	knownTo(t, c, 8)
+	s.expectReplicas(8)
+	waitForNodes(t, c, 8)
 	faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, "redis-7")
 	if got := c.Shards[1][0].Info("connected_slaves"); got != "3" {
 		t.Errorf("shard 1 has %s replicas, want 3", got)
 	}
 	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
 	s.revert(spec, target)
-	s.replicasAre(6)
-	knownTo(t, c, 6)
-	gossiped(t, c, 12)
-	knownTo(t, c, 6)
+	s.expectReplicas(6)
+	waitForNodes(t, c, 6)
+	waitForGossip(t, c, 12)
+	waitForNodes(t, c, 6)
 	c.WaitHealthy()
 	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaRemoved redis-6", "ReplicaRemoved redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
 }
 
 // An added node that lost its volume has another ID and leaves the old one behind: its address tells.
-func TestReplicaScaleClusterAddForgetsAll(t *testing.T) {
+func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	t.Parallel()
-	s, c := dress(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
+	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
 	spec := scaleBy(1)
 	_, target := s.Aim(spec)
 	s.inject(spec, target)
-	knownTo(t, c, 7)
+	waitForNodes(t, c, 7)
 	// The record of its ID is lost, and the node dies, before anything is reverted.
 	record := faulttest.Recorded[scaleRecord](t, target)
 	m := record.Members["redis-6"]
@@ -371,15 +371,15 @@ func TestReplicaScaleClusterAddForgetsAll(t *testing.T) {
 	faulttest.Save(t, target, record)
 	s.servers["redis-6"].Kill()
 	s.revert(spec, target)
-	knownTo(t, c, 6)
+	waitForNodes(t, c, 6)
 }
 
 func TestReplicaScaleClusterRemove(t *testing.T) {
 	t.Parallel()
-	for name, comesBack := range map[string]func(c *redistest.Cluster, gone map[string]*redistest.Server, pod string) *redistest.Server{
-		"its volume comes back": func(_ *redistest.Cluster, gone map[string]*redistest.Server, pod string) *redistest.Server {
-			gone[pod].Restart()
-			return gone[pod]
+	for name, comesBack := range map[string]func(c *redistest.Cluster, stopped map[string]*redistest.Server, pod string) *redistest.Server{
+		"its volume comes back": func(_ *redistest.Cluster, stopped map[string]*redistest.Server, pod string) *redistest.Server {
+			stopped[pod].Restart()
+			return stopped[pod]
 		},
 		"another node comes": func(c *redistest.Cluster, _ map[string]*redistest.Server, _ string) *redistest.Server {
 			return c.AddNode()
@@ -387,20 +387,20 @@ func TestReplicaScaleClusterRemove(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			gone := map[string]*redistest.Server{}
-			s, c := dress(t, func(c *redistest.Cluster, pod string) *redistest.Server { return comesBack(c, gone, pod) })
+			stopped := map[string]*redistest.Server{}
+			s, c := newClusterStage(t, func(c *redistest.Cluster, pod string) *redistest.Server { return comesBack(c, stopped, pod) })
 			for pod, server := range s.servers {
-				gone[pod] = server
+				stopped[pod] = server
 			}
 			spec := scaleBy(-2)
 			_, target := s.Aim(spec)
 			s.inject(spec, target)
-			s.replicasAre(4)
-			knownTo(t, c, 4)
+			s.expectReplicas(4)
+			waitForNodes(t, c, 4)
 			faulttest.EffectIs(t, s.Reborn(spec), target, v1alpha1.EffectConfirmed, "no longer lists redis-5")
 			s.revert(spec, target)
-			s.replicasAre(6)
-			knownTo(t, c, 6)
+			s.expectReplicas(6)
+			waitForNodes(t, c, 6)
 			for _, shard := range c.Shards { // each came back to its own shard
 				if got := shard[0].Info("connected_slaves"); got != "1" {
 					t.Errorf("%s has %s replicas, want 1", shard[0].Address(), got)
@@ -413,7 +413,7 @@ func TestReplicaScaleClusterRemove(t *testing.T) {
 
 func TestReplicaScaleClusterRefusesPrimary(t *testing.T) {
 	t.Parallel()
-	s, _ := dress(t, nil)
+	s, _ := newClusterStage(t, nil)
 	_, _, err := s.TryAim(scaleBy(-4))
 	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(problem.Message, "redis-2 is a primary") {
 		t.Errorf("%+v", problem)

@@ -240,7 +240,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 	}
 }
 
-func TestReplicaScaleOthers(t *testing.T) {
+func TestReplicaScaleConflicts(t *testing.T) {
 	both := func(s *scalable, by int32, target *v1alpha1.FaultTarget) map[string]error {
 		return map[string]error{"inject": faulttest.Called(s.injector(by).Inject(t.Context(), target)), "revert": faulttest.Called(s.injector(by).Revert(t.Context(), target))}
 	}

@@ -89,8 +89,8 @@ func (w *attachWorld) run(phase corev1.PodPhase) {
 	w.Update(w.holder(), func(p *corev1.Pod) { p.Status.Phase = phase })
 }
 
-// say plays the attach-detach controller.
-func (w *attachWorld) say(name, uid, reason, message string, at time.Time) {
+// recordEvent plays the attach-detach controller.
+func (w *attachWorld) recordEvent(name, uid, reason, message string, at time.Time) {
 	w.T.Helper()
 	err := w.Cluster.Create(context.Background(), &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: name}, InvolvedObject: corev1.ObjectReference{Kind: "Pod", Name: "redis-0", UID: types.UID(uid)},
@@ -101,10 +101,10 @@ func (w *attachWorld) say(name, uid, reason, message string, at time.Time) {
 	}
 }
 
-func (w *attachWorld) effect(injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, says string) {
+func (w *attachWorld) effect(injector contract.Injector, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText string) {
 	w.T.Helper()
-	if got, evidence := injector.Effect(w.T.Context(), target); got != want || !strings.Contains(evidence, says) {
-		w.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, says)
+	if got, evidence := injector.Effect(w.T.Context(), target); got != want || !strings.Contains(evidence, wantText) {
+		w.T.Errorf("effect %s (%s), want %s about %q", got, evidence, want, wantText)
 	}
 }
 
@@ -141,8 +141,8 @@ func TestVolumeAttachDelay(t *testing.T) {
 	}
 	w.effect(injector, target, v1alpha1.EffectConfirmed, "volume pv-1 is attached to node node-1 while pod redis-0 waits")
 	message := `Multi-Attach error for volume "pv-1" Volume is already used by pod(s) lose-hold-1`
-	w.say("other", "u0", "FailedAttachVolume", "Multi-Attach error for volume of another pod", t0)
-	w.say("e1", "u1", "FailedAttachVolume", message, t0)
+	w.recordEvent("other", "u0", "FailedAttachVolume", "Multi-Attach error for volume of another pod", t0)
+	w.recordEvent("e1", "u1", "FailedAttachVolume", message, t0)
 	w.effect(injector, target, v1alpha1.EffectConfirmed, message)
 
 	for range 2 {
@@ -154,7 +154,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 	if w.holder() != nil {
 		t.Error("the holder is still there")
 	}
-	w.say("e2", "u1", "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "pv-1" `, t0.Add(25*time.Second))
+	w.recordEvent("e2", "u1", "SuccessfulAttachVolume", `AttachVolume.Attach succeeded for volume "pv-1" `, t0.Add(25*time.Second))
 	seen := injector.(contract.Follower).Follow(t.Context(), target)
 	if len(seen) != 2 || seen[0].Event != contract.EventMultiAttach || seen[0].Message != message || seen[1].Event != contract.EventAttached || !seen[1].Coarse {
 		t.Errorf("sightings %+v", seen)
@@ -209,8 +209,8 @@ func TestVolumeAttachDelayWithoutCordon(t *testing.T) {
 
 func TestVolumeAttachDelayRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		change func(*attachWorld)
-		says   string
+		change   func(*attachWorld)
+		wantText string
 	}{
 		"many":        {func(w *attachWorld) { w.volume.Spec.AccessModes[0] = corev1.ReadWriteMany }, "ReadWriteMany"},
 		"one pod":     {func(w *attachWorld) { w.volume.Spec.AccessModes[0] = corev1.ReadWriteOncePod }, "ReadWriteOncePod"},
@@ -228,8 +228,8 @@ func TestVolumeAttachDelayRefused(t *testing.T) {
 				t.Fatal(err)
 			}
 			problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Node: "node-1", Container: "redis"}))
-			if problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, tc.says) {
-				t.Errorf("%+v, want one about %q", problem, tc.says)
+			if problem.Reason != v1alpha1.ReasonNotSupported || !problem.Lasting || !strings.Contains(problem.Message, tc.wantText) {
+				t.Errorf("%+v, want one about %q", problem, tc.wantText)
 			}
 		})
 	}
@@ -263,10 +263,10 @@ func TestVolumeAttachDelayWithoutVolume(t *testing.T) {
 }
 
 // What is wrong with the holder keeps Redis alive.
-func TestHolderTrouble(t *testing.T) {
+func TestHolderErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
-		trouble func(w *attachWorld)
-		says    string
+		trouble  func(w *attachWorld)
+		wantText string
 	}{
 		"ended": {func(w *attachWorld) {
 			w.Update(w.holder(), func(p *corev1.Pod) {
@@ -294,8 +294,8 @@ func TestHolderTrouble(t *testing.T) {
 			injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
 			faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "")
 			tc.trouble(w)
-			if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err == nil || !strings.Contains(err.Error(), tc.says) {
-				t.Errorf("inject: %v, want %q", err, tc.says)
+			if err := faulttest.Called(injector.Inject(t.Context(), &targets[0])); err == nil || !strings.Contains(err.Error(), tc.wantText) {
+				t.Errorf("inject: %v, want %q", err, tc.wantText)
 			}
 			if err := faulttest.Called(injector.Revert(t.Context(), &targets[0])); err != nil {
 				t.Errorf("revert: %v", err)
@@ -341,7 +341,7 @@ func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 	}
 }
 
-func TestVolumeAttachDelayLeavesReplacementsAlone(t *testing.T) {
+func TestVolumeAttachDelayIgnoresReplacements(t *testing.T) {
 	w := newAttachWorld(t, nil)
 	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayCordon))
 	w.Replace(w.redis, "another")

@@ -294,7 +294,7 @@ func TestClusterMoved(t *testing.T) {
 	}
 }
 
-func TestStartTroubles(t *testing.T) {
+func TestStartErrors(t *testing.T) {
 	t.Parallel()
 	a := redistest.NewAuthority(t)
 	server := redistest.NewServer(t, redistest.Options{TLS: a, Password: "admin"})

@@ -112,7 +112,7 @@ func (w *world) shard(tracker Tracker, primary string, replicas ...string) {
 	}
 }
 
-func TestPaceOfLooks(t *testing.T) {
+func TestPollInterval(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.server("a:1")
 		tracker := w.follow(Target{Addresses: []string{"a:1"}}, KindReplication)
@@ -137,7 +137,7 @@ func TestPaceOfLooks(t *testing.T) {
 	})
 }
 
-func TestFailoverIsSeenAtTheNextLook(t *testing.T) {
+func TestFailoverIsDetectedAtTheNextPoll(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		a, b := w.server("a:1"), w.server("b:1")
 		primary(a, "b:1")
@@ -197,7 +197,7 @@ func TestHangingReplica(t *testing.T) {
 	})
 }
 
-func TestStartIsPatient(t *testing.T) {
+func TestStartRetriesUntilTimeout(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(w *world)
 		login   LoginFunc
@@ -252,7 +252,7 @@ func TestAnnouncedAddressIsDropped(t *testing.T) {
 }
 
 // A server that is back is dialled at the next look, however long it was away.
-func TestServerThatIsBackIsAskedAtOnce(t *testing.T) {
+func TestRecoveredServerIsPolledImmediately(t *testing.T) {
 	inMemory(t, func(_ *testing.T, w *world) {
 		a, b := w.server("a:1"), w.server("b:1")
 		primary(a, "b:1")
@@ -286,7 +286,7 @@ func clusterOf(servers []*memredis.Server, moved int) {
 }
 
 // A MOVED counts at once, and for twenty looks also while the nodes that are asked do not know of the change; from then on it was a mistake.
-func TestMovedCountsForTwentyLooks(t *testing.T) {
+func TestMovedIsKeptForTwentyPolls(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		servers := []*memredis.Server{w.server("a:1"), w.server("b:1")}
 		clusterOf(servers, 0)

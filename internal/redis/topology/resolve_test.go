@@ -47,7 +47,7 @@ func TestResolveReplication(t *testing.T) {
 }
 
 func TestResolveSentinels(t *testing.T) {
-	says := func(id, primary string, replicas ...string) sentinelAnswer {
+	answerOf := func(id, primary string, replicas ...string) sentinelAnswer {
 		return sentinelAnswer{id: id, name: "m", primary: primary, replicas: replicas}
 	}
 	before := NewMap(KindSentinel, 1, []Shard{{ID: "m", Primary: "a:1"}})
@@ -59,18 +59,18 @@ func TestResolveSentinels(t *testing.T) {
 		want    Shard
 		problem string
 	}{
-		{"all agree", []string{"s1", "s2", "s3"}, nil, map[string]any{"s1": says("1", "a:1", "b:1"), "s2": says("2", "a:1", "b:1"), "s3": says("3", "a:1")},
+		{"all agree", []string{"s1", "s2", "s3"}, nil, map[string]any{"s1": answerOf("1", "a:1", "b:1"), "s2": answerOf("2", "a:1", "b:1"), "s3": answerOf("3", "a:1")},
 			Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
-		{"two of three", []string{"s1", "s2", "s3"}, before, map[string]any{"s1": says("1", "a:1"), "s2": says("2", "b:1"), "s3": says("3", "b:1")}, Shard{ID: "m", Primary: "b:1"}, ""},
-		{"one of three keeps the old", []string{"s1", "s2", "s3"}, before, map[string]any{"s2": says("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 3"},
-		{"one of three at first is nothing", []string{"s1", "s2", "s3"}, nil, map[string]any{"s2": says("2", "b:1")}, Shard{ID: "m"}, "no majority of the 3 sentinels: 1 for b:1"},
-		{"one of two is no majority", []string{"s1", "s2"}, before, map[string]any{"s1": says("1", "a:1"), "s2": says("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority"},
+		{"two of three", []string{"s1", "s2", "s3"}, before, map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1"), "s3": answerOf("3", "b:1")}, Shard{ID: "m", Primary: "b:1"}, ""},
+		{"one of three keeps the old", []string{"s1", "s2", "s3"}, before, map[string]any{"s2": answerOf("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 3"},
+		{"one of three at first is nothing", []string{"s1", "s2", "s3"}, nil, map[string]any{"s2": answerOf("2", "b:1")}, Shard{ID: "m"}, "no majority of the 3 sentinels: 1 for b:1"},
+		{"one of two is no majority", []string{"s1", "s2"}, before, map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority"},
 		{"nobody", []string{"s1"}, before, map[string]any{}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 1 sentinels: none answers"},
-		{"one by its Service and by its address is one", []string{"svc"}, before, map[string]any{"svc": says("1", "b:1"), "s1": says("1", "b:1"), "s2": says("2", "a:1"), "s3": says("3", "a:1")},
+		{"one by its Service and by its address is one", []string{"svc"}, before, map[string]any{"svc": answerOf("1", "b:1"), "s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1"), "s3": answerOf("3", "a:1")},
 			Shard{ID: "m", Primary: "a:1"}, ""},
-		{"announced ones count once they answer", []string{"s1"}, before, map[string]any{"s1": says("1", "b:1"), "s2": says("2", "a:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 2"},
-		{"without identities", []string{"s1", "s2"}, nil, map[string]any{"s1": says("", "a:1"), "s2": says("", "a:1")}, Shard{ID: "m", Primary: "a:1"}, ""},
-		{"the primary is no replica", []string{"s1"}, nil, map[string]any{"s1": says("1", "a:1", "a:1", "b:1")}, Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
+		{"announced ones count once they answer", []string{"s1"}, before, map[string]any{"s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 2"},
+		{"without identities", []string{"s1", "s2"}, nil, map[string]any{"s1": answerOf("", "a:1"), "s2": answerOf("", "a:1")}, Shard{ID: "m", Primary: "a:1"}, ""},
+		{"the primary is no replica", []string{"s1"}, nil, map[string]any{"s1": answerOf("1", "a:1", "a:1", "b:1")}, Shard{ID: "m", Primary: "a:1", Replicas: []string{"b:1"}}, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			m, _ := sentinels{seeds: tc.seeds, heard: map[string]string{}}.resolve(tc.before, tc.answers)

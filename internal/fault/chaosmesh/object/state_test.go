@@ -13,7 +13,7 @@ func TestRead(t *testing.T) {
 	tests := []struct {
 		name, status string
 		want         State // without its texts
-		says         string
+		wantText     string
 	}{
 		{"just created", `{}`, State{}, "nothing is selected yet"},
 		{"first pass: the conditions come before the records", `
@@ -71,8 +71,8 @@ experiment: {desiredPhase: Run, containerRecords: [{id: shop/redis-0, phase: Inj
 				t.Fatal(err)
 			}
 			got := Read(child)
-			if text := got.String(); !strings.Contains(text, test.says) {
-				t.Errorf("it says %q, want %q", text, test.says)
+			if text := got.String(); !strings.Contains(text, test.wantText) {
+				t.Errorf("it says %q, want %q", text, test.wantText)
 			}
 			got.Where, got.Failure = "", ""
 			if got != test.want {
