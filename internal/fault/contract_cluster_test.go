@@ -35,12 +35,12 @@ import (
 
 const shop = "shop"
 
-// stage is a StatefulSet of a primary and a replica on two nodes, the servers in its pods, and what plays the rest of the cluster.
+// stage is a StatefulSet of a primary and a replica on two nodes, the servers in its pods, and a simulation of the rest of the cluster.
 type stage struct {
 	t       *testing.T
 	servers *fakeServers
 	cluster client.WithWatch // as the operator sees it
-	under   client.WithWatch // without what the test does between
+	under   client.WithWatch // without the interceptor of the test
 	made    int
 	breaks  []string // pods of Redis that were deleted, by UID
 	refuse  error    // of every write
@@ -92,7 +92,7 @@ func newContractStage(t *testing.T) *stage {
 	return s
 }
 
-// delete minds the precondition of a UID, which the fake client does not.
+// delete checks the precondition of a UID, which the fake client ignores.
 func (s *stage) delete(ctx context.Context, c client.WithWatch, object client.Object, options ...client.DeleteOption) error {
 	if err := errors.Join(ctx.Err(), s.refuse); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (s *stage) createObjects() {
 	s.settle()
 }
 
-// settle plays what the cluster does by itself: controllers, scheduler, kubelets, Chaos Mesh, and the time that a hang takes.
+// settle simulates the rest of the cluster: controllers, scheduler, kubelets, Chaos Mesh, and the end of a hang.
 func (s *stage) settle() {
 	s.t.Helper()
 	set := &appsv1.StatefulSet{}
@@ -212,7 +212,7 @@ func (s *stage) settle() {
 	}
 }
 
-// place makes a pod of the StatefulSet on the first node that takes it, and the server in it.
+// place makes a pod of the StatefulSet on the first schedulable node, and the server in it.
 func (s *stage) place(i int, set *appsv1.StatefulSet) {
 	s.t.Helper()
 	s.made++
@@ -256,7 +256,7 @@ func (s *stage) place(i int, set *appsv1.StatefulSet) {
 	s.servers.servers[addressOfPod(pod)] = server
 }
 
-// restart is the kubelet: a process that ended is started again.
+// restart restarts a process that ended, as the kubelet does.
 func (s *stage) restart(pod *corev1.Pod) {
 	s.t.Helper()
 	r := s.servers.servers[addressOfPod(pod)]
@@ -269,7 +269,7 @@ func (s *stage) restart(pod *corev1.Pod) {
 	s.must(s.under.Status().Update(context.Background(), pod))
 }
 
-// children are the objects of Chaos Mesh.
+// children returns the objects of Chaos Mesh.
 func (s *stage) children() []object.Object {
 	s.t.Helper()
 	found := map[schema.GroupVersionKind][]object.Object{}
@@ -282,7 +282,7 @@ func (s *stage) children() []object.Object {
 	return slices.Concat(slices.Collect(maps.Values(found))...)
 }
 
-// shows is everything that a fault can change, but for who a pod or a process is.
+// shows returns all state that a fault can change, except for the identity of pods and processes.
 func (s *stage) shows() string {
 	s.t.Helper()
 	var lines []string
@@ -313,7 +313,7 @@ func (s *stage) shows() string {
 	return strings.Join(lines, "\n")
 }
 
-// broken is what was broken so far and cannot be taken back.
+// broken returns the changes so far that cannot be reverted.
 func (s *stage) broken() string { return strings.Join(append(s.breaks, s.servers.broken...), ", ") }
 
 func (s *stage) must(err error) {

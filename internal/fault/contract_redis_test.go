@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// fakeRedis is a server in memory that knows the commands which faults send.
+// fakeRedis is a server in memory that supports the commands which faults send.
 type fakeRedis struct {
 	runID   string
 	primary string // host:port that it replicates from; "" = it is a primary
@@ -31,7 +31,7 @@ type fakeServers struct {
 	mu      sync.Mutex
 	servers map[string]*fakeRedis
 	queues  map[string]string // address by key
-	broken  []string          // what cannot be taken back, in order
+	broken  []string          // what cannot be reverted, in order
 	refuse  error             // of every command that changes something
 }
 
@@ -156,7 +156,7 @@ func (f *fakeServers) Do(ctx context.Context, address string, _ redis.Login, com
 	return f.breaking(address, r, name, words)
 }
 
-// breaking carries out the commands by which faults break something.
+// breaking executes the commands that faults inject.
 func (f *fakeServers) breaking(address string, r *fakeRedis, name string, words []string) (any, error) {
 	switch name {
 	case "CLIENT PAUSE":

@@ -24,19 +24,19 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// kind is a kind of fault before the contract.
+// kind is a kind of fault with what the contract tests expect of it.
 type kind struct {
 	name   string
 	action v1alpha1.Action
 	mesh   bool // by Chaos Mesh
 	lasts  time.Duration
-	// stays: what it did is not reverted, and need not be: a promotion, a new process.
+	// stays: its effect is not reverted, for example a promotion or a new process.
 	stays bool
-	// unrecorded: it needs no record.
+	// unrecorded: it has no record.
 	unrecorded bool
 }
 
-// kinds are all of them. TestEveryKindHasAContractTest keeps it so.
+// kinds are all kinds. TestEveryKindHasAContractTest checks that none is missing.
 var kinds = []kind{
 	{name: "PodKill", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, unrecorded: true},
 	{name: "PodKill at once", action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: &v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}}, unrecorded: true},
@@ -66,7 +66,7 @@ var kinds = []kind{
 	{name: "ClockSkew", action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: time.Hour}}}, mesh: true, lasts: time.Minute},
 }
 
-// A kind that the operator can inject and this table lacks is a kind that nobody holds to the contract.
+// A kind that the operator can inject and that is missing in this table would not be tested.
 func TestEveryKindHasAContractTest(t *testing.T) {
 	for _, typ := range fault.Types() {
 		if !slices.ContainsFunc(kinds, func(k kind) bool { return k.action.Type == typ }) {
@@ -75,19 +75,19 @@ func TestEveryKindHasAContractTest(t *testing.T) {
 	}
 	for _, k := range kinds {
 		if !slices.Contains(fault.Types(), k.action.Type) {
-			t.Errorf("%s: the operator does not know %s", k.name, k.action.Type)
+			t.Errorf("%s: the operator does not support %s", k.name, k.action.Type)
 		}
 	}
 }
 
-// run is one kind before the primary of a stage, with the record as the controller stored it.
+// run is one kind of fault on the primary of a stage, with the record as the controller stored it.
 type run struct {
 	*stage
 	kind
 	hit *v1alpha1.FaultTarget
 }
 
-// injector is what another process of the operator makes: nothing is in its memory.
+// injector returns a new injector, as after a restart of the operator: without state in memory.
 func (r *run) injector() contract.Injector {
 	r.t.Helper()
 	spec := &v1alpha1.RedisFaultSpec{Action: r.action, Allow: []v1alpha1.Allowance{v1alpha1.AllowAllCopies, v1alpha1.AllowTooFewCores}}
@@ -104,7 +104,7 @@ func (r *run) injector() contract.Injector {
 	return injector
 }
 
-// begin chooses the primary and makes its record.
+// begin selects the primary and makes its record.
 func begin(t *testing.T, k kind) *run {
 	t.Helper()
 	r := &run{stage: newContractStage(t), kind: k}
@@ -132,7 +132,7 @@ func begin(t *testing.T, k kind) *run {
 	return r
 }
 
-// stored is what the next process reads of the record.
+// stored replaces the record by what the next process would read.
 func (r *run) stored() {
 	r.t.Helper()
 	text, err := json.Marshal(r.hit)
@@ -145,7 +145,7 @@ func (r *run) stored() {
 	}
 }
 
-// until calls a step until it is complete, each time by a new process that has the record and nothing else.
+// until calls a step until it is complete, each time with a new injector that has only the record.
 func (r *run) until(what string, step func(contract.Injector) (contract.Progress, error)) {
 	r.t.Helper()
 	for range 12 {
@@ -187,7 +187,7 @@ func forEachKind(t *testing.T, check func(t *testing.T, r *run)) {
 	}
 }
 
-// Injected twice, by an operator that died before it could note the first time, a fault is there once; reverted once or twice, it is gone.
+// A second injection, after an operator crashed before it stored the first one, changes nothing more. One or two reverts restore the previous state.
 func TestContractInjectAndRevertTwice(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
@@ -212,7 +212,7 @@ func TestContractInjectAndRevertTwice(t *testing.T) {
 	})
 }
 
-// What was never injected is reverted by doing nothing.
+// The revert of a fault that was never injected changes nothing.
 func TestContractRevertFirst(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
@@ -226,7 +226,7 @@ func TestContractRevertFirst(t *testing.T) {
 	})
 }
 
-// Who has no time left breaks nothing, says so, and proves nothing.
+// After its context was cancelled an injection changes nothing and returns an error, and no effect is confirmed.
 func TestContractCancelled(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
@@ -236,7 +236,7 @@ func TestContractCancelled(t *testing.T) {
 			t.Errorf("inject: %v", err)
 		}
 		if effect, _ := r.injector().Effect(ctx, r.hit); effect == v1alpha1.EffectConfirmed {
-			t.Error("what could not be asked is confirmed")
+			t.Error("the effect is confirmed after the context was cancelled")
 		}
 		if after := r.shows(); after != before || r.broken() != "" {
 			t.Errorf("cancelled:\n%s\nbefore:\n%s\nbroken: %s", after, before, r.broken())
@@ -245,7 +245,7 @@ func TestContractCancelled(t *testing.T) {
 	})
 }
 
-// A pod that is gone, or another of its name, is left alone: there is nothing to break and nothing to revert.
+// A deleted pod, or a replacement with its name, is neither injected nor reverted.
 func TestContractTargetGone(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		pod := &corev1.Pod{}
@@ -253,7 +253,7 @@ func TestContractTargetGone(t *testing.T) {
 		delete(r.servers.servers, addressOfPod(pod))
 		r.must(r.under.Delete(t.Context(), pod))
 		if _, err := r.injector().Inject(t.Context(), r.hit); err != nil {
-			t.Errorf("inject while there is none: %v", err)
+			t.Errorf("inject without a pod: %v", err)
 		}
 		r.settle() // its replacement
 		before := r.shows()
@@ -268,7 +268,7 @@ func TestContractTargetGone(t *testing.T) {
 	})
 }
 
-// Whatever refuses the breaking call, the API server or Redis, it is an error and no success.
+// If the API server or Redis refuses the injection, the result is an error.
 func TestContractRefused(t *testing.T) {
 	forEachKind(t, func(t *testing.T, r *run) {
 		before := r.shows()
@@ -285,7 +285,7 @@ func TestContractRefused(t *testing.T) {
 	})
 }
 
-// A record that this operator cannot read breaks nothing, and is not reverted by guessing.
+// With a record that this operator cannot read, nothing is injected and nothing reverted.
 func TestContractUnreadableRecord(t *testing.T) {
 	for name, spoil := range map[string]func(*v1alpha1.RevertRecord){
 		"a later version": func(r *v1alpha1.RevertRecord) { r.Version++ },
@@ -301,7 +301,7 @@ func TestContractUnreadableRecord(t *testing.T) {
 			if _, err := r.injector().Inject(t.Context(), r.hit); err == nil || !strings.Contains(err.Error(), "status.targets[].revert") {
 				t.Errorf("%s: inject: %v", name, err)
 			}
-			if r.injector().Traits().Lasts > 0 && r.name != "PodKill that lasts" { // that one has nothing to revert
+			if r.injector().Traits().Lasts > 0 && r.name != "PodKill that lasts" { // it has nothing to revert
 				if _, err := r.injector().Revert(t.Context(), r.hit); err == nil || !strings.Contains(err.Error(), "status.targets[].revert") {
 					t.Errorf("%s: revert: %v", name, err)
 				}
@@ -316,7 +316,7 @@ func TestContractUnreadableRecord(t *testing.T) {
 	}
 }
 
-// A type that nobody knows is a Problem of the spec, and its stand-in touches nothing.
+// An unknown type is a Problem of the spec.
 func TestUnknownType(t *testing.T) {
 	_, err := fault.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: "Meteor"}}, contract.Deps{})
 	p, ok := errors.AsType[*problem.Problem](err)

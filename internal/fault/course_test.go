@@ -64,7 +64,7 @@ func TestCourse(t *testing.T) {
 			}
 			slices.Sort(got)
 			if !slices.Equal(got, tc.want) {
-				t.Errorf("told %q, want %q", got, tc.want)
+				t.Errorf("got message %q, want %q", got, tc.want)
 			}
 		})
 	}

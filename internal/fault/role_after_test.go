@@ -16,7 +16,7 @@ func TestRolesAfter(t *testing.T) {
 	for name, tc := range map[string]struct {
 		role              v1alpha1.RedisRole
 		own, other        topology.Role // "" = does not answer
-		wantText, message string        // "" = nothing is said
+		wantText, message string        // "" = nothing is reported
 	}{
 		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, wantText: EventNoFailover, message: "redis-0 is the primary again"},
 		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
@@ -33,12 +33,12 @@ func TestRolesAfter(t *testing.T) {
 			seen := RolesAfter(t.Context(), faulttest.On(w.Deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, hit)
 			if tc.wantText == "" {
 				if len(seen) > 0 {
-					t.Errorf("said %+v", seen)
+					t.Errorf("got %+v, want nothing", seen)
 				}
 				return
 			}
 			if len(seen) != 1 || seen[0].Event != tc.wantText || seen[0].Object != "redis-0" || !strings.Contains(seen[0].Message, tc.message) {
-				t.Errorf("said %+v, want %s: %s", seen, tc.wantText, tc.message)
+				t.Errorf("got %+v, want %s: %s", seen, tc.wantText, tc.message)
 			}
 		})
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// A primary dies for good: the sentinels' part of the recovery is seen. Its order and instants are in TestWitnessOrder.
+// A primary is killed and does not return: the witness reports the failover by the sentinels. TestWitnessOrder covers order and instants.
 func TestWitnessSeesAFailover(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, guard.Choose)

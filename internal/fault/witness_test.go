@@ -89,13 +89,13 @@ func watched(t *testing.T, takes func(address string) time.Duration, publish map
 	}
 }
 
-// Ten looks a second, the first at once.
+// Ten polls per second, the first one immediately.
 func TestWitnessPollInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, servers, stop := watched(t, nil, nil)
 		w.AwaitLook()
 		if took := time.Since(servers.began); took != 0 {
-			t.Errorf("the first look was awaited for %s", took)
+			t.Errorf("the first poll took %s", took)
 		}
 		time.Sleep(time.Second - time.Millisecond)
 		stop()
@@ -105,13 +105,13 @@ func TestWitnessPollInterval(t *testing.T) {
 		}
 		for _, address := range []string{"10.0.0.1:6379", "10.0.0.2:6379"} {
 			if got := servers.looks[address]; !slices.Equal(got, want) {
-				t.Errorf("%s was asked after %v, want %v", address, got, want)
+				t.Errorf("%s was polled after %v, want %v", address, got, want)
 			}
 		}
 	})
 }
 
-// A server that is slow keeps nobody waiting for longer than a look may take, and counts as one that does not answer.
+// A slow server does not delay a poll beyond its timeout, and counts as one that does not answer.
 func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 	for takes, known := range map[time.Duration]bool{pollTimeout - time.Millisecond: true, pollTimeout + time.Millisecond: false, time.Hour: false} {
 		t.Run(takes.String(), func(t *testing.T) {
@@ -124,12 +124,12 @@ func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 				}, nil)
 				w.AwaitLook()
 				if waited := time.Since(servers.began); waited != min(takes, pollTimeout) {
-					t.Errorf("the first look was awaited for %s, want %s", waited, min(takes, pollTimeout))
+					t.Errorf("the first poll took %s, want %s", waited, min(takes, pollTimeout))
 				}
 				synctest.Wait()
 				w.mu.Lock()
 				if _, there := w.course.before["redis-1"]; there != known || len(w.course.before) == 0 {
-					t.Errorf("at the first look there were %v", w.course.before)
+					t.Errorf("events of the first poll: %v, want none", w.course.before)
 				}
 				w.mu.Unlock()
 				stop()
@@ -138,7 +138,7 @@ func TestWitnessDoesNotWaitForSlowServers(t *testing.T) {
 	}
 }
 
-// What sentinels publish has the instant at which it came, what a look shows that of the look; each event is reported once, with the first instant.
+// Events that sentinels publish have the time of the message, events that a poll detects the time of the poll; each event is reported once, with the first time.
 func TestWitnessOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const ms = time.Millisecond
@@ -151,7 +151,7 @@ func TestWitnessOrder(t *testing.T) {
 		time.Sleep(500 * ms)
 		servers.change("10.0.0.1:6379", "")
 		time.Sleep(720 * ms)
-		servers.change("10.0.0.2:6379", topology.Primary) // between two looks
+		servers.change("10.0.0.2:6379", topology.Primary) // between two polls
 		time.Sleep(2 * time.Second)
 		stop()
 		var got []string

@@ -143,7 +143,7 @@ func TestDefaultChecksNothingAndKeepsTheStatus(t *testing.T) {
 	}
 }
 
-// That of several documents the one RedisLoadTest is read is shown by the command line's tests.
+// The tests of the command line cover files with several documents, of which one is a RedisLoadTest.
 func TestReadLoadTestNeedsOne(t *testing.T) {
 	if _, err := manifest.ReadLoadTest(strings.NewReader("kind: ConfigMap\n")); err == nil || err.Error() != "holds no RedisLoadTest of redquake.dev/v1alpha1" {
 		t.Error(err)

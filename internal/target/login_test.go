@@ -97,7 +97,7 @@ func TestLoginPassword(t *testing.T) {
 				}
 				for _, text := range tc.wantText {
 					if !strings.Contains(problem.Message, text) {
-						t.Errorf("message %q does not say %q", problem.Message, text)
+						t.Errorf("got message %q, want one that contains %q", problem.Message, text)
 					}
 				}
 				return
@@ -147,7 +147,7 @@ func TestLoginTLSProblems(t *testing.T) {
 	}
 }
 
-// A pod is asked by its address, which no certificate holds: the chain is checked all the same, and the name where one is given.
+// A pod is queried by its address, which no certificate contains: the chain is verified nevertheless, and the server name if one is configured.
 func TestLoginVerifiesTheChain(t *testing.T) {
 	ca, foreign := issue(t, "ca", nil), issue(t, "foreign", nil)
 	server := issue(t, "redis.shop.svc", ca)
@@ -190,7 +190,7 @@ func TestLoginVerifiesTheChain(t *testing.T) {
 	}
 }
 
-// handshake dials a TLS server on loopback, and returns the client's error and whom the client said it is.
+// handshake dials a TLS server on loopback, and returns the client's error and the name in its certificate.
 func handshake(t *testing.T, server *pair, config *tls.Config) (presented string, err error) {
 	t.Helper()
 	own, err := tls.X509KeyPair(server.cert, server.key)
@@ -223,7 +223,7 @@ func handshake(t *testing.T, server *pair, config *tls.Config) (presented string
 	return <-subject, err
 }
 
-// An API server that does not answer says nothing of the spec.
+// An error of the API server is no Problem of the spec.
 func TestLoginPassesErrorsOn(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Hooks.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {
@@ -235,7 +235,7 @@ func TestLoginPassesErrorsOn(t *testing.T) {
 	}
 }
 
-// A certificate that was rotated, or trust that was changed, is another login: connections made by the old one are not used for it.
+// A rotated certificate or changed trust is a different login: connections of the old one are not reused.
 func TestLoginDependsOnTrust(t *testing.T) {
 	ca, other := issue(t, "ca", nil), issue(t, "other", nil)
 	mine, rotated := issue(t, "client", ca), issue(t, "client", ca)
@@ -251,14 +251,14 @@ func TestLoginDependsOnTrust(t *testing.T) {
 	}
 	first := v1alpha1.RedisTLS{CASecretRef: ref("ca"), CertSecretRef: ref("mine")}
 	if again := first; trust(first) != trust(again) {
-		t.Error("the same login is another one")
+		t.Error("got a different login for the same settings")
 	}
 	for name, tls := range map[string]v1alpha1.RedisTLS{
 		"another authority": {CASecretRef: ref("other"), CertSecretRef: ref("mine")}, "another certificate": {CASecretRef: ref("ca"), CertSecretRef: ref("rotated")},
 		"another name": {CASecretRef: ref("ca"), CertSecretRef: ref("mine"), ServerName: "redis"}, "no check": {CASecretRef: ref("ca"), CertSecretRef: ref("mine"), InsecureSkipVerify: true},
 	} {
 		if trust(tls) == trust(first) {
-			t.Errorf("%s is the same login", name)
+			t.Errorf("%s: got the same login, want a different one", name)
 		}
 	}
 }

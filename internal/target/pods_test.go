@@ -29,7 +29,7 @@ func TestPods(t *testing.T) {
 	w.Pod("plain", "u2", "10.0.0.3", "", nil)
 	w.Pod("not-ready", "u7", "10.0.0.7", "", func(p *corev1.Pod) {
 		cache(p)
-		p.Status.Conditions[0].Status = corev1.ConditionFalse // a replica that is down is a target of its own right
+		p.Status.Conditions[0].Status = corev1.ConditionFalse // a replica that is down is also a target
 	})
 	w.Pod("going", "u3", "10.0.0.4", "", func(p *corev1.Pod) {
 		cache(p)
@@ -76,7 +76,7 @@ func TestPods(t *testing.T) {
 	}
 }
 
-// An API server that does not answer is no Problem of the spec: it is asked again.
+// An error of the API server is no Problem of the spec: the request is retried.
 func TestPodsPassesErrorsOn(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Hooks.Get = func(context.Context, client.WithWatch, client.ObjectKey, client.Object, ...client.GetOption) error {

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// Sixteen servers are asked at a time.
+// Sixteen servers are queried at a time.
 func TestSurveyOfSlowServers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
@@ -36,7 +36,7 @@ func TestSurveyOfSlowServers(t *testing.T) {
 	})
 }
 
-// A port that swallows everything is no sentinel, and is not waited for.
+// A port that drops everything is no sentinel, and does not delay the survey.
 func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := faulttest.NewWorld(t)
@@ -64,11 +64,11 @@ func TestUnresponsiveSentinelPortsDoNotDelay(t *testing.T) {
 	})
 }
 
-// A server is silent that takes a command and does not answer it within target.ProbeWithin; who asks for no longer knows nothing.
+// A server that accepts a command and does not answer within target.ProbeWithin is unresponsive; a shorter context leads to an error.
 func TestSilent(t *testing.T) {
 	for _, tc := range []struct {
 		name          string
-		takes, within time.Duration // within: of the context; 0 = without end
+		takes, within time.Duration // within: of the context; 0 = no deadline
 		answer        error
 		silent, fails bool
 		lasts         time.Duration

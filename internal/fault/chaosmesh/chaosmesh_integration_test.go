@@ -30,7 +30,7 @@ import (
 type chaosCluster struct {
 	t      *testing.T
 	env    *envtest.Environment
-	client client.Client // refuses fields that a schema does not know
+	client client.Client // refuses fields that are not in the schema
 	deps   contract.Deps
 	target *v1alpha1.FaultTarget
 }
@@ -86,7 +86,7 @@ func (c *chaosCluster) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector
 	return injector
 }
 
-// A cluster without Chaos Mesh, then with it, then without it again: one process of the operator lives through all of it.
+// A cluster without Chaos Mesh, then with it, then without it again, during one process of the operator.
 func TestChaosMeshOnAPIServer(t *testing.T) {
 	t.Parallel()
 	c := newChaosCluster(t)
@@ -145,7 +145,7 @@ func chaosMeshSpecs() []v1alpha1.RedisFaultSpec {
 	return specs
 }
 
-// course takes one fault from before to after, and deletes its object in each state that Chaos Mesh may have left it in.
+// course runs one fault from its injection to its revert, and deletes its object in each state that Chaos Mesh may have left.
 func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 	b := &bench{World: &faulttest.World{T: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 	b.preflight()
@@ -167,7 +167,7 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 			}
 			b.expectInProgress(faulttest.Called(b.injector().Revert(t.Context(), b.target)), "Chaos Mesh reverts")
 			if err := faulttest.Called(b.injector().Inject(t.Context(), b.target)); err == nil || !strings.Contains(err.Error(), "deleted by somebody") {
-				t.Errorf("inject while it goes: %v", err)
+				t.Errorf("inject during the deletion: %v", err)
 			}
 			b.removeFinalizer()
 		}
@@ -177,7 +177,7 @@ func (c *chaosCluster) course(t *testing.T, spec *v1alpha1.RedisFaultSpec) {
 	}
 }
 
-// What a real server tells of who speaks to it, of its clock and of its disk is understood.
+// The connections, clock and disk settings that a real server reports can be parsed.
 func TestChaosMeshReadsServers(t *testing.T) {
 	t.Parallel()
 	pair := redistest.NewReplication(t, 1, redistest.Options{})
@@ -196,7 +196,7 @@ func TestChaosMeshReadsServers(t *testing.T) {
 		}
 		return err
 	})
-	pair.Replicas[0].Stop() // as a partition does: the connection stays, nothing comes
+	pair.Replicas[0].Stop() // as a partition does: the connection stays open, no data arrives
 	t.Cleanup(pair.Replicas[0].Cont)
 	redistest.Wait(t, "the replica is not heard any more", func() error {
 		replicas, err := c.replicas(t.Context(), hit.Address)

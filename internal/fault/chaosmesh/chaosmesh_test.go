@@ -25,7 +25,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// bench is a fault through Chaos Mesh before its target, which answers as answers says.
+// bench is a fault through Chaos Mesh and its target, which replies as scripted by answers.
 type bench struct {
 	*faulttest.World
 	mesh
@@ -56,7 +56,7 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 	}
 	b.Servers.Takes = func(string) time.Duration { return b.took }
 	b.deps = b.World.Deps()
-	b.deps.Cluster = interceptor.NewClient(b.World.Cluster, interceptor.Funcs{ // the fake one notes no time of creation
+	b.deps.Cluster = interceptor.NewClient(b.World.Cluster, interceptor.Funcs{ // the fake client sets no creation timestamp
 		Create: func(ctx context.Context, c client.WithWatch, object client.Object, options ...client.CreateOption) error {
 			object.SetCreationTimestamp(metav1.Now())
 			return c.Create(ctx, object, options...)
@@ -67,7 +67,7 @@ func newBench(t *testing.T, spec v1alpha1.RedisFaultSpec, objects ...client.Obje
 	return b
 }
 
-// injector is the injector as any process makes it: nothing is in memory.
+// injector returns a new injector, without state in memory.
 func (b *bench) injector() contract.Injector {
 	b.World.T.Helper()
 	injector, err := New(b.spec, b.deps)
@@ -84,7 +84,7 @@ func (b *bench) preflight() {
 	}
 }
 
-// expectInProgress asserts that an Inject or a Revert has begun, and says so.
+// expectInProgress fails the test unless an Inject or a Revert has begun and reports it.
 func (b *bench) expectInProgress(err error, wantText string) {
 	b.World.T.Helper()
 	var steps *faulttest.Pending
@@ -155,7 +155,7 @@ func TestChaosMeshCourse(t *testing.T) {
 	b.effect(v1alpha1.EffectNotObserved, "there is no NetworkChaos break-")
 }
 
-// A child goes in whatever state it is, at once where Chaos Mesh never saw it.
+// A child is deleted in any state, and immediately if Chaos Mesh never processed it.
 func TestChaosMeshRevertInEveryState(t *testing.T) {
 	for name, status := range map[string]string{"never seen": "", "selected": meshtest.Selected, "waits": meshtest.Waits, "refused": meshtest.Refused, "injected": meshtest.Injected, "recovered": meshtest.Recovered, "never": meshtest.Never} {
 		t.Run(name, func(t *testing.T) {
@@ -175,7 +175,7 @@ func TestChaosMeshRevertInEveryState(t *testing.T) {
 	}
 }
 
-// What Chaos Mesh ended before it broke anything is no injection.
+// An experiment that Chaos Mesh ended before it took effect is no injection.
 func TestChaosMeshNeverTookEffect(t *testing.T) {
 	b := newBench(t, delayed)
 	b.preflight()
@@ -213,13 +213,13 @@ func TestChaosMeshUnavailable(t *testing.T) {
 				t.Errorf("%+v", problem)
 			}
 			if err := faulttest.Called(b.injector().Revert(t.Context(), b.target)); err != nil {
-				t.Errorf("reverting what cannot be there: %v", err)
+				t.Errorf("revert without Chaos Mesh: %v", err)
 			}
 		})
 	}
 }
 
-// An object of the same name that belongs to another is left alone.
+// An object of the same name with another owner is not changed.
 func TestChaosMeshForeignChild(t *testing.T) {
 	b := newBench(t, delayed)
 	b.preflight()
@@ -242,7 +242,7 @@ func TestChaosMeshForeignChild(t *testing.T) {
 	b.child()
 }
 
-// A fault made anew under its name, and another pod, have children of other names.
+// A fault that was created again with the same name, and another pod, have children with other names.
 func TestChaosMeshChildNames(t *testing.T) {
 	name := func(owner, pod string) string {
 		c := chaosMesh{Deps: contract.Deps{Owner: metav1.OwnerReference{Name: strings.Repeat("f", 46), UID: types.UID(owner)}}}
@@ -254,7 +254,7 @@ func TestChaosMeshChildNames(t *testing.T) {
 	}
 }
 
-// Chaos Mesh that is down neither holds the injection nor the revert for ever.
+// If Chaos Mesh is down, neither the injection nor the revert waits indefinitely.
 func TestChaosMeshDown(t *testing.T) {
 	long := metav1.NewTime(time.Now().Add(-time.Minute))
 	c := chaosMesh{Deps: contract.Deps{Owner: metav1.OwnerReference{Name: "break", UID: "fault-uid"}}}
@@ -287,7 +287,7 @@ func TestChaosMeshDown(t *testing.T) {
 	}
 }
 
-// A pod that is gone, or replaced, is not broken: Chaos Mesh knows pods by name.
+// A deleted or replaced pod is not injected: Chaos Mesh identifies pods by name.
 func TestChaosMeshTargetReplaced(t *testing.T) {
 	for _, spec := range []v1alpha1.RedisFaultSpec{delayed, {Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}}} {
 		b := newBench(t, spec)
@@ -332,7 +332,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 			}
 			b.preflight()
 			b.expectInProgress(faulttest.Called(b.injector().Inject(t.Context(), b.target)), "")
-			grace, _ := b.field("gracePeriod").(int64) // 0 is left out
+			grace, _ := b.field("gracePeriod").(int64) // 0 is omitted
 			if lasts := b.field("duration"); lasts != nil || grace != test.grace {
 				t.Errorf("grace period %d, want %d; duration %v, want none", grace, test.grace, lasts)
 			}
@@ -351,7 +351,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 	}
 }
 
-// The engine knows not every type, and the API's rule says so before.
+// The engine does not support every type; a validation rule of the API refuses them first.
 func TestChaosMeshUnknownType(t *testing.T) {
 	_, err := New(&v1alpha1.RedisFaultSpec{Engine: v1alpha1.EngineChaosMesh, Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, contract.Deps{})
 	if problem := faulttest.ProblemOf(t, err); !problem.Lasting || !strings.Contains(problem.Message, "Failover") {

@@ -63,8 +63,8 @@ func (c *chaosCluster) bench(t *testing.T, spec *v1alpha1.RedisFaultSpec) *bench
 	return &bench{World: &faulttest.World{T: t}, mesh: mesh{t, c.client, spec}, deps: c.deps, target: c.target.DeepCopy()}
 }
 
-// The real Chaos Mesh kills a pod, tells why it cannot break another's network without an agent, and lets go of what it was given; and its absence
-// does not hold anything for ever.
+// The real Chaos Mesh kills a pod, reports why it cannot inject a network fault without an agent, and releases its objects; its absence
+// does not block anything indefinitely.
 func TestRealChaosMesh(t *testing.T) {
 	c := newChaosCluster(t)
 	stop := c.startChaosMesh()
@@ -82,7 +82,7 @@ func TestRealChaosMesh(t *testing.T) {
 	b.effect(v1alpha1.EffectConfirmed, "is gone")
 	began = time.Now()
 	b.done("Chaos Mesh lets go", func() error { return faulttest.Called(b.injector().Revert(t.Context(), b.target)) })
-	t.Logf("let go after %s", time.Since(began).Round(time.Millisecond))
+	t.Logf("released after %s", time.Since(began).Round(time.Millisecond))
 	if n := len(b.children()); n != 0 {
 		t.Errorf("%d objects are left", n)
 	}
@@ -117,7 +117,7 @@ func TestRealChaosMesh(t *testing.T) {
 	b.done("what nobody took up goes at once", func() error { return faulttest.Called(b.injector().Revert(t.Context(), b.target)) })
 }
 
-// recreate makes a killed pod anew, as its StatefulSet does, and the target of what follows.
+// recreate creates a killed pod again, as its StatefulSet does, as the target of the next faults.
 func (c *chaosCluster) recreate(name string) {
 	c.t.Helper()
 	port := 0

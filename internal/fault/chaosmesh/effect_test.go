@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// active brings a fault to where Chaos Mesh has broken the pod.
+// active runs a fault until Chaos Mesh has injected it.
 func (b *bench) active() {
 	b.World.T.Helper()
 	b.preflight()
@@ -42,7 +42,7 @@ func (timeout) Error() string { return "i/o timeout" }
 
 func (timeout) Timeout() bool { return true }
 
-// No answer in time proves a delay of which that time is a good part, and no longer one.
+// A timeout confirms a delay that is not much longer than the timeout.
 func TestChaosMeshDelayLongerThanTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for latency, want := range map[time.Duration]v1alpha1.Effect{60 * time.Millisecond: v1alpha1.EffectConfirmed, 5 * time.Second: v1alpha1.EffectInconclusive} {
@@ -88,7 +88,7 @@ func TestChaosMeshClockEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, offset := range []time.Duration{-5 * time.Minute, time.Hour} {
 			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClockSkew, ClockSkew: &v1alpha1.ClockSkew{Offset: metav1.Duration{Duration: offset}}}})
-			ahead := 3 * time.Second // its clock was never the operator's
+			ahead := 3 * time.Second // its clock differed from the operator's before
 			b.answers = func(string) (any, error) {
 				now := time.Now().Add(ahead)
 				return []any{fmt.Sprint(now.Unix()), fmt.Sprint(now.Nanosecond() / 1000)}, nil
@@ -148,7 +148,7 @@ func TestChaosMeshDiskPreflight(t *testing.T) {
 	}
 }
 
-// What a primary tells of its clients and replicas. The load is at 10.0.0.8, a sentinel at 10.0.0.7, replicas at .2 and .3; the operator at .9.
+// What a primary reports about its clients and replicas. The load is at 10.0.0.8, a sentinel at 10.0.0.7, replicas at .2 and .3; the operator at .9.
 const (
 	clientList = "id=3 addr=10.0.0.8:40000 laddr=10.0.0.1:6379 fd=8 name= age=9 idle=%[1]d flags=N db=0 cmd=set\n" +
 		"id=4 addr=10.0.0.8:40001 laddr=10.0.0.1:6379 fd=9 name= age=9 idle=700 flags=N db=0 cmd=get\n" +
@@ -160,7 +160,7 @@ const (
 		"slave1:ip=10.0.0.3,port=6379,state=online,offset=70,lag=%[1]d\r\nslave_read_only:1\r\n"
 )
 
-// neighbours puts the other pods deps a partitioned primary.
+// neighbours creates the other pods that a partitioned primary is connected to.
 func neighbours(b *bench) {
 	b.Pod("redis-1", "u1", "10.0.0.2", topology.Replica, nil)
 	b.Pod("redis-2", "u2", "10.0.0.3", topology.Replica, nil)
@@ -194,7 +194,7 @@ func TestChaosMeshPartition(t *testing.T) {
 				return fmt.Sprintf(infoReplication, quiet), nil
 			}
 			if !b.injector().Traits().Silences {
-				t.Error("the guard does not count a server that is cut off")
+				t.Error("the guard does not count a disconnected server")
 			}
 			b.active()
 			pods, _ := b.field("target", "selector", "pods", faulttest.Namespace).([]any)
@@ -209,7 +209,7 @@ func TestChaosMeshPartition(t *testing.T) {
 	}
 }
 
-// With nobody at the other end Chaos Mesh would wait, and a partition without one would cut the pod off from the kubelet.
+// Without peers Chaos Mesh would wait, and a partition without peers would disconnect the pod from the kubelet.
 func TestChaosMeshNoPeers(t *testing.T) {
 	for _, from := range []v1alpha1.NetworkPeers{v1alpha1.PeersClients, v1alpha1.PeersServers, v1alpha1.PeersReplicas, v1alpha1.PeersPrimary, v1alpha1.PeersSentinels} {
 		b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: from, Direction: v1alpha1.DirectionBoth}}})
@@ -221,7 +221,7 @@ func TestChaosMeshNoPeers(t *testing.T) {
 	}
 }
 
-// A replica hears its primary, though that may be silent for 10 s.
+// A replica receives data from its primary, though with pauses of up to 10 s.
 func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersPrimary, Direction: v1alpha1.DirectionBoth}}})
 	b.Servers.Servers[b.target.Address] = topology.Server{Role: topology.Replica, RunID: "run-u0"}
@@ -243,7 +243,7 @@ func TestChaosMeshPartitionFromPrimary(t *testing.T) {
 	b.effect(v1alpha1.EffectConfirmed, "on 0 connections")
 }
 
-// Peers that never spoke prove nothing, and neither do delays between pods that the operator is none of.
+// Neither peers without earlier traffic nor delays between other pods can be confirmed.
 func TestChaosMeshInconclusiveEffect(t *testing.T) {
 	b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkPartition, NetworkPartition: &v1alpha1.NetworkPartition{From: v1alpha1.PeersServers, Direction: v1alpha1.DirectionBoth}}})
 	neighbours(b)

@@ -14,14 +14,14 @@ import (
 	"github.com/redquake/redquake/internal/testing/meshtest"
 )
 
-// mesh plays Chaos Mesh's controller on the objects of one fault.
+// mesh simulates Chaos Mesh's controller on the objects of one fault.
 type mesh struct {
 	t       *testing.T
 	cluster client.Client
 	spec    *v1alpha1.RedisFaultSpec
 }
 
-// children are all objects of the fault's kind.
+// children returns all objects of the fault's kind.
 func (m mesh) children() []object.Object {
 	m.t.Helper()
 	kind, _ := object.Kind(m.spec.Action.Type)
@@ -32,7 +32,7 @@ func (m mesh) children() []object.Object {
 	return all
 }
 
-// child is the only one.
+// child returns the only one.
 func (m mesh) child() object.Object {
 	m.t.Helper()
 	all := m.children()
@@ -42,7 +42,7 @@ func (m mesh) child() object.Object {
 	return all[0]
 }
 
-// field is a field of the child's spec, as in its manifest; nil where it is not set.
+// field returns a field of the child's spec, as in its manifest; nil if it is not set.
 func (m mesh) field(path ...string) any {
 	m.t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(m.child())
@@ -56,7 +56,7 @@ func (m mesh) field(path ...string) any {
 	return value
 }
 
-// setStatus takes the child up, as Chaos Mesh does by its finalizer, and writes what it says of the experiment.
+// setStatus adds the finalizer and writes the status of the experiment, as Chaos Mesh does.
 func (m mesh) setStatus(experiment string) {
 	m.t.Helper()
 	child := m.child()
@@ -69,7 +69,7 @@ func (m mesh) setStatus(experiment string) {
 	}
 }
 
-// removeFinalizer takes the finalizer away: everything is reverted.
+// removeFinalizer removes the finalizer, as Chaos Mesh does when everything is reverted.
 func (m mesh) removeFinalizer() {
 	m.t.Helper()
 	child := m.child()

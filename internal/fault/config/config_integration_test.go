@@ -44,7 +44,7 @@ func wantEffect(t *testing.T, injector contract.Injector, target *v1alpha1.Fault
 	}
 }
 
-// wantSteps fails the test unless err says that there is more to do.
+// wantSteps fails the test unless err reports that the call is not complete.
 func wantSteps(t *testing.T, err error, wantText string) {
 	t.Helper()
 	var steps *faulttest.Pending
@@ -62,7 +62,7 @@ func TestConfigInjectAndRevert(t *testing.T) {
 	injector, target := s.Aim(spec)
 	expectSettings(t, server, before)
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "still shows")
-	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target))) // of a target that was never broken
+	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target))) // of a target without an injection
 	if begun, err := injector.Begun(t.Context(), target); begun || err != nil {
 		t.Errorf("begun before the injection: %v, %v", begun, err)
 	}
@@ -81,7 +81,7 @@ func TestConfigInjectAndRevert(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(reborn.Revert(t.Context(), target)))
 	expectSettings(t, server, before)
 	if got := rewritesOf(t, server); got != 0 {
-		t.Errorf("the file was rewritten %d times, though nobody else had", got)
+		t.Errorf("the file was rewritten %d times, want none: no other client rewrote it", got)
 	}
 }
 
@@ -94,7 +94,7 @@ func rewritesOf(t *testing.T, server *redistest.Server) int {
 	return n
 }
 
-// An operator that died after the command and before it could note anything: the next one finds the fault begun, and what it recorded reverts it.
+// The operator crashed after the command and before it stored anything: the next one detects that the fault has begun, and the record reverts it.
 func TestConfigAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -158,7 +158,7 @@ func TestConfigRefused(t *testing.T) {
 	})
 }
 
-// A value that the server does not take is told in its words, and nothing of the others is changed.
+// If the server refuses a value, the error contains its message, and no other setting is changed.
 func TestConfigBadValue(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes"}})
@@ -173,12 +173,12 @@ func TestConfigBadValue(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 }
 
-// Everybody else is refused while it lasts: the connection that was open before reverts it. An operator that has restarted has none, and gets in
+// All other clients are refused during the fault: the connection that was opened before reverts it. A restarted operator has none, and connects
 // as soon as a client leaves.
 func TestConfigMaxClients(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
-	server.Do("ping") // a client that stays
+	server.Do("ping") // a client that stays connected
 	spec := configFault(parameters{"maxclients": "1"})
 	injector, target := s.Aim(spec)
 	old := topology.Pairs(server.Do("config", "get", "maxclients"))["maxclients"]
@@ -190,7 +190,7 @@ func TestConfigMaxClients(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	reborn := s.Reborn(spec)
 	if err := faulttest.Called(reborn.Revert(t.Context(), target)); err == nil {
-		t.Error("a server that lets nobody in passes for one that was set back")
+		t.Error("revert succeeded though the server refuses connections")
 	}
 	if by := reborn.ManualRevertCommand(target); !strings.Contains(by, "CONFIG SET maxclients "+old) || !strings.HasPrefix(by, "until ") {
 		t.Errorf("manual command: %s", by)
@@ -209,7 +209,7 @@ func doAt(t *testing.T, s *faulttest.Stage, server *redistest.Server, words ...a
 	return reply
 }
 
-// Sentinel rewrites the file of the primary that it demotes, with the fault's values in it.
+// Sentinel rewrites the configuration file of the primary that it demotes, with the values of the fault.
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.SharedSentinel(t)
@@ -226,7 +226,7 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 		return errors.New("not yet")
 	})
 	sentinel.WaitSettled(2)
-	redistest.Wait(t, "the effect is confirmed", func() error { // whoever demotes the server closes its connections
+	redistest.Wait(t, "the effect is confirmed", func() error { // a demotion closes the connections
 		if effect, evidence := injector.Effect(t.Context(), target); effect != v1alpha1.EffectConfirmed || !strings.Contains(evidence, "timeout 300") {
 			return fmt.Errorf("%s: %s", effect, evidence)
 		}
@@ -235,11 +235,11 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 	faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)))
 	expectSettings(t, sentinel.Primary, map[string]string{"maxmemory": "0", "timeout": "0"})
 	if text := faulttest.FileOf(t, sentinel.Primary); strings.Contains(text, "timeout 300") || strings.Contains(text, "maxmemory 100mb") || strings.Contains(text, "maxmemory 104857600") {
-		t.Errorf("the file still holds the fault:\n%s", text)
+		t.Errorf("the file still contains the values of the fault:\n%s", text)
 	}
 }
 
-// A server that restarts meanwhile has the values of its file. Where that is as it was there is nothing to revert.
+// A server that restarts during the fault has the values of its file. If the file is unchanged, there is nothing to revert.
 func TestConfigServerRestarts(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -249,19 +249,19 @@ func TestConfigServerRestarts(t *testing.T) {
 	server.Kill() // the client may find its connection broken, or the next one refused
 	wantEffect(t, injector, target, v1alpha1.EffectInconclusive, "INFO at ")
 	if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil {
-		t.Error("a server that does not answer passes for one that was set back")
+		t.Error("revert succeeded though the server does not answer")
 	}
 	server.Restart()
 	wantEffect(t, injector, target, v1alpha1.EffectNotObserved, "the server has restarted")
-	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target))) // another process: it is left alone
+	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target))) // another process: it is not changed
 	expectSettings(t, server, map[string]string{"timeout": "0"})
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 	if n := rewritesOf(t, server); n != 0 {
-		t.Errorf("the file was rewritten %d times for nothing", n)
+		t.Errorf("the file was rewritten %d times, want none", n)
 	}
 }
 
-// Where the file was rewritten meanwhile the next process has the fault's values, and the one after it would have them, too. The operator dies
+// If the file was rewritten during the fault, the next process has the values of the fault, and so would all later ones. The operator crashes
 // after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
 	t.Parallel()
@@ -273,12 +273,12 @@ func TestConfigRewrittenAndRestarted(t *testing.T) {
 	server.Restart()
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "the server has restarted: CONFIG GET shows timeout 300")
 	forgotten := target.DeepCopy()
-	wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), forgotten)), "was rewritten during the fault") // and dies before that is stored
+	wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), forgotten)), "was rewritten during the fault") // and crashes before that is stored
 	wantSteps(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)), "was rewritten during the fault")
-	server.Do("config", "set", "timeout", "0") // it dies between CONFIG SET and CONFIG REWRITE
+	server.Do("config", "set", "timeout", "0") // it crashes between CONFIG SET and CONFIG REWRITE
 	faulttest.Must(t, faulttest.Called(s.Reborn(spec).Revert(t.Context(), target)))
 	if text := faulttest.FileOf(t, server); strings.Contains(text, "timeout 300") {
-		t.Errorf("the file still holds the fault:\n%s", text)
+		t.Errorf("the file still contains the values of the fault:\n%s", text)
 	}
 	server.Restart()
 	expectSettings(t, server, map[string]string{"timeout": "0"})
@@ -331,7 +331,7 @@ func TestConfigPodReplaced(t *testing.T) {
 	}
 }
 
-// What another pod came up with, and is neither the old value nor the fault's, is its own.
+// A value of a replacement pod that is neither the old one nor that of the fault is kept.
 func TestConfigKeepsValueOfReplacement(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -353,7 +353,7 @@ func TestConfigKeepsValueOfReplacement(t *testing.T) {
 	expectSettings(t, server, map[string]string{"timeout": "77"})
 }
 
-// Data is durable again only when the append-only file has been written anew.
+// Data is durable again only after the append-only file was rewritten.
 func TestConfigAppendOnly(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "rdb-key-save-delay 2000"}})

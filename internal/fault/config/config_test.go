@@ -25,7 +25,7 @@ func TestConfigDenied(t *testing.T) {
 	}
 }
 
-// A setting that is left alone is refused before any server is asked, by the name of its field, and its value is told to nobody.
+// A denied setting is refused before any server is queried. The message names the field and omits the value.
 func TestConfigRefusesDenied(t *testing.T) {
 	w := faulttest.NewWorld(t) // whose servers do not answer
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultConfig, Config: &v1alpha1.Config{Parameters: map[string]v1alpha1.ParameterValue{"timeout": "1", "requirepass": "hunter2"}}}}
@@ -38,7 +38,7 @@ func TestConfigRefusesDenied(t *testing.T) {
 		t.Errorf("%+v", problem)
 	}
 	if strings.Contains(problem.Message, "hunter2") {
-		t.Errorf("the message tells the secret: %s", problem.Message)
+		t.Errorf("the message contains the secret: %s", problem.Message)
 	}
 }
 
@@ -79,12 +79,12 @@ func TestMemorySize(t *testing.T) {
 	}
 	for _, text := range []string{"", "mb", "-1", "10%", "1tb", "1 mb"} {
 		if got, ok := memorySize(text); ok {
-			t.Errorf("%q passes for %d", text, got)
+			t.Errorf("%q was parsed as %d, want an error", text, got)
 		}
 	}
 }
 
-// What Redis counts of CONFIG REWRITE, as 7.0.15 writes it; and a server that does not count subcommands.
+// The count of CONFIG REWRITE as Redis 7.0.15 reports it, and a server that does not count subcommands.
 func TestRewrites(t *testing.T) {
 	const get = "cmdstat_config|get:calls=2,usec=18,usec_per_call=9.00,rejected_calls=0,failed_calls=0\r\n"
 	for _, tc := range []struct {
@@ -102,7 +102,7 @@ func TestRewrites(t *testing.T) {
 	}
 }
 
-// The command for people can be pasted into a shell; it holds no secret.
+// The manual revert command can be pasted into a shell; it contains no secret.
 func TestConfigManualRevertCommand(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	deps := w.Deps()
@@ -120,7 +120,7 @@ func TestConfigManualRevertCommand(t *testing.T) {
 		t.Errorf("%s\nwant\n%s", got, want)
 	}
 	if got := newConfig(spec, deps).ManualRevertCommand(&v1alpha1.FaultTarget{Pod: "redis-0"}); got != "" {
-		t.Errorf("nothing was recorded, and the command is %q", got)
+		t.Errorf("command without a record: %q, want none", got)
 	}
 }
 

@@ -22,7 +22,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// modifiable plays a server that takes io-threads while it runs, as Valkey 9 does. No such server is at hand.
+// modifiable simulates a server that takes io-threads while it runs, as Valkey 9 does. The tests have no such server.
 type modifiable struct {
 	values   map[string]string
 	counters map[string]int
@@ -94,7 +94,7 @@ func TestIOThreadsLive(t *testing.T) {
 	c.Effect(v1alpha1.EffectNotObserved, "still 1 instead of 4")
 	server.refuses = redis.Error("ERR Can't update IO threads under load, try again later")
 	if err := faulttest.Called(injector.Inject(t.Context(), c.Target)); err == nil {
-		t.Error("a refusal passes for a success")
+		t.Error("injection succeeded though the server refused")
 	}
 	server.refuses = nil
 	c.Inject()
@@ -102,7 +102,7 @@ func TestIOThreadsLive(t *testing.T) {
 	if begun, err := injector.Begun(t.Context(), c.Target); !begun || err != nil {
 		t.Errorf("begun: %v, %v", begun, err)
 	}
-	c.Effect(v1alpha1.EffectInconclusive, "handled 0 reads and 0 writes") // what was counted before does not prove it
+	c.Effect(v1alpha1.EffectInconclusive, "handled 0 reads and 0 writes") // counts from before the injection are no evidence
 	server.counters = map[string]int{"io_threaded_reads_processed": 70, "io_threaded_writes_processed": 7, "total_commands_processed": 100 + traffic}
 	c.Effect(v1alpha1.EffectInconclusive, "8 or more clients")
 	server.counters["io_threaded_writes_processed"]++
@@ -110,7 +110,7 @@ func TestIOThreadsLive(t *testing.T) {
 	server.refuses = redis.Error("ERR Can't update IO threads under load, try again later")
 	var steps *faulttest.Pending
 	if err := faulttest.Called(injector.Revert(t.Context(), c.Target)); !errors.As(err, &steps) {
-		t.Errorf("a server that wants to be asked again later is abandoned: %v", err)
+		t.Errorf("got %v for a server that asks to retry, want no final error", err)
 	}
 	server.refuses = nil
 	c.Revert()
@@ -120,7 +120,7 @@ func TestIOThreadsLive(t *testing.T) {
 	}
 }
 
-// A server that has the number already is left as it is: a setting of an experiment may be the present one.
+// A server that has the number already is not changed: an experiment may use the present setting.
 func TestIOThreadsWithoutChange(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, nil)
@@ -182,7 +182,7 @@ func TestIOThreadsRefused(t *testing.T) {
 	}
 }
 
-// A file on a volume into which a CONFIG REWRITE wrote the fault's number brings it back with every start: that is told, not passed over.
+// If a CONFIG REWRITE wrote the number of the fault into a file on a volume, every start restores it: the revert reports this.
 func TestIOThreadsInTheFile(t *testing.T) {
 	set := &appsv1.StatefulSet{ObjectMeta: metav1.ObjectMeta{Namespace: faulttest.Namespace, Name: "redis", UID: "s"}}
 	set.Spec.Template.Spec.Containers = []corev1.Container{{Name: "redis"}}
@@ -215,7 +215,7 @@ func TestIOThreadsCores(t *testing.T) {
 		limit    string // of the container; "" = the node's 4 cores
 		count    int32
 		allow    []v1alpha1.Allowance
-		wantText string // "" = let through
+		wantText string // "" = accepted
 	}{
 		{"enough", redis7, "5", 4, nil, ""},
 		{"no spare core", redis7, "4", 4, nil, "4 threads require 5 cores"},
@@ -278,7 +278,7 @@ func TestIOThreadsJudge(t *testing.T) {
 	}
 }
 
-// To which containers arguments can be added.
+// Arguments can be added only to some containers.
 func TestIOThreadsContainerArguments(t *testing.T) {
 	for _, tc := range []struct {
 		command, args []string
@@ -290,7 +290,7 @@ func TestIOThreadsContainerArguments(t *testing.T) {
 		{nil, []string{"--appendonly", "yes"}, true},
 		{nil, []string{"/etc/redis.conf"}, true},
 		{[]string{"tini", "--"}, []string{"redis-server"}, true},
-		{[]string{"docker-entrypoint.sh"}, []string{"redis-server", "-c"}, true}, // whatever the server makes of it
+		{[]string{"docker-entrypoint.sh"}, []string{"redis-server", "-c"}, true}, // whether or not the server accepts it
 		{nil, nil, false},
 		{[]string{"sh", "-c", "redis-server /etc/redis.conf"}, nil, false},
 		{[]string{"sh", "-c", "redis-server"}, nil, false},
@@ -305,7 +305,7 @@ func TestIOThreadsContainerArguments(t *testing.T) {
 	}
 }
 
-// The traits do not know the server yet.
+// The server is not known yet when the traits are determined.
 func TestIOThreadsTraits(t *testing.T) {
 	for method, rolls := range map[v1alpha1.ApplyMethod]bool{v1alpha1.ApplyAuto: true, v1alpha1.ApplyRoll: true, v1alpha1.ApplyLive: false} {
 		traits := newIOThreads(threadsFault(2, method), contract.Deps{}).Traits()

@@ -28,10 +28,10 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// errDied is what a call returns in which the operator dies.
-var errDied = errors.New("the operator died")
+// errOperatorCrashed is the result of a call during which the operator crashes.
+var errOperatorCrashed = errors.New("the operator died")
 
-// workload is a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part. Pod 0 is the primary.
+// workload is a StatefulSet whose pods are real servers. settle does the work of its controller and the kubelets. Pod 0 is the primary.
 type workload struct {
 	*faulttest.Stage
 	pods   *cluster.StatefulSet
@@ -39,8 +39,8 @@ type workload struct {
 	rolled []string // pods in the order in which they were deleted
 
 	writes       int  // of the operator, so far
-	dieAt        int  // the number of the write in which it dies, from 1; 0 = never
-	dieAfterward bool // when that write has been done
+	dieAt        int  // number of the write in which it crashes, from 1; 0 = never
+	dieAfterward bool // after that write was done
 }
 
 func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet)) *workload {
@@ -96,15 +96,15 @@ func newWorkload(t *testing.T, replicas int32, change func(*appsv1.StatefulSet))
 	return w
 }
 
-// write does one write of the operator, which may die in it.
+// write performs one write of the operator, which may crash in it.
 func (w *workload) write(do func() error) error {
 	w.writes++
 	if w.writes == w.dieAt && !w.dieAfterward {
-		return errDied
+		return errOperatorCrashed
 	}
 	err := do()
 	if w.writes == w.dieAt {
-		return errDied
+		return errOperatorCrashed
 	}
 	return err
 }
@@ -116,7 +116,7 @@ func (w *workload) set() *appsv1.StatefulSet {
 	return set
 }
 
-// checkOthersServe fails the test if another pod is away, or out of sync, while one is deleted.
+// checkOthersServe fails the test if another pod is missing or out of sync while one is deleted.
 func (w *workload) checkOthersServe(name string) {
 	w.T.Helper()
 	for i, port := range w.ports {
@@ -125,7 +125,7 @@ func (w *workload) checkOthersServe(name string) {
 			continue
 		}
 		if _, err := w.podNamed(context.Background(), pod); err != nil {
-			w.T.Errorf("%s is deleted while %s is away", name, pod)
+			w.T.Errorf("%s was deleted while %s is missing", name, pod)
 			continue
 		}
 		reply, err := w.Real.Do(context.Background(), "127.0.0.1:"+strconv.Itoa(port), w.Login, "INFO", "replication")
@@ -140,7 +140,7 @@ func (w *workload) podNamed(ctx context.Context, name string) (*corev1.Pod, erro
 	return pod, w.Cluster.Get(ctx, client.ObjectKey{Namespace: faulttest.Namespace, Name: name}, pod)
 }
 
-// settle lets the StatefulSet controller and the kubelets do what is left to do. A pod of another template is not theirs to replace.
+// settle does the pending work of the StatefulSet controller and the kubelets. They do not replace a pod of another template.
 func (w *workload) settle() {
 	w.T.Helper()
 	faulttest.Must(w.T, w.pods.Settle(context.Background()))
@@ -150,7 +150,7 @@ func (w *workload) settle() {
 	}
 }
 
-// start runs the server of a pod by the words of its container.
+// start runs the server of a pod with the command and arguments of its container.
 func (w *workload) start(pod *corev1.Pod) (stop func(), err error) {
 	container := containerIn(&pod.Spec, "redis")
 	var arguments []string
@@ -177,7 +177,7 @@ func (w *workload) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	return injector
 }
 
-// record chooses all servers and records them, as the controller does.
+// record selects all servers and records them, as the controller does.
 func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget {
 	w.T.Helper()
 	targets, err := guard.Choose(w.T.Context(), faulttest.On(w.deps(), faulttest.ByPods(map[string]string{"app": "redis"})).Redis, &v1alpha1.RedisFaultSpec{Select: v1alpha1.FaultSelector{Mode: v1alpha1.SelectAll}}, contract.Traits{})
@@ -188,8 +188,8 @@ func (w *workload) record(spec *v1alpha1.RedisFaultSpec) []v1alpha1.FaultTarget 
 	return targets
 }
 
-// work calls each target's step until all are done, as the controller does; a new operator makes each call. An operator that dies forgets what
-// it changed in the record.
+// work calls each target's step until all are complete, as the controller does; each call uses a new injector. A crash discards what the operator
+// changed in the record.
 func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaultSpec, step func(contract.Injector, *v1alpha1.FaultTarget) error) (progress []string) {
 	w.T.Helper()
 	redistest.Wait(w.T, "all steps are done", func() error {
@@ -202,7 +202,7 @@ func (w *workload) work(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFaul
 			case errors.As(err, &steps):
 				progress = append(progress, steps.Message)
 				left = err
-			case errors.Is(err, errDied) || err != nil && strings.Contains(err.Error(), errDied.Error()):
+			case errors.Is(err, errOperatorCrashed) || err != nil && strings.Contains(err.Error(), errOperatorCrashed.Error()):
 				targets[i] = *before
 				left = err
 			case err != nil:
@@ -229,7 +229,7 @@ func (w *workload) revert(targets []v1alpha1.FaultTarget, spec *v1alpha1.RedisFa
 	})
 }
 
-// expectThreads fails the test unless all servers, and the template, have so many threads.
+// expectThreads fails the test unless all servers, and the template, have this number of threads.
 func (w *workload) expectThreads(want string, arguments ...string) {
 	w.T.Helper()
 	for i, port := range w.ports {
@@ -243,7 +243,7 @@ func (w *workload) expectThreads(want string, arguments ...string) {
 	}
 }
 
-// busy makes many clients wait for replies at once: only then do Redis 7's threads wake.
+// busy makes many clients wait for replies at once: only then do the threads of Redis 7 run.
 func (w *workload) busy() {
 	w.T.Helper()
 	out, err := exec.Command("redis-benchmark", "-p", strconv.Itoa(w.ports[0]), "-c", "50", "-n", "5000", "-t", "set", "-P", "8", "-q").CombinedOutput()
@@ -260,7 +260,7 @@ func TestIOThreadsRolls(t *testing.T) {
 	old := w.set()
 	targets := w.record(spec)
 	for i := range targets {
-		faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[i]))) // of targets that were never broken
+		faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[i]))) // of targets without an injection
 	}
 	if len(w.rolled) > 0 || w.writes > 0 {
 		t.Fatalf("before the injection %v were rolled, with %d writes", w.rolled, w.writes)
@@ -296,12 +296,12 @@ func TestIOThreadsRolls(t *testing.T) {
 	w.rolled = nil
 	w.revert(targets, spec)
 	if len(w.rolled) > 0 {
-		t.Errorf("what was reverted is rolled again: %v", w.rolled)
+		t.Errorf("rolled again after the revert: %v", w.rolled)
 	}
 	wantEffect(t, w.injector(spec), &targets[0], v1alpha1.EffectNotObserved, "instead of 2")
 }
 
-// The operator dies in each of its writes, before and after it was done.
+// The operator crashes in each of its writes, before and after the write was done.
 func TestIOThreadsAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	spec := threadsFault(2, v1alpha1.ApplyRoll, v1alpha1.AllowTooFewCores)
@@ -342,7 +342,7 @@ func notReady(pod *corev1.Pod) {
 	}
 }
 
-// A roll that is stopped halfway is rolled back; a pod that does not come up does not hold that up.
+// A roll that is stopped halfway is rolled back; a pod that does not start does not delay this.
 func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, 2, nil)
@@ -363,7 +363,7 @@ func TestIOThreadsRollsBackFromTheMiddle(t *testing.T) {
 	w.expectThreads("1", "--appendonly", "no")
 }
 
-// What somebody else wrote meanwhile is told, and left alone.
+// Changes by another client during the fault are reported and kept.
 func TestIOThreadsForeignChange(t *testing.T) {
 	t.Parallel()
 	w := newWorkload(t, 1, nil)
@@ -381,7 +381,7 @@ func TestIOThreadsForeignChange(t *testing.T) {
 		}
 	}
 	if w.writes != writes {
-		t.Error("it was written over")
+		t.Error("the change of another client was overwritten")
 	}
 	if by, want := w.injector(spec).ManualRevertCommand(&targets[0]), `kubectl -n shop patch statefulset redis --type strategic -p '{"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partition":0}},`+
 		`"template":{"spec":{"containers":[{"name":"redis","args":["--appendonly","no"]}]}}}}'`; by != want {
@@ -392,7 +392,7 @@ func TestIOThreadsForeignChange(t *testing.T) {
 	}
 	faulttest.Must(t, w.Cluster.Delete(t.Context(), set))
 	faulttest.Must(t, faulttest.Called(w.injector(spec).Inject(t.Context(), &targets[0])))
-	faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[0]))) // of a StatefulSet that is gone
+	faulttest.Must(t, faulttest.Called(w.injector(spec).Revert(t.Context(), &targets[0]))) // of a deleted StatefulSet
 }
 
 func TestIOThreadsRollRefused(t *testing.T) {
@@ -439,7 +439,7 @@ func TestIOThreadsRollRefused(t *testing.T) {
 				t.Errorf("%+v", problem)
 			}
 			if w.writes > 0 {
-				t.Errorf("%d writes before anything was allowed", w.writes)
+				t.Errorf("%d writes before any call was allowed", w.writes)
 			}
 		})
 	}

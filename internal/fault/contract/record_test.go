@@ -32,7 +32,7 @@ func TestRecordRoundTrip(t *testing.T) {
 	}
 }
 
-// A record that this operator does not understand is an error that names the pod and says why, and no empty record.
+// An unreadable record is an error that names the pod and the reason, not an empty record.
 func TestUnreadableRecord(t *testing.T) {
 	for name, tc := range map[string]struct {
 		stored   v1alpha1.RevertRecord
@@ -48,12 +48,12 @@ func TestUnreadableRecord(t *testing.T) {
 	} {
 		record, found, err := contract.Load[sample](&v1alpha1.FaultTarget{Pod: "redis-0", Revert: &tc.stored})
 		if err == nil || found || record.Old != nil || !strings.Contains(err.Error(), tc.wantText) || !strings.Contains(err.Error(), "redis-0") {
-			t.Errorf("%s: %+v, found %v, %v; want an error that says %q", name, record, found, err, tc.wantText)
+			t.Errorf("%s: %+v, found %v, %v; want an error that contains %q", name, record, found, err, tc.wantText)
 		}
 	}
 }
 
-// What the status cannot hold is refused, and what was there stays.
+// A record that is too long for the status is refused, and the stored one stays.
 func TestRecordTooLong(t *testing.T) {
 	target := &v1alpha1.FaultTarget{Pod: "redis-0"}
 	if err := contract.Save(target, sample{Old: map[string]string{"a": "b"}}); err != nil {

@@ -73,7 +73,7 @@ func TestFailoverInCluster(t *testing.T) {
 	}
 }
 
-// Any node stands for its shard.
+// Any node may be selected for a failover of its shard.
 func TestFailoverOfAReplicasShard(t *testing.T) {
 	t.Parallel()
 	s, c := clusterStage(t)
@@ -85,7 +85,7 @@ func TestFailoverOfAReplicasShard(t *testing.T) {
 	if now == c.Shards[1][0] {
 		t.Fatal("the old primary is the primary")
 	}
-	s.inject(spec, other) // of the same shard, recorded before the first: it has happened
+	s.inject(spec, other) // of the same shard, recorded before the first: its failover has happened
 	if s.primaryOf(c.Shards[1]) != now || len(s.servers.sent("CLUSTER FAILOVER")) != 1 {
 		t.Errorf("failed over twice: sent %q", s.servers.log)
 	}
@@ -99,9 +99,9 @@ func TestFailoverInClusterAfterOperatorCrash(t *testing.T) {
 		spec := failingOver(v1alpha1.FailoverAuto, "")
 		before := s.primaryOf(c.Shards[1])
 		target := s.ready(spec, before)
-		s.servers = &mortal{Servers: s.Real, lives: 1, unsent: unsent}
-		if done, err := s.live(spec, target); done || err != nil || target.InjectedAt != nil {
-			t.Fatalf("the operator lived: %t, %v", done, err)
+		s.servers = &crashingServers{Servers: s.Real, callsLeft: 1, unsent: unsent}
+		if done, err := s.injectOnce(spec, target); done || err != nil || target.InjectedAt != nil {
+			t.Fatalf("the operator did not crash: done %t, %v", done, err)
 		}
 		s.inject(spec, target)
 		now := s.primaryOf(c.Shards[1])
@@ -116,7 +116,7 @@ func TestFailoverInClusterAfterOperatorCrash(t *testing.T) {
 	}
 }
 
-// A primary that hangs does not take part: its nodes give the failover up after 5 s, and no second is begun.
+// A hanging primary does not take part: the replica abandons the failover after 5 s, and no second one is started.
 func TestFailoverInClusterIsAbandoned(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{NodeTimeout: time.Minute})
@@ -124,8 +124,8 @@ func TestFailoverInClusterIsAbandoned(t *testing.T) {
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	primary := c.Shards[0][0]
 	target := s.ready(spec, primary)
-	s.servers.before = primary.Stop // not before it told its run_id
-	if done, err := s.live(spec, target); done || err != nil {
+	s.servers.before = primary.Stop // not before it returned its run_id
+	if done, err := s.injectOnce(spec, target); done || err != nil {
 		t.Fatalf("done %t, %v", done, err)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectInconclusive, primary.Address())
@@ -137,9 +137,9 @@ func TestFailoverInClusterIsAbandoned(t *testing.T) {
 		return err
 	})
 	primary.Cont()
-	s.ahead = clusterPatience // as if so much time had passed
+	s.ahead = clusterPatience // as if this time had passed
 	redistest.Wait(t, "the end", func() error {
-		_, err := s.live(spec, target)
+		_, err := s.injectOnce(spec, target)
 		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)
 		}

@@ -18,7 +18,7 @@ import (
 func TestFailoverBySentinel(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 5 * time.Second})
-	// One address and no name, as of a Service: the others are announced.
+	// Only one address, as with a Service: the other sentinels are announced.
 	s := newFailoverStage(t, fixture.Servers(), fixture.SentinelAddresses()[0])
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverPlain)
 	target := s.ready(spec, fixture.Primary)
@@ -37,7 +37,7 @@ func TestFailoverBySentinel(t *testing.T) {
 		t.Errorf("begun afterwards: %t, %v", begun, err)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "of 3 sentinels name "+now.Address(), "instead of "+fixture.Primary.Address(), "uncoordinated")
-	// As a process does that knows nothing of the first, and was slow to come.
+	// As a process that started late and has no state of the first.
 	again := target.DeepCopy()
 	again.InjectedAt = nil
 	s.inject(spec, again)
@@ -48,7 +48,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	lost, acknowledged := writer.lostAt(t, now)
 	t.Logf("%d of %d acknowledged writes are lost", lost, acknowledged)
 	if lost == 0 {
-		t.Error("nothing is lost, so that uncoordinated is not true")
+		t.Error("no write was lost, but the effect is reported as uncoordinated")
 	}
 	fixture.WaitHealthy(now)
 	seen := map[string]string{}
@@ -69,7 +69,7 @@ func TestFailoverBySentinel(t *testing.T) {
 	}
 }
 
-// By users that have the rights of docs/faults/failover.md and no others.
+// With users that have only the rights of docs/faults/failover.md.
 func TestCoordinatedFailoverBySentinel(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{
@@ -107,7 +107,7 @@ func TestCoordinatedFailoverBySentinel(t *testing.T) {
 	}
 }
 
-// One that hangs is outvoted. That it keeps nobody waiting is in TestFailoverAsksSentinelsWithinLimits.
+// The majority decides while one sentinel hangs. TestFailoverAsksSentinelsWithinLimits tests that it causes no delay.
 func TestFailoverWithAHangingSentinel(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
@@ -120,8 +120,8 @@ func TestFailoverWithAHangingSentinel(t *testing.T) {
 	s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "2 of 3 sentinels name "+fixture.Replicas[0].Address())
 }
 
-// The operator dies after a command that changes something; the next one must end it, once. That is the pause, with nothing begun, and then the
-// order to the sentinels; where crash tests are asked for it is each in turn.
+// The operator crashes after a command that changes something; the next one must complete the failover, once. The first such command is the pause, the
+// second the order to the sentinels; crash tests (make crash-test) cover each of them.
 func TestCoordinatedFailoverAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 2, redistest.SentinelOptions{DownAfter: 20 * time.Second})
@@ -133,33 +133,33 @@ func TestCoordinatedFailoverAfterOperatorCrash(t *testing.T) {
 	if all {
 		first, last = 1, 20
 	}
-	for lives := first; lives <= last; lives++ {
+	for callsLeft := first; callsLeft <= last; callsLeft++ {
 		before := fixture.CurrentPrimary()
 		fixture.WaitSettled(2)
 		target := s.ready(spec, before)
-		s.servers = &mortal{Servers: s.Real, lives: lives}
+		s.servers = &crashingServers{Servers: s.Real, callsLeft: callsLeft}
 		doomed := s.servers
 		s.inject(spec, target)
-		t.Logf("died after %d: %q", lives, s.servers.log)
+		t.Logf("crashed after %d: %q", callsLeft, s.servers.log)
 		survived := doomed == s.servers
 		if survived && !all {
-			t.Errorf("it did not die after %d commands", lives)
+			t.Errorf("the operator did not crash after %d commands", callsLeft)
 		}
 		now := fixture.CurrentPrimary()
 		if now == before {
-			t.Fatalf("no failover after %d commands", lives)
+			t.Fatalf("no failover after %d commands", callsLeft)
 		}
 		if n := s.servers.sent("SENTINEL FAILOVER"); len(n) != 1 {
-			t.Errorf("after %d commands: sent %q", lives, n)
+			t.Errorf("after %d commands: sent %q", callsLeft, n)
 		}
 		if role := before.Info("role"); role != "slave" {
-			t.Errorf("after %d commands: the old primary is %s", lives, role)
+			t.Errorf("after %d commands: the old primary is %s", callsLeft, role)
 		}
 		if !strings.Contains(faulttest.FileOf(t, before), "\nreplicaof 127.0.0.1 ") {
-			t.Errorf("after %d commands: the old primary would come back as one", lives)
+			t.Errorf("after %d commands: the old primary would restart as a primary", callsLeft)
 		}
 		if err := before.Client().Set(t.Context(), "k", "v", 0).Err(); err == nil || !strings.HasPrefix(err.Error(), "READONLY") {
-			t.Errorf("after %d commands: a write at the old primary: %v", lives, err)
+			t.Errorf("after %d commands: a write at the old primary: %v", callsLeft, err)
 		}
 		s.expectEffect(spec, target, v1alpha1.EffectConfirmed, "coordinated")
 		s.expectRevert(spec, target)
@@ -169,7 +169,7 @@ func TestCoordinatedFailoverAfterOperatorCrash(t *testing.T) {
 	}
 }
 
-// A fault that is ended before the sentinels began leaves no pause behind.
+// A fault that ends before the sentinels began leaves no pause.
 func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewSentinel(t, 1, redistest.SentinelOptions{DownAfter: 20 * time.Second})
@@ -177,8 +177,8 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	spec := failingOver(v1alpha1.FailoverAuto, v1alpha1.FailoverCoordinated)
 	spec.Action.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
-	s.servers = &mortal{Servers: s.Real, lives: 2}
-	if done, err := s.live(spec, target); done || err != nil || len(s.servers.sent("CLIENT PAUSE")) != 1 {
+	s.servers = &crashingServers{Servers: s.Real, callsLeft: 2}
+	if done, err := s.injectOnce(spec, target); done || err != nil || len(s.servers.sent("CLIENT PAUSE")) != 1 {
 		t.Fatalf("done %t, %v; sent %q", done, err, s.servers.log)
 	}
 	if hand := s.injector(spec).ManualRevertCommand(target); hand != fmt.Sprintf("redis-cli -h 127.0.0.1 -p %d CLIENT UNPAUSE", fixture.Primary.Port) {
@@ -193,19 +193,19 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	if fixture.CurrentPrimary() != fixture.Primary {
 		t.Error("there was a failover")
 	}
-	// No replica can be promoted: the refusal must not leave a pause, however often it is tried again.
+	// No replica can be promoted: the refusal must not leave a pause, however often the injection is retried.
 	fixture.Replicas[0].Do("config", "set", "replica-priority", 0)
 	for _, sentinel := range fixture.Sentinels {
 		redistest.Wait(t, "the sentinels know", func() error {
 			if replicas := fmt.Sprint(sentinel.Do("SENTINEL", "REPLICAS", redistest.MasterName)); !strings.Contains(replicas, "slave-priority:0") {
-				return fmt.Errorf("the one at %s does not: %s", sentinel.Address(), replicas)
+				return fmt.Errorf("the sentinel at %s names no primary: %s", sentinel.Address(), replicas)
 			}
 			return nil
 		})
 	}
 	redistest.Wait(t, "the refusal", func() error {
 		target = s.ready(spec, fixture.Primary)
-		if done, err := s.live(spec, target); err == nil {
+		if done, err := s.injectOnce(spec, target); err == nil {
 			return fmt.Errorf("not refused, done: %t", done)
 		} else if !strings.Contains(err.Error(), "NOGOODSLAVE") {
 			t.Fatal(err)
@@ -220,7 +220,7 @@ func TestCoordinatedFailoverIsReverted(t *testing.T) {
 	s.expectEffect(spec, target, v1alpha1.EffectNotObserved, "still the primary")
 }
 
-// setDownAfter sets when sentinels take the primary for down, until the test ends.
+// setDownAfter sets after what time sentinels consider the primary down, until the test ends.
 func setDownAfter(t *testing.T, fixture *redistest.Sentinel, after time.Duration) {
 	t.Helper()
 	set := func(after time.Duration) {

@@ -19,8 +19,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// sentinelWorld is a primary at 10.0.0.1 with a replica at 10.0.0.2 and a single sentinel, which answers SENTINEL FAILOVER as told. More
-// commands may be answered by further; they go by their words, joined by spaces.
+// sentinelWorld is a primary at 10.0.0.1 with a replica at 10.0.0.2 and a single sentinel, which answers SENTINEL FAILOVER as given. More
+// commands may be answered by further, whose keys are the words of a command, joined by spaces.
 func sentinelWorld(t *testing.T, answers map[string]any) (*faulttest.World, *v1alpha1.FaultTarget) {
 	t.Helper()
 	w := faulttest.NewWorld(t)
@@ -65,7 +65,7 @@ func sentinelInjector(t *testing.T, w *faulttest.World, mode v1alpha1.FailoverMo
 	return injector
 }
 
-// Valkey 9 coordinates by itself; whether a sentinel does is asked without failing anything over.
+// The sentinels of Valkey 9 coordinate a failover. Preflight detects this without a failover.
 func TestCoordinatedBySentinel(t *testing.T) {
 	probe := "SENTINEL FAILOVER " + unknownToAll + " COORDINATED"
 	for name, tc := range map[string]struct {
@@ -107,7 +107,7 @@ func TestCoordinatedBySentinel(t *testing.T) {
 func TestFailoverRefusals(t *testing.T) {
 	for name, tc := range map[string]struct {
 		answers  map[string]any
-		begin    bool // Preflight lets it pass
+		begin    bool // Preflight accepts it
 		reason   string
 		wantText string
 	}{
@@ -137,7 +137,7 @@ func TestFailoverRefusals(t *testing.T) {
 	}
 }
 
-// What runs already is ours, begun by an operator that died, or as good.
+// A failover that is in progress already was started by an operator that crashed, or has the same effect.
 func TestFailoverInProgressAlready(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"SENTINEL FAILOVER m": redis.Error("INPROG Failover already in progress")})
 	injector := sentinelInjector(t, w, "")
@@ -150,7 +150,7 @@ func TestFailoverInProgressAlready(t *testing.T) {
 	}
 }
 
-// Without FAILOVER, which came with Redis 6.2, nothing is tried.
+// Without FAILOVER, which Redis 6.2 introduced, no failover is tried.
 func TestFailoverOfAnOldServer(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"INFO replication": "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\n"})
 	injector, err := Kinds.For(&v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultFailover}}, w.Deps())
@@ -162,7 +162,7 @@ func TestFailoverOfAnOldServer(t *testing.T) {
 	}
 }
 
-// A target without a record was never failed over: there is nothing to revert, and nothing that could be done by it.
+// A target without a record was never failed over: there is nothing to revert, and it must not be injected.
 func TestFailoverWithoutRecord(t *testing.T) {
 	w, target := sentinelWorld(t, nil)
 	injector := sentinelInjector(t, w, "")
@@ -199,7 +199,7 @@ func TestFailoverOfAReplacedPod(t *testing.T) {
 	}
 }
 
-// The sentinels of a StatefulSet know its servers by name; people know the pods.
+// Sentinels report the names or addresses of servers; messages name the pods.
 func TestFailoverNamesPods(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"SENTINEL GET-MASTER-ADDR-BY-NAME m": []any{"redis-0.redis.shop.svc", "6379"}})
 	w.Servers.Servers["redis-0.redis.shop.svc:6379"] = topology.Server{RunID: "run-u0", Role: topology.Primary}
@@ -221,14 +221,14 @@ func TestFailoverNamesPods(t *testing.T) {
 	}
 }
 
-// Sentinels that do not answer for a moment are no failure of a failover that they are at; later they are.
+// Sentinels that do not answer for a short time during their failover are no error; after a longer time they are.
 func TestFailoverWithUnresponsiveSentinels(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{"SENTINEL FAILOVER m": "OK"})
 	injector := sentinelInjector(t, w, "")
 	if err := injector.Preflight(t.Context(), target); err != nil {
 		t.Fatal(err)
 	}
-	w.Servers.Answer = nil // nobody answers
+	w.Servers.Answer = nil // no sentinel answers
 	for since, want := range map[time.Duration]bool{time.Second: true, 2 * time.Minute: false} {
 		target.InjectedAt = new(metav1.NewMicroTime(time.Now().Add(-since)))
 		var steps *faulttest.Pending
@@ -239,7 +239,7 @@ func TestFailoverWithUnresponsiveSentinels(t *testing.T) {
 	}
 }
 
-// A server that waits for ever for its successor takes no writes: that is an error, and taken back by ABORT.
+// A server that waits indefinitely for the promoted replica takes no writes: that is an error, and ABORT reverts it.
 func TestStuckFailoverIsAborted(t *testing.T) {
 	answers := map[string]any{
 		"INFO replication": "role:master\r\nslave0:ip=10.0.0.2,port=6379,state=online,offset=5,lag=0\r\nmaster_failover_state:no-failover\r\n",
@@ -276,7 +276,7 @@ func TestStuckFailoverIsAborted(t *testing.T) {
 	}
 }
 
-// An operator that died after REPLICAOF may not have sent CONFIG REWRITE: the next one does, or a restart brings the old primary back as a primary.
+// An operator that crashed after REPLICAOF may not have sent CONFIG REWRITE. The next one sends it: otherwise the old primary would restart as a primary.
 func TestCoordinatedFailoverRewritesTheFile(t *testing.T) {
 	w, target := sentinelWorld(t, map[string]any{
 		"SENTINEL MASTER m":                  []any{"name", "m", "ip", "10.0.0.2", "port", "6379", "flags", "master", "config-epoch", "4", "down-after-milliseconds", "30000", "role-reported-time", "10"},

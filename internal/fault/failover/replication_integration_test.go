@@ -40,7 +40,7 @@ func TestFailoverInReplication(t *testing.T) {
 			if lost, acknowledged := writer.lostAt(t, now); acknowledged == 0 || tc.mode == "" && lost > 0 {
 				t.Errorf("%d of %d acknowledged writes are lost", lost, acknowledged)
 			}
-			fixture.WaitHealthy(now) // all, also those that were not asked
+			fixture.WaitHealthy(now) // all, including those that were not selected
 			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address()+" is primary instead of "+before.Address(), tc.wantText)
 			again := target.DeepCopy()
 			again.InjectedAt = nil
@@ -60,18 +60,18 @@ func TestFailoverInReplicationAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 3)
 	s := newFailoverStage(t, fixture.Servers())
-	for lives := 1; ; lives++ {
+	for callsLeft := 1; ; callsLeft++ {
 		for _, unsent := range []bool{true, false} {
 			spec := failingOver(v1alpha1.FailoverReplication, "")
 			before := s.primaryOf(fixture.Servers())
 			target := s.ready(spec, before)
-			doomed := &mortal{Servers: s.Real, lives: lives, unsent: unsent}
+			doomed := &crashingServers{Servers: s.Real, callsLeft: callsLeft, unsent: unsent}
 			s.servers = doomed
 			s.inject(spec, target)
-			t.Logf("died at %d, unsent: %t: %q", lives, unsent, s.servers.log)
+			t.Logf("crashed at %d, unsent: %t: %q", callsLeft, unsent, s.servers.log)
 			now := s.primaryOf(fixture.Servers())
 			if n := s.servers.sent("FAILOVER"); now == before || len(n) != 1 {
-				t.Errorf("%s instead of %s: sent %q", now.Address(), before.Address(), n)
+				t.Errorf("role %s, want %s: sent %q", now.Address(), before.Address(), n)
 			}
 			fixture.WaitHealthy(now)
 			s.expectEffect(spec, target, v1alpha1.EffectConfirmed, now.Address())
@@ -82,7 +82,7 @@ func TestFailoverInReplicationAfterOperatorCrash(t *testing.T) {
 	}
 }
 
-// A replica that hangs: Redis takes the failover back after TIMEOUT, and there is no second.
+// The replica hangs: Redis aborts the failover after TIMEOUT, and no second failover follows.
 func TestFailoverToAHangingReplica(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
@@ -93,7 +93,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	fixture.Replicas[0].Stop()
 	defer fixture.Replicas[0].Cont()
 	fixture.Primary.Do("set", "ahead", "of the replica")
-	if done, err := s.live(spec, target); done || err != nil {
+	if done, err := s.injectOnce(spec, target); done || err != nil {
 		t.Fatalf("done %t, %v", done, err)
 	}
 	s.expectEffect(spec, target, v1alpha1.EffectInconclusive, "waiting-for-sync")
@@ -101,7 +101,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 		t.Errorf("begun %t, %v", begun, err)
 	}
 	redistest.Wait(t, "the end", func() error {
-		_, err := s.live(spec, target)
+		_, err := s.injectOnce(spec, target)
 		if err == nil || !strings.Contains(err.Error(), "had no result") {
 			return fmt.Errorf("not ended: %w", err)
 		}
@@ -115,7 +115,7 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 	fixture.Primary.Do("set", "k", "v")
 }
 
-// Revert aborts what is in progress: writes go on.
+// Revert aborts a failover in progress: writes continue.
 func TestFailoverInReplicationIsReverted(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
@@ -123,11 +123,11 @@ func TestFailoverInReplicationIsReverted(t *testing.T) {
 	spec := failingOver(v1alpha1.FailoverAuto, "")
 	spec.Action.Failover.Timeout.Duration = time.Minute
 	target := s.ready(spec, fixture.Primary)
-	s.expectRevert(spec, target) // of what was never begun
+	s.expectRevert(spec, target) // of a fault that was never begun
 	fixture.Replicas[0].Stop()
 	defer fixture.Replicas[0].Cont()
 	fixture.Primary.Do("set", "ahead", "of the replica")
-	if done, err := s.live(spec, target); done || err != nil {
+	if done, err := s.injectOnce(spec, target); done || err != nil {
 		t.Fatalf("done %t, %v", done, err)
 	}
 	if hand := s.injector(spec).ManualRevertCommand(target); !strings.HasSuffix(hand, "FAILOVER ABORT") {
@@ -140,7 +140,7 @@ func TestFailoverInReplicationIsReverted(t *testing.T) {
 	}
 }
 
-// A server that took the target's place was never meant.
+// A server that replaced the target is not failed over.
 func TestFailoverOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
@@ -154,7 +154,7 @@ func TestFailoverOfAnotherProcess(t *testing.T) {
 		}
 		return nil
 	})
-	if done, err := s.live(spec, target); !done || err != nil {
+	if done, err := s.injectOnce(spec, target); !done || err != nil {
 		t.Errorf("done %t, %v", done, err)
 	}
 	s.expectRevert(spec, target)
@@ -174,7 +174,7 @@ func TestFailoverWithoutReplica(t *testing.T) {
 	}
 }
 
-// A user that may not fail over is told the rule before anything is broken.
+// The message for a user without permission names the ACL rule, before any injection.
 func TestFailoverWithoutRights(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, ctl("+client|list"))

@@ -13,7 +13,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Real sentinels, whose user has no more rights than the documentation gives. All pods have the same address here, so that each seems to have the
+// Real sentinels, whose user has only the documented rights. All pods have the same address here, so that each appears to have the
 // first sentinel beside it: killing two of three pods would take two of three sentinels.
 func TestGuardWithRealSentinels(t *testing.T) {
 	t.Parallel()

@@ -25,19 +25,19 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// errOperatorDied is what a call returns whose operator did not live to see its end.
-var errOperatorDied = errors.New("the operator died")
+// errOperatorCrashed is the result of calls of an operator that has crashed.
+var errOperatorCrashed = errors.New("the operator crashed")
 
-// mortal passes commands on until its operator dies: just before the given one of those that change something is sent, or just after it was
+// crashingServers forwards commands until its operator crashes: before one of the commands that change something is sent, or after it was
 // carried out.
-type mortal struct {
+type crashingServers struct {
 	topology.Servers
-	mu     sync.Mutex
-	lives  int  // commands that change something until it dies; negative = for ever
-	unsent bool // it dies before the last of them is sent
-	dead   bool
-	before func()   // called before the first of them
-	log    []string // the commands that changed something, as they were carried out
+	mu        sync.Mutex
+	callsLeft int  // number of changing commands until the crash; negative = no crash
+	unsent    bool // the crash is before the last of them is sent
+	crashed   bool
+	before    func()   // called before the first of them
+	log       []string // the commands that changed something, as they were carried out
 }
 
 func changes(command []any) bool {
@@ -50,21 +50,21 @@ func changes(command []any) bool {
 	return false
 }
 
-func (m *mortal) Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error) {
+func (m *crashingServers) Do(ctx context.Context, address string, login redis.Login, command ...any) (any, error) {
 	if !changes(command) {
-		if m.isDead() {
-			return nil, errOperatorDied
+		if m.hasCrashed() {
+			return nil, errOperatorCrashed
 		}
 		return m.Servers.Do(ctx, address, login, command...)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	last := m.lives == 1
-	if m.lives > 0 {
-		m.lives--
+	last := m.callsLeft == 1
+	if m.callsLeft > 0 {
+		m.callsLeft--
 	}
-	if m.dead = m.dead || last && m.unsent; m.dead {
-		return nil, errOperatorDied
+	if m.crashed = m.crashed || last && m.unsent; m.crashed {
+		return nil, errOperatorCrashed
 	}
 	if m.before != nil {
 		m.before()
@@ -74,27 +74,27 @@ func (m *mortal) Do(ctx context.Context, address string, login redis.Login, comm
 	if err == nil {
 		m.log = append(m.log, strings.TrimSpace(fmt.Sprintln(command...)))
 	}
-	if m.dead = last; m.dead {
-		return nil, errOperatorDied
+	if m.crashed = last; m.crashed {
+		return nil, errOperatorCrashed
 	}
 	return reply, err
 }
 
-func (m *mortal) isDead() bool {
+func (m *crashingServers) hasCrashed() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.dead
+	return m.crashed
 }
 
-func (m *mortal) Ask(ctx context.Context, address string, login redis.Login) (topology.Server, error) {
-	if m.isDead() {
-		return topology.Server{}, errOperatorDied
+func (m *crashingServers) Ask(ctx context.Context, address string, login redis.Login) (topology.Server, error) {
+	if m.hasCrashed() {
+		return topology.Server{}, errOperatorCrashed
 	}
 	return m.Servers.Ask(ctx, address, login)
 }
 
 // sent are the commands that were carried out and begin with some words.
-func (m *mortal) sent(words string) (found []string) {
+func (m *crashingServers) sent(words string) (found []string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for _, command := range m.log {
@@ -108,12 +108,12 @@ func (m *mortal) sent(words string) (found []string) {
 // failoverStage is a stage whose operators can die, with sentinels or without.
 type failoverStage struct {
 	*faulttest.Stage
-	servers    *mortal
+	servers    *crashingServers
 	sentinels  []string
 	atSentinel redis.Login
 	master     string
 	pods       map[string]string // by address
-	ahead      time.Duration     // how much later than it is injectors take it to be
+	ahead      time.Duration     // added to the time of injectors
 }
 
 func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...string) *failoverStage {
@@ -125,7 +125,7 @@ func newFailoverStage(t *testing.T, servers []*redistest.Server, sentinels ...st
 		s.Host(name, server, nil)
 		s.pods[server.Address()] = name
 	}
-	s.servers = &mortal{Servers: s.Real, lives: -1}
+	s.servers = &crashingServers{Servers: s.Real, callsLeft: -1}
 	return s
 }
 
@@ -181,7 +181,7 @@ func (s *failoverStage) ready(spec *v1alpha1.RedisFaultSpec, server *redistest.S
 	return target
 }
 
-// injector is one that another operator process would make.
+// injector returns a new injector, as after a restart of the operator.
 func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) contract.Injector {
 	s.T.Helper()
 	injector, err := Kinds.For(spec, s.deps())
@@ -195,14 +195,14 @@ func (s *failoverStage) injector(spec *v1alpha1.RedisFaultSpec) contract.Injecto
 	return injector
 }
 
-// live calls Inject once, by a process of its own, and stores what it noted unless it died. done says that the injection is complete.
-func (s *failoverStage) live(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) (done bool, err error) {
+// injectOnce calls Inject once with a new injector, and stores the record unless the operator crashed. done reports whether the injection is complete.
+func (s *failoverStage) injectOnce(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) (done bool, err error) {
 	s.T.Helper()
 	work := target.DeepCopy()
 	before := metav1.NowMicro()
 	err = faulttest.Called(s.injector(spec).Inject(s.T.Context(), work))
-	if s.servers.isDead() {
-		s.servers = &mortal{Servers: s.Real, lives: -1, log: s.servers.log}
+	if s.servers.hasCrashed() {
+		s.servers = &crashingServers{Servers: s.Real, callsLeft: -1, log: s.servers.log}
 		return false, nil
 	}
 	var steps *faulttest.Pending
@@ -216,12 +216,12 @@ func (s *failoverStage) live(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.Fau
 	return false, err
 }
 
-// inject calls Inject as the controller does, until it is complete. Refusals are tried again, as for 30 s they are.
+// inject calls Inject as the controller does, until it is complete. Refusals are retried, as the controller does for 30 s.
 func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget) time.Duration {
 	s.T.Helper()
 	begin := time.Now()
 	redistest.Wait(s.T, "the failover is complete", func() error {
-		done, err := s.live(spec, target)
+		done, err := s.injectOnce(spec, target)
 		if err == nil && !done {
 			err = errors.New("in progress")
 		}
@@ -230,7 +230,7 @@ func (s *failoverStage) inject(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.F
 	return time.Since(begin)
 }
 
-// expectEffect waits for an effect whose evidence holds all the words: news need a moment to go round.
+// expectEffect waits for an effect whose evidence contains all the words: nodes learn of a change with a delay.
 func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, want v1alpha1.Effect, wantText ...string) {
 	s.T.Helper()
 	redistest.Wait(s.T, "the effect", func() error {
@@ -240,7 +240,7 @@ func (s *failoverStage) expectEffect(spec *v1alpha1.RedisFaultSpec, target *v1al
 		}
 		for _, word := range wantText {
 			if !strings.Contains(evidence, word) {
-				return fmt.Errorf("%q does not say %q", evidence, word)
+				return fmt.Errorf("got evidence %q, want one that contains %q", evidence, word)
 			}
 		}
 		s.T.Log(evidence)
@@ -253,7 +253,7 @@ func (s *failoverStage) expectRevert(spec *v1alpha1.RedisFaultSpec, target *v1al
 	redistest.Wait(s.T, "the fault is reverted", func() error { return faulttest.Called(s.injector(spec).Revert(s.T.Context(), target)) })
 }
 
-// primaryOf is the one that calls itself a primary; the test fails where several do, or none.
+// primaryOf returns the only server with role primary; the test fails if there are several or none.
 func (s *failoverStage) primaryOf(servers []*redistest.Server) *redistest.Server {
 	s.T.Helper()
 	var found *redistest.Server
@@ -271,7 +271,7 @@ func (s *failoverStage) primaryOf(servers []*redistest.Server) *redistest.Server
 	return found
 }
 
-// replicates waits until a write reaches so many replicas: a new one is held for online before it gets any.
+// replicates waits until a write reaches this number of replicas: a new replica is reported as online before it receives writes.
 func replicates(t *testing.T, primary *redistest.Server, replicas int64) {
 	t.Helper()
 	redistest.Wait(t, "the replicas follow", func() error {
@@ -283,7 +283,7 @@ func replicates(t *testing.T, primary *redistest.Server, replicas int64) {
 	})
 }
 
-// pinned writes unique keys to one server, whatever it is, until it refuses them.
+// pinned writes unique keys to one server, whatever its role, until it refuses them.
 type pinned struct {
 	acknowledged []string
 	ended        chan struct{}
@@ -313,13 +313,13 @@ func writeTo(t *testing.T, server *redistest.Server) *pinned {
 	return p
 }
 
-// lostAt counts what was acknowledged and is not at the new primary.
+// lostAt returns the number of acknowledged writes that are missing at the new primary.
 func (p *pinned) lostAt(t *testing.T, primary *redistest.Server) (lost, acknowledged int) {
 	t.Helper()
 	select {
 	case <-p.ended:
 	case <-time.After(redistest.Patience):
-		t.Fatal("the old primary takes writes for ever")
+		t.Fatal("the old primary still takes writes")
 	}
 	for _, key := range p.acknowledged {
 		n, err := primary.Client().Exists(t.Context(), key).Result()

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// Sentinels that hang keep a look at a failover waiting for target.QueryTimeout, however many they are.
+// Hanging sentinels delay an effect check by target.QueryTimeout, whatever their number.
 func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 	for hanging, wantText := range map[int]string{0: "3 of 3 sentinels name", 1: "2 of 3 sentinels name", 2: "no majority of the 3 sentinels"} {
 		t.Run(fmt.Sprintf("%d hang", hanging), func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestFailoverAsksSentinelsWithinLimits(t *testing.T) {
 				began := time.Now()
 				_, evidence := injector.Effect(t.Context(), hit)
 				if !strings.Contains(evidence, wantText) {
-					t.Errorf("%q does not say %q", evidence, wantText)
+					t.Errorf("got evidence %q, want one that contains %q", evidence, wantText)
 				}
 				want := target.QueryTimeout
 				if hanging == 0 {

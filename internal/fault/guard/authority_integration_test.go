@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// Two servers call themselves the primary: the sentinels say who is, whatever the order of the names.
+// Two servers have role primary: the sentinels decide which one is selected, whatever the order of the names.
 func TestSelectPrimaryBySentinels(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, Choose)

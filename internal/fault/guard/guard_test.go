@@ -31,7 +31,7 @@ func TestWithinRadius(t *testing.T) {
 		name    string
 		servers []one
 		allow   []v1alpha1.Allowance
-		refused string // the allowance that would let it
+		refused string // the allowance that would permit it
 	}{
 		{"the only server", []one{{p, target.NoShard, false, true}}, nil, ""},
 		{"the primary of two", []one{{p, target.NoShard, false, true}, {r, target.NoShard, false, false}}, nil, ""},
@@ -97,7 +97,7 @@ const nodes = `07c37dfeb235213a872192d90877d0cd55635b91 10.0.0.1:6379@16379,, ma
 292f8b365bb7edb5e285caf0b7e6ddc7265d2f4f 10.0.0.3:6379@16379,, slave 67ed2db8d677e59ec4a4cefb06858cf2a1a89fa1 0 1 1 connected
 `
 
-// Some charts run each sentinel in the pod of a server: who deletes two of three pods takes two of three sentinels. Two more may be elsewhere, or dead.
+// Some charts run each sentinel in the pod of a server: the deletion of two of three pods also deletes two of three sentinels. Two more may run elsewhere, or be down.
 func TestSentinelsBesideTheirServers(t *testing.T) {
 	whole, process := contract.Traits{Silences: true, WholePod: true}, contract.Traits{Silences: true}
 	majority := []v1alpha1.Allowance{v1alpha1.AllowMajorityOfSentinels}
@@ -105,9 +105,9 @@ func TestSentinelsBesideTheirServers(t *testing.T) {
 		hit      int32
 		traits   contract.Traits
 		allow    []v1alpha1.Allowance
-		mute     bool // the operator's user may only be told that it may not ask
+		mute     bool // the operator's user has no permission for the query
 		more     int  // other sentinels that answer
-		dead     int  // sentinels that the others know and that do not answer
+		dead     int  // sentinels that the others list and that do not answer
 		wantText string
 	}{
 		"one of three":                       {hit: 1, traits: whole},

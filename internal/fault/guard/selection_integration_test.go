@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// The roles are what Redis says at that moment.
+// The roles are those that Redis reports at the time of the selection.
 func TestSelectRealRoles(t *testing.T) {
 	t.Parallel()
 	set := redistest.SharedReplication(t, 1)

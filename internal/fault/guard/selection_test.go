@@ -44,7 +44,7 @@ func TestSelect(t *testing.T) {
 				}
 				for _, text := range tc.wantText {
 					if !strings.Contains(problem.Message, text) {
-						t.Errorf("message %q does not say %q", problem.Message, text)
+						t.Errorf("got message %q, want one that contains %q", problem.Message, text)
 					}
 				}
 				return
@@ -68,7 +68,7 @@ func TestSelectWithoutMatchingRole(t *testing.T) {
 	problem := faulttest.ProblemOf(t, err)
 	for _, text := range []string{"Primary", "redis-0 is Replica", "redis-1 did not answer", faulttest.ErrSilent.Error()} {
 		if !strings.Contains(problem.Message, text) {
-			t.Errorf("message %q does not say %q", problem.Message, text)
+			t.Errorf("got message %q, want one that contains %q", problem.Message, text)
 		}
 	}
 	if problem.Reason != v1alpha1.ReasonNoTarget || problem.Lasting {
@@ -76,7 +76,7 @@ func TestSelectWithoutMatchingRole(t *testing.T) {
 	}
 }
 
-// What is recorded of a target is all that an injector of another process needs.
+// The record of a target contains everything that an injector of another process needs.
 func TestSelectRecords(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) { p.Status.ContainerStatuses[0].RestartCount = 3 })
@@ -90,7 +90,7 @@ func TestSelectRecords(t *testing.T) {
 	}
 }
 
-// Many servers are asked side by side, each with its own answer.
+// Many servers are queried concurrently, each with its own answer.
 func TestSelectKeepsAnswersApart(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	for i := range 40 {

@@ -36,7 +36,7 @@ func TestCordonAndUncordon(t *testing.T) {
 	}
 }
 
-// Two faults close one node: it opens when the last one leaves.
+// Two faults cordon one node: it is uncordoned when the last one is reverted.
 func TestCordonIsShared(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", nil)
@@ -55,7 +55,7 @@ func TestCordonIsShared(t *testing.T) {
 	w.Unschedulable("node-1", false)
 }
 
-// What somebody else closed stays closed.
+// A node that another client cordoned stays cordoned.
 func TestCordonByAnotherIsKept(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.AddNode("node-1", func(n *corev1.Node) { n.Spec.Unschedulable = true })
@@ -67,14 +67,14 @@ func TestCordonByAnotherIsKept(t *testing.T) {
 	}
 	w.Unschedulable("node-1", true)
 	if len(w.ReadNode("node-1").Annotations) > 0 {
-		t.Error("it was marked as ours")
+		t.Error("the node has the fault's annotation")
 	}
 }
 
 func TestUncordonOfNoNode(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	if err := faulttest.Called(Uncordon(t.Context(), w.Of("a"), "gone")); err != nil {
-		t.Errorf("a node that is gone is not to be opened: %v", err)
+		t.Errorf("uncordon of a deleted node: %v, want no error", err)
 	}
 	if _, err := Cordon(t.Context(), w.Of("a"), "gone"); !apierrors.IsNotFound(err) {
 		t.Errorf("cordon of no node: %v", err)
@@ -92,7 +92,7 @@ func TestOtherNodeForPod(t *testing.T) {
 		pod      corev1.PodSpec
 		volume   *corev1.PersistentVolume
 		alone    bool
-		wantText string // "" = it can go there
+		wantText string // "" = the pod fits there
 	}{
 		"fits":      {},
 		"no other":  {alone: true, wantText: "no node other than node-1"},

@@ -44,7 +44,7 @@ func TestNodeLoss(t *testing.T) {
 	}
 	faulttest.MustPrepare(t, faulttest.Called(injector.Inject(t.Context(), &targets[0])), "node-1")
 	if len(w.Deleted) > 0 {
-		t.Fatal("a pod was deleted before the scheduler could know that the node is closed")
+		t.Fatal("a pod was deleted before the scheduler could observe that the node is cordoned")
 	}
 	for range 2 {
 		for i := range targets {
@@ -75,7 +75,7 @@ func TestNodeLoss(t *testing.T) {
 	}
 	w.Unschedulable("node-1", false)
 	if effect, why := injector.Effect(t.Context(), &targets[0]); effect != v1alpha1.EffectNotObserved {
-		t.Errorf("the node is open again, and the effect is %s: %s", effect, why)
+		t.Errorf("effect after an uncordon: %s: %s", effect, why)
 	}
 	if by := injector.ManualRevertCommand(&targets[0]); !strings.Contains(by, "kubectl uncordon node-1") || !strings.Contains(by, "cordoned-by.redquake.dev/uid-lose-") {
 		t.Errorf("manual command: %s", by)
@@ -100,7 +100,7 @@ func TestNodeLossRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits()); err != nil {
-		t.Errorf("redis-2 is spared: %v", err)
+		t.Errorf("redis-2 was selected: %v, want only the pods on node-1", err)
 	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}
 	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "spec.action.nodeLoss.node") {
@@ -108,7 +108,7 @@ func TestNodeLossRefused(t *testing.T) {
 	}
 }
 
-// A replaced pod is left alone, and a revert before any injection opens nothing that others closed.
+// A replaced pod is not deleted, and a revert before any injection does not uncordon a node that others cordoned.
 func TestNodeLossReplacedAndRevertFirst(t *testing.T) {
 	w := spread(t)
 	injector, targets := w.Aimed(Kinds, guard.Choose, losing("node-1"))

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// downFor is a kill that keeps down, and the record of it on redis-0, injected at an instant.
+// downFor returns a kill that keeps pods down, and its record of redis-0, injected at the given time.
 func downFor(w *faulttest.World, lasts time.Duration) (keptDown, *v1alpha1.FaultTarget) {
 	w.T.Helper()
 	spec := &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill}, Duration: &metav1.Duration{Duration: lasts}}
@@ -62,7 +62,7 @@ func TestKeepDown(t *testing.T) {
 	}
 }
 
-// A controller that gives each pod a new name: what it made since the injection is a replacement, what was there before is not.
+// The controller gives each pod a new name: pods created since the injection are replacements, earlier ones are not.
 func TestKeepDownInADeployment(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	injected := time.Now()

@@ -47,7 +47,7 @@ func TestPodKillGrace(t *testing.T) {
 			t.Errorf("grace period %v, want %v", given.GracePeriodSeconds, grace)
 		}
 		if given.Preconditions == nil || given.Preconditions.UID == nil || *given.Preconditions.UID != "u0" {
-			t.Errorf("deleted without asking for the very pod: %+v", given.Preconditions)
+			t.Errorf("deleted without a precondition of the UID: %+v", given.Preconditions)
 		}
 	}
 }
@@ -79,7 +79,7 @@ func TestPodKillEffect(t *testing.T) {
 	c.Effect(v1alpha1.EffectConfirmed, "run-u1")
 }
 
-// An owner that is no controller replaces nothing.
+// Only an owner that is a controller replaces the pod.
 func TestPodKillPreflightAsksTheController(t *testing.T) {
 	w := faulttest.NewWorld(t)
 	w.Pod("redis-0", "u0", "10.0.0.1", topology.Primary, func(p *corev1.Pod) {
@@ -90,6 +90,6 @@ func TestPodKillPreflightAsksTheController(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := faulttest.ProblemOf(t, injector.Preflight(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); !p.Lasting {
-		t.Errorf("%v may heal by itself", p)
+		t.Errorf("got %v, want a lasting problem", p)
 	}
 }

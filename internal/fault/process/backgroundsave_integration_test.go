@@ -43,7 +43,7 @@ func slowSave(server *redistest.Server) {
 	server.Do("CONFIG", "SET", "rdb-key-save-delay", "300000", "aof-use-rdb-preamble", "yes")
 }
 
-// The server forks once, whoever asks how often, and tells how long it stood still; with an append-only file and without one.
+// The server forks once, however often and by which operator Inject is called, and reports the fork's duration; with and without an append-only file.
 func TestBackgroundSave(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -76,7 +76,7 @@ func TestBackgroundSave(t *testing.T) {
 				t.Errorf("started: %+v", started)
 			}
 			if sighting(seen, eventSaveEnded) != nil {
-				t.Error("the child has ended though it sleeps")
+				t.Error("the child ended, want it still sleeping")
 			}
 			redistest.Wait(t, "the child has ended", func() error {
 				if ended := sighting(injector.(contract.Follower).Follow(t.Context(), target), eventSaveEnded); ended == nil {
@@ -96,7 +96,7 @@ func TestBackgroundSave(t *testing.T) {
 	}
 }
 
-// A child that is there already is waited for: as a problem that may pass before the record, as an error after it.
+// An existing child is waited for: with a temporary problem before the record, and an error after it.
 func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{})
@@ -108,7 +108,7 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 		t.Errorf("inject: %v", err)
 	}
 	if server.Info("aof_rewrite_scheduled") != "0" {
-		t.Error("a rewrite was scheduled for an unknown instant")
+		t.Error("the server scheduled a rewrite for later")
 	}
 	checkEffect(t, injector, target, v1alpha1.EffectNotObserved, "still")
 	_, _, err := s.TryAim(saveOf(v1alpha1.SaveSnapshot))
@@ -119,7 +119,7 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "BGREWRITEAOF")
 }
 
-// A save that fails is a fork all the same, and the timeline says that it failed.
+// A save that fails has forked too, and the timeline reports the failure.
 func TestBackgroundSaveFails(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{})

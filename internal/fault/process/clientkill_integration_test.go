@@ -22,7 +22,7 @@ func killOf(clients v1alpha1.ClientType) *v1alpha1.RedisFaultSpec {
 	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultClientKill, ClientKill: &v1alpha1.ClientKill{Type: clients}}}
 }
 
-// connections opens raw connections that have said something, and are closed with the test.
+// connections opens raw connections that have sent a command. They are closed when the test ends.
 func connections(t *testing.T, server *redistest.Server, n int, wantText string) []net.Conn {
 	t.Helper()
 	var all []net.Conn
@@ -41,7 +41,7 @@ func connections(t *testing.T, server *redistest.Server, n int, wantText string)
 	return all
 }
 
-// closedByServer counts the connections that the server has ended: the others answer.
+// closedByServer returns the number of connections that the server has closed: the others answer.
 func closedByServer(t *testing.T, all []net.Conn) int {
 	t.Helper()
 	n := 0
@@ -62,7 +62,7 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 	return n
 }
 
-// Those of the type are closed, once: neither others nor those that came afterwards, however often it is tried, and by whatever process.
+// Connections of the type are closed once. Others, and later ones, stay open, however often and by which process Inject is called.
 func TestClientKill(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -83,7 +83,7 @@ func TestClientKill(t *testing.T) {
 			later := connections(t, server, 4, tc.wantText)
 			inject(t, injector, target)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "new ones")
-			// An operator that died before it could store the number finds out all the same.
+			// An operator that crashed before it stored the number determines it again.
 			stored := target.DeepCopy()
 			record := faulttest.Recorded[killRecord](t, stored)
 			record.Killed = nil
@@ -94,7 +94,7 @@ func TestClientKill(t *testing.T) {
 			checkEffect(t, injector, stored, v1alpha1.EffectConfirmed, "unknown number")
 			revertFully(t, injector, stored)
 			if n := closedByServer(t, later) + closedByServer(t, spared); n != 0 {
-				t.Errorf("%d connections were closed that were not meant", n)
+				t.Errorf("%d connections of other types were closed, want none", n)
 			}
 			for _, c := range append(later, spared...) {
 				_ = c.Close()
@@ -103,7 +103,7 @@ func TestClientKill(t *testing.T) {
 	}
 }
 
-// A killed link comes back by a partial synchronisation.
+// A replica whose connection was killed reconnects with a partial resynchronization.
 func TestClientKillOfReplicas(t *testing.T) {
 	t.Parallel()
 	s, r := faulttest.NewStage(t, Kinds, guard.Choose), redistest.SharedReplication(t, 1)

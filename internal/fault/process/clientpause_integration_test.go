@@ -84,7 +84,7 @@ func TestClientPauseOfAll(t *testing.T) {
 	revertFully(t, injector, target)
 }
 
-// Where nobody ends the pause the server does, and no client slips through before.
+// If the operator does not end the pause, the server does, and no client is served before.
 func TestClientPauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -113,7 +113,7 @@ func TestClientPauseEndsByItself(t *testing.T) {
 	}
 }
 
-// An operator that dies takes its pause with it; the next one injects it anew.
+// A crash of the operator ends its pause; the next operator injects it again.
 func TestClientPauseOfAllIsRepeatedAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
@@ -132,7 +132,7 @@ func TestClientPauseOfAllIsRepeatedAfterOperatorCrash(t *testing.T) {
 	revertFully(t, injector, target)
 }
 
-// A second injection, by whatever process, sends no second pause: that would move the end.
+// A second injection, by any process, sends no second pause, which would move the end.
 func TestClientPauseOfWrites(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -146,7 +146,7 @@ func TestClientPauseOfWrites(t *testing.T) {
 	inject(t, injector, target)
 	injector = s.Reborn(spec)
 	begun(t, injector, target, true)
-	server.Do("GET", "a") // answered: the pause goes on, as the next line shows
+	server.Do("GET", "a") // answered: the pause continues, as the next line checks
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "EVAL")
 	inject(t, injector, target)
 	if n := executions(t, server, "client|pause"); n != 1 {
@@ -161,7 +161,7 @@ func TestClientPauseOfWrites(t *testing.T) {
 	revertFully(t, injector, target)
 }
 
-// A pod that was replaced, a process that was restarted, a context that has ended: the server is left alone.
+// Nothing is sent to a replaced pod, to a restarted process, or after the context has ended.
 func TestClientPauseIgnoresOtherTargets(t *testing.T) {
 	t.Parallel()
 	for name, spec := range map[string]*v1alpha1.RedisFaultSpec{"All": pauseOfAll(time.Minute), "Write": pauseOfWrites(time.Minute)} {
@@ -230,11 +230,11 @@ func TestClientPauseRefused(t *testing.T) {
 	server.Do("CLIENT", "PAUSE", "60000", "WRITE")
 	_, _, err := s.TryAim(pauseOfWrites(time.Minute))
 	if p := faulttest.ProblemOf(t, err); p.Lasting || !strings.Contains(p.Message, "somebody else") {
-		t.Errorf("a pause of somebody else's: %+v", p)
+		t.Errorf("pause by another client: %+v", p)
 	}
 }
 
-// PUBLISH shows a pause of writes where scripts are forbidden, and over TLS, too.
+// PUBLISH detects a pause of writes where scripts are forbidden, also over TLS.
 func TestClientPauseByACLUserOverTLS(t *testing.T) {
 	t.Parallel()
 	authority := redistest.NewAuthority(t)

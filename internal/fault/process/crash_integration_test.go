@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// expectExit fails the test unless the server's process ends: nobody listens on its port any more.
+// expectExit fails the test unless the server's process exits: its port is closed.
 func expectExit(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	redistest.Wait(t, server.Address()+" ends", func() error {
@@ -32,7 +32,7 @@ func expectExit(t *testing.T, server *redistest.Server) {
 	})
 }
 
-// expectSameProcess fails the test unless the server is the process that it was.
+// expectSameProcess fails the test unless the server is still the same process.
 func expectSameProcess(t *testing.T, server *redistest.Server, runID string) {
 	t.Helper()
 	if got := server.Info("run_id"); got != runID {
@@ -63,7 +63,7 @@ func crash(t *testing.T, deps contract.Deps, method v1alpha1.CrashMethod) contra
 	return injector
 }
 
-// SHUTDOWN, with and without a password; then the same record again before another process on the same address, which must live.
+// SHUTDOWN, with and without a password; then again with the same record, while another process has the address: it must not be ended.
 func TestCrashRealServer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -97,7 +97,7 @@ func TestCrashRealServer(t *testing.T) {
 				t.Errorf("while nothing answers: %s (%s)", effect, evidence)
 			}
 			if err := faulttest.Called(injector.Inject(t.Context(), target)); err == nil {
-				t.Error("a server that does not answer passes for one that was ended: who ended it is not known")
+				t.Error("success for a server that does not answer, want an error: it may not have been ended by the fault")
 			}
 			server.Restart()
 			next := server.Info("run_id")
@@ -116,7 +116,7 @@ func TestCrashRealServer(t *testing.T) {
 	}
 }
 
-// A server that refuses lives, and the refusal is an error with the server's words.
+// A server that refuses keeps running, and the error contains its message.
 func TestCrashRefused(t *testing.T) {
 	t.Parallel()
 	user := redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
@@ -159,12 +159,12 @@ func TestSegfaultRealServer(t *testing.T) {
 	expectExit(t, server)
 }
 
-// A login that fails, a server that hangs and a context that ends are errors, never a success.
+// A failed login, a hanging server and a cancelled context are errors, never a success.
 func TestCrashWithUnknownResult(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Password: "s3cret"})
 	runID := server.Info("run_id")
-	hung, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, answers nothing
+	hung, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, does not answer
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func hangOf(method v1alpha1.HangMethod, lasts time.Duration) *v1alpha1.RedisFaul
 	return &v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultHang, Hang: &v1alpha1.Hang{Method: method}}, Duration: &metav1.Duration{Duration: lasts}}
 }
 
-// injectNow is inject, and notes when, as the controller does.
+// injectNow calls inject and records the time, as the controller does.
 func injectNow(t *testing.T, injector contract.Injector, target *v1alpha1.FaultTarget) {
 	t.Helper()
 	at := metav1.NowMicro()
@@ -33,7 +33,7 @@ func injectNow(t *testing.T, injector contract.Injector, target *v1alpha1.FaultT
 	target.InjectedAt = &at
 }
 
-// executions is how often a server has executed a command, such as "client|pause", since its start.
+// executions returns how often a server has executed a command, such as "client|pause", since its start.
 func executions(t *testing.T, server *redistest.Server, command string) int {
 	t.Helper()
 	stat, _ := redis.ParseInfo(server.Do("INFO", "commandstats").(string)).Command(command)
@@ -50,7 +50,7 @@ func slowCalls(t *testing.T, server *redistest.Server, command string) []goredis
 	return slices.DeleteFunc(entries, func(e goredis.SlowLog) bool { return !strings.EqualFold(e.Args[0], command) })
 }
 
-// expectOneHang fails the test unless the server has hung once, and was asked to hang for so long.
+// expectOneHang fails the test unless the server hung exactly once, for the requested time.
 func expectOneHang(t *testing.T, server *redistest.Server, target *v1alpha1.FaultTarget, lasts time.Duration) {
 	t.Helper()
 	command := faulttest.Recorded[hangRecord](t, target).Command
@@ -74,7 +74,7 @@ func expectOneHang(t *testing.T, server *redistest.Server, target *v1alpha1.Faul
 	}
 }
 
-// Each method hangs the server once and for as long as asked, whoever calls it how often, and the server itself says so afterwards.
+// Each method hangs the server once and for the requested time, however often and by which process it is called, as the server's own counters confirm.
 func TestHang(t *testing.T) {
 	t.Parallel()
 	const lasts = 3 * time.Second
@@ -103,7 +103,7 @@ func TestHang(t *testing.T) {
 			}
 			expectOneHang(t, server, target, lasts)
 			checkEffect(t, injector, target, v1alpha1.EffectConfirmed, string(method)+": ")
-			if method != v1alpha1.HangClientPause { // there, what another process queued has ended with it
+			if method != v1alpha1.HangClientPause { // the queue of the first process ended with it
 				injector = s.Reborn(spec)
 				begun(t, injector, target, true)
 				inject(t, injector, target)
@@ -114,7 +114,7 @@ func TestHang(t *testing.T) {
 	}
 }
 
-// A script gives way to SCRIPT KILL once the server calls itself busy; queued pauses are dropped. What a sleep does is in TestHangSleepIsWaitedFor.
+// SCRIPT KILL ends a script once the server replies BUSY; queued pauses are dropped. TestHangSleepIsWaitedFor covers a sleep.
 func TestHangEndsEarly(t *testing.T) {
 	t.Parallel()
 	const lasts = time.Minute
@@ -142,7 +142,7 @@ func TestHangEndsEarly(t *testing.T) {
 	}
 }
 
-// Auto takes the first method that the server allows, and says why none does.
+// Auto uses the first method that the server allows. If none is allowed, the message contains the reasons.
 func TestHangAuto(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -152,7 +152,7 @@ func TestHangAuto(t *testing.T) {
 		{"+debug +eval_ro +time +client|pause", v1alpha1.HangDebugSleep},
 		{"+eval_ro +time +client|pause", v1alpha1.HangScript},
 		{"+eval +time +client|pause", v1alpha1.HangScript},
-		{"+eval +client|pause", v1alpha1.HangClientPause}, // the loop may not ask for the time
+		{"+eval +client|pause", v1alpha1.HangClientPause}, // the script may not call TIME
 		{"", ""},
 	} {
 		s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +ping +acl|dryrun " + tc.user}})
@@ -163,7 +163,7 @@ func TestHangAuto(t *testing.T) {
 			p := faulttest.ProblemOf(t, err)
 			for _, wantText := range []string{"spec.action.hang.method", "DebugSleep: ", "+debug", "Script: ", "+eval", "ClientPause: ", "+client|pause"} {
 				if p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, wantText) {
-					t.Errorf("%+v does not tell of %q", p, wantText)
+					t.Errorf("got problem %+v, want one that contains %q", p, wantText)
 				}
 			}
 			continue
@@ -192,7 +192,7 @@ func TestHangDebugForbidden(t *testing.T) {
 	}
 }
 
-// An operator that died with the server hanging finds it so, and does not send a second hang.
+// An operator that restarts during the hang detects it, and does not send a second one.
 func TestHangIsNotRepeatedAfterOperatorCrash(t *testing.T) {
 	t.Parallel()
 	const lasts = 2 * time.Second
@@ -223,7 +223,7 @@ func TestHangIgnoresOtherTargets(t *testing.T) {
 	}
 }
 
-// A refusal that comes only with the injection is an error.
+// A refusal at the injection is an error.
 func TestHangRefusedLate(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +@all"}})
@@ -240,7 +240,7 @@ func TestHangRefusedLate(t *testing.T) {
 			t.Errorf("%s: %v", method, err)
 		}
 		if n := executions(t, server, command); n != before {
-			t.Errorf("%s: it was executed all the same", method)
+			t.Errorf("%s: it was executed, want it refused", method)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// hanging is a server that sleeps for a time from its first DEBUG SLEEP of more than nothing on, and counts what it did.
+// hanging simulates a server that sleeps from its first DEBUG SLEEP with a duration above 0, and counts the commands.
 type hanging struct {
 	began time.Time // of the sleep
 	lasts time.Duration
@@ -41,13 +41,13 @@ func (h *hanging) do(_ string, command ...any) (any, error) {
 	}
 }
 
-// sleep takes the command up, as it is sent.
+// sleep handles the command when it is sent.
 func (h *hanging) sleep() {
 	h.began = time.Now()
 	h.calls++
 }
 
-// hangingServers sees the order to sleep before its answer is waited for.
+// hangingServers handles DEBUG SLEEP before its reply is awaited.
 type hangingServers struct {
 	*faulttest.Scripted
 	server *hanging
@@ -86,13 +86,13 @@ func TestHangSleepIsWaitedFor(t *testing.T) {
 		for ; time.Since(began) < lasts-probeWithin; err = faulttest.Called(injector.Revert(t.Context(), target)) {
 		}
 		if !errors.As(err, &steps) {
-			t.Errorf("reverting a sleep that goes on: %v", err)
+			t.Errorf("revert during the sleep: %v", err)
 		}
 		faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))
 		faulttest.Lasted(t, "the hang", began, lasts)
-		server.began, server.lasts = time.Now(), time.Hour // somebody else's
+		server.began, server.lasts = time.Now(), time.Hour // another client's
 		if err := faulttest.Called(injector.Revert(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "is over") {
-			t.Errorf("reverting a sleep that should be over: %v", err)
+			t.Errorf("revert after the end of the sleep was due: %v", err)
 		}
 	})
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// apiServer is a real one, without controllers and without a kubelet: the test sets the status that it would.
+// apiServer is a real one, without controllers and without a kubelet: the test sets the status instead.
 type apiServer struct {
 	t *testing.T
 	client.Client
@@ -46,7 +46,7 @@ func (a *apiServer) create(object client.Object) {
 	}
 }
 
-// pod makes a pod that its kubelet runs.
+// pod makes a running pod.
 func (a *apiServer) pod(name string, own corev1.ResourceRequirements) *corev1.Pod {
 	a.t.Helper()
 	pod := &corev1.Pod{
@@ -58,7 +58,7 @@ func (a *apiServer) pod(name string, own corev1.ResourceRequirements) *corev1.Po
 	return pod
 }
 
-// kubelet carries out what the spec says.
+// kubelet applies the spec.
 func (a *apiServer) kubelet(pod *corev1.Pod) {
 	a.t.Helper()
 	a.read(pod)
@@ -87,7 +87,7 @@ func (a *apiServer) resources(cpu string) contract.Injector {
 	return injector
 }
 
-// A real API server takes the resize and its revert, and its word is what Preflight passes on.
+// A real API server accepts the resize and its revert, and the problem of Preflight contains its message.
 func TestResourcesAPIServer(t *testing.T) {
 	t.Parallel()
 	a := newAPIServer(t)
@@ -100,7 +100,7 @@ func TestResourcesAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {
-			t.Fatalf("Preflight resized it: %s", said(pod.Spec.Containers[0].Resources))
+			t.Fatalf("Preflight resized the pod: %s", said(pod.Spec.Containers[0].Resources))
 		}
 		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "is to resize")
 		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "has not applied")
@@ -118,7 +118,7 @@ func TestResourcesAPIServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != said(guaranteed) {
-			t.Errorf("it has %s afterwards", said(pod.Spec.Containers[0].Resources))
+			t.Errorf("resources after the revert: %s", said(pod.Spec.Containers[0].Resources))
 		}
 	})
 	t.Run("another pod of the name", func(t *testing.T) {
@@ -137,7 +137,7 @@ func TestResourcesAPIServer(t *testing.T) {
 			t.Errorf("%+v", problem)
 		}
 	})
-	// Why Preflight refuses a container without a limit.
+	// The reason why Preflight refuses a container without a limit.
 	t.Run("a limit cannot be taken away", func(t *testing.T) {
 		pod := a.pod("resized-3", corev1.ResourceRequirements{Requests: quantities("cpu", "1")})
 		for _, c := range []struct {

@@ -23,12 +23,12 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// resizable is a pod whose API server takes resizes, and whose kubelet does what a test says.
+// resizable is a pod whose API server accepts resizes, and whose kubelet does what the test scripts.
 type resizable struct {
 	*faulttest.World
 	t       *testing.T
 	refuse  error // of every resize
-	patches int   // that were carried out
+	patches int   // that were applied
 	now     time.Time
 	deps    contract.Deps
 }
@@ -93,7 +93,7 @@ func (r *resizable) current() *corev1.Pod {
 	return pod
 }
 
-// kubelet says something of a resize; without conditions, it has carried it out.
+// kubelet sets the conditions of a resize; without conditions, it applies the resize.
 func (r *resizable) kubelet(conditions ...corev1.PodCondition) {
 	r.t.Helper()
 	r.Update(r.current(), func(p *corev1.Pod) {
@@ -125,7 +125,7 @@ func (r *resizable) target() *v1alpha1.FaultTarget {
 	return &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0", Container: "redis", Node: "node-1", Address: "10.0.0.1:6379"}
 }
 
-// shows is what the container is given by its spec.
+// shows fails the test unless the container's spec has these resources.
 func (r *resizable) shows(want string) {
 	r.t.Helper()
 	if got := said(r.current().Spec.Containers[0].Resources); got != want {
@@ -250,7 +250,7 @@ func TestResourcesPreflightRefuses(t *testing.T) {
 	}
 }
 
-// The other resource's policy does not matter, nor does what memory holds where its limit grows.
+// Neither the policy of the other resource matters, nor the used memory if the limit grows.
 func TestResourcesPreflightAccepts(t *testing.T) {
 	r := newResizable(t, guaranteed, func(p *corev1.Pod) {
 		p.Spec.Containers[0].ResizePolicy = []corev1.ContainerResizePolicy{{ResourceName: "memory", RestartPolicy: corev1.RestartContainer}, {ResourceName: "cpu", RestartPolicy: corev1.NotRequired}}
@@ -294,14 +294,14 @@ func TestResourcesKubeletRefuses(t *testing.T) {
 			}
 			faulttest.EffectIs(t, r.injector(limits), target, v1alpha1.EffectInconclusive, c.about)
 			if got := faulttest.Called(r.injector(limits).Revert(t.Context(), target)); !errors.As(got, &steps) {
-				t.Errorf("what a revert needs: %v", got)
+				t.Errorf("record for the revert: %v", got)
 			}
 			r.shows(said(guaranteed))
 		})
 	}
 }
 
-// A condition that speaks of an earlier generation of the pod says nothing of this resize.
+// A condition for an earlier generation of the pod does not apply to this resize.
 func TestResourcesOldCondition(t *testing.T) {
 	r := newResizable(t, guaranteed, func(p *corev1.Pod) {
 		p.Generation = 3
@@ -327,18 +327,18 @@ func TestResourcesTimeout(t *testing.T) {
 	r.now = r.now.Add(resizePatience + time.Second)
 	var steps *faulttest.Pending
 	if err := faulttest.Called(r.injector(limits).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "has not applied") {
-		t.Errorf("a kubelet that does nothing: %v", err)
+		t.Errorf("without a reaction of the kubelet: %v", err)
 	}
 	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "is to restore")
 	r.Update(r.current(), func(p *corev1.Pod) { p.Status.ContainerStatuses[0].Resources = nil })
 	faulttest.InProgress(t, faulttest.Called(r.injector(limits).Revert(t.Context(), target)), "shows no resources")
 	r.now = r.now.Add(resizePatience + time.Second)
 	if err := faulttest.Called(r.injector(limits).Revert(t.Context(), target)); err == nil || errors.As(err, &steps) {
-		t.Errorf("a kubelet that does nothing: %v", err)
+		t.Errorf("without a reaction of the kubelet: %v", err)
 	}
 }
 
-// A pod that is replaced has the resources of its template; one that somebody else resizes is left alone.
+// A replaced pod has the resources of its template; a pod that another client resizes is not changed.
 func TestResourcesIgnoresOtherPods(t *testing.T) {
 	limits := map[corev1.ResourceName]string{"cpu": "100m"}
 	begin := func(t *testing.T, injected bool) (*resizable, *v1alpha1.FaultTarget) {

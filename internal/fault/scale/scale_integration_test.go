@@ -25,7 +25,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// scaleStage is a stage with a StatefulSet whose pods are real servers. settle lets its controller and the kubelets do their part.
+// scaleStage is a stage with a StatefulSet whose pods are real servers. settle does the work of its controller and the kubelets.
 type scaleStage struct {
 	*faulttest.Stage
 	pods    *cluster.StatefulSet
@@ -78,13 +78,13 @@ func (s *scaleStage) set() *appsv1.StatefulSet {
 	return set
 }
 
-// settle starts and ends servers as the StatefulSet wants.
+// settle starts and stops servers according to the StatefulSet.
 func (s *scaleStage) settle() {
 	s.T.Helper()
 	faulttest.Must(s.T, s.pods.Settle(s.T.Context()))
 }
 
-// finish calls a step until it is done, each time by an operator that knows nothing but the record.
+// finish calls a step until it is complete, each time by a new injector that has only the record.
 func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
 	s.T.Helper()
 	redistest.Wait(s.T, what, func() error {
@@ -99,7 +99,7 @@ func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *
 		s.settle()
 		return err
 	})
-	// Nodes lose a connection to one another once in a while: the next look finds it again.
+	// Cluster nodes lose a connection to each other occasionally: the next call finds it again.
 	redistest.Wait(s.T, what+" once more", func() error { return faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target)) })
 }
 
@@ -148,7 +148,7 @@ func TestReplicaScaleReplication(t *testing.T) {
 	secured := redistest.Options{Password: "secret"}
 	for name, c := range map[string]struct {
 		by    int32
-		blank bool // the image has no start script: a new server is a primary of its own
+		blank bool // the image has no start script: a new server starts as a primary
 		syncs string
 	}{
 		"add":                  {by: 2, syncs: "2 full syncs and 0 partial"},
@@ -190,13 +190,13 @@ func TestReplicaScaleReplication(t *testing.T) {
 				how += seen.Message + "\n"
 			}
 			if !strings.Contains(how, c.syncs) {
-				t.Errorf("it came by\n%swant %s", how, c.syncs)
+				t.Errorf("got\n%swant %s", how, c.syncs)
 			}
 		})
 	}
 }
 
-// A server that comes up as a primary with data of its own is left alone, and the fault says so.
+// A server that starts as a primary with its own data is not changed, and the fault reports it.
 func TestReplicaScaleForeignData(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewReplication(t, 1, redistest.Options{})
@@ -225,7 +225,7 @@ func TestReplicaScaleForeignData(t *testing.T) {
 		t.Errorf("%v, want one about the start script", err)
 	}
 	if came.Info("role") != "master" || came.Info("db3") == "" {
-		t.Errorf("its data is gone: role %s, db3 %q", came.Info("role"), came.Info("db3"))
+		t.Errorf("role %s, db3 %q, want a primary with its data", came.Info("role"), came.Info("db3"))
 	}
 	target.InjectedAt = target.IntendedAt
 	s.revert(spec, target)
@@ -280,7 +280,7 @@ func TestReplicaScaleDuringFailover(t *testing.T) {
 	})
 }
 
-// newClusterStage is a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
+// newClusterStage creates a cluster in one StatefulSet: redis-0 to redis-2 are primaries, redis-3 to redis-5 their replicas.
 func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) *redistest.Server) (*scaleStage, *redistest.Cluster) {
 	t.Helper()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{})
@@ -293,7 +293,7 @@ func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) 
 	return newScaleStage(t, func(pod string) *redistest.Server { return start(c, pod) }, servers...), c
 }
 
-// waitForNodes waits until so many nodes are in the lists of all nodes that run, none of them dead.
+// waitForNodes waits until all running nodes list this number of nodes, none of them failed.
 func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 	t.Helper()
 	redistest.Wait(t, fmt.Sprintf("all know %d nodes", want), func() error {
@@ -303,14 +303,14 @@ func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 			}
 			text := s.Do("cluster", "nodes").(string)
 			if n := strings.Count(text, "\n"); n != want || strings.Contains(text, "fail") || strings.Contains(text, "noaddr") {
-				return fmt.Errorf("%s knows %d:\n%s", s.Address(), n, text)
+				return fmt.Errorf("%s lists %d nodes:\n%s", s.Address(), n, text)
 			}
 		}
 		return nil
 	})
 }
 
-// waitForGossip waits until every node has got so many more messages of the others, each with what its sender knows of some nodes.
+// waitForGossip waits until every node has received this number of further gossip messages from the others.
 func waitForGossip(t *testing.T, c *redistest.Cluster, messages int) {
 	t.Helper()
 	received := func(s *redistest.Server) int {
@@ -355,7 +355,7 @@ func TestReplicaScaleClusterAdd(t *testing.T) {
 	s.follows(injector, target, "ReplicaAdded redis-6", "ReplicaAdded redis-7", "ReplicaRemoved redis-6", "ReplicaRemoved redis-7", "ReplicaSynced redis-6", "ReplicaSynced redis-7")
 }
 
-// An added node that lost its volume has another ID and leaves the old one behind: its address tells.
+// An added node that lost its volume has a new ID; the old ID stays in the node lists, and is identified by its address.
 func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	t.Parallel()
 	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
@@ -363,7 +363,7 @@ func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	_, target := s.Aim(spec)
 	s.inject(spec, target)
 	waitForNodes(t, c, 7)
-	// The record of its ID is lost, and the node dies, before anything is reverted.
+	// The record of its ID is lost, and the node is killed, before the revert.
 	record := faulttest.Recorded[scaleRecord](t, target)
 	m := record.Members["redis-6"]
 	m.Nodes = nil

@@ -20,7 +20,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/faulttest"
 )
 
-// scalable is a primary, redis-0, and its replica, redis-1, in a StatefulSet. What comes later says what a test lets it say.
+// scalable is a primary, redis-0, and its replica, redis-1, in a StatefulSet. Tests script the replies of later pods.
 type scalable struct {
 	*faulttest.World
 	t     *testing.T
@@ -161,7 +161,7 @@ func TestReplicaScalePreflightRefuses(t *testing.T) {
 	}
 }
 
-// What the StatefulSet and the servers do meanwhile is told step by step, and not waited for without end.
+// The progress of the StatefulSet and the servers is reported step by step, and waiting for it ends with a timeout.
 func TestReplicaScaleSteps(t *testing.T) {
 	s := newScalable(t, func(set *appsv1.StatefulSet) { set.Spec.Ordinals = &appsv1.StatefulSetOrdinals{Start: 0} })
 	target := s.recordedTarget(1)
@@ -224,7 +224,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 
 	faulttest.InProgress(t, faulttest.Called(s.injector(1).Revert(t.Context(), target)), "is to have 2 replicas again")
 	if n := s.replicas(); n != 3 {
-		t.Fatalf("%d replicas before what a revert needs is stored", n)
+		t.Fatalf("%d replicas before the record for the revert is stored", n)
 	}
 	faulttest.InProgress(t, faulttest.Called(s.injector(1).Revert(t.Context(), target)), "redis-2 is still running")
 	if n := s.replicas(); n != 2 {
@@ -254,7 +254,7 @@ func TestReplicaScaleConflicts(t *testing.T) {
 			}
 		}
 		if n := s.replicas(); n != 7 {
-			t.Errorf("%d replicas: another's number was overwritten", n)
+			t.Errorf("%d replicas, want the number that the other client set", n)
 		}
 		if want, got := "kubectl -n shop scale statefulset redis --replicas=2", s.injector(1).ManualRevertCommand(target); got != want {
 			t.Errorf("%s, want %s", got, want)
@@ -332,7 +332,7 @@ func TestReplicaScaleConflicts(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		if err := faulttest.Called(s.injector(1).Inject(t.Context(), &v1alpha1.FaultTarget{Pod: "redis-0", UID: "u0"})); err == nil {
-			t.Error("it scaled without a record")
+			t.Error("scaled without a record")
 		}
 	})
 }
@@ -365,7 +365,7 @@ func TestParseListing(t *testing.T) {
 	}
 	for _, bad := range []string{"", "a b c\n", "a 10.0.0.1:1@2 master - 0 0 0 connected x-y\n"} {
 		if _, err := parseListing(bad, "10.0.0.1:6379"); err == nil {
-			t.Errorf("%q is read", bad)
+			t.Errorf("%q was parsed, want an error", bad)
 		}
 	}
 }

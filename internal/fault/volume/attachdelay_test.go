@@ -70,7 +70,7 @@ func holding(keepAway v1alpha1.KeepAway) *v1alpha1.RedisFaultSpec {
 		Duration: &metav1.Duration{Duration: 20 * time.Second}}
 }
 
-// holder is the holder pod; nil where there is none.
+// holder returns the holder pod, or nil.
 func (w *attachWorld) holder() *corev1.Pod {
 	w.T.Helper()
 	var pods corev1.PodList
@@ -83,13 +83,13 @@ func (w *attachWorld) holder() *corev1.Pod {
 	return &pods.Items[0]
 }
 
-// run plays the kubelet: the holder is at a phase.
+// run sets the phase of the holder, as the kubelet does.
 func (w *attachWorld) run(phase corev1.PodPhase) {
 	w.T.Helper()
 	w.Update(w.holder(), func(p *corev1.Pod) { p.Status.Phase = phase })
 }
 
-// recordEvent plays the attach-detach controller.
+// recordEvent creates an event, as the attach-detach controller does.
 func (w *attachWorld) recordEvent(name, uid, reason, message string, at time.Time) {
 	w.T.Helper()
 	err := w.Cluster.Create(context.Background(), &corev1.Event{
@@ -163,7 +163,7 @@ func TestVolumeAttachDelay(t *testing.T) {
 	w.effect(injector, target, v1alpha1.EffectNotObserved, "its volume was not delayed")
 }
 
-// The holder is what a namespace under the restricted Pod Security Standard admits, ends by itself, and writes nothing.
+// The holder is admitted by the restricted Pod Security Standard, ends without the operator, and writes nothing.
 func TestHolder(t *testing.T) {
 	w := newAttachWorld(t, nil)
 	injector, targets := w.Aimed(Kinds, guard.Choose, holding(v1alpha1.KeepAwayNone))
@@ -173,7 +173,7 @@ func TestHolder(t *testing.T) {
 		t.Errorf("%s of %+v", h.Name, h.OwnerReferences)
 	}
 	if *h.Spec.ActiveDeadlineSeconds != 140 || !strings.Contains(h.Spec.Containers[0].Command[2], "sleep 140") {
-		t.Errorf("it lives for %d s (%v), want 20 s and the margin of 2m", *h.Spec.ActiveDeadlineSeconds, h.Spec.Containers[0].Command)
+		t.Errorf("active deadline %d s (%v), want 20 s and the margin of 2m", *h.Spec.ActiveDeadlineSeconds, h.Spec.Containers[0].Command)
 	}
 	if h.Spec.NodeName != "node-1" || *h.Spec.AutomountServiceAccountToken || h.Spec.RestartPolicy != corev1.RestartPolicyNever {
 		t.Errorf("spec %+v", h.Spec)
@@ -186,7 +186,7 @@ func TestHolder(t *testing.T) {
 		t.Errorf("container %+v", c)
 	}
 	if claim := h.Spec.Volumes[0].PersistentVolumeClaim; claim.ClaimName != "data-redis-0" {
-		t.Errorf("it holds %s", claim.ClaimName)
+		t.Errorf("it mounts %s", claim.ClaimName)
 	}
 }
 
@@ -262,7 +262,7 @@ func TestVolumeAttachDelayWithoutVolume(t *testing.T) {
 	}
 }
 
-// What is wrong with the holder keeps Redis alive.
+// If the holder has a problem, Redis is not killed.
 func TestHolderErrors(t *testing.T) {
 	for name, tc := range map[string]struct {
 		trouble  func(w *attachWorld)
@@ -301,7 +301,7 @@ func TestHolderErrors(t *testing.T) {
 				t.Errorf("revert: %v", err)
 			}
 			if left := w.holder(); (left != nil) != (name == "another's") {
-				t.Errorf("after the revert the holder is %v: ours goes, another's stays", left)
+				t.Errorf("after the revert the holder is %v, want only our own one deleted", left)
 			}
 			if err := w.Cluster.Get(t.Context(), client.ObjectKeyFromObject(w.redis), &corev1.Pod{}); err != nil {
 				t.Errorf("Redis: %v", err)
@@ -311,7 +311,7 @@ func TestHolderErrors(t *testing.T) {
 	}
 }
 
-// Reverted between any two steps, and before the first, nothing stays; a Redis that was not killed yet lives.
+// A revert between any two steps, or before the first, restores the state; a Redis that was not killed yet keeps running.
 func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 	for steps := range 4 {
 		w := newAttachWorld(t, nil)
@@ -322,7 +322,7 @@ func TestVolumeAttachDelayRevertedHalfway(t *testing.T) {
 				w.run(corev1.PodRunning)
 			}
 		}
-		// Another process takes over: all that it has is the record.
+		// Another process continues: it has only the record.
 		again, err := Kinds.For(holding(v1alpha1.KeepAwayCordon), w.Of("lose"))
 		if err != nil {
 			t.Fatal(err)
@@ -349,7 +349,7 @@ func TestVolumeAttachDelayIgnoresReplacements(t *testing.T) {
 		t.Fatal(err)
 	}
 	if w.holder() != nil || len(w.Deleted) > 0 {
-		t.Errorf("holder %v, deleted %v: the pod that was recorded is gone", w.holder(), w.Deleted)
+		t.Errorf("holder %v, deleted %v, want neither: the recorded pod was replaced", w.holder(), w.Deleted)
 	}
 	w.Unschedulable("node-1", false)
 }

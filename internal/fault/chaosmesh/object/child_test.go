@@ -87,7 +87,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// accepted checks that Chaos Mesh's webhook takes an object, and that its controller ends it by itself unless it is over at once.
+// accepted checks that Chaos Mesh's webhook accepts an object, and that its controller ends it after a time unless it is a one-shot action.
 func accepted(t *testing.T, child cmv1.InnerObject, oneShot bool) {
 	t.Helper()
 	ctx := t.Context()
@@ -95,7 +95,7 @@ func accepted(t *testing.T, child cmv1.InnerObject, oneShot bool) {
 		t.Error(err)
 	}
 	if _, err := child.ValidateCreate(ctx, child); err != nil {
-		t.Errorf("the webhook says: %v", err)
+		t.Errorf("the webhook refuses it: %v", err)
 	}
 	exceeded, ends, err := child.DurationExceeded(time.Now())
 	if err != nil || child.IsOneShot() != oneShot || !oneShot && !exceeded && ends == 0 {
@@ -103,7 +103,7 @@ func accepted(t *testing.T, child cmv1.InnerObject, oneShot bool) {
 	}
 }
 
-// What the webhook refuses would be refused of us, too: the test above can fail.
+// The webhook refuses invalid objects, so that TestChild can fail.
 func TestWebhookRefuses(t *testing.T) {
 	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(time.Second), Direction: v1alpha1.DirectionBoth}}}
 	child := Child(&spec, hit).(*cmv1.NetworkChaos)

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// What Chaos Mesh's controller writes, and what is true then.
+// The statuses that Chaos Mesh's controller writes, and their meaning.
 func TestRead(t *testing.T) {
 	tests := []struct {
 		name, status string
@@ -72,7 +72,7 @@ experiment: {desiredPhase: Run, containerRecords: [{id: shop/redis-0, phase: Inj
 			}
 			got := Read(child)
 			if text := got.String(); !strings.Contains(text, test.wantText) {
-				t.Errorf("it says %q, want %q", text, test.wantText)
+				t.Errorf("got text %q, want %q", text, test.wantText)
 			}
 			got.Where, got.Failure = "", ""
 			if got != test.want {
