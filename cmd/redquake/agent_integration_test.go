@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// operator speaks to an agent as the operator does.
+// operator is a client of an agent, like the operator.
 type operator struct {
 	t       *testing.T
 	client  *http.Client
@@ -56,14 +56,14 @@ func (o *operator) try(method, path string, body any) (int, []byte, error) {
 	return response.StatusCode, answer, err
 }
 
-// await polls the status until state, or fails with what the agent says instead.
+// await polls the status until it has the state, or fails with the state that the agent reports.
 func (o *operator) await(p *process, state agent.State) agent.Status {
 	o.t.Helper()
 	var status agent.Status
 	for deadline := time.Now().Add(20 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		_, body, err := o.try(http.MethodGet, agent.PathStatus, nil)
 		if err != nil {
-			continue // does not listen yet
+			continue // no listener yet
 		}
 		if err := json.Unmarshal(body, &status); err != nil {
 			o.t.Fatalf("%v in %q", err, body)
@@ -101,7 +101,7 @@ func TestAgentProcess(t *testing.T) {
 	if code, body := o.ask(http.MethodPost, agent.PathStart, agent.StartRequest{At: ready.Now + int64(2*time.Second), Instance: ready.Instance}); code != http.StatusNoContent {
 		t.Fatalf("start: %d %s", code, body)
 	}
-	// Pull as it goes, acknowledging what came.
+	// Pull during the load, and acknowledge the intervals.
 	var seq, sent, ok uint64
 	for seq < 10 {
 		code, body := o.ask(http.MethodGet, fmt.Sprintf("%s?after=%d&ack=%d&wait=2s&instance=%s", agent.PathIntervals, seq, seq, ready.Instance), nil)
@@ -123,7 +123,7 @@ func TestAgentProcess(t *testing.T) {
 			ok += iv.Ops[0].OK
 		}
 	}
-	// The second of two pods makes half of 400/s, for one second.
+	// The second of two pods sends half of 400/s, for one second.
 	if sent != 200 || ok != 200 {
 		t.Errorf("%d requests were sent and %d answered, want 200", sent, ok)
 	}
@@ -144,7 +144,7 @@ func TestAgentProcess(t *testing.T) {
 	}
 }
 
-// An agent whose Redis refuses it says why, until it is told that this is known.
+// An agent that Redis refuses reports the reason until it is released.
 func TestAgentProcessFails(t *testing.T) {
 	t.Parallel()
 	p, o := startAgent(t, redistest.NewServer(t, redistest.Options{Password: "right"}).Address())
@@ -159,7 +159,7 @@ func TestAgentProcessFails(t *testing.T) {
 	}
 }
 
-// A pod that is told to end before its load began ends, and not as a success.
+// A pod that is terminated before its load began exits with an error.
 func TestAgentProcessTerminated(t *testing.T) {
 	t.Parallel()
 	p, o := startAgent(t, redistest.Start(t).Address())

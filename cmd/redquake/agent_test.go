@@ -28,7 +28,7 @@ func agentPlan(address string) *plan.Plan {
 	}
 }
 
-// mounted writes what a load pod has mounted and returns the flags that name it.
+// mounted writes the files that are mounted into a load pod and returns the flags for them.
 func mounted(t *testing.T, plan any) (agentFlags, agent.Credentials) {
 	t.Helper()
 	credentials, err := agent.NewCredentials()
@@ -97,7 +97,7 @@ func TestAgentConfigRefuses(t *testing.T) {
 	}
 }
 
-// An agent that does not know all of its plan would run another load.
+// An agent that ignored unknown fields of its plan would run a different load.
 func TestAgentRefusesUnknownPlanFields(t *testing.T) {
 	flags, _ := mounted(t, map[string]any{"run": "x", "pods": 1, "surprise": true})
 	t.Setenv(indexVariable, "0")

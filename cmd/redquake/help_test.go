@@ -51,7 +51,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// The plugin's help never shows a name that kubectl users did not type.
+// The plugin's help shows only the name that kubectl users type.
 func TestHelpOfThePlugin(t *testing.T) {
 	_, help, _ := called("kubectl-redquake", "load", "--help")
 	if rest := strings.ReplaceAll(help, "kubectl redquake load", ""); strings.Contains(rest, "redquake load") || !strings.Contains(help, "kubectl redquake load") {
@@ -84,7 +84,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The help of load lists every flag, under a title, and its examples use flags that there are.
+// The help of load lists every flag, under a title, and its examples use existing flags.
 func TestHelpOfLoad(t *testing.T) {
 	cmd := newLoad("redquake", streams{})
 	_, help, _ := called("redquake", "load", "--help")

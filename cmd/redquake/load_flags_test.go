@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// planOf is what a command line of `redquake load` comes to; FILE stands for a file with the text.
+// planOf returns the plan of a command line of `redquake load`; FILE is replaced by a file with the text.
 func planOf(t *testing.T, text string, args ...string) (*plan.Plan, []string, error) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "test.yaml")
@@ -103,7 +103,7 @@ func TestPlanOfFlags(t *testing.T) {
 	}
 }
 
-// Flags change what the file says, and only that.
+// Flags override only the corresponding fields of the file.
 func TestPlanOfFileAndFlags(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	text := strings.Replace(loadTestYAML, "spec:", "spec:\n  objectives: {maxErrorRate: 1%}\n  pods: {count: 3}\n  client: {connections: 5}", 1)
@@ -126,7 +126,7 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	}
 }
 
-// Addresses take the place of a Service, which is not looked up from here; the file alone must still be valid.
+// Addresses replace a Service, which the command line does not resolve; the file alone must still be valid.
 func TestAddressInTheFileOfAService(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	text := strings.Replace(loadTestYAML, `{addresses: ["127.0.0.1:6379"]}`, `{service: {name: redis}}`, 1)

@@ -36,7 +36,7 @@ func TestLoadTable(t *testing.T) {
 	}
 }
 
-// JSON is all that stands on stdout. TestOpenLoopInVirtualTime has the numbers.
+// Stdout contains only JSON. TestOpenLoopInVirtualTime checks the numbers.
 func TestLoadJSON(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
@@ -75,7 +75,7 @@ func TestLoadFile(t *testing.T) {
 	}
 }
 
-// SIGINT ends the load; what was measured is written, also in JSON, and also where the ledger can no more be read back.
+// SIGINT ends the load; the measurements are written, also in JSON, and also if the ledger cannot be verified any more.
 func TestLoadInterrupted(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -114,7 +114,7 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// interrupted runs the command until its load goes on, sends SIGINT and returns what it wrote to stdout.
+// interrupted runs the command until its load is running, sends SIGINT and returns its stdout.
 func interrupted(t *testing.T, server *redistest.Server, args ...string) string {
 	t.Helper()
 	p := begin(t, nil, args...)
@@ -128,7 +128,7 @@ func interrupted(t *testing.T, server *redistest.Server, args ...string) string 
 	return p.out.String()
 }
 
-// awaitServed waits until a server has served more than what prepares a load, so that the load goes on.
+// awaitServed waits until a server has served more commands than the preparation of a load needs, so that the load is running.
 func awaitServed(t *testing.T, server *redistest.Server) {
 	t.Helper()
 	redistest.Wait(t, "the load goes on", func() error {
@@ -139,7 +139,7 @@ func awaitServed(t *testing.T, server *redistest.Server) {
 	})
 }
 
-// The rate of a run that its requests end is theirs, not that of whole intervals.
+// If a number of requests ends the run, its rate counts the time until the last request, not whole intervals.
 func TestLoadRateOfRequests(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
@@ -156,7 +156,7 @@ func TestLoadRateOfRequests(t *testing.T) {
 	}
 }
 
-// A Redis that dies during the run makes errors, not an end: that is what the tool measures.
+// If Redis crashes during the run, the load continues and counts errors.
 func TestLoadOfADyingRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{})
@@ -235,7 +235,7 @@ func TestLoadBadFile(t *testing.T) {
 	}
 }
 
-// The flags of a search reach it, and its result is written: of a rate of which every machine serves one percent.
+// The flags of a search are used, and its result is written. Any machine can serve the rate.
 func TestLoadSearch(t *testing.T) {
 	t.Parallel()
 	code, out, stderr := run(t, nil, "load", "--address", redistest.Start(t).Address(), "--search", "200:200", "--max-error-rate", "99%", "--search-trial", "1s", "-o", "json")

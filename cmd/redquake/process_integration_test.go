@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// asCommand in its environment makes the test binary the command itself: nothing else is built and linked.
+// asCommand in its environment makes the test binary run the command, so that no other binary has to be built.
 const asCommand = "REDQUAKE_TEST_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -20,7 +20,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// process is the command at work.
+// process is a running command.
 type process struct {
 	cmd      *exec.Cmd
 	out, err bytes.Buffer
@@ -44,7 +44,7 @@ func begin(t *testing.T, env []string, args ...string) *process {
 	return p
 }
 
-// code waits for the end and returns the exit code.
+// code waits for the exit and returns the exit code.
 func (p *process) code(t *testing.T) int {
 	t.Helper()
 	err := p.cmd.Wait()

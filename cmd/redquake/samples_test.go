@@ -7,7 +7,7 @@ import (
 	"github.com/redquake/redquake/internal/children"
 )
 
-// Every sample of a load test is one that can be run.
+// Every sample of a load test can be run.
 func TestSamples(t *testing.T) {
 	files, err := filepath.Glob("../../config/samples/loadtest*.yaml")
 	if err != nil || len(files) < 2 {

@@ -20,7 +20,7 @@ const (
 	searchRepeats = "REDQUAKE_SEARCH_REPEATS" // default 3
 )
 
-// found is what one search of the same capacity came to.
+// found is the result of one search of the same capacity.
 type found struct {
 	Rate       float64   `json:"rate"`
 	Throughput float64   `json:"throughput"`
@@ -28,8 +28,8 @@ type found struct {
 	Trials     []float64 `json:"trials"`
 }
 
-// TestMeasureSearch searches, with a real Redis, what is known: four requests in flight, each of 100 ms, are 40/s. How near this machine comes to that is
-// a figure, not a verdict: TestSearchFindsTheCapacity has it exactly, in virtual time. Only what no machine explains fails. A search takes a minute.
+// TestMeasureSearch searches a known rate with a real Redis: four requests in flight, each of 100 ms, are 40/s. The precision on this machine is
+// printed, not judged: TestSearchFindsTheCapacity is exact, in virtual time. Only an error that a slow machine cannot cause fails. A search takes a minute.
 func TestMeasureSearch(t *testing.T) {
 	file := os.Getenv(searchOut)
 	if file == "" {

@@ -63,7 +63,7 @@ func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, ar
 	return written.String(), said.String(), err
 }
 
-// Four requests in flight, each of 100 ms, are 40/s: the search finds that to the request, in the trials that its rules lead to.
+// Four requests in flight, each of 100 ms, are 40/s: the search finds exactly this rate, with the expected trials.
 func TestSearchFindsTheCapacity(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -94,7 +94,7 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 	})
 }
 
-// checkTrials compares the rates that were tried, and that just those up to the answer met the objectives.
+// checkTrials compares the rates of the trials, and checks that exactly those up to the result met the objectives.
 func checkTrials(t *testing.T, trials []result.Trial, want ...float64) {
 	t.Helper()
 	var rates []float64
@@ -114,7 +114,7 @@ func checkTrials(t *testing.T, trials []result.Trial, want ...float64) {
 	}
 }
 
-// A server that takes 1 ms for a command serves 1000/s, of which the probe has 100: a search for the p99 comes within its precision below.
+// A server that takes 1 ms for a command serves 1000/s, of which the probe has 100: a search by p99 finds a rate below, within its precision.
 func TestSearchOfABusyServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -129,7 +129,7 @@ func TestSearchOfABusyServer(t *testing.T) {
 	})
 }
 
-// An open loop sends what was asked for, no request more or less, at the latencies that the server has.
+// An open loop sends exactly the scheduled requests, with the latencies of the server.
 func TestOpenLoopInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -151,7 +151,7 @@ func TestOpenLoopInVirtualTime(t *testing.T) {
 	})
 }
 
-// An interrupt ends the load within the second; what was measured until then is written.
+// An interrupt ends the load within a second; the measurements are written.
 func TestInterruptInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()
@@ -177,7 +177,7 @@ func TestInterruptInVirtualTime(t *testing.T) {
 	})
 }
 
-// Where nobody listens it is tried for 5 s.
+// Without a listener the load fails after 5 s of retries.
 func TestLoadWithoutServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
@@ -192,7 +192,7 @@ func TestLoadWithoutServer(t *testing.T) {
 	})
 }
 
-// A Redis that dies during the run makes errors, not an end: that is what the tool measures.
+// If Redis crashes during the run, the load continues and counts errors.
 func TestRedisCrashInVirtualTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := memnet.New()

@@ -32,7 +32,7 @@ func handshake(t *testing.T, server Credentials, client *tls.Config) error {
 	defer listener.Close()
 	go func() {
 		if c, err := listener.Accept(); err == nil {
-			_, _ = io.Copy(io.Discard, c) // shakes hands, until the client goes
+			_, _ = io.Copy(io.Discard, c) // serves until the client disconnects
 			c.Close()
 		}
 	}()
@@ -62,13 +62,13 @@ func TestClientTrustsOnlyTheCertificateOfItsRun(t *testing.T) {
 	if err := handshake(t, expired, client(expired)); err == nil || !strings.Contains(err.Error(), "expired") {
 		t.Errorf("expired certificate: %v", err)
 	}
-	// A node's clock may be a little behind.
+	// A node's clock may be slightly behind.
 	ahead := mustCredentials(t, time.Now().Add(30*time.Minute))
 	if err := handshake(t, ahead, client(ahead)); err != nil {
 		t.Errorf("certificate made half an hour ahead: %v", err)
 	}
 	if old := client(own); old.MinVersion != tls.VersionTLS13 {
-		t.Error("the client would speak a version older than 1.3")
+		t.Error("the client accepts a version older than 1.3")
 	}
 }
 

@@ -45,7 +45,7 @@ func TestRecordKeepsUntilAcknowledged(t *testing.T) {
 	if diff := cmp.Diff([]uint64{3, 4}, seqs(r.frames)); diff != "" || r.bytes != 2*size {
 		t.Errorf("after the acknowledgement: %d bytes, want %d; (-want +got)\n%s", r.bytes, 2*size, diff)
 	}
-	r.acknowledge(1) // an old one changes nothing
+	r.acknowledge(1) // an earlier acknowledgement changes nothing
 	if r.lost != 0 || r.last != 4 || len(r.frames) != 2 {
 		t.Errorf("lost %d, last %d, %d frames", r.lost, r.last, len(r.frames))
 	}
@@ -57,7 +57,7 @@ func TestRecordDropsTheOldestBeyondItsLimit(t *testing.T) {
 	if diff := cmp.Diff([]uint64{4, 5}, seqs(r.frames)); diff != "" || r.lost != 3 || r.bytes != 2*size {
 		t.Errorf("lost %d, %d bytes (-want +got)\n%s", r.lost, r.bytes, diff)
 	}
-	// The newest stays, however small the limit.
+	// The newest interval stays, however small the limit.
 	if r := filled(t, 1, 0, 1); len(r.frames) != 1 || r.frames[0].seq != 2 || r.lost != 1 {
 		t.Errorf("with a tiny limit: %v, lost %d", seqs(r.frames), r.lost)
 	}

@@ -153,7 +153,7 @@ func TestAgentLifecycle(t *testing.T) {
 		w.want("POST", agent.PathRelease, "", 409)
 		at := w.start()
 
-		// A pull waits for the first interval, and no longer.
+		// A pull waits until the first interval is available.
 		begin := time.Now()
 		first, header := w.pull("after=0&wait=5s")
 		if len(first) != 1 || time.Since(begin) != 30*time.Millisecond+step || header.Get(agent.HeaderState) != string(agent.Running) {
@@ -191,7 +191,7 @@ func TestAgentLifecycle(t *testing.T) {
 func TestStartIsAcceptedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{Intervals: 1}, nil)
-		time.Sleep(time.Second) // the pod's clock is past zero, which is no instant to start at
+		time.Sleep(time.Second) // the pod's clock is past zero, which is no valid start time
 		s := w.until(agent.Ready)
 		later := s.Now + int64(time.Hour)
 		w.want("POST", agent.PathStart, fmt.Sprintf(`{"at":%d,"instance":"another"}`, later), 409)
@@ -257,7 +257,7 @@ func TestRequestsNeedTheToken(t *testing.T) {
 			}
 		}
 		if s := w.until(agent.Ready); s.State.Ended() {
-			t.Errorf("a stop without the token was obeyed: %+v", s)
+			t.Errorf("a stop without the token was accepted: %+v", s)
 		}
 	})
 }
@@ -308,7 +308,7 @@ func TestFailuresAreReportedUntilRelease(t *testing.T) {
 				}
 				select {
 				case <-w.agent.Done:
-					t.Fatal("left before the release")
+					t.Fatal("the agent ended before the release")
 				default:
 				}
 				w.want("POST", agent.PathRelease, "", 204)
@@ -410,7 +410,7 @@ func TestSecretsAreNotReported(t *testing.T) {
 	})
 }
 
-// The ledger is read back after the load, with the record to be pulled meanwhile, and its result stands in the last status.
+// The ledger is verified after the load, while the record can be pulled, and the last status contains the result.
 func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 	for name, c := range map[string]struct {
 		plan   *plan.Verify
@@ -443,7 +443,7 @@ func TestAgentVerifiesAfterTheLoad(t *testing.T) {
 	}
 }
 
-// A stop ends the reading, and what was measured stands.
+// A stop ends the verification; the measurements are kept.
 func TestStopWhileVerifying(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := serve(t, &agenttest.Runner{Intervals: 3, Verifying: time.Minute}, func(cfg *agent.Config) { cfg.Plan.Verify = &plan.Verify{Share: 0.01} })

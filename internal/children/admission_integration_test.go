@@ -24,7 +24,7 @@ type warned struct{ texts []string }
 
 func (w *warned) HandleWarningHeader(_ int, _, text string) { w.texts = append(w.texts, text) }
 
-// A real API server takes every child as it is, in a namespace under the restricted Pod Security Standard.
+// A real API server accepts every child unchanged, in a namespace with the restricted Pod Security Standard.
 func TestAdmission(t *testing.T) {
 	config, stop, err := cluster.ControlPlane()
 	if err != nil {
@@ -52,7 +52,7 @@ func TestAdmission(t *testing.T) {
 	test := loadTest(t, fullest)
 	test.UID = ""
 	test.Name = strings.Repeat("a", 52)
-	test.Spec.Pods.Count, test.Spec.Load.Users = 1000, new(int32(1000)) // the longest name of a host that there can be
+	test.Spec.Pods.Count, test.Spec.Load.Users = 1000, new(int32(1000)) // the maximum length of a host name
 	create(test)
 	plan, err := Plan(test, addresses)
 	if err != nil {
@@ -67,7 +67,7 @@ func TestAdmission(t *testing.T) {
 	create(ResultsConfigMap(test, []byte{0xff}))
 	job := LoadJob(test, "ghcr.io/redquake/redquake:v1")
 	create(job)
-	// There is no Job controller here: the pod it would make.
+	// The pod that the Job controller, which is missing here, would create.
 	create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "pod"}, Spec: job.Spec.Template.Spec})
 
 	fault := &v1alpha1.RedisFault{
@@ -82,11 +82,11 @@ func TestAdmission(t *testing.T) {
 		t.Errorf("the API server warns: %q", warnings.texts)
 	}
 
-	// Why Plan refuses a name with a dot.
+	// The reason why Plan refuses a name with a dot.
 	dotted := loadTest(t, smallest)
 	dotted.Name, dotted.UID = "a.b", test.UID
 	if err := c.Create(ctx, LoadJob(dotted, "x")); err == nil {
-		t.Error("the API server takes a Job with a dot in its name: Plan need not refuse it")
+		t.Error("the API server accepts a Job with a dot in its name, which Plan refuses")
 	}
 }
 

@@ -16,7 +16,7 @@ func TestLoadJob(t *testing.T) {
 	golden(t, "job_fullest.yaml", LoadJob(loadTest(t, fullest), "ghcr.io/redquake/redquake:v1"))
 }
 
-// A load that only a number of requests ends has no length of its own, and yet its pods must end some day.
+// A load that ends after a number of requests has no duration, but its pods need a deadline.
 func TestLoadJobDeadlineOfRequests(t *testing.T) {
 	test := loadTest(t, smallest)
 	test.Spec.Load.Duration, test.Spec.Load.Requests = nil, new(int64(1000))

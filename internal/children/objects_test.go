@@ -33,7 +33,7 @@ func loadTest(t *testing.T, spec string) *v1alpha1.RedisLoadTest {
 	return test
 }
 
-// admit does with an object what the API server does.
+// admit applies defaults and validation as the API server does.
 func admit(t *testing.T, object manifest.Object) {
 	t.Helper()
 	if err := manifest.Admit(object); err != nil {
@@ -41,14 +41,14 @@ func admit(t *testing.T, object manifest.Object) {
 	}
 }
 
-// smallest is a spec that says only what it must.
+// smallest is a spec with only the required fields.
 const smallest = `
 target: {service: {name: redis}}
 load: {users: 10, duration: 30s}
 workload: {commands: [{name: get, command: [GET, "{key}"]}]}
 `
 
-// fullest is a spec that says everything that one closed-loop test can say.
+// fullest is a spec with all fields that a closed-loop test can have.
 const fullest = `
 target:
   topology: Standalone

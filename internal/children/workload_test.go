@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// workloads are one of each, by their names; those called smallest say only what they must.
+// workloads are one of each, by their names; those called smallest have only the required fields.
 var workloads = map[string]string{
 	"benchmark":          `{benchmark: {tests: [set, get, lrange_100]}, values: {bytes: 3}}`,
 	"ranking_smallest":   `{ranking: {members: 1000}}`,
@@ -58,7 +58,7 @@ func TestPlanOfWorkloads(t *testing.T) {
 	golden(t, "workloads.yaml", all)
 }
 
-// What a plan may name is what the CRD lets a test name.
+// A plan accepts the same benchmark tests as the CRD.
 func TestBenchmarkTestsOfTheCRD(t *testing.T) {
 	all := plan.BenchmarkTests()
 	if _, err := Plan(loadTest(t, ofWorkload(`{benchmark: {tests: [`+strings.Join(all, ", ")+`]}}`)), addresses); err != nil {
@@ -72,7 +72,7 @@ func TestBenchmarkTestsOfTheCRD(t *testing.T) {
 	}
 }
 
-// What the CRD cannot know is refused by the plan, and the message begins with the field of the spec.
+// The plan refuses what the CRD cannot validate, and the message begins with the field of the spec.
 func TestPlanNamesTheField(t *testing.T) {
 	const target = "target: {service: {name: redis}}\n"
 	http := func(members string) string {
@@ -124,7 +124,7 @@ func TestPlanNeedsAddresses(t *testing.T) {
 	}
 }
 
-// Only the data source name's key is mounted, where the plan says that it lies, and the plan does not hold it.
+// Only the key of the data source name is mounted, at the path in the plan, and the plan does not contain it.
 func TestDatabaseSecretIsMounted(t *testing.T) {
 	test := loadTest(t, ofWorkload(workloads["cacheaside"]))
 	pod := LoadJob(test, "x").Spec.Template.Spec
@@ -144,7 +144,7 @@ func TestDatabaseSecretIsMounted(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := made.Workload.CacheAside.Database.DSNFile; file == "" || got != path.Join(dir, file) {
-		t.Errorf("the plan says %s, mounted is %s in %s", got, file, dir)
+		t.Errorf("the plan's path is %s, mounted is %s in %s", got, file, dir)
 	}
 	plain := LoadJob(loadTest(t, smallest), "x").Spec.Template.Spec
 	if len(pod.Volumes) != len(plain.Volumes)+1 {

@@ -22,7 +22,7 @@ type kept struct{ data []byte }
 func (k *kept) Load(context.Context) ([]byte, error)      { return k.data, nil }
 func (k *kept) Save(_ context.Context, data []byte) error { k.data = data; return nil }
 
-// openAlone opens a session that pulls from nobody; deliver feeds it.
+// openAlone opens a session that pulls from no agent; deliver adds intervals.
 func openAlone(t testing.TB, store Store, pods, limit int) *Session {
 	t.Helper()
 	credentials, err := agent.NewCredentials()
@@ -52,13 +52,13 @@ func deliver(t testing.TB, s *Session, pod int, from, to int64) {
 	}
 }
 
-// TestCompactCheckpoints: checkpoints of a record that has outgrown them hold every request, gap and pod's position, as the record itself
-// does, whatever happened since; and a session that takes one up goes on from it.
+// TestCompactCheckpoints: checkpoints that are coarser than the record contain every request, gap and pod's position, as the record itself
+// does, whatever happened since; and a session that resumes one continues from it.
 func TestCompactCheckpoints(t *testing.T) {
 	const limit = 12 << 10
 	store := &kept{}
 	s := openAlone(t, store, 3, limit)
-	start := time.Now().Add(-time.Hour) // so that no interval lies in the future
+	start := time.Now().Add(-time.Hour) // so that no interval is in the future
 	if err := s.Resume(t.Context(), start); err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestCompactCheckpoints(t *testing.T) {
 				continue // lost half way
 			}
 			if pod == 1 && round == 10 {
-				deliver(t, s, pod, round*20+5, round*20+20) // with a hole
+				deliver(t, s, pod, round*20+5, round*20+20) // with missing intervals
 				continue
 			}
 			deliver(t, s, pod, round*20, round*20+20)
@@ -92,7 +92,7 @@ func TestCompactCheckpoints(t *testing.T) {
 		}
 	}
 	if s.compact == nil || s.compact.Step == s.series.Step && s.compact.LatencyStep == s.series.LatencyStep {
-		t.Fatal("the record always fitted: nothing was shown")
+		t.Fatal("the record always fitted: the test has no effect")
 	}
 	if s.series.Step != s.cfg.Step || s.series.LatencyStep != s.cfg.Step {
 		t.Errorf("the record itself was coarsened to %v, %v", s.series.Step, s.series.LatencyStep)
@@ -108,7 +108,7 @@ func TestCompactCheckpoints(t *testing.T) {
 	sameSums(t, s.series, next.series)
 }
 
-// sameSums compares what coarsening must not change.
+// sameSums compares the sums that coarsening must not change.
 func sameSums(t *testing.T, want, got *record.Series) {
 	t.Helper()
 	type sums struct {
@@ -133,7 +133,7 @@ func sameSums(t *testing.T, want, got *record.Series) {
 		}
 		return all
 	}
-	if w, g := of(want), of(got); !reflect.DeepEqual(w, g) { // much faster than cmp.Diff, which is for people
+	if w, g := of(want), of(got); !reflect.DeepEqual(w, g) { // much faster than cmp.Diff
 		t.Errorf("(-record +checkpoint)\n%s", cmp.Diff(w, g))
 	}
 }
@@ -151,7 +151,7 @@ func BenchmarkCheckpoint(b *testing.B) {
 			}
 			for at < int64(age/s.cfg.Step) {
 				ten()
-				if at%3000 == 0 { // as often as it takes to become compact
+				if at%3000 == 0 { // until the checkpoint is compact
 					if err := s.save(b.Context()); err != nil {
 						b.Fatal(err)
 					}

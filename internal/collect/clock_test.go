@@ -11,7 +11,7 @@ func TestClockKeepsTheBestRoundTrip(t *testing.T) {
 	if _, _, ok := c.estimate(0); ok || c.settled() {
 		t.Fatal("an estimate without a reading")
 	}
-	// True offset 1 s. A slow answer, whose delay lies all on the way back, misleads by half of it.
+	// The true offset is 1 s. A slow answer, whose delay is only on the way back, leads to an error of half the delay.
 	c.observe(0, 20*ms, 1000*ms)
 	if offset, uncertainty, _ := c.estimate(10 * ms); offset != 990*ms || uncertainty != 10*ms {
 		t.Errorf("one slow trip: %d ± %d", offset, uncertainty)
@@ -25,7 +25,7 @@ func TestClockKeepsTheBestRoundTrip(t *testing.T) {
 	if c.settled() {
 		t.Error("settled after three")
 	}
-	// Whatever is observed, the truth lies within the uncertainty; old readings make room for new ones.
+	// The true offset is always within the uncertainty; new readings replace old ones.
 	for i := range int64(100) {
 		at := (1000 + i*100) * ms
 		c.observe(at, at+4*ms, at+1003*ms)

@@ -15,7 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/agenttest"
 )
 
-// verifying is a run whose pods read their ledgers back: pod 1 takes longer, and finds what was lost.
+// verifying is a run whose pods verify their ledgers: pod 1 takes longer, and finds lost writes.
 func verifying(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, 2, 20, func(pod int, r *agenttest.Runner, c *agent.Config) {
@@ -46,7 +46,7 @@ func TestLedgersAreMerged(t *testing.T) {
 	})
 }
 
-// A session that is opened after the record was complete asks for the ledgers again: the checkpoint does not hold them.
+// A session that is opened after the record was complete requests the ledgers again: the checkpoint does not contain them.
 func TestLedgersAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := verifying(t)

@@ -34,7 +34,7 @@ func restartAtRandom(t *testing.T, seed uint64) {
 	s := w.open()
 	w.until(s, "ready", allReady)
 	at := time.Now().Add(1500 * time.Millisecond)
-	stored := at.Round(0) // what a status holds: no monotonic reading
+	stored := at.Round(0) // as in a status: without a monotonic reading
 	if draw.IntN(2) == 0 {
 		s.Close() // between the decision and the start
 		s = w.open()
@@ -76,7 +76,7 @@ func restartAtRandom(t *testing.T, seed uint64) {
 		}
 	}
 	s.Close()
-	// After the release the pods are gone; the checkpoint alone says that all is well.
+	// After the release the pods are deleted; the checkpoint alone contains the outcome.
 	s = w.open()
 	if err := s.Resume(t.Context(), stored); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 			t.Errorf("release: %v", err)
 		}
 		s.Close()
-		// Nothing was stored, so everything must still be at the pod.
+		// Nothing was stored, so that the pod must still have everything.
 		w.store.fail(nil)
 		s = w.open()
 		if err := s.Resume(t.Context(), at); err != nil {
@@ -197,7 +197,7 @@ func TestResumeDetectsAShiftedClock(t *testing.T) {
 		at := w.start(s)
 		s.Close()
 		s = w.open()
-		if err := s.Resume(t.Context(), at.Round(0).Add(-3*time.Second)); err != nil { // as a wall clock 3 s ahead sees the stored instant
+		if err := s.Resume(t.Context(), at.Round(0).Add(-3*time.Second)); err != nil { // the stored instant on a wall clock that is 3 s ahead
 			t.Fatal(err)
 		}
 		st := w.until(s, "started", func(st collect.Status) bool { return st.AllStarted && st.ClockShiftUncertainty > 0 })
@@ -228,7 +228,7 @@ func TestResumeAfterThePodRestarted(t *testing.T) {
 	})
 }
 
-// What the record says of a pod holds after a restart of the operator, whatever the pod looks like by then.
+// A pod that is lost in the record stays lost after a restart of the operator, whatever its state.
 func TestLostPodStaysLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 60, nil)
@@ -266,7 +266,7 @@ func TestResumeRefusesOtherCheckpoints(t *testing.T) {
 		}
 		w.store.fail(errDown)
 		if err := w.open().Resume(t.Context(), time.Now()); !errors.Is(err, errDown) {
-			t.Errorf("store away: %v", err)
+			t.Errorf("store unavailable: %v", err)
 		}
 	})
 }

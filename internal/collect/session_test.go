@@ -29,7 +29,7 @@ func TestCollectWholeRun(t *testing.T) {
 			t.Errorf("the same start again: %v", err)
 		}
 		if err := s.Start(t.Context(), at.Add(time.Second)); err == nil {
-			t.Error("another start was taken")
+			t.Error("a second start was accepted")
 		}
 		st := w.until(s, "finished", finished)
 		w.expect(s, 60, 60, 60)
@@ -70,7 +70,7 @@ func TestCollectWholeRun(t *testing.T) {
 	})
 }
 
-// TestClockReadingsAreWithinTheirUncertainty: with requests of 1 ms and answers of 3 ms every reading of a pod's clock is off by 1 ms.
+// TestClockReadingsAreWithinTheirUncertainty: with 1 ms for requests and 3 ms for answers, every reading of a pod's clock is off by 1 ms.
 func TestClockReadingsAreWithinTheirUncertainty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 2, 60, nil)
@@ -145,7 +145,7 @@ func TestStartReportsPodsThatDidNotStart(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "pod 0") || !strings.Contains(err.Error(), "pod 1: ") || !strings.Contains(err.Error(), "PermissionDenied redis:6379 refuses SET") {
 			t.Errorf("error: %v", err)
 		}
-		// What the caller does then: go on with those that run.
+		// The caller then continues with the running pods.
 		s.Lose(1)
 		st := w.until(s, "finished", finished)
 		if st.Gone != 1 || st.Pods[2].Reason != "PermissionDenied" || !st.Pods[0].Complete {
@@ -161,7 +161,7 @@ func TestNotStartedIsAProblem(t *testing.T) {
 		s := w.open()
 		w.until(s, "ready", allReady)
 		if err := s.Start(t.Context(), time.Now().Add(-time.Second)); err == nil {
-			t.Fatal("a start in the past was taken")
+			t.Fatal("a start in the past was accepted")
 		}
 		st := w.until(s, "a problem", func(st collect.Status) bool { return st.Pods[0].Problem != "" })
 		if st.Pods[0].Problem != collect.NotStarted || st.Finished {
@@ -181,7 +181,7 @@ func TestPodAddressesAppearLateAndChange(t *testing.T) {
 		s.SetPods([]collect.Pod{{Index: 0, Address: w.agents[0].Address}, {Index: 7, Address: "ignored:1"}})
 		w.until(s, "pod 0 ready", func(st collect.Status) bool { return st.Ready == 1 })
 
-		// Pod 1 first is somewhere else, where another answers; then nowhere; then where it is.
+		// The address of pod 1 is first that of another agent, then missing, then its own.
 		s.SetPods([]collect.Pod{{Index: 1, Address: w.agents[0].Address}})
 		w.until(s, "the wrong agent", func(st collect.Status) bool { return st.Pods[1].Problem == collect.WrongAgent })
 		s.SetPods([]collect.Pod{{Index: 1, Address: "127.0.0.1:1"}})
@@ -232,7 +232,7 @@ func TestIntervalsOfRestartedPodCountOnce(t *testing.T) {
 		w.start(s)
 		w.until(s, "pulled some", func(st collect.Status) bool { return st.Pods[1].Pulled >= 10 })
 		w.agents[1].Crash()
-		// Once it does not answer, nothing of it is on its way any more.
+		// Once it does not answer, no data of it is in flight.
 		pulled := w.until(s, "unreachable", func(st collect.Status) bool { return !st.Pods[1].Reachable }).Pods[1].Pulled
 		w.serve(1, agent.Config{Epoch: time.Now()})
 		s.SetPods(w.pods())
@@ -270,7 +270,7 @@ func TestMissingIntervalsCountAsZero(t *testing.T) {
 		s := w.open()
 		w.start(s)
 		w.until(s, "pulled some", func(st collect.Status) bool { return st.Pods[0].Pulled >= 5 })
-		s.SetPods([]collect.Pod{{Index: 0, Name: "pod-0", Address: "127.0.0.1:1"}}) // out of reach for 200 ms = 40 intervals
+		s.SetPods([]collect.Pod{{Index: 0, Name: "pod-0", Address: "127.0.0.1:1"}}) // unreachable for 200 ms = 40 intervals
 		time.Sleep(200 * time.Millisecond)
 		s.SetPods(w.pods())
 		st := w.until(s, "finished", finished)
@@ -351,7 +351,7 @@ func TestShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		before := slices.IndexFunc(writes, at.Before)
-		// A pull every PullEvery, of which the last sees that the load has ended, and at that instant the status that says why.
+		// A pull every PullEvery, of which the last one detects the end of the load, and then immediately a request of the status for the reason.
 		if n, most := len(writes)-before, int(time.Since(at)/w.config.PullEvery)+2; n > most {
 			t.Errorf("%d requests since the start, want at most %d: %v", n, most, writes[before:])
 		}
@@ -403,7 +403,7 @@ func TestChangedSignalsEveryStatus(t *testing.T) {
 		w := newWorld(t, 1, 5, nil)
 		s := w.open()
 		for started := false; !s.Status().Finished; {
-			<-s.Changed() // without it nothing is left to wait for, and the bubble fails
+			<-s.Changed() // without it all goroutines are blocked, and the bubble fails
 			if !started && s.Status().Pods[0].State == agent.Ready {
 				started = true
 				w.start(s)

@@ -25,10 +25,10 @@ const step = 5 * time.Millisecond
 
 var ops = []string{"set", "get"}
 
-// memory is a Store. It can fail, and it can lose its answer after it has stored.
+// memory is a Store. It can fail, also after it has stored.
 type memory struct {
 	mu    sync.Mutex
-	mute  func() bool // whether to lose this answer
+	mute  func() bool // whether to fail after storing
 	data  []byte
 	saves int
 	err   error
@@ -60,7 +60,7 @@ func (m *memory) fail(err error) {
 	m.err = err
 }
 
-// world is a run: agents and what a session needs to collect from them.
+// world is a run: agents and the configuration of a session that collects from them.
 type world struct {
 	t       *testing.T
 	network *memnet.Network
@@ -96,7 +96,7 @@ func newWorld(t *testing.T, pods int, intervals int64, change func(pod int, runn
 	return w
 }
 
-// serve begins the process of a pod, again if need be.
+// serve starts the process of a pod, or restarts it.
 func (w *world) serve(i int, config agent.Config) {
 	w.t.Helper()
 	plan := &plan.Plan{Run: "run", Pods: w.config.Pods, Interval: step}
@@ -115,7 +115,7 @@ func (w *world) pods() []collect.Pod {
 	return pods
 }
 
-// open opens a session that knows all pods.
+// open opens a session with all pods.
 func (w *world) open() *collect.Session {
 	w.t.Helper()
 	s, err := collect.Open(w.config)
@@ -127,7 +127,7 @@ func (w *world) open() *collect.Session {
 	return s
 }
 
-// until waits for the status to be as wanted.
+// until waits until the status satisfies a condition.
 func (w *world) until(s *collect.Session, what string, wanted func(collect.Status) bool) collect.Status {
 	w.t.Helper()
 	for end := time.Now().Add(15 * time.Second); ; time.Sleep(2 * time.Millisecond) {
@@ -155,7 +155,7 @@ func (w *world) start(s *collect.Session) time.Time {
 	return at
 }
 
-// expect compares a session's series with the one that uninterrupted delivery of so many intervals per pod gives.
+// expect compares a session's series with that of an uninterrupted delivery of this number of intervals per pod.
 func (w *world) expect(s *collect.Session, delivered ...int64) {
 	w.t.Helper()
 	s.Read(func(got *record.Series) {
@@ -200,7 +200,7 @@ func same(t *testing.T, want, got *record.Series) {
 	}
 }
 
-// noLeak checks, after everything else of the test was closed, that no goroutine stayed.
+// noLeak checks, after all other cleanup of the test, that no goroutine is left.
 func noLeak(t *testing.T) {
 	t.Helper()
 	before := runtime.NumGoroutine()

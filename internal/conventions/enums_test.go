@@ -29,8 +29,8 @@ func TestEnumsAreDescribed(t *testing.T) {
 // explainedElsewhere are fields whose values are names that another field or another program defines.
 var explainedElsewhere = []string{
 	"RedisLoadTest status.faults[].type",            // spec.action.type of a RedisFault
-	"RedisLoadTest spec.workload.http.method",       // HTTP's own
-	"RedisLoadTest spec.workload.benchmark.tests[]", // redis-benchmark's own
+	"RedisLoadTest spec.workload.http.method",       // defined by HTTP
+	"RedisLoadTest spec.workload.benchmark.tests[]", // defined by redis-benchmark
 }
 
 func checkEnums(t *testing.T, path string, s apiext.JSONSchemaProps, outer string) (values int) {

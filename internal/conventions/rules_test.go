@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Each rule finds its violation, and nothing in a valid schema.
+// Each rule finds its violation; a valid schema has no findings.
 func TestRules(t *testing.T) {
 	tests := []struct {
 		name, schema string

@@ -13,7 +13,7 @@ type finding struct{ path, rule string }
 
 func (f finding) String() string { return f.path + ": " + f.rule }
 
-// The rules, in the words that findings use.
+// The rules, as findings name them.
 const (
 	ruleNoNumber       = "type number: no floating point in an API, use an integer with a unit, a Quantity or text"
 	ruleListType       = "a list without x-kubernetes-list-type: server-side apply cannot merge it"
@@ -35,7 +35,7 @@ func findings(path string, s apiext.JSONSchemaProps) []finding {
 	add := func(rule string) { out = append(out, finding{path, rule}) }
 
 	switch {
-	case s.XIntOrString: // Quantities and the like; the API server bounds them by parsing
+	case s.XIntOrString: // quantities and similar types: the API server limits them by parsing
 	case s.Type == "number":
 		add(ruleNoNumber)
 	case s.Type == "string":
@@ -72,7 +72,7 @@ func findings(path string, s apiext.JSONSchemaProps) []finding {
 	for _, name := range sortedNames(s.Properties) {
 		property := s.Properties[name]
 		at := strings.TrimPrefix(path+"."+name, ".")
-		if strings.HasSuffix(strings.ToLower(name), "phase") { // phases, the stretches of a recovery, are no state
+		if strings.HasSuffix(strings.ToLower(name), "phase") { // the phases of a recovery are no state of the object
 			out = append(out, finding{at, ruleNoPhase})
 		}
 		if fromKubernetes(at) {

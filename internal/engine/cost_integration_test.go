@@ -73,7 +73,7 @@ func BenchmarkCost(b *testing.B) {
 	}
 }
 
-// TestMemoryOfManyConnections: a pod holds 6000 connections in less than 200 MiB. It is not parallel: what other tests hold would count.
+// TestMemoryOfManyConnections: a pod holds 6000 connections in less than 200 MiB. It is not parallel: memory of other tests would count.
 func TestMemoryOfManyConnections(t *testing.T) {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

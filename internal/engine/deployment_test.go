@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// A password is read when it is needed: a rotated Secret reaches the next dial. The sentinels have their own.
+// The password is read for each dial, so that a rotated Secret takes effect. Sentinels have their own password.
 func TestDeploymentReadsPasswordsAnew(t *testing.T) {
 	file := func(name, text string) string {
 		path := filepath.Join(t.TempDir(), name)

@@ -202,7 +202,7 @@ func TestHangingDialsAreHedged(t *testing.T) {
 		w.network.Set(hole, memnet.Swallow)
 		began := time.Now()
 		d := &dialer{target: plan.Target{Addresses: []string{"any:6379"}}, timeout: 5 * time.Second, protocol: 3, hedges: make(chan struct{}, 10)}
-		d.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name gets a new meaning, as a Service gets a new endpoint
+		d.tcp = func(ctx context.Context, network, _ string) (net.Conn, error) { // the name resolves to another address, as a Service gets a new endpoint
 			address := hole
 			if time.Since(began) >= 250*time.Millisecond {
 				address = virtualAddress
@@ -346,7 +346,7 @@ func sumOf(p *prober, of func(*partial) uint64) uint64 {
 	return of(shard.partials[0]) + of(shard.partials[1])
 }
 
-// fixedMap is a Tracker of one primary that a test names.
+// fixedMap is a Tracker with one primary, which a test sets.
 type fixedMap struct{ m atomic.Pointer[topology.Map] }
 
 func (f *fixedMap) set(primary string) {

@@ -52,7 +52,7 @@ func TestGapLogOfManyWorkers(t *testing.T) {
 			for i := range int64(1000) {
 				at := i*ms + w
 				if i >= 500 {
-					at += 100 * ms // nobody succeeds in between
+					at += 100 * ms // no worker has a success in between
 				}
 				g.success(at)
 			}

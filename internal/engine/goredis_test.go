@@ -110,7 +110,7 @@ func TestGoRedisRecoversLater(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(3 * time.Minute) // go-redis closes the pool of a node that is gone after a minute, and goes on dialling until then
+		time.Sleep(3 * time.Minute) // go-redis closes the pool of a removed node after a minute, and keeps dialling until then
 		addsUp(t, o)
 		wantGap(t, "probe", o.probeGaps, killed-5*time.Millisecond, back+5*time.Millisecond)
 		g := longest(shardGaps(o, 0))

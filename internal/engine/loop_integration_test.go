@@ -15,8 +15,8 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// The tests on real servers leave time out of what they judge: testing/synctest has that (virtual_test.go and others). Here it is epoll, the kernel and Redis that
-// have to do their part: presence, order and sums.
+// The tests on real servers do not check times: those with testing/synctest do (virtual_test.go and others). They check epoll, the kernel and
+// Redis: presence, order and sums.
 
 // patient is the timeout of a request and of a dial that no busy machine reaches.
 const patient = 20 * time.Second
@@ -29,7 +29,7 @@ func realPlan(address string) *plan.Plan {
 	return p
 }
 
-// watched is a run that a test ends as soon as the record has what it waits for.
+// watched is a run that a test ends as soon as the record contains what the test expects.
 type watched struct {
 	t         *testing.T
 	runner    *Runner
@@ -65,10 +65,10 @@ func watch(t *testing.T, p *plan.Plan, options ...Option) *watched {
 	return w
 }
 
-// now is the instant as the record counts.
+// now returns the time since the start of the run.
 func (w *watched) now() int64 { return int64(time.Since(w.start)) }
 
-// until waits for an interval that began after now and is as ok says, and returns when it began.
+// until waits for an interval that began after now and satisfies ok, and returns its begin.
 func (w *watched) until(what string, ok func(iv *record.Interval) bool) (began int64) {
 	w.t.Helper()
 	from := w.now()
@@ -93,7 +93,7 @@ func (w *watched) end() *outcome {
 	return o
 }
 
-// serving says that requests succeed again, and nothing else happens to them.
+// serving reports whether requests succeed, and none fails.
 func serving(iv *record.Interval) bool {
 	var ok, not uint64
 	for i := range iv.Ops {
@@ -147,18 +147,18 @@ func TestStoppedServer(t *testing.T) {
 	})
 	addsUp(t, o)
 	if o.sum.OK != 2000 {
-		t.Errorf("%d of 2000 ok: the queue was not worked off", o.sum.OK)
+		t.Errorf("%d of 2000 ok: the queue was not processed", o.sum.OK)
 	}
-	// What was answered before the stop may be read late, what is due in it is not answered before its end.
+	// Replies from before the stop may be read late; requests due during the stop are answered after its end.
 	if most := o.sum.Latency.Max(); most < 900*time.Millisecond {
-		t.Errorf("nobody waited longer than %s", most)
+		t.Errorf("no request waited longer than %s", most)
 	}
 	end := r.run.at(to)
 	covers(t, "load", o.gaps, end-int64(200*time.Millisecond), end)
 	covers(t, "probe", o.probeGaps, end-int64(200*time.Millisecond), end)
 }
 
-// covers looks for a gap that has nothing ok from..to.
+// covers checks that a gap without successes covers from..to.
 func covers(t *testing.T, whose string, gaps []record.Gap, from, to int64) {
 	t.Helper()
 	for _, g := range gaps {
@@ -169,7 +169,7 @@ func covers(t *testing.T, whose string, gaps []record.Gap, from, to int64) {
 	t.Errorf("%s: no gap covers the outage from %s to %s: %v", whose, time.Duration(from), time.Duration(to), gaps)
 }
 
-// TestKilledServer: what was in flight is lost, dials are refused, and all is well again when the process is back.
+// TestKilledServer: what was in flight is lost, dials are refused, and requests succeed again after the restart.
 func TestKilledServer(t *testing.T) {
 	for name, shape := range map[string]plan.Shape{"closed": {Users: 10}, "open": {Rate: 1000}} {
 		t.Run(name, func(t *testing.T) {
@@ -203,7 +203,7 @@ func sampleErrors(iv *record.Interval, class record.Class) (n uint64) {
 	return n
 }
 
-// TestDeadAddress: the server dies and its name leads to an address that swallows SYNs; then to another server. Dials that hang for 20 s put no floor under the outage.
+// TestDeadAddress: the server dies and its name leads to an address that swallows SYNs; then to another server. Dials that hang for 20 s do not extend the outage.
 func TestDeadAddress(t *testing.T) {
 	t.Parallel()
 	first, second, hole := redistest.Start(t), redistest.Start(t), redistest.BlackHole(t)

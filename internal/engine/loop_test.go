@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/builders"
 )
 
-// echoing is the address of a server that answers every size bytes with reply.
+// echoing starts a server that answers every size bytes with reply, and returns its address.
 func echoing(t testing.TB, size int, reply string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -156,7 +156,7 @@ func TestRequestsExpire(t *testing.T) {
 	}
 }
 
-// TestLateReplyIsUnknown: a reply after the request timeout is no success, also when it comes before the loop has looked.
+// TestLateReplyIsUnknown: a reply after the request timeout is no success, even if it arrives before the loop checks the timeout.
 func TestLateReplyIsUnknown(t *testing.T) {
 	p, size := fixedPlan(1)
 	l := served(t, p, echoing(t, size, "+OK\r\n"), 1)
@@ -186,7 +186,7 @@ func TestLoopAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkLoop is a request's way through the loop, to a server in the same process and back.
+// BenchmarkLoop is a request through the loop, to a server in the same process and back.
 func BenchmarkLoop(b *testing.B) {
 	for _, pipeline := range []int{1, 16} {
 		b.Run(fmt.Sprintf("pipeline%d", pipeline), func(b *testing.B) {
@@ -202,7 +202,7 @@ func BenchmarkLoop(b *testing.B) {
 	}
 }
 
-// Sentinels or nodes may tell of another primary while the load is still being prepared.
+// Sentinels or nodes may announce another primary during the preparation of the load.
 func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	for _, portable := range []bool{false, true} {
 		l := &loop{run: &runState{portable: portable}}
@@ -220,7 +220,7 @@ func TestNudgeBeforeTheLoopIsOpen(t *testing.T) {
 	}
 }
 
-// An instant that rounding puts at "now" must not keep a loop from waiting at all: then no time passes in virtual time.
+// A deadline that is rounded to the present must not make a loop spin: in virtual time no time would pass.
 func TestPortablePollerLetsTimePass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPortablePoller()

@@ -87,7 +87,7 @@ func addOp(into *record.Op, op *record.Op) {
 	into.Waited = record.Merge(into.Waited, op.Waited)
 }
 
-// collector gathers a run's intervals and checks what is true of every run.
+// collector gathers a run's intervals and checks the invariants of every run.
 func collect(t *testing.T) (*outcome, func(*record.Interval)) {
 	o := &outcome{}
 	return o, func(iv *record.Interval) {
@@ -137,7 +137,7 @@ func runPlan(t *testing.T, p *plan.Plan, options ...Option) *outcome {
 	return o
 }
 
-// inBackground runs a prepared runner; wait returns what came of it.
+// inBackground runs a prepared runner; wait returns its outcome.
 func inBackground(t *testing.T, ctx context.Context, r *Runner) (start time.Time, wait func() (*outcome, error)) {
 	o, sink := collect(t)
 	start = time.Now().Add(10 * time.Millisecond)

@@ -94,7 +94,7 @@ func TestLoadingIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestLoadingUnderLoad: a server that is back and loads answers LOADING, which is a failure; the gap lasts until it serves.
+// TestLoadingUnderLoad: a restarted server that loads its data answers LOADING, which is a failure; the gap lasts until it serves.
 func TestLoadingUnderLoad(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -162,7 +162,7 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(said[1], "prefilling 0 of 3,334 keys") {
-		t.Errorf("it said %q", said)
+		t.Errorf("got progress %q", said)
 	}
 }
 

@@ -21,7 +21,7 @@ func TestPrepareReportsOtherServers(t *testing.T) {
 	const budget, dialTimeout = 5 * time.Second, 200 * time.Millisecond
 	for _, tt := range []struct {
 		name     string
-		serve    func(net.Conn) // nil = nobody listens
+		serve    func(net.Conn) // nil = no listener
 		mode     memnet.Mode
 		address  string // "" = virtualAddress
 		protocol int
@@ -32,7 +32,7 @@ func TestPrepareReportsOtherServers(t *testing.T) {
 		{name: "a web server", serve: write("HTTP/1.1 400 Bad Request\r\n"), protocol: 3, reason: plan.NotRedis, words: "HTTP/1.1 400"},
 		{name: "garbage", serve: func(c net.Conn) { write("\x00\x01garbage")(c); _ = c.Close() }, protocol: 3, reason: plan.NotRedis, words: "garbage"},
 		{name: "nothing in RESP2", serve: write(""), protocol: 2, reason: plan.NotRedis, words: virtualAddress + " accepts connections but sends no reply",
-			takes: budget + dialTimeout}, // its PING is bounded by itself,
+			takes: budget + dialTimeout}, // its PING has its own timeout,
 		{name: "nothing in RESP3", serve: write(""), protocol: 3, reason: plan.NotRedis, words: virtualAddress + " accepts connections but sends no reply", takes: budget},
 		{name: "a closed port", protocol: 3, reason: plan.TargetUnreachable, words: virtualAddress + " is not ready within 5s", takes: budget},
 		{name: "a black hole", mode: memnet.Swallow, protocol: 3, reason: plan.TargetUnreachable, words: "no reply in time", takes: budget},

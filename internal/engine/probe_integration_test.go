@@ -11,7 +11,7 @@ import (
 )
 
 // TestProbeFollowsADemotedPrimary: a primary that a failover demotes keeps its clients and refuses their writes, for as long as they stay. The probe
-// leaves, or it would have no success any more.
+// reconnects: otherwise it would have no further success.
 func TestProbeFollowsADemotedPrimary(t *testing.T) {
 	t.Parallel()
 	probing := func(iv *record.Interval) bool { return iv.Probe.OK > 0 && notDone(&iv.Probe.Counts) == 0 }

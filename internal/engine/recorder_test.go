@@ -24,7 +24,7 @@ func TestRecordsAreCountedInTheirInterval(t *testing.T) {
 	ok(0)
 	ok(99 * ms)
 	ok(100 * ms) // the next interval begins before this one is closed
-	ok(98 * ms)  // and what was measured before its end still comes
+	ok(98 * ms)  // and records from before its end still arrive
 	first := r.close(0)
 	if first.Ops[0].OK != 3 || first.FirstOK != 0 || first.LastOK != 99*ms || first.FirstError != -1 || first.LastError != -1 {
 		t.Errorf("interval 0 has %d ok from %d to %d", first.Ops[0].OK, first.FirstOK, first.LastOK)

@@ -35,7 +35,7 @@ func TestDialsShareALookup(t *testing.T) {
 		all.Wait()
 	}
 	burst()
-	if n := asked.Load(); n > 5 { // 1, unless the machine stands still for longer than an answer lives
+	if n := asked.Load(); n > 5 { // 1, unless the machine stalls for longer than an answer is cached
 		t.Errorf("100 dials made %d lookups", n)
 	}
 	if to := <-dialled; to != "10.0.0.1:6379" {

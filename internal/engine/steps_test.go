@@ -12,7 +12,7 @@ import (
 
 var bothDrivers = []plan.Driver{plan.NativeDriver, plan.GoRedisDriver}
 
-// TestStepsUnderLoad: the rate follows the steps, all that was due is done, and the run ends with the last.
+// TestStepsUnderLoad: the rate follows the steps, all due arrivals are served, and the run ends with the last.
 func TestStepsUnderLoad(t *testing.T) {
 	for _, driver := range bothDrivers {
 		t.Run(string(driver), func(t *testing.T) {

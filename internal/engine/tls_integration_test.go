@@ -36,7 +36,7 @@ func TestTLS(t *testing.T) {
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.ServerName = "other.test" }), plan.TLSFailed, "other.test")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CAFile += ".missing" }), plan.TLSFailed, "no such file")
 	wantReason(t, planTo(address, func(s *plan.TLS) { s.CertFile, s.KeyFile = "", "" }), plan.TLSFailed, "client certificate")
-	p := planTo(redistest.Start(t).Address(), func(*plan.TLS) {}) // the other language is tried once a dial has timed out
+	p := planTo(redistest.Start(t).Address(), func(*plan.TLS) {}) // the other protocol is tried after a dial has timed out
 	p.Client.DialTimeout = 3 * time.Second
 	wantReason(t, p, plan.TLSFailed, "does not use TLS")
 	for _, protocol := range []int{2, 3} {

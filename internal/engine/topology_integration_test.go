@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// followPlan is a load of a whole deployment, for so long.
+// followPlan is a load of a whole deployment with this duration.
 func followPlan(topology plan.Topology, addresses []string, rate float64, length time.Duration) *plan.Plan {
 	p := realPlan("")
 	p.Run = "follow"
@@ -148,7 +148,7 @@ func TestSlotMovesUnderLoad(t *testing.T) {
 	w := watch(t, p)
 	w.until("the load runs", serving)
 	finish := c.BeginMigration(slot, to)
-	for range 5 { // a part of the keys is here, a part there
+	for range 5 { // the keys are split between two nodes
 		c.MigrateKeys(slot, from, to, 50)
 		w.until("both serve", serving)
 	}

@@ -295,6 +295,6 @@ func TestUsersDoNotSpinAfterTheEnd(t *testing.T) {
 	l := r.loops[0]
 	l.at = r.run.length
 	if next := l.demand.issue(l.at); next <= l.at {
-		t.Errorf("at the end the users want to be asked again at %s, that is at once", time.Duration(next))
+		t.Errorf("at the end the next turn of the users is at %s, that is immediately", time.Duration(next))
 	}
 }

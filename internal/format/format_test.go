@@ -44,7 +44,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// Whatever is written is short, and is read back as nearly the same.
+// Each text is short, and is parsed as nearly the same duration.
 func TestDurationParses(t *testing.T) {
 	property := func(n int64, shift uint8) bool {
 		d := time.Duration(n >> (shift%40 + 4))

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/problem"
 )
 
-// waiting is a fault whose load runs and is steady.
+// waitingFault is a fault whose load runs and is steady.
 func waitingFault(change func(*Fault)) Fault {
 	o := Fault{
 		Finalizer: true, CreatedAt: epoch, Load: LoadRunning, LoadName: "cache", LoadStart: epoch, WarmUntil: at(8 * time.Second),
@@ -39,7 +39,7 @@ func injectedFault(change func(*Fault)) Fault {
 	})
 }
 
-// activeFault stays for 30 s from its 22nd second.
+// activeFault is active for 30 s from its 22nd second.
 func activeFault(change func(*Fault)) Fault {
 	return injectedFault(func(o *Fault) {
 		o.ActiveAt, o.Lasts, o.RevertedAll = at(22*time.Second), 30*time.Second, false
@@ -49,7 +49,7 @@ func activeFault(change func(*Fault)) Fault {
 	})
 }
 
-// revertingFault is reverted from its 60th second on; a call came then. gone is when it was deleted; 0 = it was not.
+// revertingFault is reverted from its 60th second on; it was called then. gone is the time of its deletion; 0 = not deleted.
 func revertingFault(attempts int, gone time.Duration) Fault {
 	return activeFault(func(o *Fault) {
 		o.Reverting, o.RevertSince, o.LastCalled, o.Pending = true, at(60*time.Second), at(60*time.Second), []Pending{{Pod: "redis-0", Attempts: attempts}}
@@ -64,7 +64,7 @@ func untried(o Fault) Fault {
 	return o
 }
 
-// A fault that runs to its end without having been seen to work is looked at once more before it is reverted; one that is ended is not.
+// The effect of a fault that was not confirmed is checked once more at its end, before the revert, but not if the fault is ended early.
 func TestFinalEffectCheck(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change func(*Fault)
@@ -85,7 +85,7 @@ func TestFinalEffectCheck(t *testing.T) {
 	}
 }
 
-// A fault that is active is looked at often until its effect was seen, then seldom, and always at its end.
+// The effect of an active fault is checked often until it is confirmed, then rarely, and always at its end.
 func TestPollIntervalOfActiveFault(t *testing.T) {
 	for _, tc := range []struct {
 		confirmed, kept bool
@@ -94,7 +94,7 @@ func TestPollIntervalOfActiveFault(t *testing.T) {
 		{false, false, 30 * time.Second, 30*time.Second + FaultPoll},
 		{true, false, 30 * time.Second, 30*time.Second + HoldPoll},
 		{true, false, 51 * time.Second, 52 * time.Second},
-		{true, true, 30 * time.Second, 30*time.Second + KeepPoll}, // one that would end by itself is renewed often, whatever was seen
+		{true, true, 30 * time.Second, 30*time.Second + KeepPoll}, // a fault that would end without the operator is renewed often, whether confirmed or not
 	} {
 		d := NextForFault(activeFault(func(o *Fault) { o.Confirmed, o.Kept = tc.confirmed, tc.kept }), at(tc.now))
 		if d.Action != FaultHold || !d.Until.Equal(at(tc.want)) {

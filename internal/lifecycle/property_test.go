@@ -78,7 +78,7 @@ func (d draws) loadTest() LoadTest {
 	return o
 }
 
-// FuzzDecide holds the decisions to what must never happen, whatever was observed. The seeds run with every `go test`.
+// FuzzDecide checks the invariants of the decisions for any observation. The seeds run with every `go test`.
 func FuzzDecide(f *testing.F) {
 	for seed := range uint64(2000) {
 		f.Add(seed, seed*seed)

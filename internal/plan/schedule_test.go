@@ -29,10 +29,10 @@ func TestWhenIntegralInvertsIntegral(t *testing.T) {
 		for range 1000 {
 			at := rng.Int64N(int64(shape.Length()))
 			if s.Level(at) < 1e-3 {
-				continue // where nothing arrives the integral stands still
+				continue // the integral is constant while nothing arrives
 			}
 			a := s.Integral(at)
-			// An error of one part in 10^14 of the integral moves the instant by that much over the rate.
+			// A relative error of 10^-14 of the integral moves the instant by that error divided by the rate.
 			tolerance := 2 + int64(1e9*1e-12*(1+a)/s.Level(at))
 			if back := s.WhenIntegral(a); back < at-tolerance || back > at+tolerance {
 				t.Errorf("%s: the integral at %d is %.3f, reached at %d", name, at, a, back)

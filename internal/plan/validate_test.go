@@ -25,7 +25,7 @@ func TestValidate(t *testing.T) {
 		p.Shape = plan.Shape{Rate: 10, Duration: time.Minute, Search: &search.Spec{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second}}
 	}
 	tests := []struct {
-		field   string // how the message begins; "" = valid
+		field   string // prefix of the message; "" = valid
 		changes []func(*plan.Plan)
 	}{
 		{"", nil},
@@ -123,7 +123,7 @@ func TestShapeLength(t *testing.T) {
 	}
 }
 
-// What the operator knows of a run from its plan is what the pods record.
+// The operations that the operator derives from a plan are those that the pods record.
 func TestNamesOfOperations(t *testing.T) {
 	p := builders.Plan()
 	p.Workload.Commands, p.Workload.Ranking = nil, &plan.Ranking{Members: 10, ScoreSpread: 10, FindCount: 1, Weights: plan.RankingWeights{Set: 1, Get: 1, Find: 1, FindByOrder: 1}}
@@ -136,6 +136,6 @@ func TestNamesOfOperations(t *testing.T) {
 		t.Errorf("operations %v, tallies %v", got, p.Tallies())
 	}
 	if p = (&plan.Plan{}); p.Operations() != nil || p.Tallies() != nil {
-		t.Error("a plan of nothing has operations or tallies")
+		t.Error("an empty plan has operations or tallies")
 	}
 }

@@ -36,7 +36,7 @@ func BenchmarkRecord(b *testing.B) {
 	})
 }
 
-// BenchmarkSnapshot takes what was recorded as bytes for the wire and empties the histogram, as at the end of each interval.
+// BenchmarkSnapshot encodes the recorded values and resets the histogram, as at the end of each interval.
 func BenchmarkSnapshot(b *testing.B) {
 	values := latencies()
 	b.Run("own", func(b *testing.B) {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// TestDecodeAgain decodes different intervals, and bad ones between, into the same memory.
+// TestDecodeAgain decodes different intervals, and invalid ones in between, into the same memory.
 func TestDecodeAgain(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	var again Interval

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// draw makes a histogram of so many values around a middle.
+// draw makes a histogram of n random values around a mean.
 func draw(rng *rand.Rand, values int, middle, spread float64) Buckets {
 	var h Histogram
 	for range values {
@@ -52,7 +52,7 @@ func TestMergeOfAnyLengths(t *testing.T) {
 	}
 }
 
-// BenchmarkMergeMany merges one interval of so many pods, as the operator does: 100 requests of each.
+// BenchmarkMergeMany merges one interval of each of many pods, as the operator does: 100 requests of each.
 func BenchmarkMergeMany(b *testing.B) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	parts := make([]Buckets, 1000)

@@ -23,7 +23,7 @@ func TestAgentReadingsAreKeptPerSecond(t *testing.T) {
 	}
 }
 
-// However many pods, however long: so many readings and no more, spread over the whole run, whatever the order of the pods.
+// The number of readings is limited for any number of pods and any duration, and they cover the whole run, in any order of the pods.
 func TestAgentReadingsAreBounded(t *testing.T) {
 	const pods, seconds = 50, 300
 	one := func(pod, i int) *Interval {

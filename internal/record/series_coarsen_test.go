@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// totalsOver sums everything that adds over the intervals that begin in [from, to).
+// totalsOver sums all additive counts over the intervals that begin in [from, to).
 func totalsOver(s *Series, from, to time.Duration) (Counts, Distribution) {
 	var c Counts
 	var d Distribution

@@ -32,7 +32,7 @@ func TestSeriesEncodeIdentity(t *testing.T) {
 		if diff := difference(s, back, sameSeries); diff != "" {
 			t.Fatalf("seed %d (-before +after):\n%s", seed, diff)
 		}
-		// What comes back must go on like the original, also where pods end.
+		// A decoded series must accept the same intervals as the original, also after the end of a pod.
 		deliver(r, s, w, nil)
 		deliver(r, back, w, nil)
 		s.Lose(0)
@@ -79,15 +79,15 @@ func TestDecodeSeriesRefusesDamage(t *testing.T) {
 	refused("cut short", good[:len(good)-1])
 	for range 200 {
 		bad := append([]byte(nil), good...)
-		// The header of gzip, bytes 4 to 9, holds time and system: damage there changes nothing.
+		// Bytes 4 to 9 of gzip's header are time and system: changes there have no effect.
 		i := 11 + r.IntN(len(bad)-11)
 		bad[i] ^= 1 << r.IntN(8)
 		if got, err := DecodeSeries(bad); err == nil && difference(s, got, sameSeries) == "" {
-			continue // deflate has bits that mean nothing, as those that fill the last byte
+			continue // deflate has unused bits, as the padding of the last byte
 		}
 		refused("a changed bit", bad)
 	}
-	// Behind the checksum: every change of the content must give an error or a series, never a panic.
+	// With a valid checksum: every change of the content must lead to an error or a series, never a panic.
 	raw, _, _ := s.appendRaw()
 	for range 3000 {
 		bad := append([]byte(nil), raw...)
@@ -103,11 +103,11 @@ func TestDecodeSeriesRefusesDamage(t *testing.T) {
 	}
 }
 
-// realRun simulates a run of 20,000 requests/s over 2 operations, open loop, with latencies as a real Redis has them: log-normal around 300 us
+// realRun simulates a run of 20,000 requests/s over 2 operations, open loop, with the latencies of a real Redis: log-normal around 300 us
 // with a tail. It records through Histogram, as pods do.
 func realRun(r *rand.Rand, length time.Duration) *Series {
 	s := newTestSeries(1)
-	const kinds = 200 // so many intervals are drawn in full, and then chosen from
+	const kinds = 200 // number of intervals that are simulated, and then selected at random
 	var pool [kinds]struct{ latency, service Buckets }
 	for i := range pool {
 		var latency, service Histogram
@@ -230,7 +230,7 @@ func containsGap(gaps []Gap, want Gap) bool {
 	return false
 }
 
-// Wide histograms that alone are above the limit once made the histograms' grid coarser for ever.
+// Regression: wide histograms that alone exceed the limit made Encode coarsen the grid of histograms without end.
 func TestSeriesWhoseHistogramsCannotFit(t *testing.T) {
 	wide := make(Buckets, 4000)
 	for i := range wide {
@@ -248,6 +248,6 @@ func TestSeriesWhoseHistogramsCannotFit(t *testing.T) {
 		t.Error("4000 cells twice fit 4 KiB")
 	}
 	if _, err := s.Encode(900 << 10); err != nil {
-		t.Errorf("they do not fit 900 KiB: %v", err)
+		t.Errorf("the series exceeds 900 KiB: %v", err)
 	}
 }

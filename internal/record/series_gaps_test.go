@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// podOf builds a pod's intervals, over n steps, from the instants of its successes in milliseconds; the gap log is what a pod would log.
+// podOf builds a pod's intervals, over n steps, from the instants of its successes in milliseconds; the gap log is that of a pod.
 func podOf(n int, successes ...int64) []*Interval {
 	list := silentFor(n)
 	last := int64(0)

@@ -7,8 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// shardOf builds a pod's intervals, over n steps, from the instants in milliseconds of the successes and errors at one of two shards; what the pod
-// would log is logged.
+// shardOf builds a pod's intervals, over n steps, from the instants in milliseconds of the successes and errors at one of two shards, with the
+// gap log of the pod.
 func shardOf(n, shard int, successes, errors []int64) []*Interval {
 	list := silentFor(n)
 	at := func(ms int64) (*Interval, *ShardCounts) {
@@ -70,7 +70,7 @@ func TestSeriesShardGaps(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 			if s.Shards() != 2 || s.ShardGaps(2) != nil || s.ShardGaps(-1) != nil {
-				t.Errorf("%d shards, gaps of shards that are none: %v %v", s.Shards(), s.ShardGaps(2), s.ShardGaps(-1))
+				t.Errorf("%d shards, gaps of unknown shards: %v %v", s.Shards(), s.ShardGaps(2), s.ShardGaps(-1))
 			}
 		})
 	}

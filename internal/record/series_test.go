@@ -119,7 +119,7 @@ func TestSeriesAddRefuses(t *testing.T) {
 		t.Errorf("an interval of a lost pod: %v", err)
 	}
 	if diff := difference(before, *s.At(1)); diff != "" || s.Len() != 2 || s.Next(0) != 2 {
-		t.Errorf("refused intervals left traces: length %d, next %d\n%s", s.Len(), s.Next(0), diff)
+		t.Errorf("refused intervals changed the series: length %d, next %d\n%s", s.Len(), s.Next(0), diff)
 	}
 }
 
@@ -201,7 +201,7 @@ func TestSeriesServersStayInOrder(t *testing.T) {
 	}
 }
 
-// A load that was over before its planned end ended with its last outcome, not with the interval of it.
+// A load that finished before its planned end ended with its last outcome, not with the end of the interval.
 func TestSeriesLoadEnd(t *testing.T) {
 	ms := time.Millisecond
 	for _, tt := range []struct {

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) { os.Exit(redistest.Run(m)) }
 
 const pause = "client|pause"
 
-// The server works the queue off by itself, and lets no other client in between.
+// The server processes the queue without the client, and serves no other client in between.
 func TestQueue(t *testing.T) {
 	t.Parallel()
 	authority := redistest.NewAuthority(t)
@@ -61,7 +61,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// HangUp, and the end of the process that queued, leave nothing but what the server has begun.
+// After HangUp, or the end of the process that queued, only the command in progress is completed.
 func TestQueueEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*redis.Client){"HangUp": func(c *redis.Client) { c.HangUp("k") }, "Close": func(c *redis.Client) { c.Close() }} {
@@ -80,7 +80,7 @@ func TestQueueEnds(t *testing.T) {
 			if client.Queued("k") {
 				t.Error("still queued")
 			}
-			begun := server.Calls(pause) // answered once nothing is queued any more, or after 18 minutes
+			begun := server.Calls(pause) // answered when the queue is empty, or after 18 minutes
 			time.Sleep(700 * time.Millisecond)
 			if n := server.Calls(pause); n != begun {
 				t.Errorf("paused %d times, and %d times some moments later", begun, n)
@@ -115,16 +115,16 @@ func TestQueueRefused(t *testing.T) {
 	if n := server.Calls(pause); n != 0 {
 		t.Errorf("paused %d times", n)
 	}
-	server.Do("CLIENT", "PAUSE", "1500", "ALL") // somebody else's: the queue waits behind it, and is dropped with the connection
+	server.Do("CLIENT", "PAUSE", "1500", "ALL") // another client's: the queue waits behind it, and is dropped with the connection
 	if err := client.Queue(t.Context(), "k", server.Address(), redis.Login{Password: "s3cret", Timeout: 200 * time.Millisecond}, pauses(30)); err == nil || redis.IsReply(err) {
 		t.Errorf("queued at a server that does not answer: %v", err)
 	}
 	if n := server.Calls(pause); n != 1 {
-		t.Errorf("paused %d times: what was queued was carried out", n-1)
+		t.Errorf("paused %d times, want the queue dropped", n-1)
 	}
 }
 
-// A server that is back is dialled at once, however many dials have failed before.
+// A recovered server is dialled immediately, however many dials have failed before.
 func TestRecoveredServerIsDialledImmediately(t *testing.T) {
 	t.Parallel()
 	server, client := redistest.Start(t), redis.NewClient(nil)
@@ -137,7 +137,7 @@ func TestRecoveredServerIsDialledImmediately(t *testing.T) {
 	}
 	server.Restart()
 	if _, err := client.Do(t.Context(), server.Address(), redis.Login{}, "PING"); err != nil {
-		t.Errorf("back: %v", err)
+		t.Errorf("after the restart: %v", err)
 	}
 }
 

@@ -35,7 +35,7 @@ func inMemory(t *testing.T, o memredis.Options, test func(w *world)) {
 	})
 }
 
-// do wants a reply, or an error that contains want.
+// do sends a command and checks its reply, or that the error contains want.
 func (w *world) do(login redis.Login, want string, command ...any) error {
 	w.t.Helper()
 	reply, err := w.client.Do(w.t.Context(), address, login, command...)
@@ -64,7 +64,7 @@ func TestClientKeepsConnections(t *testing.T) {
 		_ = w.do(redis.Login{}, "PONG", "PING")
 		dials(1)
 		w.network.Set(address, memnet.Refuse)
-		_ = w.do(redis.Login{}, "PONG", "PING") // a server that takes no new connections
+		_ = w.do(redis.Login{}, "PONG", "PING") // a server that accepts no new connections
 		w.network.Set(address, memnet.Pass)
 		time.Sleep(11 * time.Minute)
 		_ = w.do(redis.Login{}, "PONG", "PING")
@@ -112,7 +112,7 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
-// A reply that comes too late belongs to no later command.
+// A late reply is not returned as the reply to a later command.
 func TestLateReplyIsDropped(t *testing.T) {
 	inMemory(t, memredis.Options{}, func(w *world) {
 		_ = w.do(redis.Login{}, "OK", "SET", "a", "1")
@@ -124,7 +124,7 @@ func TestLateReplyIsDropped(t *testing.T) {
 	})
 }
 
-// Commands to one server do not wait for one another in the client.
+// The client sends commands to one server concurrently.
 func TestClientIsConcurrent(t *testing.T) {
 	inMemory(t, memredis.Options{}, func(w *world) {
 		began := time.Now()
@@ -164,7 +164,7 @@ func TestEnd(t *testing.T) {
 		w.server.SetCost(time.Second)
 		time.AfterFunc(1500*time.Millisecond, w.server.Kill)
 		if err := w.client.Segfault(w.t.Context(), address, redis.Login{Password: "p", Timeout: time.Minute}); err == nil {
-			t.Error("a server that dies at the login passes for one that was ended")
+			t.Error("got success for a server that exits during the login")
 		}
 	})
 	inMemory(t, memredis.Options{}, func(w *world) {
@@ -174,7 +174,7 @@ func TestEnd(t *testing.T) {
 			t.Error(err)
 		}
 		if err := w.client.Segfault(w.t.Context(), address, redis.Login{}); err == nil {
-			t.Error("a server that is down was ended")
+			t.Error("got success for a server that is down")
 		}
 	})
 }
@@ -199,7 +199,7 @@ func TestSubscribe(t *testing.T) {
 		time.Sleep(time.Hour) // of silence
 		publish("two")
 		w.server.Stop()
-		time.Sleep(20 * time.Second) // it is given up, and dialled again
+		time.Sleep(20 * time.Second) // it is closed, and dialled again
 		w.server.Continue()
 		time.Sleep(5 * time.Second)
 		publish("three")
@@ -217,7 +217,7 @@ func TestSubscribe(t *testing.T) {
 				w.t.Errorf("%q, want %q", got, want)
 			}
 		}
-		if n := w.network.Dials(address); n < 60 || n > 90 { // one a second at last
+		if n := w.network.Dials(address); n < 60 || n > 90 { // finally one per second
 			w.t.Errorf("dialled %d times", n)
 		}
 	})
@@ -266,7 +266,7 @@ func TestPlainValues(t *testing.T) {
 	}
 }
 
-// What has ended is not begun: a command whose context has ended must not reach a server that is connected already.
+// A command whose context has ended is not sent, also over an open connection.
 func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 	inMemory(t, memredis.Options{}, func(w *world) {
 		_ = w.do(redis.Login{}, "OK", "SET", "key", "0")
@@ -282,7 +282,7 @@ func TestNothingIsSentOnceTheContextHasEnded(t *testing.T) {
 			w.t.Errorf("the key is %v (%v): a command was carried out", reply, err)
 		}
 		if n := w.network.Dials(address); n != 1 {
-			w.t.Errorf("dialled %d times, want 1: the connection was none of theirs", n)
+			w.t.Errorf("dialled %d times, want 1: the first connection was not reused", n)
 		}
 	})
 }

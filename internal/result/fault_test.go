@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// The aggregate hides a shard that is down, the outage that is judged does not.
+// The aggregate hides an outage of one shard; the worst outage does not.
 func TestWorstOutage(t *testing.T) {
 	f := &Fault{Impact: impact.Impact{Outage: time.Second, ShardOutage: 50 * time.Second}}
 	if got := f.WorstOutage(); got != Exactly(50*time.Second) {
@@ -37,13 +37,13 @@ func TestDoubtIsAddedOnce(t *testing.T) {
 	}
 }
 
-// A loss is the doing of the last fault that was injected before it ended, or within a second after.
+// A loss is attributed to the last fault that was injected before its end, or within a second after it.
 func TestLossesOf(t *testing.T) {
 	const second = int64(time.Second)
 	injected := []time.Duration{10 * time.Second, -1, 30 * time.Second}
 	losses := []record.Loss{
 		{First: 5 * second, Last: 6 * second, Count: 1},                     // before any fault
-		{First: 9 * second, Last: 9*second + second/2, Count: 2, Errors: 1}, // servers break before clients see it
+		{First: 9 * second, Last: 9*second + second/2, Count: 2, Errors: 1}, // servers fail before clients observe it
 		{First: 20 * second, Last: 21 * second, Count: 3},                   // long after the first, before the third
 		{First: 29 * second, Last: 31 * second, Count: 4, Errors: 2},        // across the third
 	}

@@ -60,7 +60,7 @@ func TestNewLoad(t *testing.T) {
 	if want := (Target{Addresses: []string{"a:1"}, Server: "valkey", Version: "8.0", Mode: "standalone", Role: "master"}); !cmp.Equal(r.Target, want) {
 		t.Errorf("the target is %+v", r.Target)
 	}
-	// 18 good seconds with 2 x 100, 2 bad ones with 2 x (10 unknown + 5 dropped).
+	// 18 seconds with 2 x 100 successes, 2 seconds with 2 x (10 unknown + 5 dropped).
 	if r.Total.Requests != 3660 || r.Total.OK != 3600 || r.Total.Unknown != 40 || r.Total.Dropped != 20 || r.Total.Throughput != 180 {
 		t.Errorf("the total is %+v", r.Total)
 	}
@@ -135,7 +135,7 @@ func TestLongestGap(t *testing.T) {
 	}
 }
 
-// The rate of a run that its requests end counts the time until the last of them, not the rest of the interval.
+// If a number of requests ends the run, its rate counts the time until the last request, not the rest of the interval.
 func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
 	series := record.NewSeries("run", time.Unix(0, 0), 100*time.Millisecond, []string{"incr"}, 1)
 	for i := range int64(10) {
@@ -156,7 +156,7 @@ func TestRateOfARunThatItsRequestsEnd(t *testing.T) {
 	}
 }
 
-// What one shard lived through is told where the others went on.
+// The gap of one shard is reported though the others had none.
 func TestLongestShardGap(t *testing.T) {
 	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	for i := range int64(10) {
@@ -186,7 +186,7 @@ func TestLongestShardGap(t *testing.T) {
 	}
 }
 
-// What a workload counts is shown by what it means.
+// The tallies of a workload are shown as figures, for example a hit ratio.
 func TestWorkloadFigures(t *testing.T) {
 	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 2 * time.Second}, Workload: plan.Workload{CacheAside: &plan.CacheAside{}}}
 	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
@@ -210,11 +210,11 @@ func TestWorkloadFigures(t *testing.T) {
 	}
 }
 
-// What happens outside of faults is figured apart: the intervals that a fault's window reaches into are left out, and so is their time.
+// Figures outside of faults omit the intervals that overlap a fault's window, and their time.
 func TestFiguresOutsideOfFaults(t *testing.T) {
 	p := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 1, Duration: 30 * time.Second}}
 	series := recorded(t, 30, 100, func(i int) bool { return i == 20 || i == 21 })
-	window := impact.Window{From: 19500 * time.Millisecond, To: 22500 * time.Millisecond} // reaches into four intervals
+	window := impact.Window{From: 19500 * time.Millisecond, To: 22500 * time.Millisecond} // overlaps four intervals
 	r := NewLoad(p, series, LoadInput{Outcome: Finished, Faults: []impact.Window{window}})
 	if o := r.OutsideFaults; o == nil || o.Requests != 26*200 || o.OK != 26*200 || o.Throughput != 200 || o.ErrorRate != 0 || o.Latency == nil {
 		t.Errorf("outside of the fault: %+v", o)
@@ -223,7 +223,7 @@ func TestFiguresOutsideOfFaults(t *testing.T) {
 		t.Errorf("the total: %+v", r.Total)
 	}
 	if len(r.Anomalies) != 0 {
-		t.Errorf("the fault is no anomaly: %+v", r.Anomalies)
+		t.Errorf("the fault is reported as an anomaly: %+v", r.Anomalies)
 	}
 	if r := NewLoad(p, series, LoadInput{Outcome: Finished}); r.OutsideFaults != nil {
 		t.Errorf("without a fault: %+v", r.OutsideFaults)

@@ -28,7 +28,7 @@ func TestStatusIsDuePerObject(t *testing.T) {
 	}
 	for range 2 {
 		if !r.Due(nil, "a", t0) {
-			t.Error("without a run there is nothing to wait for")
+			t.Error("without a run the status is not due")
 		}
 	}
 }
@@ -37,13 +37,13 @@ func TestOneFaultAtATimeClaimsALoad(t *testing.T) {
 	r := NewRegistry()
 	run := r.Add("test", t0, nil)
 	if !r.Claim(run, "a", t0) || r.Claim(run, "b", t0.Add(claimFor-1)) || !r.Claim(run, "a", t0.Add(claimFor-1)) || r.Claim(run, "b", t0.Add(claimFor)) {
-		t.Error("the first keeps the load as long as it renews its claim")
+		t.Error("want only the first fault to claim the load while it renews its claim")
 	}
 	if !r.Claim(run, "b", t0.Add(2*claimFor-1)) {
-		t.Error("a claim that was not renewed has ended")
+		t.Error("a claim that was not renewed is still valid")
 	}
 	if r.Claim(nil, "a", t0) {
-		t.Error("there is no load to claim")
+		t.Error("the claim of a missing load succeeded")
 	}
 }
 
@@ -67,10 +67,10 @@ func TestRunsAreOpenedOnceAndPruned(t *testing.T) {
 	r.Add("b", t0, nil)
 	r.Retain(map[types.UID]bool{"b": true})
 	if r.Find("a") != nil || r.Find("b") == nil {
-		t.Error("only b is retained")
+		t.Error("Retain did not keep exactly b")
 	}
 	r.Close()
 	if r.Find("b") != nil {
-		t.Error("a closed registry holds nothing")
+		t.Error("the closed registry still contains a run")
 	}
 }

@@ -36,7 +36,7 @@ func golden(t *testing.T, name string, got []byte) {
 // ms is a number of milliseconds.
 func ms(n float64) result.Seconds { return result.Seconds(n * float64(time.Millisecond)) }
 
-// full is a run in which everything happened; quiet one in which nothing did.
+// full is a run with all kinds of events; quiet one without any.
 func full() *result.Load {
 	return &result.Load{
 		Outcome: result.Interrupted, Message: "by the user",

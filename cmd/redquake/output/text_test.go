@@ -25,7 +25,7 @@ func TestWorstShardIsListedFirst(t *testing.T) {
 	}
 }
 
-// What a workload counts is shown by what it means.
+// The tallies of a workload are shown as figures, for example a hit ratio.
 func TestFiguresOfTheWorkload(t *testing.T) {
 	r := quiet()
 	mean := result.Seconds(3 * time.Millisecond)

@@ -11,18 +11,18 @@ import (
 
 const step = 100 * time.Millisecond
 
-// figures describe a run in which everything goes on at the same rate.
+// figures describe a run with constant rates.
 type figures struct {
 	response, service time.Duration // service 0 = closed loop
 	rate              uint64        // requests/s
 	connections       int
-	agent             record.AgentUse // per second, what is cumulative; else as it is
-	server            record.Server   // per second, what counts; else as it is
+	agent             record.AgentUse // cumulative values per second; others unchanged
+	server            record.Server   // counters per second; others unchanged
 	oom               uint64          // errors per interval
 	pods              int
 }
 
-// idle is a run in which nothing is at its limit.
+// idle is a run in which no component is at its limit.
 func idle() figures {
 	return figures{
 		response: time.Millisecond, rate: 1000, connections: 50, pods: 1,
@@ -158,7 +158,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// Where several components are at their limits, the first in the order is named.
+// If several components are at their limits, the first one in the order is reported.
 func TestFindReportsTheFirstComponentInOrder(t *testing.T) {
 	f := idle()
 	f.agent.CPUSeconds, f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0.95, 0.95, 0.95
@@ -186,7 +186,7 @@ func TestFindReportsTheFirstComponentInOrder(t *testing.T) {
 	}
 }
 
-// What happened while warming up, or while a fault was at work, names no bottleneck.
+// The warm-up and the windows of faults do not count.
 func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 	calm := idle()
 	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)

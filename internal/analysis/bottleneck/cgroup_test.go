@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// Recorded from machines, cut to the lines that matter.
+// Recorded from real machines, reduced to the relevant lines.
 const (
 	hostV1      = "12:memory:/user.slice\n4:cpu,cpuacct:/user.slice\n1:name=systemd:/user.slice/user-0.slice\n0::/user.slice/user-0.slice\n"
 	hostV1Mount = "23 1 254:0 / / rw - ext4 /dev/vda rw\n" +
@@ -21,7 +21,7 @@ const (
 	podV2Mount    = "1203 1199 0:27 / /sys/fs/cgroup ro,nosuid,nodev,noexec,relatime - cgroup2 cgroup rw\n"
 	hostV2        = "0::/kubepods.slice/kubepods-burstable.slice/cri-containerd-f00.scope\n"
 	hostV2Mount   = "35 24 0:30 / /sys/fs/cgroup rw,nosuid shared:9 - cgroup2 cgroup2 rw,nsdelegate\n"
-	// A mount that was made in another cgroup namespace shows paths that lead out of it.
+	// A mount from another cgroup namespace has paths outside of the own one.
 	strayV1      = "3:cpu:/\n"
 	strayV1Mount = "800 790 0:29 /kubepods/pod1/f00 /sys/fs/cgroup/cpu rw - cgroup cgroup rw,cpu\n"
 )

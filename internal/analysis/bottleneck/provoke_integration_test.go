@@ -27,9 +27,9 @@ const (
 	provokeLength = 6 * time.Second // of load after the warm-up
 )
 
-// TestProvoke drives one component after the other to its limit, on this machine, and writes what Find makes of it: a table to the log, and to the folder
+// TestProvoke drives one component after the other to its limit, on this machine, and writes the findings: a table to the log, and to the folder
 // that REDQUAKE_PROVOKE_OUT names the records and findings.txt, which may replace those in testdata. It takes 70 s, root, and a machine without other work:
-// a component whose limit is not reached because the machine is busy is not found, and the table says so.
+// a component whose limit is not reached because the machine is busy is not found, which the table shows.
 func TestProvoke(t *testing.T) {
 	if file := os.Getenv(cappedRecord); file != "" {
 		cappedLoad(t, file)
@@ -97,7 +97,7 @@ var provoke = map[string]func(*testing.T) *record.Series{
 	},
 }
 
-// provokeLoadGenerator runs the load in a process of its own that may use a tenth of a core.
+// provokeLoadGenerator runs the load in a separate process that may use a tenth of a core.
 func provokeLoadGenerator(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{})
 	text, err := json.Marshal(set(server.Address(), 20, 0))
@@ -107,7 +107,7 @@ func provokeLoadGenerator(t *testing.T) *record.Series {
 	file := t.TempDir() + "/record"
 	cmd := exec.Command(os.Args[0], "-test.run=^TestProvoke$")
 	cmd.Env = append(os.Environ(), cappedRecord+"="+file, cappedPlan+"="+string(text))
-	hold, err := cmd.StdinPipe() // it begins when this is closed: by then it has its limit
+	hold, err := cmd.StdinPipe() // the load starts when this is closed: by then the limit is set
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,32 +152,32 @@ func provokeMainThread(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"slowlog-log-slower-than 2000"}})
 	prioritize(t, pid(t, server))
 	p := planOf(server.Address(), 4, 0, "EVAL", "local x = 0 for i = 1, 1000000 do x = x + i end return 1", "0")
-	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work while the load's turn to send comes, however late on a busy machine
+	p.Client.Pipeline, p.Client.RequestTimeout = 4, 5*time.Second // Redis has work until the load sends again, however late on a busy machine
 	return recordRun(t, p, nil)
 }
 
-// provokeDisk has the disk take twenty writes a second where the machine lets its block devices be throttled (cgroup v1 or v2, as root); else it is as slow as
-// it is, and the threshold of what Redis calls slow is 1 ms.
+// provokeDisk limits the disk to twenty writes per second if block devices can be throttled (cgroup v1 or v2, as root); otherwise the disk is not
+// limited, and commands count as slow from 1 ms.
 func provokeDisk(t *testing.T) *record.Series {
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "appendfsync always", "latency-monitor-threshold 1"}})
 	throttleWrites(t, pid(t, server), server.Dir, 20)
 	return recordRun(t, set(server.Address(), 10, 0), nil)
 }
 
-// full is the address of a server that has room for 5 MiB.
+// full starts a server with a memory limit of 5 MiB, and returns its address.
 func full(t *testing.T, config ...string) string {
 	t.Helper()
 	return redistest.NewServer(t, redistest.Options{Config: append([]string{"maxmemory 5mb"}, config...)}).Address()
 }
 
-// large writes values of so many bytes.
+// large writes values of this size.
 func large(address string, bytes int) *plan.Plan {
 	p := set(address, 20, 10*time.Millisecond)
 	p.Workload.Values = plan.Values{MinBytes: bytes, MaxBytes: bytes}
 	return p
 }
 
-// set writes values of 100 bytes; think gives Redis and the load time between requests, so that nothing of the CPU is at its limit.
+// set writes values of 100 bytes; think gives Redis and the load time between requests, so that the CPU is not at its limit.
 func set(address string, users int, think time.Duration) *plan.Plan {
 	return planOf(address, users, think, "SET", "{key}", "{value}")
 }
@@ -225,7 +225,7 @@ func recordRun(t *testing.T, p *plan.Plan, beside func(context.Context)) *record
 	return recordUntil(t, p, beside, func(*record.Series) bool { return false })
 }
 
-// recordUntil is recordRun that ends the load once the record is enough.
+// recordUntil is recordRun, but ends the load as soon as the record is sufficient.
 func recordUntil(t *testing.T, p *plan.Plan, beside func(context.Context), enough func(*record.Series) bool) *record.Series {
 	t.Helper()
 	runner, err := engine.New(p, 0)

@@ -12,12 +12,12 @@ import (
 )
 
 // provocation is a run with one component at its limit. testdata/NAME.record is the record of such a run: a real load of a real Redis, taken by
-// `make provoke`. testdata/findings.txt holds what Find makes of all of them.
+// `make provoke`. testdata/findings.txt contains the findings of all of them.
 type provocation struct {
 	name     string
-	in       Input // what is known beside the record
+	in       Input // facts that are not in the record
 	want     Component
-	or       Component // right as well; "" = none
+	or       Component // also accepted; "" = none
 	evidence string    // in the sentence of every such run
 }
 
@@ -32,11 +32,11 @@ var provocations = []provocation{
 	{"memory-evicted", Input{}, Memory, "", "of maxmemory 5.0 MiB, policy allkeys-lru"},
 	{"memory-refused", Input{}, Memory, "", "for want of memory"},
 	{"clients", Input{}, Clients, "", "maxclients is 30"},
-	// A healthy Redis under a load that leaves it time: nothing is at its limit but the round trip itself.
+	// A healthy Redis under a light load: only the round trip time limits the throughput.
 	{"nothing", Input{}, Network, None, "of the median latency of "},
 }
 
-// find names the bottleneck of a record, and says whether it is the one that was provoked.
+// find returns the bottleneck of a record, and whether it is the provoked one.
 func (p provocation) find(s *record.Series) (got Finding, right bool) {
 	in := p.in
 	in.Series, in.MeasuredFrom = s, recordedFrom
@@ -70,7 +70,7 @@ func TestFindInRecordsOfRealRuns(t *testing.T) {
 	}
 }
 
-// A load pod at its CPU limit shows in its own readings, too: they come from its cgroup.
+// The readings of a load pod contain its CPU limit, from its cgroup.
 func TestRecordContainsTheCPULimit(t *testing.T) {
 	agents := recorded(t, "load-generator").Agents()
 	if last := agents[len(agents)-1]; last.ThrottledSeconds < 0.5 || last.CPULimit != 0.1 {

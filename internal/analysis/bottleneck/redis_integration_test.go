@@ -14,14 +14,14 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// What a real Redis counts is read and becomes evidence. Which component Find names depends on this machine's times as well; TestFindInRecordsOfRealRuns
-// has that, and `make provoke`.
+// The counters of a real Redis are read and become evidence. Which component Find names also depends on this machine; TestFindInRecordsOfRealRuns
+// and `make provoke` cover that.
 func TestEvidenceOfARealRedis(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name     string
 		config   []string
-		crowd    bool // more clients than the server takes
+		crowd    bool // more clients than the server accepts
 		matches  func(*evidence) string
 		evidence string
 	}{
@@ -49,16 +49,16 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 	}
 }
 
-// written fills 5 MiB with some hundred requests, and is read five times a second, for as long as a busy machine needs.
+// written fills 5 MiB with some hundred requests, and is polled five times a second, until the result is as expected.
 func written(address string) *plan.Plan {
 	p := large(address, 50_000)
 	p.Info, p.Shape.WarmUp, p.Shape.Duration = 200*time.Millisecond, 0, 20*time.Second
 	return p
 }
 
-// crowd takes all connections that a server has left once the load and its observer have theirs.
+// crowd opens all remaining connections of a server after the load and its observer have connected.
 func crowd(ctx context.Context, server *redistest.Server) {
-	for n := 0; n < 22 && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) { // the load's 20, the observer's, the one that asks here
+	for n := 0; n < 22 && ctx.Err() == nil; time.Sleep(10 * time.Millisecond) { // 20 of the load, one of the observer, one of this function
 		n, _ = strconv.Atoi(server.Info("connected_clients"))
 	}
 	occupy(server.Address(), 5*time.Millisecond)(ctx)

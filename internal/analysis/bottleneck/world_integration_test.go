@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// pid is the process of a server: cgroups take it.
+// pid returns the process ID of a server, for cgroups.
 func pid(t *testing.T, server *redistest.Server) int {
 	t.Helper()
 	n, err := strconv.Atoi(server.Info("process_id"))
@@ -26,7 +26,7 @@ func pid(t *testing.T, server *redistest.Server) int {
 	return n
 }
 
-// prioritize has the kernel prefer a server, so that it gets its core on a busy machine. A nice value would only hold within the session.
+// prioritize raises the scheduling priority of a server, so that it gets its core on a busy machine. A nice value would apply only within the session.
 func prioritize(t *testing.T, pid int) {
 	t.Helper()
 	err := tryGroup(t, pid, "cpu", func(v2 bool) map[string]string {
@@ -40,7 +40,7 @@ func prioritize(t *testing.T, pid int) {
 	}
 }
 
-// group puts a process into a cgroup of its own, at the root of this machine's v1 controller or of v2. The test is skipped where that is not allowed.
+// group moves a process into a new cgroup, at the root of this machine's v1 controller or of v2. The test is skipped if that is not allowed.
 func group(t *testing.T, pid int, controller string, files func(v2 bool) map[string]string) {
 	t.Helper()
 	if err := tryGroup(t, pid, controller, files); err != nil {
@@ -72,7 +72,7 @@ func tryGroup(t *testing.T, pid int, controller string, files func(v2 bool) map[
 	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
 }
 
-// capCPU gives a process a share of a core, as a container's limit does. It gets that share on a busy machine, too.
+// capCPU limits a process to a share of a core, as a container's limit does. It gets that share on a busy machine as well.
 func capCPU(t *testing.T, pid int, cores float64) {
 	t.Helper()
 	quota := strconv.Itoa(int(cores * 100_000))
@@ -84,7 +84,7 @@ func capCPU(t *testing.T, pid int, cores float64) {
 	})
 }
 
-// throttleWrites has the device of dir take so many writes a second from a process. Where that is not possible it says so and goes on.
+// throttleWrites limits the writes per second of a process to the device of dir. If that is not possible it logs this and continues.
 func throttleWrites(t *testing.T, pid int, dir string, perSecond int) {
 	t.Helper()
 	var stat syscall.Stat_t
@@ -110,7 +110,7 @@ func throttleWrites(t *testing.T, pid int, dir string, perSecond int) {
 	t.Logf("device %s takes %d writes/s from Redis", device, perSecond)
 }
 
-// delayed is the address of a proxy that holds everything back for so long, in both directions.
+// delayed starts a proxy that delays all data in both directions, and returns its address.
 func delayed(t *testing.T, address string, by time.Duration) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -136,7 +136,7 @@ func delayed(t *testing.T, address string, by time.Duration) string {
 	return l.Addr().String()
 }
 
-// hold forwards each piece when it has been there for so long.
+// hold forwards each piece after the delay.
 func hold(to, from net.Conn, by time.Duration) {
 	type piece struct {
 		data []byte

@@ -24,7 +24,7 @@ const (
 	accuracyOut     = "REDQUAKE_ACCURACY_OUT"     // names the file of the table
 	accuracyRepeats = "REDQUAKE_ACCURACY_REPEATS" // of every case; default 3
 
-	// accuracyAbsurd is an error that no machine explains. Milliseconds are for the reader of the table to judge.
+	// accuracyAbsurd is an error that a slow machine cannot cause. The test does not judge errors of milliseconds.
 	accuracyAbsurd = 5 * time.Second
 )
 
@@ -33,7 +33,7 @@ type outcome struct {
 	Case     string  `json:"case"`
 	Truth    float64 `json:"truthSeconds"`
 	Measured float64 `json:"measuredSeconds"`
-	Error    float64 `json:"errorSeconds"` // measured - truth
+	Error    float64 `json:"errorSeconds"` // measured - true length
 	Least    float64 `json:"leastErrorSeconds"`
 	Most     float64 `json:"mostErrorSeconds"`
 	Repeats  int     `json:"repeats"`
@@ -41,8 +41,8 @@ type outcome struct {
 }
 
 // TestMeasureGroundTruth makes the outages of TestGroundTruth with real servers on this machine, and compares what the load measured with what the test itself
-// timed: errors by case, beside those that the file held before. They are this machine's, and worth the more the less else runs on it; the column stall says
-// for how long it stood still just when an outage began or ended.
+// timed: errors by case, beside those that the file contained before. They depend on this machine and its other load; the column stall shows
+// how long it stalled around the begin or the end of an outage.
 func TestMeasureGroundTruth(t *testing.T) {
 	file := os.Getenv(accuracyOut)
 	if file == "" {
@@ -85,7 +85,7 @@ func TestMeasureGroundTruth(t *testing.T) {
 	}
 }
 
-// readOutcomes reads what a former run wrote, if there is something.
+// readOutcomes reads the file of an earlier run, if there is one.
 func readOutcomes(t *testing.T, file string) map[string]outcome {
 	t.Helper()
 	text, err := os.ReadFile(file)
@@ -119,7 +119,7 @@ func summarize(name string, runs []measured) outcome {
 	return o
 }
 
-// textOf is the table as people read it: errors in milliseconds.
+// textOf formats the table, with errors in milliseconds.
 func textOf(table []outcome, before map[string]outcome) string {
 	var text strings.Builder
 	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -140,7 +140,7 @@ func millis(s float64) string { return fmt.Sprintf("%.2f ms", 1000*s) }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 
-// measured is what came out of one measurement.
+// measured is the result of one measurement.
 type measured struct {
 	known  time.Duration
 	impact impact.Impact
@@ -168,7 +168,7 @@ func measure(t *testing.T, c outageCase) measured {
 	return m
 }
 
-// stallWatch is a timer that notes when it came late.
+// stallWatch is a timer that records its delays.
 type stallWatch struct {
 	quit chan struct{}
 	done chan []stall
@@ -208,7 +208,7 @@ func (w *stallWatch) stop() stalls {
 	return <-w.done
 }
 
-// around is the longest stall that touches the stretch from 5 ms before to 10 ms after an instant.
+// around returns the longest stall that overlaps the time from 5 ms before to 10 ms after an instant.
 func (l stalls) around(edge time.Time) time.Duration {
 	var longest time.Duration
 	for _, s := range l {

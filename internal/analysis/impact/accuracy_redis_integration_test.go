@@ -15,7 +15,7 @@ type proxy struct {
 	t      *testing.T
 	server *redistest.Server
 	addr   string
-	gate   sync.RWMutex // held for writing while nothing may be forwarded
+	gate   sync.RWMutex // locked for writing while nothing may be forwarded
 
 	mu       sync.Mutex
 	listener net.Listener
@@ -69,7 +69,7 @@ func (p *proxy) shut() {
 	}
 }
 
-// keep notes a connection for shut; false means that it is too late.
+// keep registers a connection for shut; false means that the proxy is shut already.
 func (p *proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -127,11 +127,11 @@ func (p *proxy) forward(to, from net.Conn) {
 	}
 }
 
-// breakable is a Redis that can be taken away and given back.
+// breakable is a Redis whose outage a test can start and end.
 type breakable interface {
 	address() string
-	cut()     // from its return on no request is answered
-	restore() // from its call on requests can be answered
+	cut()     // after its return no request is answered
+	restore() // after its call requests can be answered
 }
 
 // newBreakable starts a Redis that can be broken in one way.
@@ -147,7 +147,7 @@ func newBreakable(t *testing.T, w way) breakable {
 	return stoppable{redistest.NewServer(t, redistest.Options{})}
 }
 
-// stoppable is a real redis-server whose process is stopped by signal: connections stay, the kernel goes on accepting.
+// stoppable is a real redis-server whose process is stopped by a signal: connections stay open, the kernel still accepts new ones.
 type stoppable struct{ *redistest.Server }
 
 func (s stoppable) address() string { return s.Address() }
@@ -156,7 +156,7 @@ func (s stoppable) cut() { s.Stop() }
 
 func (s stoppable) restore() { s.Cont() }
 
-// proxyHold keeps connections and holds their bytes back.
+// proxyHold keeps connections open and delays their data.
 type proxyHold struct{ *proxy }
 
 func (p proxyHold) cut() { p.gate.Lock() }

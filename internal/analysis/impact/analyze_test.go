@@ -16,7 +16,7 @@ func seconds(from, to float64) Window {
 	return Window{time.Duration(from * float64(time.Second)), time.Duration(to * float64(time.Second))}
 }
 
-// reasons are the words of doubts.
+// reasons returns the reasons of doubts.
 func reasons(m Impact) string {
 	var words []string
 	for _, d := range m.Doubts {
@@ -25,7 +25,7 @@ func reasons(m Impact) string {
 	return strings.Join(words, " ")
 }
 
-// Successes come at 0.5 ms, 1.5 ms, ... where nothing else is said, so a gap of D in the load is D + 1 ms between successes.
+// Successes are at 0.5 ms, 1.5 ms, ... by default, so a gap of D in the load is D + 1 ms between successes.
 func TestAnalyze(t *testing.T) {
 	type want struct {
 		dip, minRate               float64
@@ -160,7 +160,7 @@ func TestAnalyze(t *testing.T) {
 			got := want{m.Dip, m.MinRate, m.Outage, m.TotalOutage, m.ServerOutage, m.OutageEnd, m.TimeToImpact, m.ErrorWindow,
 				m.Recovered, m.RecoveryTime, m.LostRequests, m.Errors, reasons(m)}
 			if c.name == "few requests" && got.lost > 0 {
-				got.lost = c.want.lost // one request per five intervals: the sum of the others' shortfalls is chance
+				got.lost = c.want.lost // one request per five intervals: the sum of the shortfalls of the others is random
 			}
 			if diff := cmp.Diff(c.want, got, cmp.AllowUnexported(want{}), approx); diff != "" {
 				t.Errorf("(-want +got)\n%s%v", diff, m.Doubts)
@@ -243,7 +243,7 @@ func TestAnalyzeDegraded(t *testing.T) {
 	}
 }
 
-// A clean outage recovers after its own length, wherever it falls on the grid, and whatever its length.
+// The recovery time of a simple outage is its length, for any length and position on the grid.
 func TestRecoveryIsAsLongAsTheOutage(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 150 {
@@ -314,7 +314,7 @@ func TestAnalyzeIsIndependentOfPods(t *testing.T) {
 			t.Fatal(diff)
 		}
 	}
-	// One pod that sends everything sees the same outage.
+	// One pod with the whole load measures the same outage.
 	l.pods = 1
 	one := Analyze(l.record(t), Fault{At: 40300 * ms}, Options{})
 	if diff := cmp.Diff(first, one); diff != "" {

@@ -160,7 +160,7 @@ func TestSummarize(t *testing.T) {
 	if diff := cmp.Diff(want, got, approx); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// 2700 good ones in 2.95 s.
+	// 2700 successes in 2.95 s.
 	if got := SummarizeTo(s, 1950*ms, 4950*ms); got.Measured != 2950*ms || math.Abs(got.Throughput-2700/2.95) > 1e-6 || got.OK != 2700 {
 		t.Errorf("up to 4.95 s: measured %s, %.3f/s, %d", got.Measured, got.Throughput, got.OK)
 	}
@@ -239,7 +239,7 @@ func TestStatistics(t *testing.T) {
 	}
 }
 
-// Redis serves on for 12 s after a graceful end was asked for, is away for 3 s, and is back: that is not recovered at once.
+// After the request of a graceful end, Redis serves for 12 s, is down for 3 s, and serves again: the fault has not recovered immediately.
 func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	s := load{rate: 1000, length: 70 * time.Second, down: []Window{seconds(42, 45)}}.record(t)
 	f := Fault{At: 30 * time.Second, Deadline: 40 * time.Second}
@@ -254,7 +254,7 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	}
 }
 
-// A shard that is down hides in the aggregate: its outage is the fault's, and its gaps are the shard's.
+// The aggregate hides the outage of one shard: it is the outage of the fault, and the gap is reported for the shard.
 func TestImpactOfShardOutage(t *testing.T) {
 	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set"}, 1)
 	const down, up = 30, 36 // seconds

@@ -23,16 +23,16 @@ const (
 type way int
 
 const (
-	held    way = iota // connections stay, their bytes do not pass
-	stopped            // connections stay, new ones are accepted, the process does nothing
+	held    way = iota // connections stay open, no data passes
+	stopped            // connections stay open, new ones are accepted, the process is stopped
 	refused            // connections end, new ones are refused
 )
 
-// outageCase is an outage of known length. The truth is the time from the instant at which the breaking call returned to the instant just before the mending
+// outageCase is an outage of known length: the time from the return of the breaking call to the instant just before the restoring
 // call. The measured outage runs from the last success before to the first after, so it is longer by up to one time between successes and one round trip.
 //
-// Requests do not time out within the outage, so that connections stay where the fault leaves them, except in the cases that say so: there every
-// connection is made anew while the server does not answer, and must be back as fast.
+// Requests do not time out within the outage, so that connections stay open unless the fault closes them, except in the marked cases: there every
+// connection is dialled again while the server does not answer, and must recover as fast.
 type outageCase struct {
 	name   string
 	way    way
@@ -69,7 +69,7 @@ func (c outageCase) plan(address string) *plan.Plan {
 	shape.Duration = loadBefore + c.length + loadAfter
 	timeout := c.length + 2*time.Second
 	if c.expire {
-		timeout = 800 * time.Millisecond // no multiple of it is the length: dials are under way when the server is back
+		timeout = 800 * time.Millisecond // no multiple of it is the length: dials are in progress when the server recovers
 	}
 	plan := &plan.Plan{
 		Run: "truth", Pods: 1, Interval: 100 * time.Millisecond,
@@ -84,14 +84,14 @@ func (c outageCase) plan(address string) *plan.Plan {
 		Probe: plan.Probe{Rate: 100, Words: []string{"SET", "probe:{user}", "{seq}", "EX", "60"}},
 	}
 	if c.way == refused {
-		// Refused connections try again every 25 to 50 ms, each for itself: 100 of them are back within 5 ms but for once in a thousand.
+		// Refused connections retry independently, every 25 to 50 ms: one of 100 is back within 5 ms, except in one of a thousand runs.
 		plan.Client.Connections = 100
 	}
 	return plan
 }
 
 // run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
-// called, broken and mended are the instants before cut, after it and before mend.
+// called, broken and restored are the instants before cut, after it and before restore.
 func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, restore func()) (i impact.Impact, called, broken, restored time.Time) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -124,7 +124,7 @@ func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cu
 	return i, called, broken, restored
 }
 
-// commandCost is what a command takes in the closed loop: the time between successes.
+// commandCost is the time of a command in the closed loop: the time between successes.
 const commandCost = 500 * time.Microsecond
 
 // span is from the shortest to the longest time that something may take.
@@ -138,23 +138,23 @@ func (s span) check(t *testing.T, what string, got time.Duration) {
 }
 
 // bounds are what the load's schedule allows for the outages that the load and the probe measure. In the open loop 2000 requests/s are due at 0.25 ms, 0.75 ms
-// and so on and are answered at once: the last success is that of 1499.75 ms, and what waits is answered in the instant in which the server is back. The
+// and so on and are answered at once: the last success is that of 1499.75 ms, and queued requests are answered at the instant at which the server recovers. The
 // same holds for the probe, whose 100 requests/s are due at 5 ms, 15 ms and so on.
 func (c outageCase) bounds() (load, probe span) {
 	const last, lastOfProbe = 250 * time.Microsecond, 5 * time.Millisecond
 	exact := func(d time.Duration) span { return span{d, d} }
 	switch {
 	case c.way == refused:
-		// 100 connections are back after 0 to 50 ms, each for itself: the first one later than this once in 10^12 times. The probe dials when it is due.
+		// 100 connections recover independently after 0 to 50 ms: the first one later than this in one of 10^12 cases. The probe dials when it is due.
 		return span{c.length + last, c.length + last + 10*time.Millisecond}, exact(c.length + 2*lastOfProbe)
 	case c.shape.OpenLoop():
 		return exact(c.length + last), exact(c.length + lastOfProbe)
 	}
-	// Four users and the probe take turns at the server; when it is back, so do the eight connections that the probe may have dialled meanwhile.
+	// Four users and the probe take turns at the server; after its recovery so do the eight connections that the probe may have dialled meanwhile.
 	const before, after = 5 * commandCost, (5 + 8) * commandCost
 	probe = span{c.length + lastOfProbe - before, c.length + lastOfProbe + after}
 	if c.way == held {
-		return span{c.length, c.length + commandCost}, probe // replies are under way when the server is back
+		return span{c.length, c.length + commandCost}, probe // replies are in flight when the server recovers
 	}
 	return span{c.length, c.length + 2*commandCost}, probe
 }
@@ -175,7 +175,7 @@ func (c outageCase) inVirtualTime(t *testing.T) {
 	network := memnet.New()
 	var options memredis.Options
 	if !c.shape.OpenLoop() {
-		options.Cost = commandCost // else a closed loop would send without end in one instant
+		options.Cost = commandCost // otherwise a closed loop would send endlessly in one instant
 	}
 	server := memredis.Start(t, network, address, options)
 	cut, restore := server.Stop, server.Continue

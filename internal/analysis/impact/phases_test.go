@@ -30,7 +30,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// Whatever happened, the parts add up.
+// The phases add up to the whole in any case.
 func TestPhasesAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	names := []string{"PodDeleted", "Scheduled", "Ready", "Promoted", Serves, FirstOK, Sustained}

@@ -12,7 +12,7 @@ const (
 	step = 100 * ms
 )
 
-// load is a simulated run: requests come evenly, the first half a spacing after the start, and succeed unless they fall into down or failing.
+// load is a simulated run: requests are evenly spaced, the first half a spacing after the start, and succeed unless they fall into down or failing.
 type load struct {
 	rate    float64 // requests/s over all pods
 	length  time.Duration
@@ -20,7 +20,7 @@ type load struct {
 	down    []Window // no answer at all: requests have no outcome
 	failing []Window // every request fails with READONLY, at once
 	slow    []Window // only every second request comes
-	probe   float64  // requests/s; it fails to answer in down and failing
+	probe   float64  // requests/s; without answers in down and failing
 	late    time.Duration
 }
 

@@ -13,7 +13,7 @@ import (
 
 var spec = Spec{From: 1000, To: 1 << 30, Precision: 0.05, Settle: 2 * time.Second, Trial: 10 * time.Second, Requests: 1000}
 
-// conduct runs a search against a server that keeps up with capacity requests/s; chance says whether a trial misses all the same.
+// conduct runs a search on a server with a capacity in requests/s; chance returns whether a trial fails nevertheless.
 func conduct(t *testing.T, s Spec, capacity float64, chance func(trial int) bool) ([]Trial, Next) {
 	t.Helper()
 	var trials []Trial

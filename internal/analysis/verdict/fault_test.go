@@ -41,7 +41,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 	checkUnjudged(t, "maxLostWrites", Conclude(Losses(&objectives{MaxLostWrites: new(int64(3))}, nil), nil, ""))
 }
 
-// The bounds of a figure decide: between them nothing can be told.
+// The bounds of a figure decide: a limit between them is inconclusive.
 func TestObjectiveComparesBounds(t *testing.T) {
 	outage := result.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
 	for limit, want := range map[time.Duration]*bool{
@@ -57,7 +57,7 @@ func TestObjectiveComparesBounds(t *testing.T) {
 	}
 }
 
-// The aggregate hides a shard that is down, the objective does not.
+// The aggregate hides an outage of one shard; the objective counts it.
 func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 	f := hit()
 	f.ShardOutage = 50 * time.Second

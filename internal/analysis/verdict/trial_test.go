@@ -38,7 +38,7 @@ func TestTrial(t *testing.T) {
 	}
 }
 
-// A record that was coarsened may have no whole histogram in a window: that says nothing of the rate.
+// A coarsened record may have no complete histogram in a window: then the trial is void.
 func TestTrialIsVoidWithoutFigures(t *testing.T) {
 	blind := impact.Summary{Measured: time.Second}
 	blind.Requests, blind.OK, blind.Throughput = 1000, 1000, 1000

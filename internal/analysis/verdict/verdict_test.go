@@ -30,7 +30,7 @@ func load(change func(*result.Load)) *result.Load {
 
 func d(length time.Duration) *metav1.Duration { return &metav1.Duration{Duration: length} }
 
-// judgedOne is the result of the only objective.
+// judgedOne returns the result of the only objective.
 func judgedOne(t *testing.T, j Judgement, want v1alpha1.Verdict) v1alpha1.ObjectiveResult {
 	t.Helper()
 	if j.Verdict != want || len(j.Objectives) != 1 {
@@ -39,7 +39,7 @@ func judgedOne(t *testing.T, j Judgement, want v1alpha1.Verdict) v1alpha1.Object
 	return j.Objectives[0]
 }
 
-// checkObjective holds one objective to its rules: met at its limit, missed just beyond it.
+// checkObjective checks that an objective is met at its limit, and missed just beyond it.
 func checkObjective(t *testing.T, name string, unit v1alpha1.Unit, limit v1alpha1.Decimal, met, missed Judgement) {
 	t.Helper()
 	o := judgedOne(t, met, v1alpha1.VerdictPass)
@@ -52,11 +52,11 @@ func checkObjective(t *testing.T, name string, unit v1alpha1.Unit, limit v1alpha
 	}
 }
 
-// checkUnjudged holds an objective to what is said where there is nothing to judge it by.
+// checkUnjudged checks the result of an objective without measurements.
 func checkUnjudged(t *testing.T, name string, j Judgement) {
 	t.Helper()
 	if o := judgedOne(t, j, v1alpha1.VerdictInconclusive); o.Met != nil || o.Actual != "" || !strings.Contains(j.Message, name) {
-		t.Errorf("nothing to judge by: %+v: %s", o, j.Message)
+		t.Errorf("without measurements: %+v: %s", o, j.Message)
 	}
 }
 
@@ -84,7 +84,7 @@ func TestEachObjectiveOfALoad(t *testing.T) {
 	}
 }
 
-// A load is judged outside of its faults, unless it is to be judged by everything.
+// The objectives of a load apply outside of its faults, unless they apply to the whole run.
 func TestLoadObjectivesExcludeFaults(t *testing.T) {
 	hit := load(func(r *result.Load) { r.OutsideFaults = &result.Operation{Requests: 500, OK: 500, Throughput: 120} })
 	objectives := &v1alpha1.Objectives{MaxErrorRate: new("0%"), MinThroughput: new("120")}
@@ -128,19 +128,19 @@ func TestVerdictOfALoad(t *testing.T) {
 			}
 			for _, text := range tc.wantText {
 				if !strings.Contains(j.Message, text) {
-					t.Errorf("message %q does not say %q", j.Message, text)
+					t.Errorf("got message %q, want one that contains %q", j.Message, text)
 				}
 			}
 		})
 	}
 }
 
-// The judgement must not write into the caller's list of doubts.
+// The judgement must not change the caller's list of doubts.
 func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 	room := make([]impact.Doubt, 1, 4)
 	room[0] = impact.Doubt{Reason: "Aborted", Message: "aborted"}
 	Load(nil, &result.Load{Doubts: room}, "")
 	if behind := room[:2][1]; behind != (impact.Doubt{}) {
-		t.Errorf("%+v was written behind the caller's doubts", behind)
+		t.Errorf("the caller's list of doubts was extended by %+v", behind)
 	}
 }

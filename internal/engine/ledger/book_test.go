@@ -54,7 +54,7 @@ func TestKeysBelongToTheirShards(t *testing.T) {
 	b := newBook(t, Options{Prefix: "rq:", Run: "r", Writer: 7, Shards: 3, ShardOf: third})
 	for shard := range 3 {
 		if got := third(b.Slot(shard)); got != shard {
-			t.Errorf("key %s of shard %d lies in shard %d", b.Key(shard), shard, got)
+			t.Errorf("key %s of shard %d belongs to shard %d", b.Key(shard), shard, got)
 		}
 		if b.Slot(shard) != topology.SlotOf([]byte(b.Key(shard))) || !strings.HasPrefix(b.Key(shard), "rq:ledger:r:7:") {
 			t.Errorf("key %s, slot %d", b.Key(shard), b.Slot(shard))
@@ -71,7 +71,7 @@ func TestKeysBelongToTheirShards(t *testing.T) {
 	}
 }
 
-// A second run of the same name does not take what the first one left for its own.
+// A second run of the same name does not count the keys of the first one.
 func TestKeysOfTwoRunsDiffer(t *testing.T) {
 	o := Options{Prefix: "rq:", Run: "checkout", Writer: 1}
 	if a, b := newBook(t, o), newBook(t, o); a.Key(0) == b.Key(0) {
@@ -85,7 +85,7 @@ func TestShardsThatKeysCannotDistinguish(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 	if _, err := NewBook(Options{Run: "r", Shards: 3}); err == nil {
-		t.Error("three shards without a way to tell them apart")
+		t.Error("no error for three shards that keys cannot distinguish")
 	}
 }
 

@@ -58,7 +58,7 @@ func TestSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 		t.Error("a failover of a healthy primary lost nothing")
 	}
 	if r.Errors > r.Lost/20 {
-		t.Errorf("%d errors while %d writes were lost: this failure is known for being quiet", r.Errors, r.Lost)
+		t.Errorf("%d errors while %d writes were lost: want none: this failure causes no errors", r.Errors, r.Lost)
 	}
 	if r.Replicas != 2 {
 		t.Errorf("%d replicas were read", r.Replicas)
@@ -68,12 +68,12 @@ func TestSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 func TestSentinelFailoverWithWritesPausedLosesNothing(t *testing.T) {
 	t.Parallel()
 	w, d := sentinelWorld(t)
-	w.within = 2 * time.Second // then a writer looks for the primary again
+	w.within = 2 * time.Second // then a writer queries the primary again
 	w.load()
 	w.writes(1000)
 	d.Primary.Do("client", "pause", 60_000, "write")
 	d.FailoverAndWait()
-	w.writes(1000) // at the new primary, and nothing waits at the old one
+	w.writes(1000) // at the new primary, and no command is pending at the old one
 	d.Primary.Do("client", "unpause")
 	demoted(t, d)
 	w.writes(1000)
@@ -90,7 +90,7 @@ func clusterWorld(t *testing.T) (*world, *redistest.Cluster) {
 	return newWorld(t, 2, func() (Layout, error) { return clusterLayout(d.Shards[0][1]) }), d
 }
 
-// clusterLayout asks a node, which is a replica at first. Shards are numbered by the slots that they serve.
+// clusterLayout queries a node, which is initially a replica. Shards are numbered by the slots that they serve.
 func clusterLayout(node *redistest.Server) (Layout, error) {
 	text, err := node.Client().ClusterNodes(context.Background()).Result()
 	if err != nil {

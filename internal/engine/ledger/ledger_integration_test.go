@@ -33,7 +33,7 @@ func TestCleanRunsLoseNothing(t *testing.T) {
 	}
 }
 
-// plant undoes some acknowledged writes behind the ledger's back: every step-th of each writer, and returns how many.
+// plant deletes every step-th acknowledged write of each writer on the server, and returns their number.
 func plant(w *world, s *redistest.Server, step int) (planted uint64) {
 	for writer, shards := range w.acked {
 		b := w.books[writer]
@@ -77,7 +77,7 @@ func TestPlantedLossIsFoundExactly(t *testing.T) {
 	}
 }
 
-// absentAt counts by itself which acknowledged writes a server lacks.
+// absentAt counts, independently of the ledger, the acknowledged writes that a server lacks.
 func absentAt(w *world, s *redistest.Server) (absent uint64) {
 	for writer, shards := range w.acked {
 		bits := s.Do("get", w.books[writer].Key(0)).(string)
@@ -97,7 +97,7 @@ func TestStaleReplicaPromoted(t *testing.T) {
 	w := newWorld(t, 2, func() (Layout, error) { return Layout{Nodes: []Node{{Address: now.Address(), Primary: true}}}, nil })
 	w.load()
 	w.writes(1000)
-	replica.Do("replicaof", "no", "one") // from here on it lacks everything
+	replica.Do("replicaof", "no", "one") // from here on it receives no writes
 	parted := w.now()
 	w.writes(1000)
 	w.settled()
@@ -108,7 +108,7 @@ func TestStaleReplicaPromoted(t *testing.T) {
 	if absent == 0 || r.Lost != absent || r.Lost == r.Acked {
 		t.Errorf("%d of %d lost, the replica lacks %d", r.Lost, r.Acked, absent)
 	}
-	// The link breaks some moments before the command is answered: the server was busy.
+	// The link breaks shortly before the command is answered: the server was busy.
 	if r.FirstLost < parted-int64(5*time.Second) || r.LastLost < parted {
 		t.Errorf("first lost at %d, last at %d, parted at %d", r.FirstLost, r.LastLost, parted)
 	}
@@ -117,7 +117,7 @@ func TestStaleReplicaPromoted(t *testing.T) {
 	}
 }
 
-// TestVerifyWaitsForReplica reads a replica that hung when the load ended only once it is in sync.
+// TestVerifyWaitsForReplica reads a replica, which hung when the load ended, only after it is in sync.
 func TestVerifyWaitsForReplica(t *testing.T) {
 	t.Parallel()
 	w, d := pair(t, 1)
@@ -131,7 +131,7 @@ func TestVerifyWaitsForReplica(t *testing.T) {
 	}
 }
 
-// TestVerifyWithoutReplica is told, and the primary is read all the same.
+// TestVerifyWithoutReplica: a replica that does not return is reported, and the primary is read nevertheless.
 func TestVerifyWithoutReplica(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewReplication(t, 1, redistest.Options{})
@@ -148,7 +148,7 @@ func TestVerifyWithoutReplica(t *testing.T) {
 	}
 }
 
-// TestForgottenReplicaIsReported is told: a replica that the topology has forgotten, as it does with a primary that was failed over, for some seconds.
+// TestForgottenReplicaIsReported: the topology has removed a replica, as it does with a demoted primary for some seconds.
 func TestForgottenReplicaIsReported(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedReplication(t, 1)
@@ -165,12 +165,12 @@ func TestForgottenReplicaIsReported(t *testing.T) {
 		return Layout{Nodes: known}, nil
 	}
 	if r := w.verifyABatch(); r.Replicas != 1 || len(r.Notes) != 0 {
-		t.Errorf("back after a moment: %+v", *r)
+		t.Errorf("after a short outage: %+v", *r)
 	}
 	known, asked = nodes[:1], -1_000_000
 	w.audit.ResyncLimit = time.Second
 	if r := w.verifyABatch(); r.Replicas != 0 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "1 of the 2 nodes") {
-		t.Errorf("never back: %+v", *r)
+		t.Errorf("after a permanent outage: %+v", *r)
 	}
 }
 

@@ -43,7 +43,7 @@ func sampling(t *testing.T, layout func() (Layout, error), during func()) *recor
 	return r
 }
 
-// rounds waits until the server has carried out so many further writes, of which a sampler makes at least one a round.
+// rounds waits until the server has executed this number of further writes, of which a sampler makes at least one per round.
 func rounds(t *testing.T, server *redistest.Server, n int) {
 	t.Helper()
 	before := server.Calls("set")
@@ -64,7 +64,7 @@ func TestSamplerOfAHealthyReplica(t *testing.T) {
 	}
 }
 
-// TestSamplerOfADisconnectedReplica cuts a replica off, which then lags, and takes writes of its own.
+// TestSamplerOfADisconnectedReplica disconnects a replica, which then lags and accepts its own writes.
 func TestSamplerOfADisconnectedReplica(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewReplication(t, 1, redistest.Options{})
@@ -82,7 +82,7 @@ func TestSamplerOfADisconnectedReplica(t *testing.T) {
 	}
 }
 
-// TestSamplerOfARolledBackPrimary lets a primary come back without its data.
+// TestSamplerOfARolledBackPrimary restarts a primary without its data.
 func TestSamplerOfARolledBackPrimary(t *testing.T) {
 	t.Parallel()
 	primary := redistest.Start(t)
@@ -96,7 +96,7 @@ func TestSamplerOfARolledBackPrimary(t *testing.T) {
 	}
 }
 
-// TestSamplerOfAFailover sees no second primary where a cluster's shard is handed over.
+// TestSamplerOfAFailover reports no second primary during the failover of a cluster's shard.
 func TestSamplerOfAFailover(t *testing.T) {
 	t.Parallel()
 	w, d := clusterWorld(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// every is the time between two rounds of the sampler, of which each takes no time of its own.
+// every is the time between two rounds of the sampler, which itself takes no time.
 const every = 5 * time.Millisecond
 
 // sampledPair is a primary and its replica in memory, with a sampler at work.
@@ -34,7 +34,7 @@ func (p *sampledPair) replicate(ctx context.Context, lag time.Duration) {
 	}
 }
 
-// inVirtualTime samples for as long as during takes, and returns what was found.
+// inVirtualTime samples while during runs, and returns the findings.
 func inVirtualTime(t *testing.T, lag time.Duration, during func(p *sampledPair)) *record.Ledger {
 	t.Helper()
 	network, began := memnet.New(), time.Now()
@@ -66,7 +66,7 @@ func inVirtualTime(t *testing.T, lag time.Duration, during func(p *sampledPair))
 	if err := <-done; err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(time.Second) // what is still on its way
+	time.Sleep(time.Second) // writes in flight
 	r := &record.Ledger{}
 	p.sampler.Add(r)
 	return r
@@ -103,7 +103,7 @@ func TestSamplerIsExact(t *testing.T) {
 			p.replica.SetReadOnly(true)
 			time.Sleep(100 * time.Millisecond)
 		}, record.Staleness{Reads: 60, Stale: 60, MaxWrites: 1}, record.DualPrimary{Writes: 20, First: 105 * ms, Last: 200 * ms}},
-		// The primary comes back empty, is dialled again in the next round, and the replica keeps what it had.
+		// The primary restarts empty, is dialled again in the next round, and the replica keeps its data.
 		"rolled back": {time.Hour, func(p *sampledPair) {
 			p.replica.Put(p.sampler.registers[0].key, "20")
 			time.Sleep(102 * time.Millisecond)
@@ -125,7 +125,7 @@ func TestSamplerIsExact(t *testing.T) {
 	}
 }
 
-// A node that hangs costs the sampler 250 ms, and is then left alone for 500 ms: the others are sampled meanwhile.
+// A hanging node delays the sampler by 250 ms, and is then skipped for 500 ms, while the others are sampled.
 func TestSamplerSkipsAHangingNode(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var writes int

@@ -29,7 +29,7 @@ type world struct {
 	books  []*Book
 	acked  [][]map[uint64]bool // by writer and shard: kept apart from the books
 	n      []atomic.Int64      // of them, by writer
-	within time.Duration       // what a batch may take
+	within time.Duration       // timeout of a batch
 	stop   chan struct{}
 	done   sync.WaitGroup
 }
@@ -42,7 +42,7 @@ func dial(ctx context.Context, address string, readReplica bool) (net.Conn, erro
 	return d.Dial(ctx, address)
 }
 
-// newWorld prepares ledgers for some writers.
+// newWorld creates the ledgers of some writers.
 func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	t.Helper()
 	w := &world{t: t, began: time.Now(), layout: layout, within: 20 * time.Second, stop: make(chan struct{}), n: make([]atomic.Int64, writers)}
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, writers int, layout func() (Layout, error)) *world {
 	return w
 }
 
-// pair is a world on a primary and a replica, which another test may have had before.
+// pair is a world on a primary and a replica, which tests share.
 func pair(t *testing.T, writers int) (*world, *redistest.Replication) {
 	t.Helper()
 	d := redistest.SharedReplication(t, 1)
@@ -90,7 +90,7 @@ func static(nodes ...Node) func() (Layout, error) {
 
 func (w *world) now() int64 { return int64(time.Since(w.began)) }
 
-// load starts a writer per book and shard's... one goroutine per book, which takes the shards in turn.
+// load starts one goroutine per book, which writes to the shards in turn.
 func (w *world) load() {
 	for i := range w.books {
 		w.done.Go(func() { w.write(i) })
@@ -100,7 +100,7 @@ func (w *world) load() {
 // pipelined is how many writes are in flight.
 const pipelined = 16
 
-// write sends batches where the topology says that the primary is, until the load stops. It looks for the topology again every 50 ms.
+// write sends batches to the primary of the topology until the load stops. It updates the topology every 50 ms.
 func (w *world) write(writer int) {
 	b := w.books[writer]
 	open, at := map[int]*redis.Conn{}, map[int]string{} // by shard
@@ -145,7 +145,7 @@ func (w *world) write(writer int) {
 			time.Sleep(10 * time.Millisecond)
 			continue
 		}
-		time.Sleep(time.Millisecond) // some thousand writes a second are enough
+		time.Sleep(time.Millisecond) // some thousand writes per second are sufficient
 		if !w.batch(writer, shard, c) {
 			c.Close()
 			looked = time.Time{}
@@ -153,7 +153,7 @@ func (w *world) write(writer int) {
 	}
 }
 
-// batch sends some writes and settles them; it is false when the connection or the node is of no more use.
+// batch sends some writes and settles them; it returns false when the connection cannot be used any more.
 func (w *world) batch(writer, shard int, c *redis.Conn) bool {
 	b := w.books[writer]
 	var request []byte
@@ -183,7 +183,7 @@ func (w *world) batch(writer, shard int, c *redis.Conn) bool {
 	return well
 }
 
-// primary is where the first shard's writes go now.
+// primary returns the address to which the first shard's writes are sent.
 func (w *world) primary() string {
 	w.t.Helper()
 	layout, err := w.layout()
@@ -197,7 +197,7 @@ func (w *world) primary() string {
 	return node.Address
 }
 
-// writes waits until so many further writes of each writer have been acknowledged.
+// writes waits until this number of further writes of each writer has been acknowledged.
 func (w *world) writes(more int64) {
 	w.t.Helper()
 	for i := range w.n {
@@ -225,7 +225,7 @@ func (w *world) count() (acked uint64) {
 	return acked
 }
 
-// verify reads back and checks what holds for every result.
+// verify reads the ledgers back and checks the invariants of every result.
 func (w *world) verify() *record.Ledger {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), 2*time.Minute)

@@ -117,7 +117,7 @@ func articles(t *testing.T, dsn string, mode plan.CacheAsideMode) plan.Workload 
 	}
 }
 
-// cacheOf is a client that shows errors instead of trying again.
+// cacheOf returns a client that returns errors instead of retrying.
 func cacheOf(t *testing.T, address string) *redis.Client {
 	t.Helper()
 	c := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1, DialTimeout: time.Second, ContextTimeoutEnabled: true})

@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// uniform is a keyspace with nothing special.
+// uniform is a keyspace with default settings.
 func uniform(keys int64) plan.Keyspace {
 	return plan.Keyspace{Prefix: "rq:", Keys: keys, Distribution: plan.Uniform}
 }
@@ -237,7 +237,7 @@ func TestSourceRepeatsAndCounts(t *testing.T) {
 	}
 }
 
-// Requests that are drawn first and encoded later, in another order or twice, keep what was drawn.
+// Requests that are drawn first and encoded later, in another order or twice, keep the drawn values.
 func TestRequestsKeepWhatWasDrawn(t *testing.T) {
 	w := made(t, plan.Workload{Commands: []plan.Command{{Name: "a", Weight: 1, Words: []string{"GET", "{key}:{int}:{user}:{seq}"}}}})
 	s := w.Source(0, 1, true)
@@ -262,7 +262,7 @@ func TestRequestsKeepWhatWasDrawn(t *testing.T) {
 }
 
 func TestSlots(t *testing.T) {
-	// Of redis-server 7.0.15's CLUSTER KEYSLOT; 123456789 is the specification's own check.
+	// From CLUSTER KEYSLOT of redis-server 7.0.15; 123456789 is the check value of the specification.
 	for key, want := range map[string]uint16{
 		"123456789": 0x31C3, "": 0, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
 		"foo{}{bar}": 8363, "foo{{bar}}zap": 4015, "foo{bar}{zap}": 5061,
@@ -276,7 +276,7 @@ func TestSlots(t *testing.T) {
 func TestRoutingKeyOfCommand(t *testing.T) {
 	tests := []struct {
 		words []string
-		key   string // "" = nothing routes it
+		key   string // "" = no key routes it
 	}{
 		{[]string{"GET", "{key}"}, "rq:0"},
 		{[]string{"EVAL", "return 1", "1", "{key}"}, "rq:0"},

@@ -19,7 +19,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// api is a server that answers /N with status N, hangs on /hang, and breaks off on /break; it notes what came.
+// api is a server that answers /N with status N, hangs on /hang, and closes the connection on /break; it records the requests.
 type api struct {
 	*httptest.Server
 	connections atomic.Int64
@@ -66,7 +66,7 @@ func (a *api) last() string {
 	return a.requests[len(a.requests)-1]
 }
 
-// remote is the workload of a spec that is not over Redis connections.
+// remote returns the workload of a spec that does not use Redis connections.
 func remote(t *testing.T, s plan.Workload, o RemoteOptions) Remote {
 	t.Helper()
 	if s.Keyspace.Keys == 0 {
@@ -175,7 +175,7 @@ func TestHTTPKeepsConnections(t *testing.T) {
 				total[i] += n
 			}
 		}
-		// With keep-alive a caller may take another's connection while its own is being put back: a few more than 4, never 100.
+		// With keep-alive a caller may use another connection while its previous one is returned to the pool: a few more than 4, never 100.
 		if got := total[plan.TallyConnects]; !keep && (got != 100 || a.connections.Load() != 100) || keep && (got < 1 || got > 20) {
 			t.Errorf("keep-alive %v: %d connections were counted, the server saw %d", keep, got, a.connections.Load())
 		}
@@ -185,7 +185,7 @@ func TestHTTPKeepsConnections(t *testing.T) {
 	}
 }
 
-// The parts of the latency are told apart: a server that thinks for 50 ms and then sends for 500 ms.
+// The parts of the latency are separate: the server waits for 50 ms and then sends for 500 ms.
 func TestHTTPSplitsLatency(t *testing.T) {
 	const pause = 50 * time.Millisecond
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

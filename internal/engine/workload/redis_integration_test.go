@@ -20,10 +20,10 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// closedAddress is an address where nothing listens.
+// closedAddress is an address without a listener.
 const closedAddress = "127.0.0.1:1"
 
-// client is a connection as an engine has one.
+// client is a connection like that of an engine.
 type client struct {
 	t    testing.TB
 	conn net.Conn
@@ -72,7 +72,7 @@ func (c *client) send(p []byte) {
 	}
 }
 
-// play carries out one request, and returns the replies to its last round trip.
+// play executes one request, and returns the replies to its last round trip.
 func (c *client) play(s Source, op int, tally []uint64) []resp.Value {
 	c.t.Helper()
 	r := Request{User: 1}
@@ -98,7 +98,7 @@ func filler(address string, pod, pods int) *Filler {
 	}}
 }
 
-// fill fills as so many pods would, one after the other.
+// fill fills as this number of pods would, one after the other.
 func fill(t testing.TB, w Redis, address string, pods int) {
 	t.Helper()
 	for pod := range pods {
@@ -152,7 +152,7 @@ func TestCommandsArePrefilled(t *testing.T) {
 			t.Fatalf("a value of %d bytes, type %c", len(v.Text), v.Type)
 		}
 	}
-	if ttl := c.do("PTTL", "rq:10006").Text; len(ttl) != 7 { // 3,600,000 ms, less what has passed
+	if ttl := c.do("PTTL", "rq:10006").Text; len(ttl) != 7 { // 3,600,000 ms, minus the time since
 		t.Errorf("the TTL of a prefilled key is %s ms", ttl)
 	}
 }
@@ -179,7 +179,7 @@ func TestRankingAgainstRedis(t *testing.T) {
 			}
 		}
 	}
-	// The rank is the right one: 1 + the number of members with a better score.
+	// The rank is 1 + the number of members with a better score.
 	c := dial(t, address, 3)
 	c.do("ZADD", "rq:ranking", "99.5", "member:7")
 	k := w.(*ranking)
@@ -201,7 +201,7 @@ func TestRateLimiterAgainstRedis(t *testing.T) {
 	c := dial(t, address, 3)
 	tally := make([]uint64, 2)
 	s := w.Source(0, 1, false)
-	for range 400 { // of 10 users: each comes more than 5 times, but for a chance of 10^-12
+	for range 400 { // of 10 users: each is drawn more than 5 times, except with a probability of 10^-12
 		c.play(s, 0, tally)
 	}
 	if tally[0] != 50 || tally[1] != 350 {
@@ -223,7 +223,7 @@ func TestFillReportsErrors(t *testing.T) {
 	err := w.Fill(context.Background(), filler(address, 0, 1))
 	refused, ok := errors.AsType[*FillError](err)
 	if !ok || refused.Address != address || refused.Command != "SET" || !strings.HasPrefix(refused.Reply, "OOM ") {
-		t.Errorf("out of memory is told as %v", err)
+		t.Errorf("got %v, want an out-of-memory error", err)
 	}
 	canceled, cancel := context.WithCancelCause(context.Background())
 	mine := errors.New("mine")
@@ -265,7 +265,7 @@ func TestFillSpreadsOverNodes(t *testing.T) {
 	}
 }
 
-// TestTenMillionMembers measures the filling of a ranking; it takes more than a gigabyte, so it runs only when it is asked for.
+// TestTenMillionMembers measures the filling of a ranking; it takes more than a gigabyte, so it runs only on request.
 func TestTenMillionMembers(t *testing.T) {
 	members, _ := strconv.ParseInt(os.Getenv("REDQUAKE_RANKING_MEMBERS"), 10, 64)
 	if members == 0 {

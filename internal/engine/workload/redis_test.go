@@ -15,12 +15,12 @@ import (
 	"github.com/redquake/redquake/internal/redis/topology"
 )
 
-// follow goes through an operation with prepared replies to each round trip, and returns what was sent in each.
+// follow runs an operation with prepared replies to each round trip, and returns the commands of each.
 func follow(t *testing.T, s Source, op int, tally []uint64, answers ...[]resp.Value) [][]string {
 	t.Helper()
 	f := s.(Follower)
 	if !f.Follows(op) {
-		t.Fatalf("operation %d follows nothing", op)
+		t.Fatalf("operation %d has no predecessor", op)
 	}
 	var r Request
 	encoded, n := first(s, op, &r)
@@ -57,7 +57,7 @@ func rankingOf(members int64, count int) plan.Workload {
 }
 
 func TestRankingOperations(t *testing.T) {
-	w := made(t, rankingOf(1, 1)) // one member, so that nothing is random but scores
+	w := made(t, rankingOf(1, 1)) // one member, so that only scores are random
 	want := []plan.Operation{{Name: "set", Weight: 1}, {Name: "get", Weight: 1, ReadOnly: true}, {Name: "find", Weight: 1, ReadOnly: true}, {Name: "findByOrder", Weight: 1, ReadOnly: true}}
 	if diff := cmp.Diff(want, w.Operations()); diff != "" {
 		t.Error(diff)
@@ -182,11 +182,11 @@ func TestBenchmarkCommands(t *testing.T) {
 		delete(got, name)
 	}
 	if len(got) > 0 {
-		t.Errorf("tests that nobody knows: %v", got)
+		t.Errorf("got %v for unknown tests", got)
 	}
 }
 
-// FuzzNext: whatever a server answers, an operation ends, without a panic, and sends nothing but whole commands.
+// FuzzNext: for any reply, an operation ends without a panic, and sends only complete commands.
 func FuzzNext(f *testing.F) {
 	for _, reply := range []string{":1\r\n", "$-1\r\n", "*0\r\n", "*2\r\n$1\r\na\r\n,1.5\r\n", "*1\r\n*2\r\n$1\r\na\r\n$3\r\n1\r\n\r\n", "*1\r\n*0\r\n", "+OK\r\n"} {
 		f.Add([]byte(reply))
@@ -349,7 +349,7 @@ func BenchmarkNext(b *testing.B) {
 	}
 }
 
-// The hot path allocates nothing: a test, as nobody reads benchmarks.
+// Drawing and encoding requests is the hot path: it must not allocate.
 func TestDrawAndAppendDoNotAllocate(t *testing.T) {
 	for name, spec := range map[string]plan.Workload{
 		"benchmark":   {Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Values: plan.Values{MinBytes: 32, MaxBytes: 32}},

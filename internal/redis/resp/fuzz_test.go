@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// seeds are what a server sends, and what a broken or a hostile one could: the fuzz targets begin with them, and so do the ordinary tests.
+// seeds are replies of correct, faulty and malicious servers: the corpus of the fuzz targets, which ordinary test runs use as well.
 func seeds() []string {
 	list := []string{
 		"",
@@ -32,7 +32,7 @@ func seeds() []string {
 	return list
 }
 
-// follow feeds a scanner with input, cut where cuts says: each byte of it is the length of a piece, the rest comes in one.
+// follow feeds a scanner with input in pieces: each byte of cuts is the length of a piece, the rest is one piece.
 func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 	t.Helper()
 	var s Scanner
@@ -65,7 +65,7 @@ func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 	return replies, false
 }
 
-// FuzzScanner: whatever comes, the scanner goes forward, keeps nothing but itself, and says the same however the stream is cut.
+// FuzzScanner: for any input, the scanner makes progress, retains no memory of it, and finds the same replies however the stream is cut.
 func FuzzScanner(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add([]byte(s), []byte(nil))
@@ -94,7 +94,7 @@ func FuzzScanner(f *testing.F) {
 	})
 }
 
-// FuzzReadValue: whatever comes, a value stays within its bound, and where it can be read the scanner sees the same reply.
+// FuzzReadValue: for any input, a value does not exceed its limit, and if it can be read the scanner finds the same reply.
 func FuzzReadValue(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add([]byte(s))

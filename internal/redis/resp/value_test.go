@@ -67,8 +67,8 @@ func TestReadValueRefuses(t *testing.T) {
 	}
 }
 
-// FuzzReply: whatever comes, both readers end without a panic, the scanner finds the same replies wherever the input is cut, and what
-// ReadValue takes as a reply the scanner does, too, with the same kind.
+// FuzzReply: for any input, both readers end without a panic, the scanner finds the same replies wherever the input is cut, and what
+// ReadValue accepts as a reply the scanner accepts as well, with the same kind.
 func FuzzReply(f *testing.F) {
 	for _, tt := range replyTests {
 		f.Add([]byte(tt.input), 3)

@@ -26,7 +26,7 @@ type security struct {
 	login, sentinel LoginFunc
 }
 
-// securities are plain ones, and TLS with client certificates and ACL users that may do only what the documentation names.
+// securities are no security, and TLS with client certificates and ACL users that have only the documented rights.
 func securities(t *testing.T) []security {
 	a := redistest.NewAuthority(t)
 	as := func(user, password string) LoginFunc {
@@ -87,7 +87,7 @@ func follow(t *testing.T, target Target, want Kind) Tracker {
 	return tracker
 }
 
-// until waits for a map of which check has nothing to say, and tells how long it took.
+// until waits for a map in which check finds no error, and returns how long it took.
 func until(t *testing.T, tracker Tracker, what string, check func(*Map) error) {
 	t.Helper()
 	begin := time.Now()
@@ -95,7 +95,7 @@ func until(t *testing.T, tracker Tracker, what string, check func(*Map) error) {
 	t.Logf("%s: after %s", what, time.Since(begin).Round(time.Millisecond))
 }
 
-// layout wants exactly this of a shard.
+// layout checks that a shard is exactly this.
 func layout(shard int, primary *redistest.Server, replicas ...*redistest.Server) func(*Map) error {
 	var want []string
 	for _, r := range replicas {
@@ -133,9 +133,9 @@ func TestSentinelFailover(t *testing.T) {
 		})
 		second := d.Find(tracker.Map().Shards[0].Primary)
 		if now := d.CurrentPrimary(); now != second {
-			t.Fatalf("the tracker says %s, the sentinel %s", second.Address(), now.Address())
+			t.Fatalf("the tracker reports %s, the sentinel %s", second.Address(), now.Address())
 		}
-		for m := range changes { // the first may be that of the beginning
+		for m := range changes { // the first may be the initial map
 			if m.Shards[0].Primary == second.Address() {
 				break
 			}
@@ -171,7 +171,7 @@ func settled(t *testing.T, tracker Tracker, d *redistest.Sentinel, what string) 
 	})
 }
 
-// One sentinel of three is no majority: what it says alone must not move the load.
+// One sentinel of three is no majority: it must not move the load alone.
 func TestSentinelMinority(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
@@ -209,7 +209,7 @@ func TestReplicationFailover(t *testing.T) {
 		d.FailoverTo(d.Primary, second)
 		until(t, tracker, "FAILOVER TO is followed", layout(0, second, d.Primary, d.Replicas[0]))
 
-		// A second primary is a split: nothing is chosen.
+		// A second primary is a split brain: none is selected.
 		d.Replicas[0].Do("replicaof", "no", "one")
 		until(t, tracker, "the split is seen", func(m *Map) error {
 			if !strings.Contains(m.Problem, "split") || m.Shards[0].Primary != second.Address() {
@@ -272,7 +272,7 @@ func TestClusterChanges(t *testing.T) {
 	})
 }
 
-// A MOVED counts at once, as the redirect of a real cluster has it.
+// A MOVED of a real cluster takes effect immediately.
 func TestClusterMoved(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedCluster(t)
@@ -290,7 +290,7 @@ func TestClusterMoved(t *testing.T) {
 	}
 	tracker.Moved(uint16(slot), w[2])
 	if tracker.Map() != before {
-		t.Error("what was known already has made another map")
+		t.Error("got a new map without a change")
 	}
 }
 
@@ -325,7 +325,7 @@ func TestStartErrors(t *testing.T) {
 				t.Fatalf("started: %+v", tracker.Map())
 			}
 			if !strings.Contains(err.Error(), tc.want) {
-				t.Errorf("%v does not say %q", err, tc.want)
+				t.Errorf("got error %v, want one that contains %q", err, tc.want)
 			}
 		})
 	}
@@ -365,7 +365,7 @@ func TestDetect(t *testing.T) {
 		{[]string{mute.Address()}, KindStandalone},
 		{d.Addresses(), KindReplication},
 		{d.Addresses()[:1], KindStandalone},
-		{d.Addresses()[1:], KindStandalone}, // a replica alone is what was asked for
+		{d.Addresses()[1:], KindStandalone}, // a single replica was requested explicitly
 		{d.SentinelAddresses(), KindSentinel},
 	} {
 		got, err := Detect(t.Context(), Target{Addresses: tc.addresses, After: time.After})
@@ -373,7 +373,7 @@ func TestDetect(t *testing.T) {
 			t.Errorf("%v: %s, %v, not %s", tc.addresses, got, err, tc.want)
 		}
 	}
-	// Several addresses of standalone servers: the one that answers.
+	// Several addresses of standalone servers: the first that answers.
 	tracker := follow(t, Target{Addresses: []string{"127.0.0.1:1", alone.Address()}}, KindStandalone)
 	if p := tracker.Map().Shards[0].Primary; p != alone.Address() {
 		t.Errorf("the primary is %q", p)

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// sentinels3 are three sentinels that watch a:1 with the replica b:1, and know of each other.
+// sentinels3 are three sentinels that watch a:1 with the replica b:1, and list each other.
 func (w *world) sentinels3() []*memredis.Server {
 	w.t.Helper()
 	addresses := []string{"s1:1", "s2:1", "s3:1"}
@@ -31,7 +31,7 @@ func (w *world) sentinels3() []*memredis.Server {
 	return all
 }
 
-// names scripts whom a sentinel holds for the primary and for a replica.
+// names scripts the primary and the replica that a sentinel reports.
 func names(s *memredis.Server, primary, replica string) {
 	s.Answer("SENTINEL GET-MASTER-ADDR-BY-NAME", encode([]any{primary, "1"}))
 	s.Answer("SENTINEL REPLICAS", encode([]any{[]any{"ip", replica, "port", "1", "flags", "slave", "role-reported", "slave"}}))
@@ -42,7 +42,7 @@ const (
 	asked    = "SENTINEL GET-MASTER-ADDR-BY-NAME"
 )
 
-// An announcement is followed by two seconds of looks without a pause, because the other sentinels know of it later; one sentinel alone moves nothing.
+// An announcement is followed by two seconds of fast polls, because the other sentinels learn of it later; a single sentinel causes no change.
 func TestAnnouncedFailover(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.sentinels3()
@@ -53,7 +53,7 @@ func TestAnnouncedFailover(t *testing.T) {
 
 		names(s[1], "b", "a")
 		if n := s[1].Publish("+switch-master", switched); n != 1 {
-			t.Fatalf("%d have subscribed to a sentinel that was only announced", n)
+			t.Fatalf("%d subscriptions to a sentinel that was only announced, want none", n)
 		}
 		synctest.Wait()
 		w.shard(tracker, "a:1", "b:1")
@@ -69,16 +69,16 @@ func TestAnnouncedFailover(t *testing.T) {
 
 		w.at(4 * time.Second)
 		if n := s[0].Calls(asked) - before; n != eagerLooks {
-			t.Errorf("%d looks after the announcement, want %d", n, eagerLooks)
+			t.Errorf("%d polls after the announcement, want %d", n, eagerLooks)
 		}
 		w.at(14 * time.Second)
 		if n := s[0].Calls(asked) - before; n != eagerLooks+10 {
-			t.Errorf("%d looks in the ten seconds after these, want 10", n-eagerLooks)
+			t.Errorf("%d polls in the following ten seconds, want 10", n-eagerLooks)
 		}
 	})
 }
 
-// Without a majority the primary stays, and the map says why.
+// Without a majority the primary stays, and the map contains the problem.
 func TestMajorityIsLost(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		s := w.sentinels3()
@@ -101,7 +101,7 @@ func TestMajorityIsLost(t *testing.T) {
 	})
 }
 
-// A subscription that broke, or over which nothing came for long, is made anew.
+// A subscription is renewed when its connection breaks, or when it receives nothing for a long time.
 func TestSubscriptionIsRenewed(t *testing.T) {
 	for name, away := range map[string]struct {
 		begin, end func(w *world, s *memredis.Server)
@@ -120,7 +120,7 @@ func TestSubscriptionIsRenewed(t *testing.T) {
 				away.begin(w, s[0])
 				w.at(20 * time.Second)
 				away.end(w, s[0])
-				w.at(22500 * time.Millisecond) // a second to try again, and one for the hand-shake
+				w.at(22500 * time.Millisecond) // a second until the retry, and one for the handshake
 				for _, one := range s {
 					names(one, "b", "a")
 				}

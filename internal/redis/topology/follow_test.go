@@ -16,7 +16,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// world is a deployment in memory, whose servers answer as the test scripts them: what is shown is the follower's pace and patience, exactly.
+// world is a deployment in memory with scripted servers, to test the follower's poll intervals and timeouts exactly.
 type world struct {
 	t       *testing.T
 	network *memnet.Network
@@ -31,7 +31,7 @@ func inMemory(t *testing.T, test func(t *testing.T, w *world)) {
 	})
 }
 
-// server starts one that says it is a primary without replicas.
+// server starts a server that reports to be a primary without replicas.
 func (w *world) server(address string) *memredis.Server {
 	w.t.Helper()
 	s := memredis.Start(w.t, w.network, address, memredis.Options{})
@@ -55,7 +55,7 @@ func replica(s *memredis.Server, of string) {
 	s.Answer("ROLE", encode([]any{"slave", host, n, "connected", 0}))
 }
 
-// encode is a reply without its last line break, which the server adds.
+// encode returns a reply without its last line break, which the server adds.
 func encode(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -70,7 +70,7 @@ func encode(v any) string {
 	return strings.Join(lines, "\r\n")
 }
 
-// start begins to follow, and tells after how long the layout was known.
+// start starts a follower, and returns the time until the layout was known.
 func (w *world) start(ctx context.Context, target Target, kind Kind) (Tracker, time.Duration, error) {
 	w.t.Helper()
 	target.After, target.Log, target.tcp = time.After, slog.New(slog.DiscardHandler), w.network.Dial
@@ -82,7 +82,7 @@ func (w *world) start(ctx context.Context, target Target, kind Kind) (Tracker, t
 	return tracker, time.Since(began), err
 }
 
-// follow is start where it succeeds.
+// follow is start, and fails the test on an error.
 func (w *world) follow(target Target, kind Kind) Tracker {
 	w.t.Helper()
 	tracker, _, err := w.start(w.t.Context(), target, kind)
@@ -92,18 +92,18 @@ func (w *world) follow(target Target, kind Kind) Tracker {
 	return tracker
 }
 
-// at passes the time to an instant after the beginning, and to the end of all that happens at it.
+// at lets time pass to an instant after the start, and until everything due at it has been done.
 func (w *world) at(d time.Duration) {
 	w.t.Helper()
 	left := time.Until(w.began.Add(d))
 	if left < 0 {
-		w.t.Fatalf("it is %s past %s", -left, d)
+		w.t.Fatalf("the time is %s, past %s", -left, d)
 	}
 	time.Sleep(left)
 	synctest.Wait()
 }
 
-// shard wants exactly this of the first shard.
+// shard fails the test unless the first shard is exactly this.
 func (w *world) shard(tracker Tracker, primary string, replicas ...string) {
 	w.t.Helper()
 	s := tracker.Map().Shards[0]
@@ -118,21 +118,21 @@ func TestPollInterval(t *testing.T) {
 		tracker := w.follow(Target{Addresses: []string{"a:1"}}, KindReplication)
 		w.at(10*time.Second - 1)
 		if n := s.Calls("ROLE"); n != 10 {
-			t.Errorf("%d looks in 10 s, want one a second", n)
+			t.Errorf("%d polls in 10 s, want one per second", n)
 		}
 		w.at(10*time.Second + 500*time.Millisecond)
 		before := s.Calls("ROLE")
 		tracker.Refresh("test")
 		synctest.Wait()
 		if n := s.Calls("ROLE") - before; n != 1 {
-			t.Errorf("%d looks at once when asked for", n)
+			t.Errorf("%d immediate polls after a request", n)
 		}
 		for d := 10*time.Second + 500*time.Millisecond; d < 11*time.Second+500*time.Millisecond; d += 5 * time.Millisecond {
 			w.at(d)
 			tracker.Refresh("test")
 		}
 		if n := s.Calls("ROLE") - before; n != 20 {
-			t.Errorf("%d looks in a second, asked for all the time; want 20", n)
+			t.Errorf("%d polls in a second of continuous requests, want 20", n)
 		}
 	})
 }
@@ -168,7 +168,7 @@ func TestFailoverIsDetectedAtTheNextPoll(t *testing.T) {
 	})
 }
 
-// A server that hangs is missed when its answer is overdue; the others are followed all the same, and it is back at the first look that it answers.
+// A hanging server is removed when its answer is overdue, while the others are followed; it is added again at the first poll that it answers.
 func TestHangingReplica(t *testing.T) {
 	inMemory(t, func(_ *testing.T, w *world) {
 		a, b, c := w.server("a:1"), w.server("b:1"), w.server("c:1")
@@ -231,7 +231,7 @@ func TestStartRetriesUntilTimeout(t *testing.T) {
 	}
 }
 
-// An address that was only announced is dropped after a minute without an answer, once nobody announces it any more.
+// An announced address is dropped after a minute without an answer and without an announcement.
 func TestAnnouncedAddressIsDropped(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		a := w.server("a:1")
@@ -251,7 +251,7 @@ func TestAnnouncedAddressIsDropped(t *testing.T) {
 	})
 }
 
-// A server that is back is dialled at the next look, however long it was away.
+// A recovered server is dialled at the next poll, however long it was down.
 func TestRecoveredServerIsPolledImmediately(t *testing.T) {
 	inMemory(t, func(_ *testing.T, w *world) {
 		a, b := w.server("a:1"), w.server("b:1")
@@ -269,7 +269,7 @@ func TestRecoveredServerIsPolledImmediately(t *testing.T) {
 	})
 }
 
-// clusterOf scripts the slots: half of them of each primary, but those that moved to the second.
+// clusterOf scripts the slots: half of them on each primary, except those that moved to the second.
 func clusterOf(servers []*memredis.Server, moved int) {
 	entry := func(first, last int, address string) []any {
 		host, port, _ := strings.Cut(address, ":")
@@ -285,7 +285,7 @@ func clusterOf(servers []*memredis.Server, moved int) {
 	}
 }
 
-// A MOVED counts at once, and for twenty looks also while the nodes that are asked do not know of the change; from then on it was a mistake.
+// A MOVED takes effect at once, and for twenty polls even if no polled node confirms it; after that it is dropped.
 func TestMovedIsKeptForTwentyPolls(t *testing.T) {
 	inMemory(t, func(t *testing.T, w *world) {
 		servers := []*memredis.Server{w.server("a:1"), w.server("b:1")}
@@ -302,16 +302,16 @@ func TestMovedIsKeptForTwentyPolls(t *testing.T) {
 			t.Errorf("at once: shard %d, %+v", owner(), m.Shards)
 		}
 		if n, _ := before.ShardOf(5); n != 0 {
-			t.Error("the map of before was changed")
+			t.Error("the previous map was changed")
 		}
-		// The first of the twenty looks is made at once, and one a second from there.
+		// The first of the twenty polls is made immediately, then one per second.
 		w.at(19*time.Second + 500*time.Millisecond - 1)
 		if owner() != 1 {
-			t.Error("forgotten before twenty looks")
+			t.Error("dropped before twenty polls")
 		}
 		w.at(19*time.Second + 500*time.Millisecond)
 		if owner() != 0 {
-			t.Error("not forgotten after twenty looks that know nothing of it")
+			t.Error("not dropped after twenty polls that did not confirm it")
 		}
 
 		tracker.Moved(5, "b:1")

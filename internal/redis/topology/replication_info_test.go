@@ -62,7 +62,7 @@ func TestParseSentinelLists(t *testing.T) {
 	peers := ParsePeers([]any{
 		[]any{"name", "x", "ip", "10.0.0.8", "port", "26379", "runid", "id-8", "flags", "sentinel"},
 		[]any{"ip", "10.0.0.9", "port", "26379", "runid", "id-9", "flags", "s_down,sentinel,disconnected"},
-		[]any{"ip", "10.0.0.7", "port", "26379", "runid", ""}, // not heard of since it was announced
+		[]any{"ip", "10.0.0.7", "port", "26379", "runid", ""}, // no message since it was announced
 	})
 	if want := map[string]string{"id-8": "10.0.0.8:26379", "id-9": "10.0.0.9:26379"}; !reflect.DeepEqual(peers, want) {
 		t.Errorf("peers %v, want %v", peers, want)

@@ -21,7 +21,7 @@ func TestResolveReplication(t *testing.T) {
 		before  *Map
 		answers map[string]any
 		want    Shard
-		problem string // how it begins
+		problem string // prefix of the problem
 	}{
 		{"one primary", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "connected"), "c:1": replica("3", "connecting")},
 			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}}, ""},
@@ -96,7 +96,7 @@ func nodes(t *testing.T, lines ...string) View {
 	return v
 }
 
-// look is one look of a cluster: what each node that answers says.
+// look is one poll of a cluster: the reply of each node that answers.
 type look map[string]View
 
 func (l look) after(before *Map) *Map {
@@ -148,16 +148,16 @@ func TestResolveCluster(t *testing.T) {
 				t.Errorf("-want +got\n%s", diff)
 			}
 			if diff := cmp.Diff(want, first.Shards); diff != "" {
-				t.Errorf("the map of before was changed\n%s", diff)
+				t.Errorf("the previous map was changed\n%s", diff)
 			}
 		})
 	}
 	if m := (look{}).after(first); m.Problem == "" {
-		t.Error("that nobody answers is no problem")
+		t.Error("got no problem though no node answers")
 	}
 }
 
-// Without epochs, which a user of data may not ask for, most views decide.
+// Without epochs, which an ACL may forbid to query, the majority of views decides.
 func TestResolveClusterWithoutEpochs(t *testing.T) {
 	old := nodes(t, "a master - 0 0-8191", "b master - 0 8192-16383")
 	fresh := nodes(t, "a master - 0 1-8191", "b master - 0 0 8192-16383")
@@ -179,7 +179,7 @@ func TestMoved(t *testing.T) {
 		return n
 	}
 	if same := start.withMoved(5, "a:1"); same != start {
-		t.Error("nothing moved, and the map is another")
+		t.Error("got a new map without a change")
 	}
 	moved := start.withMoved(5, "b:1")
 	if shardOf(moved, 5) != 1 || moved.Shards[0].Slots != 99 || moved.Shards[1].Slots != 101 || shardOf(start, 5) != 0 {
@@ -194,9 +194,9 @@ func TestMoved(t *testing.T) {
 		t.Errorf("to an unknown address: %+v", unknown.Shards)
 	}
 	if n := shardOf(start.withMoved(300, "b:1"), 300); n != 1 {
-		t.Errorf("a slot that nobody served is of shard %d", n)
+		t.Errorf("a slot without a primary belongs to shard %d", n)
 	}
-	// What a look finds later is the same shard.
+	// A shard keeps its identity in later polls.
 	found := look{"c:1": nodes(t, "a master - 1 0-4 6-99", "b master - 2 100-199", "c master - 3 5")}.after(
 		look{"a:1": nodes(t, "a master - 1 0-99", "b master - 2 100-199")}.after(nil).withMoved(5, "c:1"))
 	if diff := cmp.Diff([]Shard{{ID: "a", Primary: "a:1", Slots: 99}, {ID: "b", Primary: "b:1", Slots: 100}, {ID: "c", Primary: "c:1", Slots: 1}}, found.Shards); diff != "" {

@@ -15,11 +15,11 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// How the open loop is measured.
+// Parameters of the measurement.
 const (
 	stallRate   = 2000
 	stallLength = 20 * time.Second
-	stallTime   = time.Second // in every honestEvery, the first honestFirst after its begin
+	stallTime   = time.Second // per stallEvery, the first stallFirst after its begin
 	stallEvery  = 10 * time.Second
 	stallFirst  = 4 * time.Second
 )
@@ -27,7 +27,7 @@ const (
 // stall is a period in which the server was stopped, and the instant at which it had processed the queue; from the run's start.
 type stall struct{ from, to, drained time.Duration }
 
-// TestMeasureOpenLoopLatency is the measurement beside TestOpenLoopLatencyFollowsTheSchedule, which is exact, in virtual time: on this machine's clock, with a real Redis that is
+// TestMeasureOpenLoopLatency complements TestOpenLoopLatencyFollowsTheSchedule, which is exact, in virtual time: on this machine's clock, with a real Redis that is
 // stopped for 1 s in every 10 s, it prints the quantiles that follow from the schedule and from instants that the test itself timed (of SIGSTOP and
 // SIGCONT, and when the server's own count of commands had caught up), and what the load measured.
 func TestMeasureOpenLoopLatency(t *testing.T) {
