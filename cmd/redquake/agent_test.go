@@ -91,7 +91,7 @@ func TestAgentConfigRefuses(t *testing.T) {
 				tt.change(&flags)
 			}
 			if _, err := flags.config(slog.Default()); err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("the error is %v, want it to hold %q", err, tt.want)
+				t.Errorf("the error is %v, want one that contains %q", err, tt.want)
 			}
 		})
 	}

@@ -177,7 +177,7 @@ func TestPlanRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := planOf(t, tt.text, tt.args...)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("the error is %v, want it to hold %q", err, tt.want)
+				t.Errorf("the error is %v, want one that contains %q", err, tt.want)
 			}
 		})
 	}

@@ -108,7 +108,7 @@ func TestLoadInterrupted(t *testing.T) {
 				t.Errorf("outcome %s after %v of %v, %d requests", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 			}
 			if v := r.Verification; tt.verified != (v != nil) || v != nil && (v.Unread == "" || v.Lost != nil) {
-				t.Errorf("the verification is %+v, want one that says why nothing is known", v)
+				t.Errorf("the verification is %+v, want one with the reason why it is missing", v)
 			}
 		})
 	}

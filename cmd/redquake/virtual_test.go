@@ -89,7 +89,7 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 			t.Errorf("stderr has no trial:\n%s", stderr)
 		}
 		if len(r.Anomalies) > 0 || r.LongestGap != nil && r.LongestGap.Open {
-			t.Errorf("anomalies %v, gap %+v: a search falls and ends by itself", r.Anomalies, r.LongestGap)
+			t.Errorf("anomalies %v, gap %+v: want none for a search", r.Anomalies, r.LongestGap)
 		}
 	})
 }
@@ -140,7 +140,7 @@ func TestOpenLoopInVirtualTime(t *testing.T) {
 		}
 		r := decoded(t, out)
 		if r.Outcome != result.Finished || r.Total.Requests != 400 || r.Total.OK != 400 || r.Total.Throughput != 200 {
-			t.Errorf("the run is %+v, want 400 good requests in 2 s, and the warm-up's 200 left out", r.Total)
+			t.Errorf("the run is %+v, want 400 successes in 2 s, without the 200 of the warm-up", r.Total)
 		}
 		if r.Elapsed != result.Seconds(3*time.Second) || r.Measured != result.Seconds(2*time.Second) {
 			t.Errorf("elapsed %v, measured %v; want 3 s and 2 s", r.Elapsed, r.Measured)
@@ -172,7 +172,7 @@ func TestInterruptInVirtualTime(t *testing.T) {
 			t.Errorf("outcome %s after %v of %v, %d requests; want 295, the last at 2.945 s", r.Outcome, r.Elapsed, r.Planned, r.Total.OK)
 		}
 		if v := r.Verification; v == nil || v.Unread == "" || v.Lost != nil {
-			t.Errorf("the verification is %+v, want one that says why nothing is known", v)
+			t.Errorf("the verification is %+v, want one with the reason why it is missing", v)
 		}
 	})
 }

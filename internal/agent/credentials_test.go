@@ -76,7 +76,7 @@ func TestClientTLSNeedsACertificate(t *testing.T) {
 	own := mustCredentials(t, time.Now())
 	for name, data := range map[string][]byte{"nothing": nil, "a key": own.PrivateKeyPEM, "text": []byte("certificate")} {
 		if _, err := ClientTLS(data); err == nil {
-			t.Errorf("%s was taken for a certificate", name)
+			t.Errorf("%s was accepted as a certificate", name)
 		}
 	}
 }

@@ -22,7 +22,7 @@ func filled(t *testing.T, limit int, indices ...int64) *outbox {
 	r := &outbox{limit: limit}
 	for _, i := range indices {
 		if !r.append(&record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1)}) {
-			t.Fatalf("interval %d was not taken", i)
+			t.Fatalf("interval %d was not accepted", i)
 		}
 	}
 	return r
@@ -32,10 +32,10 @@ func TestRecordKeepsUntilAcknowledged(t *testing.T) {
 	r := filled(t, 1<<20, 0, 1, 2, 3)
 	size := len(r.frames[0].data)
 	if got := r.append(&record.Interval{Index: 3}); got {
-		t.Error("a repeated interval was taken")
+		t.Error("a repeated interval was accepted")
 	}
 	if got := r.append(&record.Interval{Index: -1}); got {
-		t.Error("a negative interval was taken")
+		t.Error("a negative interval was accepted")
 	}
 	batch, n := r.after(1, 1<<20)
 	if diff := cmp.Diff([]uint64{2, 3, 4}, seqs(batch)); diff != "" || n != 3*size {
@@ -84,6 +84,6 @@ func TestRecordBatches(t *testing.T) {
 	length, n := binary.Uvarint(r.frames[0].data)
 	iv, err := record.DecodeInterval(r.frames[0].data[n:])
 	if err != nil || int(length) != size-n || iv.Index != 0 {
-		t.Errorf("frame of %d bytes says %d after %d; index %d, %v", size, length, n, iv.Index, err)
+		t.Errorf("frame of %d bytes has length %d after %d; index %d, %v", size, length, n, iv.Index, err)
 	}
 }

@@ -44,7 +44,7 @@ func TestCollectWholeRun(t *testing.T) {
 				t.Errorf("pod %d: %+v", i, p)
 			}
 			if want := time.Duration(i+1) * 1000 * time.Second; p.Offset != want || !p.StartAt.Equal(at) || !p.StartedAt.Equal(at) {
-				t.Errorf("pod %d: offset %v, want %v; start taken for %v, begun at %v, want %v", i, p.Offset, want, p.StartAt, p.StartedAt, at)
+				t.Errorf("pod %d: offset %v, want %v; start estimated as %v, begun at %v, want %v", i, p.Offset, want, p.StartAt, p.StartedAt, at)
 			}
 		}
 		if err := s.Release(t.Context()); err != nil {
@@ -329,8 +329,8 @@ func TestStopPullsAllIntervals(t *testing.T) {
 	})
 }
 
-// TestShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than StatusEvery: the session asks
-// once why the load ended; it does not ask without a pause until StatusEvery has passed since it was opened.
+// TestShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than StatusEvery: the session requests
+// the reason of the end once, and does not send requests without a pause until StatusEvery has passed since it was opened.
 func TestShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 20, nil)

@@ -25,7 +25,7 @@ func TestMaximumAge(t *testing.T) {
 			t.Errorf("%s", describe(o))
 		}
 		if made := w.network.Dials(virtualAddress) - before; made < 4*10 || made > 5*10 {
-			t.Errorf("%d connections were made for 10 that live 200 ms of a second", made)
+			t.Errorf("%d connections were made in a second for 10 with a maximum age of 200 ms", made)
 		}
 	})
 }
@@ -82,7 +82,7 @@ func TestRetries(t *testing.T) {
 	})
 }
 
-// TestRequestsEndTheRun: exactly as many as the plan says, in either loop, and the server performed each once.
+// TestRequestsEndTheRun: exactly the planned number of requests is sent, in either loop, and the server executed each once.
 func TestRequestsEndTheRun(t *testing.T) {
 	for name, change := range map[string]func(*plan.Plan){
 		"closed":    func(p *plan.Plan) { p.Shape = plan.Shape{Users: 10, Requests: 10_007} },

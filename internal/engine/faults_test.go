@@ -133,7 +133,7 @@ func TestRequestTimeout(t *testing.T) {
 		if o.sum.Errors[record.ClassTimeout] != 10 || o.sum.Unknown != 10 {
 			t.Errorf("want 10 timeouts, one per connection: %s", describe(o))
 		}
-		// Abandoned at 0.7 s, dialled until 0.9 and 1.1 s, and a third time until the server goes on.
+		// Abandoned at 0.7 s, dialled until 0.9 and 1.1 s, and a third time until the server continues.
 		if o.sum.Errors[record.ClassRefused] != 20 {
 			t.Errorf("want two dials that end for each connection: %s", describe(o))
 		}
@@ -150,7 +150,7 @@ func TestRequestTimeout(t *testing.T) {
 	})
 }
 
-// TestDropsFallInTheirInterval: with the server's address gone, arrivals are dropped one by one as they time out, not all at once.
+// TestDropsFallInTheirInterval: with the server's address removed, arrivals are dropped one by one as they time out, not all at once.
 func TestDropsFallInTheirInterval(t *testing.T) {
 	dropped := func(c *record.Counts) uint64 { return c.Dropped }
 	plan := func() *plan.Plan {

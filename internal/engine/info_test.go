@@ -35,7 +35,7 @@ func TestSlowest(t *testing.T) {
 		t.Errorf("%+v, next %d, want %+v", got, next, want)
 	}
 	if got, next := slowLogOf(reply, 10); got != (record.SlowLog{Total: 10}) || next != 10 {
-		t.Errorf("told again: %+v, next %d", got, next)
+		t.Errorf("reported again: %+v, next %d", got, next)
 	}
 	if got, _ := slowLogOf(resp.Value{}, 3); got != (record.SlowLog{Total: 3}) {
 		t.Errorf("of no answer: %+v", got)

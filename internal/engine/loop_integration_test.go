@@ -203,7 +203,7 @@ func sampleErrors(iv *record.Interval, class record.Class) (n uint64) {
 	return n
 }
 
-// TestDeadAddress: the server dies and its name leads to an address that swallows SYNs; then to another server. Dials that hang for 20 s do not extend the outage.
+// TestDeadAddress: the server dies and its name resolves to an address that drops SYNs; then to another server. Dials that hang for 20 s do not extend the outage.
 func TestDeadAddress(t *testing.T) {
 	t.Parallel()
 	first, second, hole := redistest.Start(t), redistest.Start(t), redistest.BlackHole(t)
@@ -226,7 +226,7 @@ func TestDeadAddress(t *testing.T) {
 	place.Store(second.Address())
 	w.until("requests succeed at the other server", func(iv *record.Interval) bool { return iv.FirstOK >= 0 && iv.Probe.OK > 0 })
 	if took := time.Duration(w.now() - before); took >= patient-5*time.Second {
-		t.Errorf("success came %s after the name's change, as if the dials had to end first", took)
+		t.Errorf("first success %s after the change of the address: it waited for hanging dials", took)
 	}
 	o := w.end()
 	covers(t, "load", o.gaps, down, down+int64(p.Interval))

@@ -269,7 +269,7 @@ func TestLayOut(t *testing.T) {
 func TestNewRefusesUnknownPod(t *testing.T) {
 	for _, pod := range []int{-1, 2} {
 		if _, err := New(builders.Plan(), pod); err == nil {
-			t.Errorf("pod %d of 2 was taken", pod)
+			t.Errorf("pod %d of 2 was accepted", pod)
 		}
 	}
 }

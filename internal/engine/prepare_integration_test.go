@@ -158,7 +158,7 @@ func TestPrefillIsSplitOverPods(t *testing.T) {
 			t.Errorf("%s has %d bytes, want 32", key, size)
 		}
 		if ttl := server.Do("ttl", key).(int64); ttl < 3500 || ttl > 3600 {
-			t.Errorf("%s lives for %d s, want an hour", key, ttl)
+			t.Errorf("the TTL of %s is %d s, want an hour", key, ttl)
 		}
 	}
 	if !strings.HasPrefix(said[1], "prefilling 0 of 3,334 keys") {
@@ -188,7 +188,7 @@ func TestPushesAreNotCountedAsReplies(t *testing.T) {
 		t.Errorf("%s", describe(o))
 	}
 	if o.sum.BytesIn < 20*o.sum.OK {
-		t.Errorf("%d bytes for %d replies: no push came", o.sum.BytesIn, o.sum.OK)
+		t.Errorf("%d bytes for %d replies: no push was received", o.sum.BytesIn, o.sum.OK)
 	}
 	if v := resp.AppendCommand(nil, "PING"); len(v) != 14 {
 		t.Errorf("PING is %q", v)

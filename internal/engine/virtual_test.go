@@ -17,7 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
-// virtualAddress is where the Redis of a test in virtual time listens: no name, as go-redis looks names up by itself.
+// virtualAddress is the address of Redis in tests in virtual time. It is no name, because go-redis would resolve it.
 const virtualAddress = "10.0.0.1:6379"
 
 // world replaces sockets and processes in tests in virtual time. Only commands, at their cost, and waiting take time, so that figures are exact.

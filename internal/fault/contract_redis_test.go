@@ -21,7 +21,7 @@ type fakeRedis struct {
 	config  map[string]string
 	clients []int // ids of normal clients
 	paused  bool  // writes are
-	hung    bool  // until the test lets time pass
+	hung    bool  // until settle
 	calls   map[string]int
 	dead    bool // until its container is restarted
 }
@@ -173,7 +173,7 @@ func (f *fakeServers) breaking(address string, r *fakeRedis, name string, words 
 		return text, nil
 	case "CLIENT KILL":
 		n := len(r.clients)
-		r.clients = []int{2000 + r.calls[name]} // they connect anew
+		r.clients = []int{2000 + r.calls[name]} // they reconnect
 		f.note("client kill at %s", address)
 		return int64(n), nil
 	case "BGSAVE":

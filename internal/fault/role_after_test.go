@@ -21,7 +21,7 @@ func TestRolesAfter(t *testing.T) {
 		"the same again":     {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Replica, wantText: EventNoFailover, message: "redis-0 is the primary again"},
 		"another":            {role: v1alpha1.RolePrimary, own: topology.Replica, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now, redis-0 its replica"},
 		"it is still away":   {role: v1alpha1.RolePrimary, other: topology.Primary, wantText: EventFailedOver, message: "redis-1 is the primary now"},
-		"nobody yet":         {role: v1alpha1.RolePrimary, other: topology.Replica},
+		"no primary yet":     {role: v1alpha1.RolePrimary, other: topology.Replica},
 		"two for themselves": {role: v1alpha1.RolePrimary, own: topology.Primary, other: topology.Primary},
 		"a replica":          {role: v1alpha1.RoleReplica, own: topology.Replica, other: topology.Primary},
 	} {

@@ -49,12 +49,12 @@ func activeFault(change func(*Fault)) Fault {
 	})
 }
 
-// revertingFault is reverted from its 60th second on; it was called then. gone is the time of its deletion; 0 = not deleted.
-func revertingFault(attempts int, gone time.Duration) Fault {
+// revertingFault is reverted from its 60th second on; it was called then. deletedAfter is the time of its deletion; 0 = not deleted.
+func revertingFault(attempts int, deletedAfter time.Duration) Fault {
 	return activeFault(func(o *Fault) {
 		o.Reverting, o.RevertSince, o.LastCalled, o.Pending = true, at(60*time.Second), at(60*time.Second), []Pending{{Pod: "redis-0", Attempts: attempts}}
-		if gone > 0 {
-			o.Deleting, o.RevertSince = true, at(max(gone, 60*time.Second))
+		if deletedAfter > 0 {
+			o.Deleting, o.RevertSince = true, at(max(deletedAfter, 60*time.Second))
 		}
 	})
 }
@@ -70,14 +70,14 @@ func TestFinalEffectCheck(t *testing.T) {
 		change func(*Fault)
 		want   bool
 	}{
-		"at its end":    {nil, true},
-		"seen before":   {func(o *Fault) { o.Confirmed = true }, false},
-		"begun":         {func(o *Fault) { o.Reverting = true }, false},
-		"not complete":  {func(o *Fault) { o.InjectedAll = false }, false},
-		"nothing stays": {func(o *Fault) { o.Lasts = 0 }, false},
-		"aborted":       {func(o *Fault) { o.Abort = true }, false},
-		"deleted":       {func(o *Fault) { o.Deleting = true }, false},
-		"stopped":       {func(o *Fault) { o.Stopped = "by an annotation" }, false},
+		"at its end":       {nil, true},
+		"confirmed before": {func(o *Fault) { o.Confirmed = true }, false},
+		"begun":            {func(o *Fault) { o.Reverting = true }, false},
+		"not complete":     {func(o *Fault) { o.InjectedAll = false }, false},
+		"nothing stays":    {func(o *Fault) { o.Lasts = 0 }, false},
+		"aborted":          {func(o *Fault) { o.Abort = true }, false},
+		"deleted":          {func(o *Fault) { o.Deleting = true }, false},
+		"stopped":          {func(o *Fault) { o.Stopped = "by an annotation" }, false},
 	} {
 		if got := activeFault(tc.change).LastLook(); got != tc.want {
 			t.Errorf("%s: %v", name, got)
@@ -141,13 +141,13 @@ func TestNextForFault(t *testing.T) {
 
 		{"recorded, not broken", recordedFault(nil), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 		{"recorded: a suspension comes too late", recordedFault(func(o *Fault) { o.Suspend = true }), 20 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
-		{"recorded, and the load is gone: revert, as it may be broken", recordedFault(func(o *Fault) { o.Load = LoadMissing }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"recorded, and the load is missing: revert, as it may be injected", recordedFault(func(o *Fault) { o.Load = LoadMissing }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"recorded, the load ended, reverted", recordedFault(func(o *Fault) { o.Load, o.RevertedAll = LoadEnded, true }), 20 * time.Second, FaultFail, v1alpha1.ReasonLoadTestEnded, ""},
 		{"a record that nothing was done by is too old: roles may have changed", recordedFault(func(o *Fault) { o.Collected = true }), 31 * time.Second, FaultRenew, v1alpha1.ReasonInjecting, "too old"},
 		{"it is old enough only after its time", recordedFault(func(o *Fault) { o.Collected = true }), 30 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 		{"an old record that was acted on", recordedFault(func(o *Fault) { o.Collected, o.Attempted = true, true }), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 		{"an old record, and a target is broken", recordedFault(func(o *Fault) { o.Collected, o.Begun = true, true }), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
-		{"an old record, and the load is not at hand", recordedFault(nil), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
+		{"an old record, and the load is not available", recordedFault(nil), 31 * time.Second, FaultInject, v1alpha1.ReasonInjecting, ""},
 		{"what an old record prepared cannot be reverted", recordedFault(func(o *Fault) { o.Collected, o.InjectionErr = true, "conflict" }), 51 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "conflict"},
 		{"another fault is ahead on the same load", waitingFault(func(o *Fault) { o.Taken = true }), 20 * time.Second, FaultWait, v1alpha1.ReasonWaitingForSteady, "another fault"},
 		{"called a moment ago: not at once again", recordedFault(func(o *Fault) { o.LastCalled = at(20 * time.Second) }), 20*time.Second + BetweenCalls - 1, FaultPause, v1alpha1.ReasonInjecting, ""},
@@ -156,7 +156,7 @@ func TestNextForFault(t *testing.T) {
 		{"a revert that errs", revertingFault(9, 0), 101 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"that errs for too long", revertingFault(10, 0), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
 		{"that errs often, but not for long", revertingFault(99, 0), 100 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"that takes steps, and the object is to be gone", revertingFault(0, 60*time.Second), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
+		{"that takes steps, and the object is being deleted", revertingFault(0, 60*time.Second), 100*time.Second + 1, FaultAbandon, v1alpha1.ReasonReverting, ""},
 		{"the deletion came later", revertingFault(0, 70*time.Second), 101 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"not tried by this process", untried(revertingFault(99, 0)), time.Hour, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"injection errs", recordedFault(func(o *Fault) { o.InjectionErr = "conflict" }), 25 * time.Second, FaultInject, v1alpha1.ReasonInjecting, "conflict"},
@@ -179,9 +179,9 @@ func TestNextForFault(t *testing.T) {
 
 		{"active: it stays", activeFault(nil), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
 		{"stayed for its time", activeFault(nil), 52 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"active, and the load ended: nobody measures it any more", activeFault(func(o *Fault) { o.Load = LoadEnded }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"active, and the load ended: it is not measured any more", activeFault(func(o *Fault) { o.Load = LoadEnded }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"active, and the load failed", activeFault(func(o *Fault) { o.Load = LoadFailed }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"active, and the load is gone", activeFault(func(o *Fault) { o.Load = LoadMissing }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"active, and the load is missing", activeFault(func(o *Fault) { o.Load = LoadMissing }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"active, and this process does not collect yet: it stays", activeFault(func(o *Fault) { o.Load = LoadPending }), 25 * time.Second, FaultHold, v1alpha1.ReasonActive, ""},
 		{"active, aborted", activeFault(func(o *Fault) { o.Abort = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "spec.abort"},
 		{"active, stopped", activeFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
@@ -200,11 +200,11 @@ func TestNextForFault(t *testing.T) {
 		{"stopped before anything was broken", waitingFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 20 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
 		{"stopped with a record", recordedFault(func(o *Fault) { o.Stopped = "ended by an annotation" }), 20 * time.Second, FaultRevert, v1alpha1.ReasonReverting, "annotation"},
 		{"stopped, reverted", activeFault(func(o *Fault) { o.Stopped, o.Reverting, o.RevertedAll = "ended by an annotation", true, true }), 25 * time.Second, FaultFinish, v1alpha1.ReasonStopped, "annotation"},
-		{"a stop that is taken back does not stop the revert", activeFault(func(o *Fault) { o.Reverting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
+		{"a withdrawn stop does not stop the revert", activeFault(func(o *Fault) { o.Reverting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
 		{"nor does it break what it kept from breaking", recordedFault(func(o *Fault) { o.Reverting = true }), 25 * time.Second, FaultRevert, v1alpha1.ReasonReverting, ""},
-		{"reverted, and it is not to be seen any more for what", recordedFault(func(o *Fault) { o.Reverting, o.RevertedAll = true, true }), 25 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "before it was complete"},
+		{"reverted, and the reason is not visible any more", recordedFault(func(o *Fault) { o.Reverting, o.RevertedAll = true, true }), 25 * time.Second, FaultFail, v1alpha1.ReasonInjectionFailed, "before it was complete"},
 
-		{"steps go on", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 15 * time.Minute, FaultInject, v1alpha1.ReasonInjecting, "replica 1 of 2"},
+		{"steps continue", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 15 * time.Minute, FaultInject, v1alpha1.ReasonInjecting, "replica 1 of 2"},
 		{"steps that never end", recordedFault(func(o *Fault) { o.InjectedAny, o.Progress = true, "replica 1 of 2" }), 20*time.Second + StepsPatience + 1, FaultRevert, v1alpha1.ReasonReverting, "replica 1 of 2"},
 		{"steps that never ended, reverted", recordedFault(func(o *Fault) {
 			o.InjectedAny, o.Reverting, o.RevertedAll, o.InjectionErr = true, true, true, "pod redis-0: not complete: replica 1 of 2"
@@ -213,11 +213,11 @@ func TestNextForFault(t *testing.T) {
 		{"could not be reverted, aborted", activeFault(func(o *Fault) {
 			o.Abort, o.Reverting, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: manually: this"
 		}), 2 * time.Minute, FaultFail, v1alpha1.ReasonRevertFailed, "manually"},
-		{"could not be reverted, deleted: it goes", activeFault(func(o *Fault) {
+		{"could not be reverted, deleted: it is released", activeFault(func(o *Fault) {
 			o.Deleting, o.Reverting, o.RevertedAll, o.RevertFailed = true, true, true, "pod redis-0: manually: this"
 		}), 2 * time.Minute, FaultRelease, "", ""},
 
-		{"finished: the finalizer goes", Fault{Finished: true, Finalizer: true}, 0, FaultRelease, "", ""},
+		{"finished: the finalizer is removed", Fault{Finished: true, Finalizer: true}, 0, FaultRelease, "", ""},
 		{"finished", Fault{Finished: true}, 0, FaultWait, "", ""},
 		{"expired", Fault{Finished: true, CompletedAt: epoch, TTL: &ttl}, time.Minute, FaultExpire, "", ""},
 		{"deleted before anything", Fault{Deleting: true, Finalizer: true}, 0, FaultRelease, "", ""},
@@ -233,7 +233,7 @@ func TestNextForFault(t *testing.T) {
 				t.Errorf("decided %s (%s), want %s (%s): %s", d.Action, d.Reason, tc.action, tc.reason, d.Message)
 			}
 			if !strings.Contains(d.Message, tc.message) {
-				t.Errorf("message %q does not say %q", d.Message, tc.message)
+				t.Errorf("got message %q, want one that contains %q", d.Message, tc.message)
 			}
 		})
 	}

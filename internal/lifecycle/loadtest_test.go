@@ -49,7 +49,7 @@ func TestNextForLoadTest(t *testing.T) {
 	}{
 		{"nothing made yet", ready(func(o *LoadTest) { o.Children, o.PodsReady = false, 0 }), 0, LoadTestPrepare, v1alpha1.ReasonPreparing, 0, ""},
 		{"pods come up", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 1, "load-1 is starting" }), 5 * time.Second, LoadTestWait, v1alpha1.ReasonPreparing, 6 * time.Second, "1 of 2 load pods are ready: load-1 is starting"},
-		{"the last look before the deadline is at the deadline", ready(func(o *LoadTest) { o.PodsReady = 0 }), 2*time.Minute - 300*time.Millisecond, LoadTestWait, v1alpha1.ReasonPreparing, 2 * time.Minute, ""},
+		{"the last poll before the deadline is at the deadline", ready(func(o *LoadTest) { o.PodsReady = 0 }), 2*time.Minute - 300*time.Millisecond, LoadTestWait, v1alpha1.ReasonPreparing, 2 * time.Minute, ""},
 		{"pods never come", ready(func(o *LoadTest) { o.PodsReady, o.PodsExplain = 0, "exceeded quota" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota"},
 		{"all ready", ready(nil), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
 		{"all ready at the deadline still starts", ready(nil), 3 * time.Minute, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
@@ -58,17 +58,17 @@ func TestNextForLoadTest(t *testing.T) {
 		{"what was missing for a moment is given its time", ready(func(o *LoadTest) { o.Problem, o.ProblemSince = missing, at(time.Minute) }), time.Minute + time.Second, LoadTestWait, v1alpha1.ReasonSecretNotFound, time.Minute + 2*time.Second, ""},
 		{"the children can never be made", ready(func(o *LoadTest) { o.Children, o.PodsExplain = false, "exceeded quota: jobs" }), 2 * time.Minute, LoadTestFail, v1alpha1.ReasonStartDeadline, 0, "exceeded quota: jobs"},
 		{"a spec that cannot work fails at once", ready(func(o *LoadTest) { o.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true} }), 0, LoadTestFail, v1alpha1.ReasonInvalidSpec, 0, ""},
-		{"the agent says why", ready(func(o *LoadTest) {
+		{"the agent reports the reason", ready(func(o *LoadTest) {
 			o.PodsReady, o.AgentProblem = 0, &problem.Problem{Reason: "AuthenticationFailed", Message: "at redis:6379"}
 		}), 0, LoadTestFail, "AuthenticationFailed", 0, "redis:6379"},
 		{"abort before the start", ready(func(o *LoadTest) { o.Abort = true }), 0, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
 		{"suspend", ready(func(o *LoadTest) { o.Suspend = true }), 0, LoadTestSuspend, v1alpha1.ReasonSuspended, 0, ""},
 		{"suspended", ready(func(o *LoadTest) { o.Suspend, o.Suspended = true, true }), 0, LoadTestWait, v1alpha1.ReasonSuspended, 0, ""},
 
-		{"the start lies ahead", runningTest(nil), -400 * time.Millisecond, LoadTestWait, v1alpha1.ReasonStarting, time.Nanosecond, ""},
+		{"the start is in the future", runningTest(nil), -400 * time.Millisecond, LoadTestWait, v1alpha1.ReasonStarting, time.Nanosecond, ""},
 		{"a pod missed the start instant", runningTest(func(o *LoadTest) { o.StartReceived = false }), 100 * time.Millisecond, LoadTestResend, v1alpha1.ReasonStarting, 0, ""},
-		{"nobody has it and it has passed", runningTest(func(o *LoadTest) { o.StartReceived, o.StartedAny = false, false }), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
-		{"nobody has it and it lies ahead", runningTest(func(o *LoadTest) { o.StartReceived, o.StartedAny = false, false }), -time.Second, LoadTestResend, v1alpha1.ReasonStarting, 0, ""},
+		{"no pod received the start and it has passed", runningTest(func(o *LoadTest) { o.StartReceived, o.StartedAny = false, false }), time.Second, LoadTestStart, v1alpha1.ReasonStarting, 0, ""},
+		{"no pod received the start and it is in the future", runningTest(func(o *LoadTest) { o.StartReceived, o.StartedAny = false, false }), -time.Second, LoadTestResend, v1alpha1.ReasonStarting, 0, ""},
 		{"ramp-up", runningTest(nil), 2 * time.Second, LoadTestWait, v1alpha1.ReasonRampingUp, 3 * time.Second, ""},
 		{"warm-up", runningTest(nil), 4 * time.Second, LoadTestWait, v1alpha1.ReasonWarmingUp, 6 * time.Second, ""},
 		{"measured time", runningTest(nil), 8 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 10 * time.Second, ""},
@@ -78,9 +78,9 @@ func TestNextForLoadTest(t *testing.T) {
 		{"a trial is not yet in the record", runningTest(func(o *LoadTest) { o.Search = &Search{Until: at(8 * time.Second)} }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonSearching, 9200 * time.Millisecond, ""},
 		{"a search in its warm-up", runningTest(func(o *LoadTest) { o.Search = &Search{Until: at(20 * time.Second)} }), 4 * time.Second, LoadTestWait, v1alpha1.ReasonWarmingUp, 6 * time.Second, ""},
 		{"a search is aborted", runningTest(func(o *LoadTest) { o.Search, o.Abort = &Search{Due: true}, true }), 9 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},
-		{"a search is aborted, told", runningTest(func(o *LoadTest) { o.Search, o.Abort, o.Stopped = &Search{Due: true}, true, true }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, ""},
+		{"a search is aborted, the pods are stopped", runningTest(func(o *LoadTest) { o.Search, o.Abort, o.Stopped = &Search{Due: true}, true, true }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, ""},
 		{"abort", runningTest(func(o *LoadTest) { o.Abort = true }), 9 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},
-		{"abort, told", runningTest(func(o *LoadTest) { o.Abort, o.Stopped = true, true }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, ""},
+		{"abort, the pods are stopped", runningTest(func(o *LoadTest) { o.Abort, o.Stopped = true, true }), 9 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 11 * time.Second, ""},
 		{"abort, ended", runningTest(func(o *LoadTest) { o.Abort, o.Stopped, o.RecordEnded = true, true, true }), 9 * time.Second, LoadTestFinish, v1alpha1.ReasonAborted, 0, ""},
 		{"a lost pod fails the test", runningTest(func(o *LoadTest) { o.PodsLost, o.PodsLive = []string{"index 1: OOMKilled"}, 1 }), 9 * time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, "OOMKilled"},
 		{"a lost pod is put up with", runningTest(func(o *LoadTest) {
@@ -107,7 +107,7 @@ func TestNextForLoadTest(t *testing.T) {
 		{"the extension has ended by request", runningTest(func(o *LoadTest) { o.Extension, o.Stopped = 20*time.Second, true }), 49 * time.Second, LoadTestWait, v1alpha1.ReasonRunning, 51 * time.Second, ""},
 		{"abort in the extension", runningTest(func(o *LoadTest) { o.Extension, o.Abort, o.FaultsUnsettled = 20*time.Second, true, []string{"kill"} }), 49 * time.Second, LoadTestStop, v1alpha1.ReasonAborted, 0, ""},
 		{"pods that never end", runningTest(nil), 68*time.Second + endGrace + time.Second, LoadTestFail, v1alpha1.ReasonPodsLost, 0, ""},
-		{"the operator was away for an hour: the pods are heard first", runningTest(func(o *LoadTest) { o.CollectedSince = at(time.Hour) }), time.Hour + 30*time.Second, LoadTestWait, v1alpha1.ReasonRunning, time.Hour + 32*time.Second, ""},
+		{"the operator was down for an hour: the pods are collected first", runningTest(func(o *LoadTest) { o.CollectedSince = at(time.Hour) }), time.Hour + 30*time.Second, LoadTestWait, v1alpha1.ReasonRunning, time.Hour + 32*time.Second, ""},
 		{"a run by number of requests has no such limit", runningTest(func(o *LoadTest) { o.Length = 0 }), 3 * time.Hour, LoadTestWait, v1alpha1.ReasonRunning, 3*time.Hour + 2*time.Second, ""},
 
 		{"finished", LoadTest{Finished: true}, 0, LoadTestWait, "", 0, ""},
@@ -130,7 +130,7 @@ func TestNextForLoadTest(t *testing.T) {
 				t.Errorf("until %s, want none", d.Until)
 			}
 			if !strings.Contains(d.Message, tc.message) {
-				t.Errorf("message %q does not say %q", d.Message, tc.message)
+				t.Errorf("got message %q, want one that contains %q", d.Message, tc.message)
 			}
 		})
 	}

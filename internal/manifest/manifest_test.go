@@ -81,7 +81,7 @@ func TestDecodeRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			err := manifest.Decode([]byte(strings.Replace(loadTest, tt.old, tt.with, 1)), &v1alpha1.RedisLoadTest{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("the error is\n%v\nwant it to hold\n%s", err, tt.want)
+				t.Errorf("the error is\n%v\nwant one that contains\n%s", err, tt.want)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// latencies are drawn as a load pod sees them in one interval: 200 us to 2 ms.
+// latencies draws typical latencies of one interval: 200 us to 2 ms.
 func latencies() []int64 {
 	r := rand.New(rand.NewPCG(1, 1))
 	values := make([]int64, 1024)

@@ -52,21 +52,21 @@ func TestHistogramEqualsHDR(t *testing.T) {
 		for _, q := range quantiles {
 			w := us(want.ValueAtQuantile(q * 100))
 			if got := b.Quantile(q); got != w {
-				t.Fatalf("round %d: Buckets.Quantile(%v) = %v, HDR says %v", round, q, got, w)
+				t.Fatalf("round %d: Buckets.Quantile(%v) = %v, HDR has %v", round, q, got, w)
 			}
 			if got := d.Quantile(q); got != w {
-				t.Fatalf("round %d: Distribution.Quantile(%v) = %v, HDR says %v", round, q, got, w)
+				t.Fatalf("round %d: Distribution.Quantile(%v) = %v, HDR has %v", round, q, got, w)
 			}
 		}
 		if got, w := b.Count(), uint64(want.TotalCount()); got != w || d.Count() != w {
-			t.Errorf("Count = %d and %d, HDR says %d", got, d.Count(), w)
+			t.Errorf("Count = %d and %d, HDR has %d", got, d.Count(), w)
 		}
 		if got, w := b.Max(), us(want.Max()); got != w || d.Max() != w {
-			t.Errorf("Max = %v and %v, HDR says %v", got, d.Max(), w)
+			t.Errorf("Max = %v and %v, HDR has %v", got, d.Max(), w)
 		}
 		w := time.Duration(want.Mean() * 1000)
 		if got := b.Mean(); (got-w).Abs() > 2 || (d.Mean()-w).Abs() > 2 {
-			t.Errorf("Mean = %v and %v, HDR says %v", got, d.Mean(), w)
+			t.Errorf("Mean = %v and %v, HDR has %v", got, d.Mean(), w)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func TestSeriesShardGaps(t *testing.T) {
 		{name: "dead at the end", pods: [][]*Interval{shardOf(10, 1, every(0, 550), every(560, 998))}, want: []Gap{gap(600, 1000, true)}},
 		{name: "no more requests go there", pods: [][]*Interval{shardOf(10, 1, every(0, 550), nil)}},
 		{name: "the other pod reached it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 1, every(0, 998), nil)}},
-		{name: "the other pod never asked it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 0, every(0, 998), nil)},
+		{name: "the other pod never used it", pods: [][]*Interval{shardOf(10, 1, join(every(0, 300), every(450, 998)), nil), shardOf(10, 0, every(0, 998), nil)},
 			want: []Gap{gap(300, 450, false)}},
 		{name: "the other pod came later", pods: [][]*Interval{shardOf(20, 1, join(every(0, 300), every(450, 1998)), nil), shardOf(20, 1, every(1250, 1998), nil)},
 			want: []Gap{gap(300, 450, false)}},

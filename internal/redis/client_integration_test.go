@@ -104,7 +104,7 @@ func TestQueueRefused(t *testing.T) {
 		"no password":    {t.Context(), server.Address(), redis.Login{}, true},
 		"wrong password": {t.Context(), server.Address(), redis.Login{Password: "guess"}, true},
 		"NOPERM":         {t.Context(), server.Address(), redis.Login{Username: "app", Password: "pw"}, true},
-		"nobody listens": {t.Context(), "127.0.0.1:1", redis.Login{}, false},
+		"no listener":    {t.Context(), "127.0.0.1:1", redis.Login{}, false},
 		"cancelled":      {cancelled, server.Address(), redis.Login{Password: "s3cret"}, false},
 	} {
 		err := client.Queue(tc.ctx, "k", tc.address, tc.login, pauses(3))

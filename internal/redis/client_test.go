@@ -89,14 +89,14 @@ func TestClientErrors(t *testing.T) {
 		timeout bool
 		after   time.Duration
 	}{
-		"a refusal":              {func(w *world) { w.server.SetLoading(true) }, redis.Login{Password: "p"}, "GET at a:1: LOADING", true, false, 0},
-		"no password":            {func(*world) {}, redis.Login{}, "NOAUTH", true, false, 0},
-		"a wrong password":       {func(*world) {}, redis.Login{Password: "q"}, "WRONGPASS", true, false, 0},
-		"nobody listens":         {func(w *world) { w.server.Kill() }, redis.Login{}, "connection refused", false, false, 0},
-		"no packet arrives":      {func(w *world) { w.network.Set(address, memnet.Swallow) }, redis.Login{}, "dial tcp", false, true, 2 * time.Second},
-		"it hangs":               {func(w *world) { w.server.Stop() }, redis.Login{Timeout: time.Second}, "no reply", false, true, time.Second},
-		"it hangs at the login":  {func(w *world) { w.server.Stop() }, redis.Login{Password: "p", Timeout: time.Second}, "GET at a:1: ", false, true, time.Second},
-		"it dies while it works": {func(w *world) { w.server.SetCost(time.Second); time.AfterFunc(500*time.Millisecond, w.server.Kill) }, redis.Login{}, "EOF", false, false, 500 * time.Millisecond},
+		"a refusal":                     {func(w *world) { w.server.SetLoading(true) }, redis.Login{Password: "p"}, "GET at a:1: LOADING", true, false, 0},
+		"no password":                   {func(*world) {}, redis.Login{}, "NOAUTH", true, false, 0},
+		"a wrong password":              {func(*world) {}, redis.Login{Password: "q"}, "WRONGPASS", true, false, 0},
+		"no listener":                   {func(w *world) { w.server.Kill() }, redis.Login{}, "connection refused", false, false, 0},
+		"no packet arrives":             {func(w *world) { w.network.Set(address, memnet.Swallow) }, redis.Login{}, "dial tcp", false, true, 2 * time.Second},
+		"it hangs":                      {func(w *world) { w.server.Stop() }, redis.Login{Timeout: time.Second}, "no reply", false, true, time.Second},
+		"it hangs at the login":         {func(w *world) { w.server.Stop() }, redis.Login{Password: "p", Timeout: time.Second}, "GET at a:1: ", false, true, time.Second},
+		"it is killed during a command": {func(w *world) { w.server.SetCost(time.Second); time.AfterFunc(500*time.Millisecond, w.server.Kill) }, redis.Login{}, "EOF", false, false, 500 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inMemory(t, memredis.Options{Password: "p"}, func(w *world) {

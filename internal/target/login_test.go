@@ -82,8 +82,8 @@ func TestLoginPassword(t *testing.T) {
 		wantText []string
 	}{
 		{"no auth", &v1alpha1.RedisTarget{}, "", "", nil},
-		{"the newline at the end goes, a blank stays", ref("auth", "password"), "s3cret ", "", nil},
-		{"a Windows newline goes", ref("auth", "windows"), "s3cret", "", nil},
+		{"the final newline is removed, a blank is kept", ref("auth", "password"), "s3cret ", "", nil},
+		{"a Windows newline is removed", ref("auth", "windows"), "s3cret", "", nil},
 		{"an empty password", ref("auth", "empty"), "", "", nil},
 		{"no such Secret", ref("gone", "password"), "", v1alpha1.ReasonSecretNotFound, []string{"spec.target.auth.passwordSecretRef", `"gone"`, faulttest.Namespace}},
 		{"no such key", ref("auth", "pass"), "", v1alpha1.ReasonSecretNotFound, []string{"spec.target.auth.passwordSecretRef", `"auth"`, `"pass"`}},
@@ -164,13 +164,13 @@ func TestLoginVerifiesTheChain(t *testing.T) {
 		server *pair
 		ok     bool
 	}{
-		{"trusted, no name asked for", v1alpha1.RedisTLS{CASecretRef: withCA}, server, true},
-		{"not trusted, no name asked for", v1alpha1.RedisTLS{CASecretRef: withCA}, impostor, false},
-		{"the system's roots do not know it", v1alpha1.RedisTLS{}, server, false},
+		{"trusted, no name configured", v1alpha1.RedisTLS{CASecretRef: withCA}, server, true},
+		{"not trusted, no name configured", v1alpha1.RedisTLS{CASecretRef: withCA}, impostor, false},
+		{"not signed by the system's roots", v1alpha1.RedisTLS{}, server, false},
 		{"trusted, its name", v1alpha1.RedisTLS{CASecretRef: withCA, ServerName: "redis.shop.svc"}, server, true},
 		{"trusted, another name", v1alpha1.RedisTLS{CASecretRef: withCA, ServerName: "cache.shop.svc"}, server, false},
 		{"not trusted, its name", v1alpha1.RedisTLS{CASecretRef: withCA, ServerName: "redis.shop.svc"}, impostor, false},
-		{"anything goes", v1alpha1.RedisTLS{InsecureSkipVerify: true}, impostor, true},
+		{"no verification", v1alpha1.RedisTLS{InsecureSkipVerify: true}, impostor, true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			spec := tc.tls

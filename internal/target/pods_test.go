@@ -48,7 +48,7 @@ func TestPods(t *testing.T) {
 		wantText string
 	}{
 		{"the Service's selector", &v1alpha1.RedisTarget{Service: service("redis")}, "not-ready redis-0 redis-1", false, ""},
-		{"podSelector wins over the Service", &v1alpha1.RedisTarget{Service: service("gone"), PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}, "not-ready plain redis-0 redis-1", false, ""},
+		{"podSelector has precedence over the Service", &v1alpha1.RedisTarget{Service: service("gone"), PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}, "not-ready plain redis-0 redis-1", false, ""},
 		{"expressions", &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "tier", Operator: metav1.LabelSelectorOpDoesNotExist}}}}, "plain", false, ""},
 		{"no such Service", &v1alpha1.RedisTarget{Service: service("gone")}, v1alpha1.ReasonServiceNotFound, false, "spec.target.service.name"},
 		{"a Service without a selector", &v1alpha1.RedisTarget{Service: service("bare")}, v1alpha1.ReasonNoTarget, true, "spec.target.podSelector"},
@@ -102,11 +102,11 @@ func TestContainerAndAddress(t *testing.T) {
 		container  string
 		address    string
 	}{
-		{"the port tells", []corev1.Container{container("proxy", "redis-proxy", 9000), container("db", "acme/cache:1", 6379)}, "db", "10.0.0.1:6379"},
+		{"identified by the port", []corev1.Container{container("proxy", "redis-proxy", 9000), container("db", "acme/cache:1", 6379)}, "db", "10.0.0.1:6379"},
 		{"one of several ports", []corev1.Container{container("db", "acme/cache:1", 16379, 6379)}, "db", "10.0.0.1:6379"},
-		{"the image tells", []corev1.Container{container("sidecar", "envoy", 9901), container("db", "docker.io/valkey/valkey:8", 7000)}, "db", "10.0.0.1:7000"},
-		{"nothing tells: the first", []corev1.Container{container("a", "acme/a"), container("b", "acme/b")}, "a", "10.0.0.1:6379"},
-		{"a port of its own", []corev1.Container{container("a", "acme/a", 6380)}, "a", "10.0.0.1:6380"},
+		{"identified by the image", []corev1.Container{container("sidecar", "envoy", 9901), container("db", "docker.io/valkey/valkey:8", 7000)}, "db", "10.0.0.1:7000"},
+		{"not identified: the first", []corev1.Container{container("a", "acme/a"), container("b", "acme/b")}, "a", "10.0.0.1:6379"},
+		{"another port", []corev1.Container{container("a", "acme/a", 6380)}, "a", "10.0.0.1:6380"},
 		{"no container", nil, "", "10.0.0.1:6379"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

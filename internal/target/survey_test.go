@@ -77,7 +77,7 @@ func TestSilent(t *testing.T) {
 		{name: "a refusal in time", takes: time.Millisecond, answer: redis.Error("NOPERM"), lasts: time.Millisecond},
 		{name: "too late", takes: target.ProbeWithin + 1, silent: true, lasts: target.ProbeWithin},
 		{name: "never", takes: time.Hour, silent: true, lasts: target.ProbeWithin},
-		{name: "nobody there", answer: faulttest.ErrSilent, fails: true},
+		{name: "no server", answer: faulttest.ErrSilent, fails: true},
 		{name: "no time to wait", takes: time.Hour, within: 100 * time.Millisecond, fails: true, lasts: 100 * time.Millisecond},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

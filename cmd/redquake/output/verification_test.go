@@ -64,7 +64,7 @@ func TestVerification(t *testing.T) {
 				t.Errorf("JSON loses something (-written +read):\n%s", diff)
 			}
 			if strings.Contains(object.String(), "lostWrites") != (c.ledger.Unread == "" && c.ledger.Acked > 0) {
-				t.Errorf("a number where none is known, or none where one is:\n%s", object.String())
+				t.Errorf("lostWrites must be present exactly if the number is known:\n%s", object.String())
 			}
 		})
 	}

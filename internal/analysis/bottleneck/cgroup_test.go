@@ -74,8 +74,8 @@ func TestCgroupLimit(t *testing.T) {
 	}{
 		{"v1", cgroups{dirs: []string{v1}}, 0.1, 8.73456231},
 		{"v1 without a limit", cgroups{dirs: []string{free}}, 0, 0},
-		{"v1, the limit lies above", cgroups{dirs: []string{free, v1}}, 0.1, 8.73456231},
-		{"v2, the lower limit lies above", cgroups{v2: true, dirs: []string{filepath.Join(v2, "own"), v2}}, 0.5, 1.25},
+		{"v1, the limit is that of a parent", cgroups{dirs: []string{free, v1}}, 0.1, 8.73456231},
+		{"v2, the lower limit is that of a parent", cgroups{v2: true, dirs: []string{filepath.Join(v2, "own"), v2}}, 0.5, 1.25},
 		{"v2, own limit", cgroups{v2: true, dirs: []string{filepath.Join(v2, "own")}}, 2, 7e-6},
 		{"v2 without a limit", cgroups{v2: true, dirs: []string{filepath.Join(v2, "max")}}, 0, 0},
 		{"not readable", cgroups{v2: true, dirs: []string{filepath.Join(v2, "gone")}}, 0, 0},

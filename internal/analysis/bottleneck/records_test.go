@@ -86,7 +86,7 @@ func recorded(t *testing.T, name string) *record.Series {
 	}
 	s, err := record.DecodeSeries(data)
 	if err != nil {
-		t.Fatalf("%v; `make provoke` takes the records anew", err)
+		t.Fatalf("%v; `make provoke` records them again", err)
 	}
 	return s
 }

@@ -102,7 +102,7 @@ func TestAnomalies(t *testing.T) {
 			want: []Anomaly{{At: 13 * time.Second, Length: 2 * time.Second, Usual: 1000, Depth: 1}}},
 		{name: "a new level becomes usual", rates: join(repeat(40, 1000), repeat(100, 400)),
 			want: []Anomaly{{At: 40 * time.Second, Length: 30 * time.Second, MinRate: 400, Usual: 1000, Depth: 0.6}}},
-		{name: "too early to know what is usual", rates: join(repeat(3, 1000), repeat(3, 0), repeat(10, 1000))},
+		{name: "too early for a baseline", rates: join(repeat(3, 1000), repeat(3, 0), repeat(10, 1000))},
 	} {
 		if diff := cmp.Diff(c.want, Anomalies(perSecond(t, c.rates...), 0, c.exclude), approx); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)

@@ -90,7 +90,7 @@ func (c outageCase) plan(address string) *plan.Plan {
 	return plan
 }
 
-// run runs the load of a case, breaks the server with cut when truthBefore has passed and mends it with mend after the length, and analyzes the record.
+// run runs the load of a case, breaks the server with cut after loadBefore, restores it with restore after the length, and analyzes the record.
 // called, broken and restored are the instants before cut, after it and before restore.
 func (c outageCase) run(t *testing.T, runner *engine.Runner, plan *plan.Plan, cut, restore func()) (i impact.Impact, called, broken, restored time.Time) {
 	t.Helper()

@@ -204,7 +204,7 @@ func TestErrorsBetween(t *testing.T) {
 	if got := l.between(errors*10_000_000, 2*errors*10_000_000); got != 0 {
 		t.Errorf("%d errors after the last", got)
 	}
-	// A few errors more than asked for may be in the steps at both ends.
+	// The steps at both ends may contain a few more errors than the window.
 	if got := l.between(errors/2*10_000_000, errors/2*10_000_000+1e9); got < 100 || got > 200 {
 		t.Errorf("%d errors in a second that had 100", got)
 	}

@@ -23,7 +23,7 @@ type sampledPair struct {
 	sampler          *Sampler
 }
 
-// replicate copies the register half a millisecond after each round, and lets it arrive some time later.
+// replicate copies the register half a millisecond after each round, and delivers it some time later.
 func (p *sampledPair) replicate(ctx context.Context, lag time.Duration) {
 	key := p.sampler.registers[0].key
 	time.Sleep(500 * time.Microsecond)

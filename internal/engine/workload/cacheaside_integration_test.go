@@ -170,7 +170,7 @@ func TestCacheAside(t *testing.T) {
 			t.Errorf("the cache holds %q, want %q; the last read brought %d bytes", got, want, last.BytesIn)
 		}
 		if ttl := cache.TTL(ctx, "rq:7").Val(); ttl < 50*time.Minute || ttl > time.Hour {
-			t.Errorf("it lives for %s", ttl)
+			t.Errorf("its TTL is %s", ttl)
 		}
 	})
 	t.Run("a given hit ratio", func(t *testing.T) {

@@ -48,7 +48,7 @@ func words(t testing.TB, encoded []byte) []string {
 			n := atoi(t, line[1:])
 			command = append(command, string(rest[:n]))
 			if string(rest[n:n+2]) != "\r\n" {
-				t.Fatalf("the word %q is longer than it says", rest[:n])
+				t.Fatalf("the word %q is longer than its length prefix", rest[:n])
 			}
 			encoded = rest[n+2:]
 		}
@@ -298,7 +298,7 @@ func TestRoutingKeyOfCommand(t *testing.T) {
 		}
 		w.Source(0, 1, false).Draw(0, &r)
 		if r.Slot != NoSlot {
-			t.Errorf("%v: slot %d without being asked", tt.words, r.Slot)
+			t.Errorf("%v: got slot %d though slots are not requested", tt.words, r.Slot)
 		}
 	}
 }

@@ -80,12 +80,12 @@ func TestRankingOperations(t *testing.T) {
 			[][]string{{"ZSCORE rq:ranking member:0"}, {"ZCOUNT rq:ranking (7 +inf"}}},
 		"get in RESP3": {1, [][]resp.Value{{{Type: ',', Text: "7"}}, {number("3")}},
 			[][]string{{"ZSCORE rq:ranking member:0"}, {"ZCOUNT rq:ranking (7 +inf"}}},
-		"get of nobody": {1, [][]resp.Value{{null}}, [][]string{{"ZSCORE rq:ranking member:0"}}},
+		"get of no member": {1, [][]resp.Value{{null}}, [][]string{{"ZSCORE rq:ranking member:0"}}},
 		"findByOrder": {3, [][]resp.Value{{array(bulk("member:0"), bulk("9"))}, {number("0")}},
 			[][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}, {"ZCOUNT rq:ranking (9 +inf"}}},
 		"findByOrder in RESP3": {3, [][]resp.Value{{array(array(bulk("member:0"), resp.Value{Type: ',', Text: "9"}))}, {number("0")}},
 			[][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}, {"ZCOUNT rq:ranking (9 +inf"}}},
-		"findByOrder of nobody": {3, [][]resp.Value{{array()}}, [][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}}},
+		"findByOrder of no member": {3, [][]resp.Value{{array()}}, [][]string{{"ZREVRANGE rq:ranking 0 0 WITHSCORES"}}},
 	} {
 		if diff := cmp.Diff(tt.want, follow(t, s, tt.op, nil, tt.answers...)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

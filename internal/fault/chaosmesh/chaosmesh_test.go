@@ -192,9 +192,9 @@ func TestChaosMeshNeverTookEffect(t *testing.T) {
 func TestChaosMeshUnavailable(t *testing.T) {
 	kind := schema.GroupKind{Group: "chaos-mesh.org", Kind: "NetworkChaos"}
 	for name, absent := range map[string]error{
-		"unknown to the API server":  &meta.NoKindMatchError{GroupKind: kind},
-		"gone since it was known":    apierrors.NewNotFound(schema.GroupResource{}, ""),
-		"unknown, told by a wrapper": fmt.Errorf("list: %w", &meta.NoKindMatchError{GroupKind: kind}),
+		"unknown to the API server":   &meta.NoKindMatchError{GroupKind: kind},
+		"removed after discovery":     apierrors.NewNotFound(schema.GroupResource{}, ""),
+		"unknown, in a wrapped error": fmt.Errorf("list: %w", &meta.NoKindMatchError{GroupKind: kind}),
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, delayed)
@@ -323,7 +323,7 @@ func TestChaosMeshPodKill(t *testing.T) {
 	}{
 		"the pod's own": {nil, 11},
 		"at once":       {&v1alpha1.PodKill{GracePeriodSeconds: new(int64(0))}, 0},
-		"as told":       {&v1alpha1.PodKill{GracePeriodSeconds: new(int64(5))}, 5},
+		"as specified":  {&v1alpha1.PodKill{GracePeriodSeconds: new(int64(5))}, 5},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t, v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultPodKill, PodKill: test.member}})

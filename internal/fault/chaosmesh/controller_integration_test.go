@@ -91,7 +91,7 @@ func TestRealChaosMesh(t *testing.T) {
 	for _, spec := range chaosMeshSpecs()[1:] {
 		t.Run(string(spec.Action.Type), func(t *testing.T) {
 			b := c.bench(t, &spec)
-			b.deps.Owner.UID = types.UID(spec.Action.Type) // a fault of its own: the object of the one before may hang
+			b.deps.Owner.UID = types.UID(spec.Action.Type) // a separate fault: the object of the previous one may be stuck
 			b.preflight()
 			b.done("no agent: it says so", func() error {
 				err := faulttest.Called(b.injector().Inject(t.Context(), b.target))

@@ -155,7 +155,7 @@ func TestIOThreadsRefused(t *testing.T) {
 		wantText string
 	}{
 		{"a server without threads", nil, nil, v1alpha1.ApplyAuto, nil, "has no setting io-threads"},
-		{"live at a server that does not", map[string]string{"io-threads": "1"}, immutable, v1alpha1.ApplyLive, nil, "Live is not possible"},
+		{"live at a server that does not support it", map[string]string{"io-threads": "1"}, immutable, v1alpha1.ApplyLive, nil, "Live is not possible"},
 		{"a pod without a StatefulSet", map[string]string{"io-threads": "1"}, immutable, v1alpha1.ApplyAuto, func(p *corev1.Pod) {
 			p.OwnerReferences = []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "r", UID: "r", Controller: new(true)}}
 		}, "does not belong to a StatefulSet"},

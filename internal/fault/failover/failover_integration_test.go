@@ -249,7 +249,7 @@ func TestFailoverBySentinelIsRefused(t *testing.T) {
 		"a replica":  {nil, failingOver("", ""), fixture.Replicas[0], v1alpha1.ReasonInvalidSpec, "spec.select.role"},
 		"no sentinels given": {func(s *failoverStage) { s.sentinels = nil }, failingOver(v1alpha1.FailoverSentinel, ""), fixture.Primary,
 			v1alpha1.ReasonInvalidSpec, "spec.target.sentinel"},
-		"sentinels not told of":        {func(s *failoverStage) { s.sentinels = nil }, failingOver("", ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
+		"sentinels not configured":     {func(s *failoverStage) { s.sentinels = nil }, failingOver("", ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
 		"replication in spite of them": {nil, failingOver(v1alpha1.FailoverReplication, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "use method Sentinel"},
 		"no cluster":                   {nil, failingOver(v1alpha1.FailoverCluster, ""), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.action.failover.method"},
 		"a mode of another method":     {nil, failingOver("", v1alpha1.FailoverTakeover), fixture.Primary, v1alpha1.ReasonInvalidSpec, "spec.action.failover.mode"},

@@ -72,10 +72,10 @@ func TestCoordinatedBySentinel(t *testing.T) {
 		answer error
 		option bool
 	}{
-		"Valkey 9":           {redis.Error("ERR No such primary with that name"), true},
-		"Redis 7, Valkey 8":  {redis.Error("ERR wrong number of arguments for 'sentinel|failover' command"), false},
-		"Redis 6":            {redis.Error("ERR Unknown sentinel subcommand or Wrong number of arguments for 'FAILOVER'"), false},
-		"nobody who answers": {faulttest.ErrSilent, false},
+		"Valkey 9":          {redis.Error("ERR No such primary with that name"), true},
+		"Redis 7, Valkey 8": {redis.Error("ERR wrong number of arguments for 'sentinel|failover' command"), false},
+		"Redis 6":           {redis.Error("ERR Unknown sentinel subcommand or Wrong number of arguments for 'FAILOVER'"), false},
+		"no answer":         {faulttest.ErrSilent, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, target := sentinelWorld(t, map[string]any{probe: tc.answer, "SENTINEL FAILOVER m COORDINATED": "OK", "SENTINEL FAILOVER m": "OK",
@@ -121,7 +121,7 @@ func TestFailoverRefusals(t *testing.T) {
 			v1alpha1.ReasonInjectionFailed, "no majority of the 3 sentinels"},
 		"no replica": {map[string]any{"INFO replication": "role:master\r\nmaster_failover_state:no-failover\r\nslave0:ip=10.0.0.2,port=6379,state=wait_bgsave,offset=0,lag=0\r\n"}, false,
 			v1alpha1.ReasonNotSupported, "has no replica"},
-		"gone since": {map[string]any{"SENTINEL FAILOVER m": redis.Error("ERR No such master with that name")}, true, v1alpha1.ReasonInvalidSpec, "masterName"},
+		"removed since": {map[string]any{"SENTINEL FAILOVER m": redis.Error("ERR No such master with that name")}, true, v1alpha1.ReasonInvalidSpec, "masterName"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, target := sentinelWorld(t, tc.answers)

@@ -26,7 +26,7 @@ func TestSelect(t *testing.T) {
 		{"one replica: the first by name", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectOne}, "redis-0", nil},
 		{"all replicas; who does not answer is none", v1alpha1.FaultSelector{Role: v1alpha1.RoleReplica, Mode: v1alpha1.SelectAll}, "redis-0 redis-2", nil},
 		{"any role; who does not answer is no Redis", v1alpha1.FaultSelector{Role: v1alpha1.RoleAny, Mode: v1alpha1.SelectAll}, "redis-0 redis-1 redis-2", nil},
-		{"nothing said is one of any", v1alpha1.FaultSelector{}, "redis-0", nil},
+		{"the default is one of any role", v1alpha1.FaultSelector{}, "redis-0", nil},
 		{"a number", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(2))}, "redis-0 redis-1", nil},
 		{"all that there are, by number", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(3))}, "redis-0 redis-1 redis-2", nil},
 		{"more than there are", v1alpha1.FaultSelector{Mode: v1alpha1.SelectCount, Count: new(int32(4))}, v1alpha1.ReasonNoTarget, []string{"spec.select.count", "3"}},

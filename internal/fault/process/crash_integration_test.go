@@ -178,9 +178,9 @@ func TestCrashWithUnknownResult(t *testing.T) {
 	}{
 		{"no password", server.Address(), t.Context(), redis.Login{}},
 		{"a wrong password", server.Address(), t.Context(), redis.Login{Password: "guess"}},
-		{"nobody answers", hung.Addr().String(), t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
+		{"no answer", hung.Addr().String(), t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
 		{"the context has ended", server.Address(), cancelled, redis.Login{Password: "s3cret"}},
-		{"nobody listens", "127.0.0.1:1", t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
+		{"no listener", "127.0.0.1:1", t.Context(), redis.Login{Timeout: 200 * time.Millisecond}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for name, end := range map[string]func(context.Context, string, redis.Login) error{"SHUTDOWN": topology.NewReal().Shutdown, "DEBUG SEGFAULT": topology.NewReal().Segfault} {

@@ -379,14 +379,14 @@ func TestResourcesIgnoresOtherPods(t *testing.T) {
 		r.Replace(r.current(), "u1")
 		untouched(t, r, target)
 	})
-	t.Run("gone", func(t *testing.T) {
+	t.Run("deleted", func(t *testing.T) {
 		r, target := begin(t, true)
 		if err := r.Cluster.Delete(t.Context(), r.current()); err != nil {
 			t.Fatal(err)
 		}
 		untouched(t, r, target)
 	})
-	t.Run("resized by somebody else", func(t *testing.T) {
+	t.Run("resized by another client", func(t *testing.T) {
 		r, target := begin(t, true)
 		pod := r.current()
 		pod.Spec.Containers[0].Resources.Limits["cpu"] = resource.MustParse("3")

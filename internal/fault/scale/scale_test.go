@@ -208,7 +208,7 @@ func TestReplicaScaleSteps(t *testing.T) {
 	s.now = s.now.Add(defaultSyncTimeout + time.Second)
 	var steps *faulttest.Pending
 	if err := faulttest.Called(s.injector(1).Inject(t.Context(), target)); err == nil || errors.As(err, &steps) || !strings.Contains(err.Error(), "syncTimeout, 5m0s: redis-2 is in sync, but") {
-		t.Errorf("%v, want an error that says what is missing", err)
+		t.Errorf("%v, want an error that names what is missing", err)
 	}
 	s.Update(pod, func(p *corev1.Pod) {
 		p.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
@@ -244,7 +244,7 @@ func TestReplicaScaleConflicts(t *testing.T) {
 	both := func(s *scalable, by int32, target *v1alpha1.FaultTarget) map[string]error {
 		return map[string]error{"inject": faulttest.Called(s.injector(by).Inject(t.Context(), target)), "revert": faulttest.Called(s.injector(by).Revert(t.Context(), target))}
 	}
-	t.Run("somebody else scales", func(t *testing.T) {
+	t.Run("another client scales", func(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(1)
 		s.scaleTo(7)
@@ -275,7 +275,7 @@ func TestReplicaScaleConflicts(t *testing.T) {
 			t.Errorf("%v, %d replicas", err, s.replicas())
 		}
 	})
-	t.Run("scaled by an operator that died at once", func(t *testing.T) {
+	t.Run("scaled by an operator that crashed immediately", func(t *testing.T) {
 		s := newScalable(t, nil)
 		target := s.recordedTarget(-1)
 		s.scaleTo(1)
@@ -292,7 +292,7 @@ func TestReplicaScaleConflicts(t *testing.T) {
 			t.Errorf("%v, %d replicas", err, s.replicas())
 		}
 	})
-	for name, uid := range map[string]string{"a StatefulSet that is gone": "", "one of the same name": "s2"} {
+	for name, uid := range map[string]string{"a deleted StatefulSet": "", "one of the same name": "s2"} {
 		t.Run(name, func(t *testing.T) {
 			s := newScalable(t, nil)
 			target := s.recordedTarget(1)

@@ -52,7 +52,7 @@ func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 			case err != nil:
 				return replies, true
 			case n <= 0 || n > len(p):
-				t.Fatalf("%d of %d bytes were taken", n, len(p))
+				t.Fatalf("%d of %d bytes were consumed", n, len(p))
 			case !done && n < len(p):
 				t.Fatalf("no reply, but %d bytes were left", len(p)-n)
 			}

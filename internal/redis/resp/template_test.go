@@ -38,7 +38,7 @@ func TestTemplateAppend(t *testing.T) {
 		})
 	}
 	if _, err := Compile(nil, ""); err == nil {
-		t.Error("a command without words was taken")
+		t.Error("a command without words was accepted")
 	}
 }
 

@@ -25,11 +25,11 @@ func TestResolveReplication(t *testing.T) {
 	}{
 		{"one primary", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "connected"), "c:1": replica("3", "connecting")},
 			Shard{Primary: "a:1", Replicas: []string{"b:1", "c:1"}}, ""},
-		{"one that loads its first data serves nobody", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")}, Shard{Primary: "a:1"}, ""},
+		{"a replica in its first synchronization does not serve", nil, map[string]any{"a:1": primary("1"), "b:1": replica("2", "sync")}, Shard{Primary: "a:1"}, ""},
 		{"failover", before, map[string]any{"a:1": replica("1", "connected"), "b:1": primary("2")}, Shard{Primary: "b:1", Replicas: []string{"a:1"}}, ""},
 		{"split keeps the old", before, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{Primary: "a:1"}, "split brain: a:1, b:1"},
 		{"split at first chooses nothing", nil, map[string]any{"a:1": primary("1"), "b:1": primary("2")}, Shard{}, "split"},
-		{"nobody keeps the old", before, map[string]any{"b:1": replica("2", "connect")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, "no server"},
+		{"no answer keeps the old", before, map[string]any{"b:1": replica("2", "connect")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, "no server"},
 		{"one server by two names is no split", nil, map[string]any{"10.0.0.1:1": primary("1"), "a:1": primary("1")}, Shard{Primary: "a:1"}, ""},
 		{"without run IDs each address counts", nil, map[string]any{"a:1": primary(""), "b:1": replica("", "")}, Shard{Primary: "a:1", Replicas: []string{"b:1"}}, ""},
 	} {
@@ -65,7 +65,7 @@ func TestResolveSentinels(t *testing.T) {
 		{"one of three keeps the old", []string{"s1", "s2", "s3"}, before, map[string]any{"s2": answerOf("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 3"},
 		{"one of three at first is nothing", []string{"s1", "s2", "s3"}, nil, map[string]any{"s2": answerOf("2", "b:1")}, Shard{ID: "m"}, "no majority of the 3 sentinels: 1 for b:1"},
 		{"one of two is no majority", []string{"s1", "s2"}, before, map[string]any{"s1": answerOf("1", "a:1"), "s2": answerOf("2", "b:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority"},
-		{"nobody", []string{"s1"}, before, map[string]any{}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 1 sentinels: none answers"},
+		{"no answer", []string{"s1"}, before, map[string]any{}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 1 sentinels: none answers"},
 		{"one by its Service and by its address is one", []string{"svc"}, before, map[string]any{"svc": answerOf("1", "b:1"), "s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1"), "s3": answerOf("3", "a:1")},
 			Shard{ID: "m", Primary: "a:1"}, ""},
 		{"announced ones count once they answer", []string{"s1"}, before, map[string]any{"s1": answerOf("1", "b:1"), "s2": answerOf("2", "a:1")}, Shard{ID: "m", Primary: "a:1"}, "no majority of the 2"},
@@ -133,7 +133,7 @@ func TestResolveCluster(t *testing.T) {
 			"a:1": nodes(t, "a master - 1 0-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2"),
 			"b:1": nodes(t, "a master - 1 1-8191", "ar slave a 1", "b master - 3 0 8192-16383", "br slave b 3")},
 			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8191}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 8193}}},
-		{"a new shard comes at the end, once it has slots", look{"b:1": nodes(t, "c master - 4 0-99", "a master - 1 100-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2", "d master - 0")},
+		{"a new shard is appended once it has slots", look{"b:1": nodes(t, "c master - 4 0-99", "a master - 1 100-8191", "ar slave a 1", "b master - 2 8192-16383", "br slave b 2", "d master - 0")},
 			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}, Slots: 8092}, want[1], {ID: "c", Primary: "c:1", Slots: 100}}},
 		{"a shard without slots keeps its number", look{"b:1": nodes(t, "a master - 1", "ar slave a 1", "b master - 2 0-16383", "br slave b 2")},
 			[]Shard{{ID: "a", Primary: "a:1", Replicas: []string{"ar:1"}}, {ID: "b", Primary: "b:1", Replicas: []string{"br:1"}, Slots: 16384}}},
@@ -141,7 +141,7 @@ func TestResolveCluster(t *testing.T) {
 			[]Shard{{ID: "a"}, {ID: "b", Primary: "b:1", Replicas: []string{"a:1", "ar:1", "br:1"}, Slots: 16384}}},
 		{"a replica that changed its shard and was promoted there takes no number", look{"a:1": nodes(t, "a master - 1 0-8191", "ar master - 3 8192-16383", "b slave ar 3", "br slave ar 3")},
 			[]Shard{{ID: "a", Primary: "a:1", Slots: 8192}, {ID: "b", Primary: "ar:1", Replicas: []string{"b:1", "br:1"}, Slots: 8192}}},
-		{"nobody", look{}, want},
+		{"no answer", look{}, want},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, tc.look.after(first).Shards); diff != "" {

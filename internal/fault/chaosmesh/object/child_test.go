@@ -61,7 +61,7 @@ func TestChild(t *testing.T) {
 				t.Errorf("it is a %s (%v)", kind, err)
 			}
 			if kind, ok := Kind(test.spec.Action.Type); !ok || kind.Kind != test.kind {
-				t.Errorf("Kind says %s", kind)
+				t.Errorf("Kind returned %s", kind)
 			}
 			var want map[string]any
 			if err := yaml.Unmarshal([]byte(test.want), &want); err != nil {
@@ -108,7 +108,7 @@ func TestWebhookRefuses(t *testing.T) {
 	spec := v1alpha1.RedisFaultSpec{Action: v1alpha1.Action{Type: v1alpha1.FaultNetworkDelay, NetworkDelay: &v1alpha1.NetworkDelay{Latency: length(time.Second), Direction: v1alpha1.DirectionBoth}}}
 	child := Child(&spec, hit).(*cmv1.NetworkChaos)
 	if _, err := child.ValidateCreate(t.Context(), child); err == nil {
-		t.Error("a delay in both directions without peers was taken")
+		t.Error("a delay in both directions without peers was accepted")
 	}
 }
 
