@@ -30,7 +30,7 @@ var provocations = []provocation{
 	{"redis-main-thread", Input{}, RedisMainThread, "", "the longest EVAL with"},
 	{"disk", Input{}, Disk, "", "with appendfsync always"},
 	{"memory-evicted", Input{}, Memory, "", "of maxmemory 5.0 MiB, policy allkeys-lru"},
-	{"memory-refused", Input{}, Memory, "", "for want of memory"},
+	{"memory-refused", Input{}, Memory, "", "commands with OOM"},
 	{"clients", Input{}, Clients, "", "maxclients is 30"},
 	// A healthy Redis under a load that leaves it time: nothing is at its limit but the round trip itself.
 	{"nothing", Input{}, Network, None, "of the median latency of "},

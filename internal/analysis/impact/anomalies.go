@@ -6,12 +6,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Anomaly is a dip that no fault explains.
+// Anomaly is a dip of the throughput outside of all faults.
 type Anomaly struct {
-	At      time.Duration // where it begins, from the run's start, to the second
+	At      time.Duration // its begin, from the start of the run, to the second
 	Length  time.Duration // whole seconds, at least 2
 	MinRate float64       // successes/s in its lowest second
-	Usual   float64       // successes/s: the running median it is measured against
+	Usual   float64       // successes/s: the running median before the dip
 	Depth   float64       // 1 - MinRate/Usual, in [0, 1]
 }
 
@@ -19,7 +19,7 @@ const (
 	anomalyShare  = 0.70 // of the running median
 	anomalyLength = 2    // seconds
 	anomalyMemory = 30   // seconds of the running median
-	anomalyLearn  = 5    // seconds needed before anything can be called unusual
+	anomalyLearn  = 5    // seconds of the running median before any dip counts
 )
 
 // Anomalies returns the stretches from measuredFrom on and outside exclude in which the 1 s success rate is below 70 % of the running median for 2 s or
