@@ -133,6 +133,11 @@ func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) {
 	if f.changed("requests") {
 		shape.Requests = &f.requests
 	}
+	f.applyPhases(shape)
+}
+
+// applyPhases overrides think time, ramp-up and warm-up.
+func (f *loadFlags) applyPhases(shape *v1alpha1.LoadShape) {
 	for name, d := range map[string]struct {
 		field **metav1.Duration
 		value time.Duration

@@ -32,7 +32,7 @@ func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 	}
 }
 
-// applyDriver overrides the client with the flags about connections, retries and driver.
+// applyDriver overrides the client with the flags about connections, retries and the driver.
 func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 	if f.changed("read-from") {
 		client.ReadFrom = v1alpha1.ReadFrom(f.readFrom)
@@ -57,6 +57,11 @@ func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 			*d.field = unlessZero(d.value)
 		}
 	}
+	f.applyGoRedis(client)
+}
+
+// applyGoRedis overrides the options of driver GoRedis.
+func (f *loadFlags) applyGoRedis(client *v1alpha1.LoadClient) {
 	if !f.changed("pool-size") && !f.changed("max-retries") && !f.changed("state-reload-interval") {
 		return
 	}

@@ -120,7 +120,7 @@ func quantiles(q *result.Quantiles) []string {
 	return []string{seconds(q.P50), seconds(q.P90), seconds(q.P99), seconds(q.P999), seconds(q.Max)}
 }
 
-// tail says what else was seen.
+// tail returns the lines below the table.
 func tail(r *result.Load) string {
 	var b strings.Builder
 	if len(r.Workload) > 0 {
@@ -139,15 +139,7 @@ func tail(r *result.Load) string {
 	if r.MaxLag > 0 {
 		line(&b, "Lag", "at most %s from an intended arrival to its send", seconds(r.MaxLag))
 	}
-	if r.LongestGap != nil {
-		line(&b, "Gap", "%s", gap(r.LongestGap, "longest stretch without a success"))
-	}
-	if g := r.LongestShardGap; g != nil {
-		line(&b, "Shard gap", "%s", gap(&g.Gap, fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
-	}
-	if r.ProbeGap != nil {
-		line(&b, "Probe gap", "%s", gap(r.ProbeGap, "the same for the probe, which opens new connections"))
-	}
+	gaps(&b, r)
 	for _, a := range r.Anomalies {
 		line(&b, "Anomaly", "throughput %s down for %s at %s", format.Share(a.Dip), seconds(a.Length), seconds(a.At))
 	}
@@ -180,6 +172,19 @@ func shards(b *strings.Builder, r *result.Load) {
 	}
 	if more := len(worst) - shardsShown; more > 0 {
 		line(b, "Shards", "%d more, with shorter gaps", more)
+	}
+}
+
+// gaps writes the longest gaps.
+func gaps(b *strings.Builder, r *result.Load) {
+	if r.LongestGap != nil {
+		line(b, "Gap", "%s", gap(r.LongestGap, "longest stretch without a success"))
+	}
+	if g := r.LongestShardGap; g != nil {
+		line(b, "Shard gap", "%s", gap(&g.Gap, fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
+	}
+	if r.ProbeGap != nil {
+		line(b, "Probe gap", "%s", gap(r.ProbeGap, "the same for the probe, which opens new connections"))
 	}
 }
 

@@ -3,6 +3,7 @@
 package bottleneck
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -54,6 +55,10 @@ func Find(in Input) Finding {
 
 // loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.
 func (e *evidence) loadGenerator() string {
+	return cmp.Or(e.saturatedPod(), e.throttledPod(), e.lateSends())
+}
+
+func (e *evidence) saturatedPod() string {
 	worst, sentence := 0.0, ""
 	for _, g := range e.generators {
 		share, what := g.share()
@@ -61,18 +66,23 @@ func (e *evidence) loadGenerator() string {
 			worst, sentence = share, fmt.Sprintf("load pod %d used %s of CPU, %s of %s", g.pod, cores(g.cores()), percent(share), what)
 		}
 	}
-	if sentence != "" {
-		return sentence
-	}
+	return sentence
+}
+
+func (e *evidence) throttledPod() string {
+	worst, sentence := 0.0, ""
 	for _, g := range e.generators {
 		if t := g.throttled / g.seconds; t >= throttledShare && t > worst {
 			worst, sentence = t, fmt.Sprintf("load pod %d was throttled for %s of the time by its CPU limit of %s", g.pod, percent(t), cores(g.limit))
 		}
 	}
-	if sentence != "" {
-		return sentence
-	}
-	lag := e.response.Quantile(0.5) - e.service.Quantile(0.5) // a saturated generator is late in most requests; stalls of a shared machine do not move the median
+	return sentence
+}
+
+// lateSends returns the evidence that requests waited for the load generator. The median is used because a saturated generator is late in most
+// requests, and the stalls of a shared machine affect few.
+func (e *evidence) lateSends() string {
+	lag := e.response.Quantile(0.5) - e.service.Quantile(0.5)
 	p99 := e.response.Quantile(0.99)
 	if e.service.Count() > 0 && lag >= lagLeast && float64(lag) > lagShare*float64(p99) && e.inFlight < occupied {
 		return fmt.Sprintf("requests were sent late: half of them by %s and more after their arrival, %s of the p99 of %s, while %s of the connections were in use",

@@ -19,24 +19,36 @@ type cgroups struct {
 // limits the CPU if it has the controller. The result is empty if no cgroup file system is mounted.
 func findCgroups(cgroup, mountinfo string) cgroups {
 	v1, unified := memberships(cgroup)
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if len(left) < 5 || len(right) < 3 || right[0] != "cgroup" {
-			continue
-		}
-		if group, ok := v1["cpu"]; ok && contains(right[2], "cpu") {
-			return cgroups{dirs: upwards(left[4], left[3], group)}
+	mounts := cgroupMounts(mountinfo)
+	if group, ok := v1["cpu"]; ok {
+		for _, m := range mounts {
+			if m.kind == "cgroup" && contains(m.options, "cpu") {
+				return cgroups{dirs: upwards(m.point, m.root, group)}
+			}
 		}
 	}
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if len(left) >= 5 && len(right) >= 1 && right[0] == "cgroup2" && unified != "" {
-			return cgroups{v2: true, dirs: upwards(left[4], left[3], unified)}
+	for _, m := range mounts {
+		if m.kind == "cgroup2" && unified != "" {
+			return cgroups{v2: true, dirs: upwards(m.point, m.root, unified)}
 		}
 	}
 	return cgroups{}
+}
+
+// mount is a mounted cgroup file system. options are the controllers of a v1 mount.
+type mount struct{ point, root, kind, options string }
+
+// cgroupMounts reads the cgroup mounts in /proc/PID/mountinfo.
+func cgroupMounts(mountinfo string) []mount {
+	var mounts []mount
+	for line := range strings.Lines(mountinfo) {
+		before, after, _ := strings.Cut(line, " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if len(left) >= 5 && len(right) >= 3 && strings.HasPrefix(right[0], "cgroup") {
+			mounts = append(mounts, mount{point: left[4], root: left[3], kind: right[0], options: right[2]})
+		}
+	}
+	return mounts
 }
 
 // memberships reads /proc/PID/cgroup: the group of each v1 controller, and the group of v2.

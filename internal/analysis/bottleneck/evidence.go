@@ -128,8 +128,8 @@ func (e *evidence) agents(steady []impact.Window) {
 	last := map[int]record.AgentUse{}
 	for _, a := range e.in.Series.Agents() {
 		at := windowOf(steady, a.At)
-		if at >= 0 && a.RoundTrip > 0 && (e.roundTrip == 0 || time.Duration(a.RoundTrip) < e.roundTrip) {
-			e.roundTrip = time.Duration(a.RoundTrip)
+		if at >= 0 {
+			e.addRoundTrip(time.Duration(a.RoundTrip))
 		}
 		before, ok := last[a.Pod]
 		last[a.Pod] = a
@@ -141,16 +141,28 @@ func (e *evidence) agents(steady []impact.Window) {
 			g = &generator{pod: a.Pod}
 			pods[a.Pod] = g
 		}
-		g.seconds += time.Duration(a.At - before.At).Seconds()
-		g.cpu += a.CPUSeconds - before.CPUSeconds
-		g.throttled += max(0, a.ThrottledSeconds-before.ThrottledSeconds)
-		g.limit, g.threads = a.CPULimit, a.BusyThreads
+		g.add(&before, &a)
 	}
 	for _, pod := range slices.Sorted(maps.Keys(pods)) {
 		if pods[pod].seconds >= shortestEvidence.Seconds() {
 			e.generators = append(e.generators, pods[pod])
 		}
 	}
+}
+
+// addRoundTrip keeps the shortest round trip; 0 = not measured.
+func (e *evidence) addRoundTrip(d time.Duration) {
+	if d > 0 && (e.roundTrip == 0 || d < e.roundTrip) {
+		e.roundTrip = d
+	}
+}
+
+// add adds the differences between two readings of the pod's process.
+func (g *generator) add(before, now *record.AgentUse) {
+	g.seconds += time.Duration(now.At - before.At).Seconds()
+	g.cpu += now.CPUSeconds - before.CPUSeconds
+	g.throttled += max(0, now.ThrottledSeconds-before.ThrottledSeconds)
+	g.limit, g.threads = now.CPULimit, now.BusyThreads
 }
 
 func (e *evidence) redis(steady []impact.Window) {
