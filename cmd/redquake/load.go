@@ -89,13 +89,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		return failed(fmt.Errorf("record the load: %w", broken))
 	}
 
-	outcome, message := result.Finished, ""
-	switch {
-	case runErr != nil && ctx.Err() != nil:
-		outcome, message = result.Interrupted, "the figures are valid until then"
-	case runErr != nil:
-		outcome, message = result.Failed, runErr.Error()
-	}
+	outcome, message := outcomeOf(ctx, runErr)
 	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome()})
 	run.Notes = append(notes, run.Notes...)
 	if plan.Verify != nil {
@@ -106,6 +100,16 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		return failed(err)
 	}
 	return exitOf(run)
+}
+
+func outcomeOf(ctx context.Context, runErr error) (outcome result.Outcome, message string) {
+	switch {
+	case runErr == nil:
+		return result.Finished, ""
+	case ctx.Err() != nil:
+		return result.Interrupted, "the figures are valid until then"
+	}
+	return result.Failed, runErr.Error()
 }
 
 // verify reads the ledger of acknowledged writes back, unless the load failed.

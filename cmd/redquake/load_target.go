@@ -20,6 +20,19 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 	if err := manifest.Admit(test); err != nil {
 		return nil, nil, f.inFile(err)
 	}
+	notes = runHere(test)
+	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
+		return nil, nil, f.inFile(err)
+	}
+	plan.Run = test.Name
+	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
+		return nil, nil, err
+	}
+	return plan, notes, nil
+}
+
+// runHere changes a test that is meant for a cluster to run in this process, and returns notes about what differs.
+func runHere(test *v1alpha1.RedisLoadTest) (notes []string) {
 	if pods := test.Spec.Pods.Count; pods > 1 {
 		connections := test.Spec.Client.Connections * pods
 		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections
@@ -32,14 +45,7 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 		notes = append(notes, "minThroughput and maxLostWrites of spec.objectives are evaluated in a cluster only")
 	}
 	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
-	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
-		return nil, nil, f.inFile(err)
-	}
-	plan.Run = test.Name
-	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
-		return nil, nil, err
-	}
-	return plan, notes, nil
+	return notes
 }
 
 // inFile adds the name of the file to err, if there is one.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
@@ -32,11 +31,6 @@ func WriteText(w io.Writer, r *result.Load) error {
 		return fmt.Errorf("write the result: %w", err)
 	}
 	return nil
-}
-
-// line writes one "name  text" line; names are padded to one width.
-func line(b *strings.Builder, name, format string, args ...any) {
-	fmt.Fprintf(b, "%-11s "+format+"\n", append([]any{name}, args...)...)
 }
 
 // head writes what was run, and the total figures.
@@ -228,5 +222,3 @@ func server(r *result.Redis) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-func seconds(s result.Seconds) string { return format.Duration(time.Duration(s)) }

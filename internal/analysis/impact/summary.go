@@ -94,14 +94,7 @@ func summarize(s *record.Series, p part) Summary {
 			continue
 		}
 		iv := s.At(i)
-		for k, n := range iv.Tallies {
-			sum.Tallies[k] += n
-		}
-		for k, n := range iv.Shards[:min(len(iv.Shards), len(sum.Shards))] {
-			sum.Shards[k].OK += n.OK
-			sum.Shards[k].Errors += n.Errors
-		}
-		sum.MaxLag = max(sum.MaxLag, time.Duration(iv.MaxLag))
+		sum.addInterval(iv)
 		for k := range iv.Ops {
 			op := &iv.Ops[k]
 			sum.add(&op.Counts)
@@ -126,6 +119,18 @@ func summarize(s *record.Series, p part) Summary {
 		sum.Operations[k].finish(sum.Measured, &each[k].latency, &each[k].service)
 	}
 	return sum
+}
+
+// addInterval adds what an interval counts apart from its operations.
+func (s *Summary) addInterval(iv *record.Interval) {
+	for k, n := range iv.Tallies {
+		s.Tallies[k] += n
+	}
+	for k, n := range iv.Shards[:min(len(iv.Shards), len(s.Shards))] {
+		s.Shards[k].OK += n.OK
+		s.Shards[k].Errors += n.Errors
+	}
+	s.MaxLag = max(s.MaxLag, time.Duration(iv.MaxLag))
 }
 
 // excludes reports whether [from, to) overlaps an excluded window.
