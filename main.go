@@ -21,20 +21,20 @@ import (
 	"github.com/redquake/redquake/internal/version"
 )
 
-// settings are the manager's flags.
+// settings are the values of the manager's flags.
 type settings struct {
 	metricsAddress, probeAddress, image string
 	leaderElect, secureMetrics          bool
-	namespaces, home                    string
+	namespaces, namespace               string
 }
 
 func main() {
 	var s settings
 	flag.StringVar(&s.image, "agent-image", os.Getenv("REDQUAKE_IMAGE"), "image of the load pods, unless a test names one; the operator's own. Also $REDQUAKE_IMAGE")
 	flag.StringVar(&s.namespaces, "namespaces", os.Getenv("WATCH_NAMESPACE"), "comma-separated namespaces to watch; all where empty. Also $WATCH_NAMESPACE")
-	flag.StringVar(&s.home, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true undoes and ends all faults. Also $POD_NAMESPACE")
+	flag.StringVar(&s.namespace, "namespace", os.Getenv("POD_NAMESPACE"), "the operator's own namespace: its annotation "+v1alpha1.AnnotationStop+"=true reverts and ends all faults. Also $POD_NAMESPACE")
 	flag.StringVar(&s.metricsAddress, "metrics-bind-address", "0", "address of the metrics endpoint, such as :8443; 0 switches it off")
-	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to callers whom the API server lets read /metrics")
+	flag.BoolVar(&s.secureMetrics, "metrics-secure", true, "serve metrics over HTTPS, to clients that are authorized to read /metrics")
 	flag.StringVar(&s.probeAddress, "health-probe-bind-address", ":8081", "address of /healthz and /readyz")
 	flag.BoolVar(&s.leaderElect, "leader-elect", false, "enable leader election, so that only one of several replicas reconciles")
 	logging := zap.Options{}
@@ -43,7 +43,7 @@ func main() {
 	ctrl.SetLogger(zap.New(zap.UseFlagOptions(&logging)))
 
 	if err := run(s); err != nil {
-		ctrl.Log.Error(err, "problem running manager")
+		ctrl.Log.Error(err, "exit with an error")
 		os.Exit(1)
 	}
 }
@@ -68,17 +68,20 @@ func run(s settings) error {
 	defer sessions.Close()
 	servers := topology.NewReal()
 	defer servers.Close()
-	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, OperatorNamespace: s.home, Runs: sessions, Servers: servers}); err != nil {
-		return err
+	if err := controllers.Setup(mgr, controllers.Settings{Image: s.image, OperatorNamespace: s.namespace, Runs: sessions, Servers: servers}); err != nil {
+		return fmt.Errorf("set up controllers: %w", err)
 	}
 	if err := mgr.AddHealthzCheck("healthz", healthz.Ping); err != nil {
-		return err
+		return fmt.Errorf("add /healthz: %w", err)
 	}
 	if err := mgr.AddReadyzCheck("readyz", healthz.Ping); err != nil {
-		return err
+		return fmt.Errorf("add /readyz: %w", err)
 	}
 	ctrl.Log.Info("starting", "version", version.Version, "agentImage", s.image)
-	return mgr.Start(ctrl.SetupSignalHandler())
+	if err := mgr.Start(ctrl.SetupSignalHandler()); err != nil {
+		return fmt.Errorf("run manager: %w", err)
+	}
+	return nil
 }
 
 // split returns the names in a comma-separated list.

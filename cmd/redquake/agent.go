@@ -18,7 +18,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// indexVariable is what the Job controller sets in the pods of an Indexed Job.
+// indexVariable is the environment variable that the Job controller sets in the pods of an Indexed Job.
 const indexVariable = "JOB_COMPLETION_INDEX"
 
 // agentFlags are the flags of `redquake agent`.
@@ -33,16 +33,16 @@ func newAgent(io streams) *cobra.Command {
 	var flags agentFlags
 	cmd := &cobra.Command{
 		Use:   "agent --plan FILE --credentials DIR",
-		Short: "Be a load pod: prepare the load, wait for the start, keep the record until it is pulled",
-		Long: `Be a load pod: prepare the load, wait for the start, keep the record until it is pulled.
+		Short: "Run as a load pod: prepare the load, wait for the start, keep the record until it is pulled",
+		Long: `Run as a load pod: prepare the load, wait for the start, keep the record until it is pulled.
 
-The operator starts agents in the pods of a RedisLoadTest's Job; people rarely call this. Passwords and certificates of Redis
-are read from the files that the plan names. Logs are JSON on stderr.
+The operator starts agents in the pods of a RedisLoadTest's Job; it is rarely called by hand. Passwords and certificates of
+Redis are read from the files that the plan names. Logs are JSON on stderr.
 
 Exit codes:
-  0  the load ran and its record was taken
-  1  the load failed or was cut short, or nobody took its record
-  2  a flag or a file is wrong`,
+  0  the load finished and its record was collected
+  1  the load failed or ended early, or its record was not collected
+  2  a flag or a file is invalid`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			config, err := flags.config(slog.New(slog.NewJSONHandler(io.err, nil)))
@@ -57,14 +57,14 @@ Exit codes:
 	f.StringVar(&flags.credentials, "credentials", "", "`directory` with tls.crt, tls.key and token of this run (required)")
 	f.StringVar(&flags.listen, "listen", fmt.Sprintf(":%d", agent.Port), "`host:port` to serve HTTPS on")
 	f.IntVar(&flags.index, "index", -1, "this pod's `number` within the run, from 0 (default $"+indexVariable+")")
-	f.Lookup("index").DefValue = "0" // pflag then shows no default beside the one in the text
+	f.Lookup("index").DefValue = "0" // so that pflag adds no default to the one in the text
 	for _, name := range []string{"plan", "credentials"} {
 		_ = cmd.MarkFlagRequired(name) // fails only for a flag that does not exist
 	}
 	return cmd
 }
 
-// config reads everything that the flags name.
+// config returns the agent's configuration from the flags and the files that they name.
 func (f *agentFlags) config(logger *slog.Logger) (agent.Config, error) {
 	plan, err := readPlan(f.plan)
 	if err != nil {
@@ -125,7 +125,7 @@ func (f *agentFlags) podIndex(pods int) (int, error) {
 	if index < 0 {
 		text := os.Getenv(indexVariable)
 		if text == "" {
-			return 0, errors.New("set --index or $" + indexVariable + ": which pod of the run is this?")
+			return 0, errors.New("set --index or $" + indexVariable + " to the number of this pod within the run")
 		}
 		n, err := strconv.Atoi(text)
 		if err != nil {
@@ -134,7 +134,7 @@ func (f *agentFlags) podIndex(pods int) (int, error) {
 		index, from = n, "$"+indexVariable
 	}
 	if index < 0 || index >= pods {
-		return 0, fmt.Errorf("%s: %d is not one of the plan's %d pods, which count from 0", from, index, pods)
+		return 0, fmt.Errorf("%s: %d must be between 0 and %d: the plan has %d pods", from, index, pods-1, pods)
 	}
 	return index, nil
 }

@@ -75,8 +75,8 @@ func TestAgentConfigRefuses(t *testing.T) {
 	}{
 		{"no index", "", nil, "set --index or $JOB_COMPLETION_INDEX"},
 		{"bad index", "first", nil, `$JOB_COMPLETION_INDEX: "first" is not a number`},
-		{"index of another plan", "2", nil, "$JOB_COMPLETION_INDEX: 2 is not one of the plan's 2 pods"},
-		{"index flag", "0", func(f *agentFlags) { f.index = 7 }, "--index: 7 is not one of"},
+		{"index of another plan", "2", nil, "$JOB_COMPLETION_INDEX: 2 must be between 0 and 1: the plan has 2 pods"},
+		{"index flag", "0", func(f *agentFlags) { f.index = 7 }, "--index: 7 must be between 0 and 1"},
 		{"no plan", "0", func(f *agentFlags) { f.plan += "x" }, "--plan: open "},
 		{"no credentials", "0", func(f *agentFlags) { f.credentials += "x" }, "--credentials: open "},
 		{"no key pair", "0", func(f *agentFlags) {

@@ -26,7 +26,7 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// failed makes err one that ends with exit code 1.
+// failed wraps err in a failure with exit code 1.
 func failed(err error) error {
 	if err == nil {
 		return nil
@@ -39,5 +39,5 @@ const (
 	exitOK          = 0
 	exitFailed      = 1
 	exitUsage       = 2
-	exitInterrupted = 130 // as shells have it: 128 + SIGINT
+	exitInterrupted = 130 // as in shells: 128 + SIGINT
 )

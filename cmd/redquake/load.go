@@ -50,14 +50,15 @@ func newLoad(name string, io streams) *cobra.Command {
 	return cmd
 }
 
-// coarsenAfter is the number of intervals after which a record is coarsened, so that a load of days fits into memory: at 100 ms, three hours.
+// coarsenAfter is the number of intervals after which the record is coarsened, so that that of a load of days fits into memory: at 100 ms, three
+// hours.
 const coarsenAfter = 108_000
 
 // runLoad runs the whole load in this process and writes the result.
 func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
-	shown := newProgress(io.err, plan)
-	if err := runner.Prepare(ctx, shown.say); err != nil {
-		shown.done()
+	progress := newProgress(io.err, plan)
+	if err := runner.Prepare(ctx, progress.show); err != nil {
+		progress.done()
 		if ctx.Err() != nil {
 			return &failure{code: exitInterrupted, err: errors.New("interrupted before the start of the load")}
 		}
@@ -70,7 +71,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	var broken error
 	runCtx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
-	searching := newConductor(plan, objectives, runner.Step, shown.note, giveUp)
+	searching := newConductor(plan, objectives, runner.Step, progress.note, giveUp)
 	runErr := watchedRunner{runner}.Run(runCtx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
 			broken = errors.Join(broken, err)
@@ -79,27 +80,21 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		if iv.Index%coarsenAfter == coarsenAfter-1 {
 			series.Coarsen("the record fits into memory")
 		}
-		shown.interval(iv, series)
+		progress.interval(iv, series)
 		searching.interval(series, time.Duration(iv.Index+1)*plan.Interval, time.Since(start))
 	})
-	shown.done()
+	progress.done()
 	series.Finish(0)
 	if broken != nil {
 		return failed(fmt.Errorf("record the load: %w", broken))
 	}
 
-	outcome, message := result.Finished, ""
-	switch {
-	case runErr != nil && ctx.Err() != nil:
-		outcome, message = result.Interrupted, "what was measured until then stands"
-	case runErr != nil:
-		outcome, message = result.Failed, runErr.Error()
-	}
+	outcome, message := outcomeOf(ctx, runErr)
 	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome()})
 	run.Notes = append(notes, run.Notes...)
 	if plan.Verify != nil {
-		run.Verified(verify(ctx, runner, shown.say, runErr))
-		shown.done()
+		run.Verified(verify(ctx, runner, progress.show, runErr))
+		progress.done()
 	}
 	if err := writeLoadRun(run, format, io.out); err != nil {
 		return failed(err)
@@ -107,12 +102,22 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	return exitOf(run)
 }
 
-// verify reads the ledger of acknowledged writes back, unless the load failed.
-func verify(ctx context.Context, runner *engine.Runner, say func(string), runErr error) *record.Ledger {
-	if runErr != nil {
-		return &record.Ledger{Unread: "the load did not come to its end"}
+func outcomeOf(ctx context.Context, runErr error) (outcome result.Outcome, message string) {
+	switch {
+	case runErr == nil:
+		return result.Finished, ""
+	case ctx.Err() != nil:
+		return result.Interrupted, "the figures are valid until then"
 	}
-	result, err := runner.Verify(ctx, say)
+	return result.Failed, runErr.Error()
+}
+
+// verify reads the ledger of acknowledged writes back, unless the load failed.
+func verify(ctx context.Context, runner *engine.Runner, progress func(string), runErr error) *record.Ledger {
+	if runErr != nil {
+		return &record.Ledger{Unread: "the load did not finish"}
+	}
+	result, err := runner.Verify(ctx, progress)
 	switch {
 	case ctx.Err() != nil:
 		return &record.Ledger{Unread: "it was interrupted"}

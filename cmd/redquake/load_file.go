@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/manifest"
 )
 
-// readLoadTest reads the one RedisLoadTest in a file, "-" for in. Errors begin with the file.
+// readLoadTest reads the RedisLoadTest in a file, "-" = in. Errors begin with the file.
 func readLoadTest(file string, in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 	name := file
 	if file == "-" {

@@ -43,10 +43,10 @@ func TestReadLoadTestRefuses(t *testing.T) {
 	tests := []struct{ name, text, want string }{
 		{"unknown field", replaced("users: 10", "userz: 10"), `FILE: unknown field "spec.load.userz"`},
 		{"value out of range", replaced("users: 10", "users: 0"), "FILE: the RedisLoadTest \"checkout\" is invalid:\n* spec.load.users: Invalid value: 0: "},
-		{"no yaml", "a: [", "FILE: is no YAML of an object: "},
-		{"none", "kind: ConfigMap\n", `FILE: holds no RedisLoadTest of redquake.dev/v1alpha1`},
-		{"empty", "", `FILE: holds no RedisLoadTest`},
-		{"two", loadTestYAML + "---" + loadTestYAML, `FILE: holds more than one RedisLoadTest (checkout and checkout)`},
+		{"no yaml", "a: [", "FILE: is not an object in YAML: "},
+		{"none", "kind: ConfigMap\n", `FILE: contains no RedisLoadTest of redquake.dev/v1alpha1`},
+		{"empty", "", `FILE: contains no RedisLoadTest`},
+		{"two", loadTestYAML + "---" + loadTestYAML, `FILE: contains more than one RedisLoadTest (checkout and checkout)`},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

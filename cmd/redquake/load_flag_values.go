@@ -48,10 +48,10 @@ type loadFlags struct {
 	changed func(name string) bool // whether a flag was given
 }
 
-// passwordVariable holds the password, as it does for redis-cli: a password on a command line can be read by every user of the machine.
+// passwordVariable is the environment variable of the password, the same as for redis-cli: all users of the machine can read a command line.
 const passwordVariable = "REDISCLI_AUTH"
 
-// Defaults without a file and flags.
+// Defaults without a file.
 const (
 	defaultAddress  = "127.0.0.1:6379"
 	defaultUsers    = 50

@@ -18,8 +18,8 @@ var defaultCommands = []string{"SET {key} {value}", "9:GET {key}"}
 func (f *loadFlags) register(flags *pflag.FlagSet) {
 	f.changed = flags.Changed
 	flags.SortFlags = false
-	flags.StringVarP(&f.file, "file", "f", "", "`file` with a RedisLoadTest, - for standard input; the flags below change what it says")
-	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps: to measure what recording costs")
+	flags.StringVarP(&f.file, "file", "f", "", "`file` with a RedisLoadTest, - for standard input; the flags below override it")
+	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps, to measure the overhead of recording")
 	_ = flags.MarkHidden("no-record") // for hack/bench
 	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
 	f.registerTarget(flags)
@@ -30,13 +30,13 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 }
 
 func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.addresses, "address", nil, "`host:port` of Redis; repeatable, the first that answers is used (default "+defaultAddress+")")
-	flags.StringVar(&f.topology, "topology", "Auto", "`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto asks the servers")
-	flags.StringArrayVar(&f.sentinels, "sentinel", nil, "`host:port` of a sentinel that tells the primary; repeatable, instead of --address")
-	flags.StringVar(&f.masterName, "master-name", "", "`name` under which the sentinels watch the primary (default: the only one)")
+	flags.StringArrayVar(&f.addresses, "address", nil, "`host:port` of Redis; repeatable, the first that replies is used (default "+defaultAddress+")")
+	flags.StringVar(&f.topology, "topology", "Auto", "`kind` of deployment: Auto, Standalone, Replication, Sentinel or Cluster; Auto detects it from the servers")
+	flags.StringArrayVar(&f.sentinels, "sentinel", nil, "`host:port` of a sentinel that provides the primary's address; repeatable, instead of --address")
+	flags.StringVar(&f.masterName, "master-name", "", "`name` under which the sentinels monitor the primary (default: the only one)")
 	flags.StringVar(&f.sentinelUsername, "sentinel-username", "", "ACL `user` of the sentinels")
 	flags.StringVar(&f.sentinelPasswordFile, "sentinel-password-file", "", "`file` with the password of the sentinels")
-	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false, "use TLS towards the sentinels, with the same files")
+	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false, "use TLS to connect to the sentinels, with the same files")
 	flags.StringVar(&f.username, "username", "", "ACL `user`")
 	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the password (default: $"+passwordVariable+" holds it)")
 	flags.Int32Var(&f.database, "database", 0, "`number` for SELECT")
@@ -45,7 +45,7 @@ func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
 	flags.StringVar(&f.cert, "cert", "", "PEM `file` with the client's certificate")
 	flags.StringVar(&f.key, "key", "", "PEM `file` with its key")
 	flags.StringVar(&f.serverName, "server-name", "", "`name` that the server's certificate must have (default: the host)")
-	flags.BoolVar(&f.insecure, "insecure", false, "take any certificate: for tests only")
+	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate: for tests only")
 }
 
 func (f *loadFlags) registerShape(flags *pflag.FlagSet) {
@@ -54,18 +54,18 @@ func (f *loadFlags) registerShape(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.thinkTime, "think-time", 0, "closed loop: a user's pause before its next request")
 	flags.DurationVar(&f.duration, "duration", defaultDuration, "measured time, after ramp-up and warm-up")
 	flags.Int64Var(&f.requests, "requests", 0, "end after this `number` of requests, instead of a duration")
-	flags.DurationVar(&f.rampUp, "ramp-up", 0, "time over which users or rate grow from 0, outside every figure")
-	flags.DurationVar(&f.warmUp, "warm-up", 0, "time after that, outside every figure")
+	flags.DurationVar(&f.rampUp, "ramp-up", 0, "time over which users or rate grow from 0, excluded from all figures")
+	flags.DurationVar(&f.warmUp, "warm-up", 0, "time after that, excluded from all figures")
 
-	flags.StringVar(&f.search, "search", "", "open loop: `FROM:TO`, look between two rates for the highest that meets these limits;\n--duration bounds the search, then 30m by default")
+	flags.StringVar(&f.search, "search", "", "open loop: `FROM:TO`, find the highest rate in this range that meets the limits below;\n--duration, then 30m by default, limits the search")
 	flags.DurationVar(&f.maxP99, "max-latency-p99", 0, "highest 99th percentile of latency that --search allows")
 	flags.StringVar(&f.maxErrorRate, "max-error-rate", "", "highest `share` of errors that --search allows, as 0.1%")
-	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second, "how long --search judges each rate, at least")
-	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the rate that is missed may lie above the one that is found")
+	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second, "minimum time over which --search evaluates each rate")
+	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the lowest rate that misses may be above the highest that meets the limits")
 }
 
 func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
-	flags.StringArrayVar(&f.commands, "command", nil, "Redis `command`, optionally led by its weight, as '9:GET {key}'; repeatable; placeholders\n"+
+	flags.StringArrayVar(&f.commands, "command", nil, "Redis `command`, optionally with a weight, as '9:GET {key}'; repeatable; placeholders\n"+
 		"{key} {value} {int} {user} {seq} (default 'SET {key} {value}' and '9:GET {key}')")
 	flags.Int64Var(&f.keys, "keys", 100_000, "`number` of keys that {key} is drawn from")
 	flags.Int32Var(&f.valueBytes, "value-bytes", 32, "`size` of {value}")
@@ -75,24 +75,24 @@ func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
 func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
 	flags.Int32Var(&f.connections, "connections", 50, "`number` of connections")
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
-	flags.BoolVar(&f.resp2, "resp2", false, "speak RESP2 instead of RESP3")
+	flags.BoolVar(&f.resp2, "resp2", false, "use RESP2 instead of RESP3")
 	flags.StringVar(&f.readFrom, "read-from", "Primary", "`servers` that read-only commands go to: Primary, Replica or Any")
-	flags.StringVar(&f.mode, "mode", "Dedicated", "`way` of sharing: Dedicated: one request in flight per connection; Multiplexed: users share connections")
+	flags.StringVar(&f.mode, "mode", "Dedicated", "`way` of using connections: Dedicated: one request in flight per connection; Multiplexed: users share connections")
 	flags.DurationVar(&f.connectionMaxAge, "connection-max-age", 0, "age at which a connection is replaced; 0 = never")
 	flags.Int32Var(&f.retries, "retries", 0, "`number` of times that a failed request is sent again: a retry hides an error")
-	flags.DurationVar(&f.addedLatency, "added-latency", 0, "round trip that is added in the client, to stand for a slower network")
-	flags.StringVar(&f.driver, "driver", "Native", "`client` that makes the requests: Native, or GoRedis with its own pool and retries")
+	flags.DurationVar(&f.addedLatency, "added-latency", 0, "latency that the client adds to each round trip, to simulate a slower network")
+	flags.StringVar(&f.driver, "driver", "Native", "`client` that sends the requests: Native, or GoRedis with its own pool and retries")
 	flags.Int32Var(&f.poolSize, "pool-size", 0, "`number` of connections of driver GoRedis (default: --connections)")
 	flags.Int32Var(&f.maxRetries, "max-retries", 0, "`number` of retries of driver GoRedis, -1 for none (default: its own)")
-	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0, "how often driver GoRedis asks a cluster for its layout (default: its own)")
+	flags.DurationVar(&f.stateReloadInterval, "state-reload-interval", 0, "how often driver GoRedis reloads the layout of a cluster (default: its own)")
 	flags.DurationVar(&f.interval, "interval", 100*time.Millisecond, "step of the recording: 50ms, 100ms, 200ms, 500ms or 1s")
 }
 
 func (f *loadFlags) registerVerify(flags *pflag.FlagSet) {
-	flags.BoolVar(&f.verify, "verify-writes", false, "make a share of the requests numbered writes and read them back after the load:\nacknowledged and absent is lost")
+	flags.BoolVar(&f.verify, "verify-writes", false, "make a share of the requests numbered writes and read them back after the load,\nto count the acknowledged writes that were lost")
 	flags.StringVar(&f.verifyShare, "verify-share", "1%", "`share` of the requests that are such writes")
-	flags.BoolVar(&f.staleReads, "verify-stale-reads", false, "also read a register from the replicas: how far they are behind")
-	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false, "also offer writes to every node: whether two take them at the same time")
+	flags.BoolVar(&f.staleReads, "verify-stale-reads", false, "also read from the replicas, to measure how far they lag behind")
+	flags.BoolVar(&f.dualPrimary, "verify-dual-primary", false, "also send writes to every node, to detect two that accept them at the same time")
 }
 
 // loadTest merges the file and the flags. Flags override the file.
@@ -133,6 +133,11 @@ func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) {
 	if f.changed("requests") {
 		shape.Requests = &f.requests
 	}
+	f.applyPhases(shape)
+}
+
+// applyPhases overrides think time, ramp-up and warm-up.
+func (f *loadFlags) applyPhases(shape *v1alpha1.LoadShape) {
 	for name, d := range map[string]struct {
 		field **metav1.Duration
 		value time.Duration
@@ -150,7 +155,7 @@ func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) {
 // searchLimit is the default duration of a search.
 const searchLimit = 30 * time.Minute
 
-// applySearch sets what is searched, and the objectives that it is to meet.
+// applySearch sets the range of the search and its objectives.
 func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
 	f.applyObjectives(spec)
 	if err := f.applySearchRange(&spec.Load); err != nil {
@@ -159,7 +164,7 @@ func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
 	search := spec.Load.Search
 	if search == nil {
 		if f.changed("search-trial") || f.changed("search-precision") || f.file == "" && spec.Objectives != nil {
-			return errors.New("--search-trial, --search-precision, --max-latency-p99 and --max-error-rate belong to --search")
+			return errors.New("--search-trial, --search-precision, --max-latency-p99 and --max-error-rate need --search")
 		}
 		return nil
 	}
@@ -184,7 +189,7 @@ func (f *loadFlags) applyObjectives(spec *v1alpha1.RedisLoadTestSpec) {
 	}
 }
 
-// applySearchRange makes the shape a search where a flag says so, in the place of what the file says of rates.
+// applySearchRange makes the shape a search if --search is given. It overrides the rates of the file.
 func (f *loadFlags) applySearchRange(shape *v1alpha1.LoadShape) error {
 	if f.search == "" {
 		return nil
@@ -283,7 +288,7 @@ func (f *loadFlags) check() error {
 	case f.output != "text" && f.output != "json":
 		return fmt.Errorf("--output: %q is neither text nor json", f.output)
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
-		return errors.New("--sentinel and --address exclude each other: the sentinels tell where Redis is")
+		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
 	case f.changed("retries") && f.retries < 0:
 		return errors.New("--retries: must not be negative")
 	}
@@ -306,7 +311,7 @@ func (f *loadFlags) checkPositive() error {
 func (f *loadFlags) checkLogin() error {
 	switch {
 	case (f.cert == "") != (f.key == ""):
-		return errors.New("--cert and --key go together")
+		return errors.New("--cert and --key must be set together")
 	case f.passwordFile != "":
 		if _, err := os.ReadFile(f.passwordFile); err != nil {
 			return fmt.Errorf("--password-file: %w", err)

@@ -120,7 +120,7 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	if got.Pods != 1 || got.Client.Connections != 15 || got.Run != "checkout" || len(got.Workload.Commands) != 1 {
 		t.Errorf("the plan is %+v, want 1 pod with 15 connections, run checkout, the file's one command", got)
 	}
-	want := []string{"the load of 3 pods came from this one process, over 15 connections", "spec.objectives are judged in a cluster only"}
+	want := []string{"the load of 3 pods was sent by this process, over 15 connections", "spec.objectives are evaluated in a cluster only"}
 	if !cmp.Equal(notes, want) {
 		t.Errorf("notes are %q, want %q", notes, want)
 	}
@@ -159,7 +159,7 @@ func TestPlanRefuses(t *testing.T) {
 		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
 		{"stale reads alone", "", []string{"--verify-stale-reads"}, "go with acknowledgedWrites"},
 		{"share of nothing", "", []string{"--verify-writes", "--verify-share", "0%"}, "spec.verify.share: "},
-		{"cert alone", "", []string{"--cert", "x"}, "--cert and --key go together"},
+		{"cert alone", "", []string{"--cert", "x"}, "--cert and --key must be set together"},
 		{"password file", "", []string{"--password-file", "/does/not/exist"}, "--password-file: open /does/not/exist: no such file"},
 		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
 		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},

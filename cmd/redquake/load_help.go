@@ -10,31 +10,31 @@ import (
 
 const loadHelp = `Load a Redis from this machine, without a cluster, and write what was measured.
 
-What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag that is given
-comes before the file. Without both, 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds. Workloads other than
+What to send comes from a RedisLoadTest (-f), the same object that is applied to a cluster, or from flags. A flag overrides
+the file. Without both, 50 users send one SET to nine GETs to 127.0.0.1:6379 for 30 seconds. Workloads other than
 commands (rankings, rate limiters, an HTTP API, a database behind a cache) need a file.
 
---users makes a closed loop: a user sends its next request when the last one is answered, and latency is service time, counted from
-the send. --rate makes an open loop: requests have their times fixed in advance, and latency counts from there, so that waiting
-behind a slow reply is not left out. --search looks for the highest rate of an open loop that keeps to --max-latency-p99 and
---max-error-rate: it doubles the rate until they are missed, then bisects.
+--users makes a closed loop: a user sends its next request after the reply to the last one, and latency is service time, counted from
+the send. --rate makes an open loop: the times of the requests are fixed in advance, and latency counts from these, so that it
+includes the time spent waiting for slow replies. --search finds the highest rate of an open loop that meets --max-latency-p99
+and --max-error-rate: it doubles the rate until they are missed, then bisects.
 
-A replication, sentinels and a Redis Cluster are found out and followed: through a failover the load goes to the new primary.
---verify-writes tells which acknowledged writes are gone afterwards.
+Replication, sentinels and a Redis Cluster are detected and followed: after a failover the load goes to the new primary.
+--verify-writes reports which acknowledged writes were lost.
 
-The password is read from --password-file or $REDISCLI_AUTH, never from the command line. Ctrl-C ends the load; what was measured
+The password is read from --password-file or $REDISCLI_AUTH, never from the command line. Ctrl-C ends the load; its result
 until then is still written. Progress goes to stderr, the result to stdout.`
 
 const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
   {name} load --address 127.0.0.1:6379 --users 100 --duration 1m
 
-  # 5000 requests/s, one write to four reads, values of 1 KiB, every key there beforehand, the first 10 seconds not counted
+  # 5000 requests/s, one write to four reads, values of 1 KiB, all keys set beforehand, without the first 10 seconds
   {name} load --rate 5000 --command 'SET {key} {value}' --command '4:GET {key}' --value-bytes 1024 --prefill --warm-up 10s
 
   # a Redis Cluster: any of its nodes will do; reads go to the replicas
   {name} load --address node-0:6379 --address node-1:6379 --topology Cluster --rate 20000 --read-from Replica
 
-  # through sentinels, while somebody fails the primary over: which acknowledged writes are lost
+  # through sentinels, during a failover: count the acknowledged writes that are lost
   {name} load --sentinel sentinel-0:26379 --sentinel sentinel-1:26379 --master-name mymaster --rate 2000 \
     --command 'SET {key} {value}' --verify-writes --verify-share 10%
 
@@ -48,25 +48,25 @@ const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
   # the highest rate with 99 % of the replies within 2 ms and at most 0.1 % errors
   {name} load --search 1000:200000 --max-latency-p99 2ms --max-error-rate 0.1% --connections 200
 
-  # an HTTP API that a Redis stands behind: the file says which requests
+  # an HTTP API that uses Redis: the file defines the requests
   {name} load -f config/samples/loadtest-http.yaml --address 127.0.0.1:6379 --rate 100 --duration 1m`
 
-// loadFlagGroups are the titles under which the help lists the flags, each with the first of its flags in the order in which they are registered.
+// loadFlagGroups are the groups of flags in the help, each with its title and the first of its flags in the order of registration.
 var loadFlagGroups = []struct{ title, first string }{
-	{"What is run, and what comes out", "file"},
-	{"Where Redis is", "address"},
-	{"How to log in", "username"},
-	{"How much, how long", "users"},
-	{"What is sent", "command"},
-	{"How the client behaves", "connections"},
-	{"What is recorded", "interval"},
-	{"Whether Redis keeps what it acknowledged", "verify-writes"},
+	{"Input and output", "file"},
+	{"Redis", "address"},
+	{"Authentication and TLS", "username"},
+	{"Load", "users"},
+	{"Requests", "command"},
+	{"Client", "connections"},
+	{"Recording", "interval"},
+	{"Verification of acknowledged writes", "verify-writes"},
 }
 
-// helpWidth is how wide the help's lines are.
+// helpWidth is the maximum width of the help's lines.
 const helpWidth = 130
 
-// groupFlags makes the command's help list its flags by loadFlagGroups.
+// groupFlags lists the flags in the command's help by loadFlagGroups.
 func groupFlags(cmd *cobra.Command) {
 	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
 		_, err := fmt.Fprintf(cmd.OutOrStderr(), "Usage:\n  %s\n\nExamples:\n%s\n\n%s", cmd.UseLine(), cmd.Example, groupedFlags(cmd.Flags()))

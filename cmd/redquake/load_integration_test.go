@@ -92,9 +92,9 @@ func TestLoadInterrupted(t *testing.T) {
 			server := redistest.NewServer(t, redistest.Options{})
 			out := interrupted(t, server, append(args, "--address", server.Address())...)
 			if tt.format == "text" {
-				wants := []string{"Outcome     Interrupted: what was measured until then stands\n", ", planned were 1h\n", "Errors      0 of ", "\nOPERATION"}
+				wants := []string{"Outcome     Interrupted: the figures are valid until then\n", ", planned 1h\n", "Errors      0 of ", "\nOPERATION"}
 				if tt.verified {
-					wants = append(wants, "Lost writes not known: the load did not come to its end\n", "\nledger ")
+					wants = append(wants, "Lost writes not known: the load did not finish\n", "\nledger ")
 				}
 				for _, want := range wants {
 					if !strings.Contains(out, want) {

@@ -11,8 +11,8 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// plan is what the test says, for this one process instead of pods, with the login that the flags give instead of Secrets.
-// notes say what is different from a run in the cluster.
+// plan returns the plan of the test for this process instead of pods, with the credentials of the flags instead of Secrets. notes
+// are the differences from a run in the cluster.
 func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
 	if err := f.checkTarget(&test.Spec.Target); err != nil {
 		return nil, nil, err
@@ -20,18 +20,7 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 	if err := manifest.Admit(test); err != nil {
 		return nil, nil, f.inFile(err)
 	}
-	if pods := test.Spec.Pods.Count; pods > 1 {
-		connections := test.Spec.Client.Connections * pods
-		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections
-		notes = append(notes, fmt.Sprintf("the load of %d pods came from this one process, over %d connections", pods, connections))
-	}
-	switch o := test.Spec.Objectives; {
-	case o != nil && test.Spec.Load.Search == nil:
-		notes = append(notes, "spec.objectives are judged in a cluster only")
-	case o != nil && (o.MinThroughput != nil || o.MaxLostWrites != nil):
-		notes = append(notes, "spec.objectives that no rate can miss by itself, as minThroughput, are judged in a cluster only")
-	}
-	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
+	notes = runHere(test)
 	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
 		return nil, nil, f.inFile(err)
 	}
@@ -42,7 +31,24 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 	return plan, notes, nil
 }
 
-// inFile says in which file err is, if there is one.
+// runHere changes a test that is meant for a cluster to run in this process, and returns notes about what differs.
+func runHere(test *v1alpha1.RedisLoadTest) (notes []string) {
+	if pods := test.Spec.Pods.Count; pods > 1 {
+		connections := test.Spec.Client.Connections * pods
+		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections
+		notes = append(notes, fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods, connections))
+	}
+	switch o := test.Spec.Objectives; {
+	case o != nil && test.Spec.Load.Search == nil:
+		notes = append(notes, "spec.objectives are evaluated in a cluster only")
+	case o != nil && (o.MinThroughput != nil || o.MaxLostWrites != nil):
+		notes = append(notes, "minThroughput and maxLostWrites of spec.objectives are evaluated in a cluster only")
+	}
+	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
+	return notes
+}
+
+// inFile adds the name of the file to err, if there is one.
 func (f *loadFlags) inFile(err error) error {
 	if f.file == "" {
 		return err
@@ -53,13 +59,13 @@ func (f *loadFlags) inFile(err error) error {
 // checkTarget returns an error if the file's target needs a cluster to be resolved.
 func (f *loadFlags) checkTarget(target *v1alpha1.RedisTarget) error {
 	if len(target.Addresses) == 0 && target.Sentinel == nil {
-		return fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods of a cluster are not looked up from here: "+
+		return fmt.Errorf("%s: spec.target: names no addresses, and a Service or pods are not resolved outside of a cluster: "+
 			"pass --address host:port, for instance of a `kubectl port-forward`", f.file)
 	}
 	return f.checkSentinels(target)
 }
 
-// login replaces the plan's files in load pods by those of the flags.
+// login replaces the paths of files in load pods by those of the flags.
 func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 	f.sentinelLogin(to.Sentinel)
 	to.PasswordFile = f.passwordFile
@@ -67,7 +73,7 @@ func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 		to.Username = f.username
 	}
 	if target.Auth != nil && f.passwordFile == "" && os.Getenv(passwordVariable) == "" {
-		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read from here: pass --password-file or set $%s", f.file, passwordVariable)
+		return fmt.Errorf("%s: spec.target.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --password-file or set $%s", f.file, passwordVariable)
 	}
 	if to.TLS == nil {
 		if !f.wantsTLS() {
@@ -86,7 +92,7 @@ func (f *loadFlags) wantsTLS() bool {
 	return f.tls || f.insecure || f.ca != "" || f.cert != "" || f.serverName != ""
 }
 
-// options give the password of the environment to the runner: the plan names only files.
+// options pass the password in the environment to the runner: a plan contains only the path of a password file.
 func (f *loadFlags) options() []engine.Option {
 	var options []engine.Option
 	if password := os.Getenv(passwordVariable); password != "" && f.passwordFile == "" {

@@ -10,7 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// applyTopology puts the flags about servers and sentinels in the place of what the file says.
+// applyTopology overrides the target with the flags about servers and sentinels.
 func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 	if f.changed("topology") {
 		target.Topology = v1alpha1.Topology(f.topology)
@@ -32,7 +32,7 @@ func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 	}
 }
 
-// applyDriver puts the flags about the client's ways in the place of what the file says.
+// applyDriver overrides the client with the flags about connections, retries and the driver.
 func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 	if f.changed("read-from") {
 		client.ReadFrom = v1alpha1.ReadFrom(f.readFrom)
@@ -57,6 +57,11 @@ func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 			*d.field = unlessZero(d.value)
 		}
 	}
+	f.applyGoRedis(client)
+}
+
+// applyGoRedis overrides the options of driver GoRedis.
+func (f *loadFlags) applyGoRedis(client *v1alpha1.LoadClient) {
 	if !f.changed("pool-size") && !f.changed("max-retries") && !f.changed("state-reload-interval") {
 		return
 	}
@@ -74,7 +79,7 @@ func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 	}
 }
 
-// unlessZero is a duration of a flag; 0 stands for leaving it out.
+// unlessZero returns the duration of a flag; nil for 0.
 func unlessZero(d time.Duration) *metav1.Duration {
 	if d == 0 {
 		return nil
@@ -82,7 +87,7 @@ func unlessZero(d time.Duration) *metav1.Duration {
 	return &metav1.Duration{Duration: d}
 }
 
-// checkSentinels says what of a file's sentinels cannot be looked up from here.
+// checkSentinels returns an error for flags without sentinels, and for sentinels of the file that need a cluster to be resolved.
 func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
 	s := target.Sentinel
 	switch {
@@ -91,14 +96,14 @@ func (f *loadFlags) checkSentinels(target *v1alpha1.RedisTarget) error {
 	case s == nil:
 		return nil
 	case s.Service != nil:
-		return fmt.Errorf("%s: spec.target.sentinel.service: a Service of a cluster is not looked up from here: pass --sentinel host:port", f.file)
+		return fmt.Errorf("%s: spec.target.sentinel.service: a Service is not resolved outside of a cluster: pass --sentinel host:port", f.file)
 	case s.Auth != nil && f.sentinelPasswordFile == "":
-		return fmt.Errorf("%s: spec.target.sentinel.auth.passwordSecretRef: Secrets are not read from here: pass --sentinel-password-file", f.file)
+		return fmt.Errorf("%s: spec.target.sentinel.auth.passwordSecretRef: Secrets are not read outside of a cluster: pass --sentinel-password-file", f.file)
 	}
 	return f.checkTLSSecrets("spec.target.sentinel.tls", s.TLS)
 }
 
-// sentinelLogin replaces the plan's files in load pods by those of the flags.
+// sentinelLogin replaces the paths of files in load pods by those of the flags.
 func (f *loadFlags) sentinelLogin(to *plan.Sentinel) {
 	if to == nil {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 )
 
-// parseCommands reads the values of --command: a Redis command, optionally led by its weight, as "9:GET {key}".
+// parseCommands parses the values of --command: a Redis command, optionally with a weight, as "9:GET {key}".
 // Operations are named after the command's first word; a second GET is get-2.
 func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 	var commands []v1alpha1.WorkloadCommand
@@ -23,7 +23,7 @@ func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 			return nil, fmt.Errorf("--command %q: %w", text, err)
 		}
 		if len(words) == 0 {
-			return nil, fmt.Errorf("--command %q: holds no command", text)
+			return nil, fmt.Errorf("--command %q: contains no command", text)
 		}
 		name := operationName(words[0])
 		used[name]++
@@ -35,7 +35,7 @@ func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 	return commands, nil
 }
 
-// cutWeight cuts "9:" off "9:GET {key}"; 1 where there is none.
+// cutWeight cuts the weight "9:" off "9:GET {key}"; without one the weight is 1.
 func cutWeight(text string) (int32, string, error) {
 	number, rest, found := strings.Cut(text, ":")
 	if !found || number == "" || strings.Trim(number, "0123456789") != "" {
@@ -48,7 +48,7 @@ func cutWeight(text string) (int32, string, error) {
 	return int32(weight), rest, nil
 }
 
-// operationName makes a command's name one that an operation may have: lower case, other characters as dashes.
+// operationName converts a command's name to a valid name of an operation: lower case, with dashes for other characters.
 func operationName(word string) string {
 	name := strings.Map(func(r rune) rune {
 		switch {
@@ -63,8 +63,8 @@ func operationName(word string) string {
 	return name
 }
 
-// splitWords splits at spaces. Single or double quotes hold words with spaces and empty ones; within double quotes a backslash
-// takes the next character as it is.
+// splitWords splits at spaces. Words in single or double quotes may contain spaces and be empty; within double quotes a backslash
+// escapes the next character.
 func splitWords(text string) ([]string, error) {
 	var s splitter
 	for _, r := range text {
@@ -89,9 +89,9 @@ func splitWords(text string) ([]string, error) {
 type splitter struct {
 	words   []string
 	word    strings.Builder
-	inWord  bool // word has begun, and may be empty
-	quote   rune // that has to close; 0 outside
-	escaped bool // the next character is taken as it is
+	inWord  bool // word has begun, even if it is empty
+	quote   rune // the open quote; 0 = none
+	escaped bool // the next character has no special meaning
 }
 
 func (s *splitter) quoted(r rune) {

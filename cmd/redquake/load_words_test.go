@@ -31,8 +31,8 @@ func TestParseCommands(t *testing.T) {
 
 func TestParseCommandsRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"":                   `--command "": holds no command`,
-		"3:":                 `--command "3:": holds no command`,
+		"":                   `--command "": contains no command`,
+		"3:":                 `--command "3:": contains no command`,
 		"0:GET x":            `--command "0:GET x": the weight 0 must be between 1 and 1000000`,
 		"99999999999:GET x":  `--command "99999999999:GET x": the weight 99999999999 must be between 1 and 1000000`,
 		`SET "{key} {value}`: `--command "SET \"{key} {value}": a quote is not closed`,

@@ -1,4 +1,4 @@
-// The command redquake: the load agent of the load pods, and load tests from a terminal. Called as kubectl-redquake it is a kubectl plugin.
+// Command redquake is the agent of the load pods, and runs load tests from a terminal. Named kubectl-redquake it is a kubectl plugin.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// A second signal ends the process at once.
+	// A second signal ends the process immediately.
 	context.AfterFunc(ctx, stop)
 	os.Exit(execute(ctx, os.Args, streams{in: os.Stdin, out: os.Stdout, err: os.Stderr}))
 }

@@ -14,19 +14,19 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// progress shows on w how a run goes: on a terminal in one line that is rewritten, elsewhere in a line now and then.
+// progress writes the progress of a run to w: on a terminal in one line that is overwritten, elsewhere in a line every few seconds.
 type progress struct {
 	w        io.Writer
 	terminal bool
 	plan     *plan.Plan
 	every    time.Duration
 	next     time.Duration // when the next line is due
-	shown    bool          // the terminal's line holds something
+	shown    bool          // the terminal's line is not empty
 	errors   uint64
 	requests uint64
 }
 
-// How often progress is shown, in time of the run.
+// Intervals of the progress, in time of the run.
 const (
 	everyOnTerminal = 500 * time.Millisecond
 	everyElsewhere  = 5 * time.Second
@@ -41,13 +41,13 @@ func newProgress(w io.Writer, plan *plan.Plan) *progress {
 	return p
 }
 
-// note shows a sentence that stays.
+// note writes a sentence that is not overwritten.
 func (p *progress) note(text string) {
 	p.done()
 	fmt.Fprintln(p.w, text)
 }
 
-// interval takes note of the newest interval of the record, and shows a line when it is time to.
+// interval counts the requests of the latest interval, and writes a line if one is due.
 func (p *progress) interval(iv *record.Interval, series *record.Series) {
 	for _, op := range iv.Ops {
 		p.errors += op.Fail + op.Unknown + op.Dropped
@@ -58,11 +58,11 @@ func (p *progress) interval(iv *record.Interval, series *record.Series) {
 		return
 	}
 	p.next = elapsed - elapsed%p.every + p.every
-	p.say(p.line(elapsed, series))
+	p.show(p.line(elapsed, series))
 }
 
-// say shows a sentence about the preparation.
-func (p *progress) say(text string) {
+// show writes a sentence that the next one overwrites on a terminal.
+func (p *progress) show(text string) {
 	if p.terminal {
 		fmt.Fprintf(p.w, "\r%s\x1b[K", text)
 		p.shown = true
@@ -71,7 +71,7 @@ func (p *progress) say(text string) {
 	fmt.Fprintln(p.w, text)
 }
 
-// line is e.g. "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.
+// line returns a line such as "12.5s  41%  3012.4/s  p99 0.41ms  errors 12 (0.033%)": rate and quantile over the last second.
 func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 	from := max(0, elapsed-time.Second)
 	var ok uint64
@@ -84,7 +84,7 @@ func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 		}
 	}
 	parts := []string{format.Duration(elapsed)}
-	if p.plan.Shape.Search == nil { // the duration of a search is not known
+	if p.plan.Shape.Search == nil { // the duration of a search is unknown
 		parts = append(parts, format.Share(p.share(elapsed)))
 	}
 	switch shape := p.plan.Shape; {

@@ -34,7 +34,7 @@ func TestProgress(t *testing.T) {
 	plan := &plan.Plan{Interval: 100 * time.Millisecond, Shape: plan.Shape{Users: 1, RampUp: 5 * time.Second, WarmUp: 5 * time.Second, Duration: 20 * time.Second}}
 	var out bytes.Buffer
 	p := newProgress(&out, plan)
-	p.say("connecting")
+	p.show("connecting")
 	feed(t, p, 160)
 	p.done()
 	want := `connecting

@@ -24,28 +24,28 @@ func execute(ctx context.Context, args []string, io streams) int {
 		}
 		return f.code
 	}
-	// Everything else came from cobra or from reading flags and files.
+	// All other errors are from cobra or from reading flags and files.
 	fmt.Fprintf(io.err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
 	return exitUsage
 }
 
-// newRoot makes the command tree. program is how the process was called.
+// newRoot returns the command tree. program is the name by which the process was called.
 func newRoot(program string, io streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "redquake",
-		Short: "Load Redis, and measure what its clients live through",
-		Long: `Load Redis, and measure what its clients live through.
+		Short: "Load Redis and measure the effect of failures on its clients",
+		Long: `Load Redis and measure the effect of failures on its clients.
 
 Exit codes:
-  0    it worked
-  1    it was tried and failed: Redis was not reached, a command was refused, no request succeeded
-  2    it was not tried: a flag or a file is wrong
-  130  it was interrupted; what was measured until then was written`,
+  0    success
+  1    failure: Redis could not be reached, a command was rejected, no request succeeded
+  2    usage error: a flag or a file is invalid
+  130  interrupted; the result until then was written`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: true},
 	}
-	// As a kubectl plugin it shows itself as people call it.
+	// The help of a kubectl plugin shows the command as users call it.
 	if strings.HasPrefix(filepath.Base(program), "kubectl-redquake") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl redquake"}
 	}

@@ -21,31 +21,31 @@ type conductor struct {
 	plan       *plan.Plan
 	objectives *v1alpha1.Objectives
 	step       func(at time.Duration, rate float64) error // engine.Runner.Step
-	say        func(string)
+	note       func(string)
 	giveUp     func(error)
 
 	trials   []search.Trial
 	next     search.Next
 	message  string
 	ended    bool
-	refusals int // consecutive
+	rejected int // consecutive rejections
 }
 
-// refusalsMost is how often the runner may reject a rate, which happens if this process was stalled.
-const refusalsMost = 20
+// maxRejections is how often in a row the runner may reject a rate, which happens if this process was stalled.
+const maxRejections = 20
 
 // newConductor returns nil for a plan without a search.
-func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, say func(string), giveUp func(error)) *conductor {
+func newConductor(plan *plan.Plan, objectives *v1alpha1.Objectives, step func(time.Duration, float64) error, note func(string), giveUp func(error)) *conductor {
 	spec := plan.Shape.Search
 	if spec == nil {
 		return nil
 	}
-	c := &conductor{plan: plan, objectives: objectives, step: step, say: say, giveUp: giveUp}
-	c.trials = []search.Trial{{Rate: spec.From, At: plan.Shape.MeasuredFrom()}} // the runner begins with it
+	c := &conductor{plan: plan, objectives: objectives, step: step, note: note, giveUp: giveUp}
+	c.trials = []search.Trial{{Rate: spec.From, At: plan.Shape.MeasuredFrom()}} // the runner starts with this rate
 	return c
 }
 
-// interval looks at the record, which reaches to known, at the instant now. Both count from the start.
+// interval evaluates the record, which is complete up to known, at the instant now. Both count from the start.
 func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	if c == nil || c.ended {
 		return
@@ -53,14 +53,14 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	spec := c.plan.Shape.Search
 	c.trials, _ = spec.Judge(c.trials, known, func(t search.Trial, from, to time.Duration) search.Judgement {
 		judgement := verdict.Trial(c.objectives, t.Rate, impact.SummarizeWindow(series, from, to))
-		said := "meets the objectives"
+		outcome := "meets the objectives"
 		switch {
 		case judgement.Void:
-			said = "cannot be judged and is tried again"
+			outcome = "cannot be evaluated and is tried again"
 		case !judgement.Met:
-			said = "misses: " + judgement.Why
+			outcome = "misses: " + judgement.Why
 		}
-		c.say(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), format.Rate(t.Rate), said))
+		c.note(fmt.Sprintf("trial %d: %s/s %s", len(c.trials), format.Rate(t.Rate), outcome))
 		return judgement
 	})
 	c.next = spec.Next(c.trials)
@@ -71,7 +71,7 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	case c.next.Over:
 		c.end(trial.At)
 	case c.next.Rate > 0 && end > c.plan.Shape.Length():
-		c.message = "cut off by the duration: the next trial would not end in time; " + c.message
+		c.message = "ended by the duration: the next trial would exceed it; " + c.message
 		c.end(trial.At)
 	case c.next.Rate > 0 && c.setRate(trial.At, trial.Rate):
 		c.trials = append(c.trials, trial)
@@ -79,18 +79,18 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 }
 
 func (c *conductor) end(at time.Duration) {
-	// Steps close to the end of the load are not needed.
+	// A load that ends anyway needs no step to 0.
 	c.ended = at >= c.plan.Shape.Length() || c.setRate(at, 0)
 }
 
-// setRate sets the runner's rate. A rejected rate is decided again at the next interval.
+// setRate sets the runner's rate. If it is rejected, the next interval decides again.
 func (c *conductor) setRate(at time.Duration, rate float64) bool {
 	err := c.step(at, rate)
 	if err == nil {
-		c.refusals = 0
+		c.rejected = 0
 		return true
 	}
-	if c.refusals++; c.refusals == refusalsMost {
+	if c.rejected++; c.rejected == maxRejections {
 		c.ended = true
 		c.giveUp(fmt.Errorf("continue the search: %w", err))
 	}
@@ -105,7 +105,7 @@ func (c *conductor) outcome() *result.Search {
 	return &result.Search{Rate: c.next.Found, Done: c.next.Done, Message: c.message, Tried: c.trials}
 }
 
-// parseSearch reads FROM:TO.
+// parseSearch parses FROM:TO.
 func parseSearch(text string) (from, to int32, err error) {
 	low, high, ok := strings.Cut(text, ":")
 	a, errA := strconv.ParseInt(low, 10, 32)

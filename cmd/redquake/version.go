@@ -22,7 +22,7 @@ func newVersion(io streams) *cobra.Command {
 	}
 }
 
-// revision is the commit that the Go command stamped into the build, if it did.
+// revision is the commit in the build information, if there is one.
 func revision() string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

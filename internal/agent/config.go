@@ -68,17 +68,22 @@ type Config struct {
 	Logger      *slog.Logger  // default: slog.Default()
 }
 
-func (c Config) withDefaults() (Config, error) {
+// check returns an error for a missing or invalid field that has no default.
+func (c *Config) check() error {
 	switch {
 	case c.Plan == nil || c.Runner == nil:
-		return c, errors.New("agent: no plan or no runner")
+		return errors.New("agent: no plan or no runner")
 	case c.Pod < 0 || c.Pod >= c.Plan.Pods:
-		return c, fmt.Errorf("agent: pod %d is not one of the plan's %d", c.Pod, c.Plan.Pods)
+		return fmt.Errorf("agent: pod %d is not one of the plan's %d", c.Pod, c.Plan.Pods)
 	case c.Token == "":
-		return c, errors.New("agent: no token")
+		return errors.New("agent: no token")
 	case len(c.Certificate.Certificate) == 0:
-		return c, errors.New("agent: no certificate")
+		return errors.New("agent: no certificate")
 	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
 	if c.Listen == "" {
 		c.Listen = fmt.Sprintf(":%d", Port)
 	}
@@ -100,5 +105,5 @@ func (c Config) withDefaults() (Config, error) {
 	if c.Logger == nil {
 		c.Logger = slog.Default()
 	}
-	return c, nil
+	return c
 }

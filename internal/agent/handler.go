@@ -87,41 +87,58 @@ func (p *process) serveIntervals(w http.ResponseWriter, r *http.Request) {
 	defer timer.Stop()
 	expired := request.wait == 0
 	for {
-		p.mu.Lock()
-		if request.instance != "" && request.instance != p.instance {
-			p.mu.Unlock()
-			answer(w, errConflict("the request is for another process: the pod has restarted"))
+		b, err := p.nextBatch(request)
+		if err != nil {
+			answer(w, err)
 			return
 		}
-		if request.after > p.outbox.last {
-			p.mu.Unlock()
-			answer(w, errConflict("after is beyond the end of the record"))
-			return
-		}
-		p.outbox.acknowledge(request.ack)
-		batch, size := p.outbox.after(request.after, MaxBatch)
-		state, last, lost, news := p.state, p.outbox.last, p.outbox.lost, p.news
-		p.mu.Unlock()
-
-		if len(batch) > 0 || expired || state.Ended() {
-			header := w.Header()
-			header.Set("Content-Type", "application/octet-stream")
-			header.Set("Content-Length", strconv.Itoa(size)) // so that the caller detects a truncated response
-			header.Set(HeaderState, string(state))
-			header.Set(HeaderLastSeq, strconv.FormatUint(last, 10))
-			header.Set(HeaderLost, strconv.FormatUint(lost, 10))
-			for _, f := range batch {
-				if _, err := w.Write(f.data); err != nil {
-					return
-				}
-			}
+		if len(b.frames) > 0 || expired || b.state.Ended() {
+			b.write(w)
 			return
 		}
 		select {
-		case <-news:
+		case <-b.news:
 		case <-timer.C:
 			expired = true
 		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+// batch is the response to a pull. news is closed when there is more than that.
+type batch struct {
+	frames     []frame
+	size       int
+	state      State
+	last, lost uint64
+	news       <-chan struct{}
+}
+
+// nextBatch returns the intervals after the requested one, and removes the acknowledged ones.
+func (p *process) nextBatch(request pull) (batch, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if request.instance != "" && request.instance != p.instance {
+		return batch{}, errConflict("the request is for another process: the pod has restarted")
+	}
+	if request.after > p.outbox.last {
+		return batch{}, errConflict("after is beyond the end of the record")
+	}
+	p.outbox.acknowledge(request.ack)
+	frames, size := p.outbox.after(request.after, MaxBatch)
+	return batch{frames: frames, size: size, state: p.state, last: p.outbox.last, lost: p.outbox.lost, news: p.news}, nil
+}
+
+func (b *batch) write(w http.ResponseWriter) {
+	header := w.Header()
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Length", strconv.Itoa(b.size)) // so that the caller detects a truncated response
+	header.Set(HeaderState, string(b.state))
+	header.Set(HeaderLastSeq, strconv.FormatUint(b.last, 10))
+	header.Set(HeaderLost, strconv.FormatUint(b.lost, 10))
+	for _, f := range b.frames {
+		if _, err := w.Write(f.data); err != nil {
 			return
 		}
 	}

@@ -21,12 +21,13 @@ var ErrNotReleased = errors.New("agent: the record was not released in time")
 // and its release; a *plan.Error if the load failed (after the release or the linger time, so that the reason can be read);
 // ErrNotReleased if a finished load's record was not released; otherwise it is why the agent could not listen or is misconfigured.
 func Serve(ctx context.Context, config Config) error {
-	cfg, err := config.withDefaults()
-	if err != nil {
+	if err := config.check(); err != nil {
 		return err
 	}
+	cfg := config.withDefaults()
 	listener := cfg.Listener
 	if listener == nil {
+		var err error
 		listener, err = (&net.ListenConfig{}).Listen(ctx, "tcp", cfg.Listen)
 		if err != nil {
 			return fmt.Errorf("agent: listen: %w", err)
@@ -54,7 +55,7 @@ func Serve(ctx context.Context, config Config) error {
 	defer endLoad()
 	go p.work(loadCtx)
 
-	err = p.await(ctx, served)
+	err := p.await(ctx, served)
 	// Leave time for the response to the release, then close all connections.
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 500*time.Millisecond)
 	defer cancel()

@@ -94,8 +94,11 @@ func (s *Session) encode() ([]byte, error) {
 		from = s.compact
 	}
 	data, compact, err := from.EncodeCompact(s.cfg.CheckpointLimit)
-	if err == nil && compact != nil {
+	if err != nil {
+		return nil, fmt.Errorf("encode the checkpoint: %w", err)
+	}
+	if compact != nil {
 		s.compact = compact
 	}
-	return data, err
+	return data, nil
 }

@@ -83,7 +83,7 @@ func (s *Session) pull(ctx context.Context, address, instance string, after, ack
 func (s *Session) postStart(ctx context.Context, address string, request agent.StartRequest) error {
 	body, err := json.Marshal(request)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode the start: %w", err)
 	}
 	return s.post(ctx, address, agent.PathStart, body)
 }
@@ -104,7 +104,7 @@ func (s *Session) call(ctx context.Context, method, address, path, query string,
 	target := url.URL{Scheme: "https", Host: address, Path: path, RawQuery: query}
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("create the request %s %s: %w", method, path, err)
 	}
 	request.Header.Set("Authorization", "Bearer "+s.cfg.Credentials.Token)
 	response, err := s.transport.RoundTrip(request) // no redirects, no cookies

@@ -50,29 +50,39 @@ func (s *Session) visit(p *pod) time.Duration {
 			s.wantStatus(p)
 			return s.backoff(p)
 		}
-		s.learn(p, status, sent, received)
+		s.applyStatus(p, status, sent, received)
 		s.settlePod(p)
 	} else if pulling {
 		answer, err := s.pull(p.ctx, address, instance, after, ack, &p.body)
-		more, mergeErr := s.merge(p, answer)
-		if err == nil {
-			err = mergeErr
-		}
-		if conflict(err) {
-			// The pod's process was restarted or has lost its record: read its status.
-			s.mu.Lock()
-			p.known = false
-			s.mu.Unlock()
-		}
-		if !s.contacted(p, err) {
+		more, ok := s.applyPull(p, answer, err)
+		switch {
+		case !ok:
 			return s.backoff(p)
-		}
-		s.settlePod(p)
-		if more {
+		case more:
 			return 0
 		}
 	}
 	return max(0, s.rest(p)-time.Duration(s.now()-began))
+}
+
+// applyPull merges the result of a pull, which may contain intervals even if there is an error. more reports whether the pod has further
+// intervals, ok whether the pull was successful.
+func (s *Session) applyPull(p *pod, answer batch, err error) (more, ok bool) {
+	more, mergeErr := s.merge(p, answer)
+	if err == nil {
+		err = mergeErr
+	}
+	if conflict(err) {
+		// The pod's process was restarted or has lost its record: read its status.
+		s.mu.Lock()
+		p.known = false
+		s.mu.Unlock()
+	}
+	if !s.contacted(p, err) {
+		return false, false
+	}
+	s.settlePod(p)
+	return more, true
 }
 
 // wantStatus makes the next visit read the status, independently of the age of the last one.
@@ -147,8 +157,8 @@ func (s *Session) backoff(p *pod) time.Duration {
 	return min(s.cfg.PollEvery<<min(max(p.failures-1, 0), 10), max(maxBackoff, s.cfg.PollEvery))
 }
 
-// learn applies a pod's status.
-func (s *Session) learn(p *pod, status agent.Status, sent, received int64) {
+// applyStatus applies a pod's status.
+func (s *Session) applyStatus(p *pod, status agent.Status, sent, received int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before, problem := p.last, p.problem

@@ -62,7 +62,7 @@ func (s *Session) decode(intervals []record.Interval, b batch) ([]record.Interva
 		intervals = slices.Grow(intervals, 1)[:n+1]
 		interval := &intervals[n]
 		if err := interval.Decode(frame); err != nil {
-			return intervals[:n], err
+			return intervals[:n], fmt.Errorf("decode an interval: %w", err)
 		}
 		if len(interval.Ops) != len(s.cfg.Ops) || interval.Index < 0 || uint64(interval.Index) >= b.lastSeq {
 			return intervals[:n], fmt.Errorf("%w: index %d of %d, %d operations", errFrame, interval.Index, b.lastSeq, len(interval.Ops))

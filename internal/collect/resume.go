@@ -35,18 +35,33 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 	s.record.Lock()
 	defer s.record.Unlock()
 	if len(data) > 0 {
-		series, err := record.DecodeSeries(data)
-		if err != nil {
-			return fmt.Errorf("%w: %w", ErrCheckpoint, err)
+		if err := s.restore(data); err != nil {
+			return err
 		}
-		if series.Run != s.cfg.Run || series.PodStep != s.cfg.Step || series.Pods != s.cfg.Pods || !slices.Equal(series.Ops, s.cfg.Ops) ||
-			!slices.Equal(series.Tallies, s.cfg.Tallies) {
-			return fmt.Errorf("%w: it belongs to run %q with %d pods and interval %v", ErrCheckpoint, series.Run, series.Pods, series.PodStep)
-		}
-		s.series, s.compact = series, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.continuePods()
+	s.begin(start)
+	return nil
+}
+
+// restore replaces the record by that of a checkpoint. The caller holds record.
+func (s *Session) restore(data []byte) error {
+	series, err := record.DecodeSeries(data)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrCheckpoint, err)
+	}
+	if series.Run != s.cfg.Run || series.PodStep != s.cfg.Step || series.Pods != s.cfg.Pods || !slices.Equal(series.Ops, s.cfg.Ops) ||
+		!slices.Equal(series.Tallies, s.cfg.Tallies) {
+		return fmt.Errorf("%w: it belongs to run %q with %d pods and interval %v", ErrCheckpoint, series.Run, series.Pods, series.PodStep)
+	}
+	s.series, s.compact = series, nil
+	return nil
+}
+
+// continuePods sets the positions of the pods to the end of the record. The caller holds record and mu.
+func (s *Session) continuePods() {
 	for i, p := range s.pods {
 		p.pulled = uint64(s.series.Next(i))
 		p.acked = p.pulled
@@ -60,8 +75,6 @@ func (s *Session) resume(ctx context.Context, start time.Time) error {
 			s.grown = true
 		}
 	}
-	s.begin(start)
-	return nil
 }
 
 // seriesEnded reports whether a pod's record has ended in the series. The caller holds record.

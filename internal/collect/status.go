@@ -89,22 +89,16 @@ func (s *Session) Status() Status {
 		status.StoreError = s.storeErr.Error()
 	}
 	started := 0
-	starts := make([]int64, 0, len(s.pods)) // of pods whose clock is settled
 	begun := make([]beginning, 0, len(s.pods))
 	for i, p := range s.pods {
-		ps := &status.Pods[i]
-		*ps = s.podStatus(p, now)
+		status.Pods[i] = s.podStatus(p, now)
 		if p.gone {
 			status.Gone++
 			continue
 		}
-		status.count(ps)
+		status.count(&status.Pods[i])
 		if p.last.StartAt != 0 {
 			started++
-			if ps.ClockSettled {
-				starts = append(starts, p.last.StartAt-int64(ps.Offset))
-				status.ClockShiftUncertainty = max(status.ClockShiftUncertainty, ps.Uncertainty)
-			}
 		}
 		if p.began.known {
 			begun = append(begun, p.began)
@@ -118,7 +112,7 @@ func (s *Session) Status() Status {
 	status.AllReady = live > 0 && status.Ready == live
 	status.AllStarted = live > 0 && started == live
 	if s.begun {
-		s.startStatus(&status, starts)
+		s.startStatus(&status)
 		if live > 0 && len(begun) == live {
 			status.skew(begun, s.startAt)
 		}
@@ -142,9 +136,16 @@ func (st *Status) count(p *PodStatus) {
 	}
 }
 
-// startStatus sets the start on the operator's clock; starts are the instants that the pods accepted.
-func (s *Session) startStatus(status *Status, starts []int64) {
+// startStatus sets the start on the operator's clock, from the instants that the pods with a settled clock accepted.
+func (s *Session) startStatus(status *Status) {
 	status.Start = s.start
+	starts := make([]int64, 0, len(s.pods))
+	for i, p := range s.pods {
+		if ps := &status.Pods[i]; !p.gone && p.last.StartAt != 0 && ps.ClockSettled {
+			starts = append(starts, p.last.StartAt-int64(ps.Offset))
+			status.ClockShiftUncertainty = max(status.ClockShiftUncertainty, ps.Uncertainty)
+		}
+	}
 	if len(starts) == 0 {
 		return
 	}

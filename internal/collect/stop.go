@@ -18,7 +18,7 @@ func (s *Session) Step(ctx context.Context, at time.Duration, rate float64) erro
 		s.mu.Unlock()
 		body, err := json.Marshal(agent.StepRequest{At: int64(at), Rate: rate, Instance: instance})
 		if err != nil {
-			return err
+			return fmt.Errorf("encode the step: %w", err)
 		}
 		return s.post(ctx, address, agent.PathStep, body)
 	})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 	"time"
@@ -98,7 +99,11 @@ func (r *runState) newPoller() (poller, error) {
 	if r.portable {
 		return newPortablePoller(), nil
 	}
-	return newPoller()
+	p, err := newPoller()
+	if err != nil {
+		return nil, fmt.Errorf("create an event poller: %w", err)
+	}
+	return p, nil
 }
 
 // newWaiter returns the platform's waiter, or the portable one if the poller is portable.
@@ -106,7 +111,11 @@ func (r *runState) newWaiter() (waiter, error) {
 	if r.portable {
 		return newPortableWaiter(), nil
 	}
-	return newWaiter()
+	w, err := newWaiter()
+	if err != nil {
+		return nil, fmt.Errorf("create a timer: %w", err)
+	}
+	return w, nil
 }
 
 // dialBudget is how long Prepare tries to connect to Redis: three dial timeouts, at least 5 s.

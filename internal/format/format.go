@@ -32,12 +32,12 @@ func Duration(d time.Duration) string {
 	return long(d)
 }
 
-// roundSignificant rounds d to so many significant digits below 10 s, then to 10 ms, and to a tenth of a second from a minute on.
+// roundSignificant rounds d to the given number of significant digits below 10 s, then to 10 ms, and to a tenth of a second from a minute on.
 func roundSignificant(d time.Duration, digits int) time.Duration {
 	switch {
 	case d >= time.Minute:
 		return d.Round(100 * time.Millisecond)
-	case d >= 10*time.Second: // an outage is measured to some milliseconds: more would be lost than is saved
+	case d >= 10*time.Second: // outages are measured to some milliseconds, which fewer digits would hide
 		return d.Round(10 * time.Millisecond)
 	}
 	step, limit := time.Duration(1), time.Duration(math.Pow10(digits))
@@ -47,7 +47,7 @@ func roundSignificant(d time.Duration, digits int) time.Duration {
 	return d.Round(step)
 }
 
-// long writes a minute or more as time.Duration does, without the zero units at its end.
+// long writes a minute or more like time.Duration, without trailing zero units.
 func long(d time.Duration) string {
 	s := d.String()
 	if strings.HasSuffix(s, "m0s") {
@@ -59,22 +59,22 @@ func long(d time.Duration) string {
 	return s
 }
 
-// Share writes x, where 1 is the whole, as a percentage: one decimal (99.2%), and as many more as it takes to tell a share near
-// none or near all from none and from all (0.012%, 99.96%): 1 error in a million requests is not 0%. Empty where x is no number.
+// Share writes x, where 1 is the whole, as a percentage: one decimal (99.2%), and more if needed to distinguish a share near 0 or 1
+// from 0% and 100% (0.012%, 99.96%): 1 error in a million requests is not 0%. Empty if x is NaN or infinite.
 func Share(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
 	}
 	percent := 100 * x
 	decimals := 1
-	// The distance to 0 and to 100 keeps two significant digits; 10 decimals are more than counts up to 1e12 can tell apart.
+	// The distance to 0 and to 100 keeps two significant digits; 10 decimals distinguish all counts up to 1e12.
 	if near := min(math.Abs(percent), math.Abs(100-percent)); near > 0 {
 		decimals = min(10, max(1, 1-int(math.Floor(math.Log10(near)))))
 	}
 	return fixed(percent, decimals) + "%"
 }
 
-// Rate writes a number per second: one decimal from 10 on (3012.4), three significant digits below (0.123). Empty where x is no number.
+// Rate writes a number per second: one decimal from 10 on (3012.4), three significant digits below (0.123). Empty if x is NaN or infinite.
 func Rate(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -86,7 +86,7 @@ func Rate(x float64) string {
 	return fixed(x, decimals)
 }
 
-// Bytes writes n as a Kubernetes quantity with the largest binary unit of which there are at least ten (1747Mi, 12.3Mi, 4096).
+// Bytes writes n as a Kubernetes quantity with the largest binary unit in which it is at least 10 (1747Mi, 12.3Mi, 4096).
 func Bytes(n int64) string {
 	units := [...]string{"", "Ki", "Mi", "Gi", "Ti", "Pi"}
 	value, unit := float64(n), 0
@@ -101,7 +101,7 @@ func Bytes(n int64) string {
 	return fixed(value, decimals) + units[unit]
 }
 
-// Millicores writes a number of CPU cores as a Kubernetes quantity in thousandths (930m, 1253m). Empty where x is no number.
+// Millicores writes a number of CPU cores as a Kubernetes quantity in thousandths (930m, 1253m). Empty if x is NaN or infinite.
 func Millicores(x float64) string {
 	if math.IsNaN(x) || math.IsInf(x, 0) {
 		return ""
@@ -109,7 +109,7 @@ func Millicores(x float64) string {
 	return fixed(1000*x, 0) + "m"
 }
 
-// fixed writes x with so many decimals, without zeros at their end.
+// fixed writes x with at most the given number of decimals, without trailing zeros.
 func fixed(x float64, decimals int) string {
 	s := strconv.FormatFloat(x, 'f', decimals, 64)
 	if strings.Contains(s, ".") {
@@ -121,5 +121,5 @@ func fixed(x float64, decimals int) string {
 	return s
 }
 
-// shortest writes x with as many digits as it has.
+// shortest writes x with the fewest digits that represent it exactly.
 func shortest(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }

@@ -30,10 +30,10 @@ import (
 type kind struct {
 	structural *structuralschema.Structural
 	values     validation.SchemaValidator
-	rules      func() *cel.Validator // compiled when first needed, which takes longer than all the rest
+	rules      func() *cel.Validator // compiled on first use, which takes longer than everything else
 }
 
-// kinds are those of the embedded CRDs.
+// kinds are the kinds of the embedded CRDs.
 var kinds = sync.OnceValues(readKinds)
 
 func readKinds() (map[schema.GroupVersionKind]*kind, error) {
@@ -83,7 +83,7 @@ func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	})}, nil
 }
 
-// prune removes unknown fields from content, and nulls where null is not a value, and returns the paths of the unknown fields.
+// prune removes unknown fields from content, and nulls of fields that are not nullable, and returns the paths of the unknown fields.
 func (k *kind) prune(content map[string]any) ([]string, error) {
 	_, _, unknown, err := objectmeta.GetObjectMetaWithOptions(content, objectmeta.ObjectMetaOptions{ReturnUnknownFieldPaths: true})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package manifest reads the objects of redquake.dev from files as a kube-apiserver takes them from kubectl: it decodes strictly, sets the defaults of the
-// CustomResourceDefinitions, and checks their schemas and CEL rules. What a spec may say is written down in the CRDs alone.
+// Package manifest reads the objects of redquake.dev from files as a kube-apiserver accepts them from kubectl: it decodes strictly, sets the defaults
+// of the CustomResourceDefinitions, and validates by their schemas and CEL rules, so that only the CRDs define what a spec may contain.
 package manifest
 
 import (
@@ -30,8 +30,8 @@ type Object interface {
 	metav1.Object
 }
 
-// ReadLoadTest reads the one RedisLoadTest among YAML or JSON documents. Other objects are ignored, so that the file that is applied to a cluster can be
-// read as it is.
+// ReadLoadTest reads the only RedisLoadTest among YAML or JSON documents. Other objects are ignored, so that a file that is applied to a cluster can be
+// used unchanged.
 func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 	var found *v1alpha1.RedisLoadTest
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
@@ -39,15 +39,15 @@ func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 		document, err := reader.Read()
 		switch {
 		case errors.Is(err, io.EOF) && found == nil:
-			return nil, fmt.Errorf("holds no RedisLoadTest of %s", v1alpha1.GroupVersion)
+			return nil, fmt.Errorf("contains no RedisLoadTest of %s", v1alpha1.GroupVersion)
 		case errors.Is(err, io.EOF):
 			return found, nil
 		case err != nil:
-			return nil, err
+			return nil, fmt.Errorf("read YAML: %w", err)
 		}
 		var head metav1.TypeMeta
 		if err := yaml.Unmarshal(document, &head); err != nil {
-			return nil, fmt.Errorf("is no YAML of an object: %s", withoutPrefixes(err))
+			return nil, fmt.Errorf("is not an object in YAML: %s", withoutPrefixes(err))
 		}
 		if head.Kind != "RedisLoadTest" {
 			continue
@@ -57,14 +57,14 @@ func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 			return nil, err
 		}
 		if found != nil {
-			return nil, fmt.Errorf("holds more than one RedisLoadTest (%s and %s)", found.Name, test.Name)
+			return nil, fmt.Errorf("contains more than one RedisLoadTest (%s and %s)", found.Name, test.Name)
 		}
 		found = test
 	}
 }
 
 // Decode reads a YAML or JSON document into object as the API server would store it: defaulted, and without a status. Unknown and duplicate fields are
-// errors. An error names the field.
+// errors, which name the field.
 func Decode(document []byte, object Object) error {
 	kind, name, err := kindOf(object)
 	if err != nil {
@@ -76,11 +76,11 @@ func Decode(document []byte, object Object) error {
 	}
 	content := map[string]any{}
 	if err := utiljson.Unmarshal(text, &content); err != nil {
-		return fmt.Errorf("is no object: %w", err)
+		return fmt.Errorf("is not an object: %w", err)
 	}
-	apiVersion, is := name.ToAPIVersionAndKind()
-	if content["apiVersion"] != apiVersion || content["kind"] != is {
-		return fmt.Errorf("apiVersion and kind: are %v and %v, must be %s and %s", content["apiVersion"], content["kind"], apiVersion, is)
+	apiVersion, want := name.ToAPIVersionAndKind()
+	if content["apiVersion"] != apiVersion || content["kind"] != want {
+		return fmt.Errorf("apiVersion and kind: are %v and %v, must be %s and %s", content["apiVersion"], content["kind"], apiVersion, want)
 	}
 	unknown, err := kind.prune(content)
 	if err != nil {
@@ -92,7 +92,7 @@ func Decode(document []byte, object Object) error {
 	return kind.admit(content, object)
 }
 
-// Admit sets the defaults of an object that was made in Go, and checks it.
+// Admit sets the defaults of an object that was created in Go, and validates it.
 func Admit(object Object) error {
 	kind, name, err := kindOf(object)
 	if err != nil {
@@ -105,7 +105,7 @@ func Admit(object Object) error {
 	return kind.admit(content, object)
 }
 
-// Default sets the defaults of an object that was made in Go. It does not check it.
+// Default sets the defaults of an object that was created in Go, without validation.
 func Default(object Object) error {
 	kind, name, err := kindOf(object)
 	if err != nil {
@@ -119,9 +119,9 @@ func Default(object Object) error {
 	return store(content, object)
 }
 
-// admit does what the API server does to a new object: it defaults content, checks it and writes it to object.
+// admit processes a new object like the API server: it sets defaults in content, validates it and writes it to object.
 func (k *kind) admit(content map[string]any, object Object) error {
-	delete(content, "status") // is written by the operator alone
+	delete(content, "status") // is written only by the operator
 	k.setDefaults(content)
 	meta := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(content)}
 	if meta.GetName() == "" && meta.GetGenerateName() != "" {
@@ -141,15 +141,15 @@ var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	return s, v1alpha1.AddToScheme(s)
 })
 
-// kindOf finds what the CRDs say of an object's kind.
+// kindOf returns the CRD of an object's kind, and the kind's name.
 func kindOf(object Object) (*kind, schema.GroupVersionKind, error) {
 	types, err := scheme()
 	if err != nil {
-		return nil, schema.GroupVersionKind{}, err
+		return nil, schema.GroupVersionKind{}, fmt.Errorf("build the scheme of %s: %w", v1alpha1.GroupVersion, err)
 	}
 	names, _, err := types.ObjectKinds(object)
 	if err != nil {
-		return nil, schema.GroupVersionKind{}, err
+		return nil, schema.GroupVersionKind{}, fmt.Errorf("find the kind of %T: %w", object, err)
 	}
 	known, err := kinds()
 	if err != nil {
@@ -161,7 +161,7 @@ func kindOf(object Object) (*kind, schema.GroupVersionKind, error) {
 	return known[names[0]], names[0], nil
 }
 
-// contentOf is an object as it would be sent.
+// contentOf converts an object to its JSON form.
 func contentOf(object Object, name schema.GroupVersionKind) (map[string]any, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
 	if err != nil {
@@ -171,21 +171,24 @@ func contentOf(object Object, name schema.GroupVersionKind) (map[string]any, err
 	return content, nil
 }
 
-// store writes content to object, in the place of what was there.
+// store replaces object by content.
 func store(content map[string]any, object Object) error {
 	text, err := json.Marshal(content)
 	if err != nil {
-		return err
+		return fmt.Errorf("encode the object: %w", err)
 	}
 	reflect.ValueOf(object).Elem().SetZero()
-	return json.Unmarshal(text, object)
+	if err := json.Unmarshal(text, object); err != nil {
+		return fmt.Errorf("decode into %T: %w", object, err)
+	}
+	return nil
 }
 
-// invalid is an error in the words of kubectl.
+// invalid returns an error in the format of kubectl.
 func invalid(kind, name string, errs field.ErrorList) error {
 	var lines []string
 	for _, err := range errs {
-		// A rule of the whole object has no field of its own, and names those that it is about.
+		// A rule of the whole object has no field; its message names the fields.
 		lines = append(lines, strings.TrimPrefix(err.Error(), `<nil>: Invalid value: `))
 	}
 	if len(lines) == 1 {
@@ -194,7 +197,7 @@ func invalid(kind, name string, errs field.ErrorList) error {
 	return fmt.Errorf("the %s %q is invalid:\n* %s", kind, name, strings.Join(lines, "\n* "))
 }
 
-// withoutPrefixes drops what the YAML packages put before the cause.
+// withoutPrefixes removes the prefixes of the YAML packages from an error.
 func withoutPrefixes(err error) string {
 	text := err.Error()
 	for _, prefix := range []string{"error converting YAML to JSON: ", "yaml: ", "unmarshal errors:\n  ", "error unmarshaling JSON: "} {

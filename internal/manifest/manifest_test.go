@@ -59,7 +59,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"unknown metadata", "name: checkout", "nam: checkout", `unknown field "metadata.nam"`},
 		{"duplicate field", "users: 10", "users: 10, users: 11", `line 7: key "users" already set in map`},
 		{"no YAML", "users: 10", "users: [", "did not find expected"},
-		{"not an object", loadTest, "- a", "is no object: "},
+		{"not an object", loadTest, "- a", "is not an object: "},
 		{"another kind", "RedisLoadTest", "RedisFault", "apiVersion and kind: are redquake.dev/v1alpha1 and RedisFault, must be redquake.dev/v1alpha1 and RedisLoadTest"},
 		{"another version", "v1alpha1", "v9", "apiVersion and kind: are redquake.dev/v9 and "},
 		{"metadata of another type", "name: checkout", "labels: 1", "metadata: cannot unmarshal number"},
@@ -145,7 +145,7 @@ func TestDefaultChecksNothingAndKeepsTheStatus(t *testing.T) {
 
 // The tests of the command line cover files with several documents, of which one is a RedisLoadTest.
 func TestReadLoadTestNeedsOne(t *testing.T) {
-	if _, err := manifest.ReadLoadTest(strings.NewReader("kind: ConfigMap\n")); err == nil || err.Error() != "holds no RedisLoadTest of redquake.dev/v1alpha1" {
+	if _, err := manifest.ReadLoadTest(strings.NewReader("kind: ConfigMap\n")); err == nil || err.Error() != "contains no RedisLoadTest of redquake.dev/v1alpha1" {
 		t.Error(err)
 	}
 	if _, err := manifest.ReadLoadTest(strings.NewReader(loadTest + "---" + loadTest)); err == nil || !strings.Contains(err.Error(), "more than one") {

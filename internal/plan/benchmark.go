@@ -7,27 +7,28 @@ import (
 	"strings"
 )
 
-// Benchmark is redis-benchmark's tests by their names, mixed with equal weights: each test is an operation. Below the keyspace's prefix they use
+// Benchmark is redis-benchmark's tests by name, mixed with equal weights: each test is an operation. With the keyspace's prefix they use
 //
 //   - {n}, a key of the keyspace, for set and get, with their TTL for set; mset writes ten keys mset:{n}:0 to mset:{n}:9, which share a slot
 //   - counter:{n} for incr
-//   - list:0, set:0, hash:0, zset:0, stream:0, one of each, for the tests of that type, with elements of as many names as there are keys
-//   - lrange:0, 600 elements, for lrange_*
+//   - list:0, set:0, hash:0, zset:0, stream:0 for the tests of that type, with as many different elements as the keyspace has keys
+//   - lrange:0, with 600 elements, for lrange_*
 //
-// Before the start, what tests take from is filled with as many elements as there are keys: list:0 for pops, set:0 for spop, zset:0 for zpopmin.
+// Structures from which tests remove elements are filled before the start, with as many elements as the keyspace has keys: list:0 for pops,
+// set:0 for spop, zset:0 for zpopmin.
 type Benchmark struct {
 	Tests []string `json:"tests"` // at least one, each at most once
 }
 
 // BenchmarkTest is one of redis-benchmark's tests.
 type BenchmarkTest struct {
-	Words  []string // {key} is the prefix, Place, and a number
-	Place  string   // what stands between the prefix and the key's number
+	Words  []string // {key} consists of the prefix, Place and a number
+	Place  string   // the part of a key between the prefix and the number
 	Single bool     // the key's number is always 0
-	Fills  []string // what the filled structure is made with; nil = it is not filled
+	Fills  []string // the command that fills the structure; nil = it is not filled
 }
 
-// RangeElements is how many elements the list of lrange_* has.
+// RangeElements is the number of elements of the list of lrange_*.
 const RangeElements = 600
 
 var benchmarkTests = map[string]BenchmarkTest{
@@ -58,7 +59,7 @@ func lrange(n int) BenchmarkTest {
 
 func words(command string) []string { return strings.Fields(command) }
 
-// msetWords are ten keys and values. The brace that opens the keys' hash tag stands in the test's place, before the number.
+// msetWords returns ten keys and values. The opening brace of the keys' hash tag is in the test's Place, before the number.
 func msetWords() string {
 	var b strings.Builder
 	for i := range 10 {
@@ -96,5 +97,5 @@ func (b *Benchmark) operations() []Operation {
 
 func (b *Benchmark) tallies() []string { return nil }
 
-// BenchmarkTestNamed is a test by its name; it must be one of BenchmarkTests.
+// BenchmarkTestNamed returns the test with a name, which must be one of BenchmarkTests.
 func BenchmarkTestNamed(name string) BenchmarkTest { return benchmarkTests[name] }

@@ -2,32 +2,32 @@ package plan
 
 import "strings"
 
-// CacheAsideMode says where reads go.
+// CacheAsideMode is where reads go.
 type CacheAsideMode string
 
 // The modes of cacheAside.
 const (
-	ThroughCache CacheAsideMode = "CacheAside"   // GET; where that finds nothing the database, then SET
+	ThroughCache CacheAsideMode = "CacheAside"   // GET; if the key does not exist, the database, then SET
 	DatabaseOnly CacheAsideMode = "DatabaseOnly" // always the database
 )
 
-// CacheAside is reads of an application that keeps rows of a database in Redis. A key of the keyspace is looked up in the cache as
-// {prefix}{n}; where it is not there, the query is made with n and its rows are set, with the keyspace's TTL. An error of the cache fails the read:
-// there is no fallback to the database that would hide it. A query that finds no row is a success that leaves nothing in the cache.
+// CacheAside is reads of an application that caches rows of a database in Redis. A read looks up {prefix}{n} in the cache. If it does not
+// exist, the read executes the query with n and stores the rows in the cache, with the keyspace's TTL. An error of the cache fails the read: a
+// fallback to the database would hide it. A query without rows is a success, and nothing is cached.
 //
-// The cache is reached through go-redis, as an application reaches it.
+// The cache is accessed through go-redis, as in an application.
 type CacheAside struct {
 	Database Database       `json:"database"`
 	Mode     CacheAsideMode `json:"mode"`
-	// HitRatio, in (0, 1], is the share of reads that look for the row's own key. The others look for a key that is never there, and so miss: a cache
-	// of that hit ratio, once it is warm. 0 = all reads look for the row's own key, and the ratio is what keyspace, TTL and eviction make it.
+	// HitRatio, in (0, 1], is the share of reads with the key of an existing row. The others read a key that never exists, to simulate a cache with
+	// this hit ratio once it is warm. 0 = all reads use existing keys, and the ratio depends on keyspace, TTL and eviction.
 	HitRatio float64 `json:"hitRatio,omitempty"`
 }
 
-// Database is a MySQL, MariaDB or PostgreSQL.
+// Database is a MySQL, MariaDB or PostgreSQL database.
 type Database struct {
 	Driver  string `json:"driver"`  // mysql | postgres
-	DSNFile string `json:"dsnFile"` // holds the data source name, as the driver takes it
+	DSNFile string `json:"dsnFile"` // contains the data source name in the format of the driver
 	Query   string `json:"query"`   // SELECT with one parameter, the key's number: ? for mysql, $1 for postgres
 }
 

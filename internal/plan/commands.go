@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Command is one operation of the workload commands. Its words may hold the placeholders
-// {key} (a key of the keyspace; the same key wherever it stands twice in one command), {value} (random bytes),
-// {int} (a random integer in [0, Keyspace.Keys)), {user} (the virtual user's number), {seq} (a number that grows by one per request of a source).
+// Command is one operation of the workload commands. Its words may contain the placeholders
+// {key} (a key of the keyspace; the same key if it occurs twice in one command), {value} (random bytes),
+// {int} (a random integer in [0, Keyspace.Keys)), {user} (the virtual user's number), {seq} (a number that increases by one per request of a source).
 type Command struct {
 	Name   string   `json:"name"`
 	Weight int      `json:"weight"` // > 0, relative to the other commands
@@ -36,7 +36,7 @@ func (l commandList) operations() []Operation {
 
 func (l commandList) tallies() []string { return nil }
 
-// reads are the commands that replicas carry out (flag readonly of COMMAND) and that load tests use.
+// reads are the commands used by load tests that replicas execute (flag readonly of COMMAND).
 var reads = func() map[string]bool {
 	known := map[string]bool{}
 	for word := range strings.FieldsSeq(`BITCOUNT BITFIELD_RO BITPOS EVALSHA_RO EVAL_RO EXISTS EXPIRETIME FCALL_RO GEODIST GEOHASH GEOPOS GEOSEARCH

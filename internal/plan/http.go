@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// HTTP is requests against an application's API, with the Redis under test somewhere behind it. URL, body and the headers' values may hold the
-// placeholders {key}, {int}, {user} and {seq} of a command.
+// HTTP is requests to the API of an application that uses the Redis under test. URL, body and the values of headers may contain the placeholders
+// {key}, {int}, {user} and {seq} of a command.
 //
-// An answer of 400 and above fails the operation. A redirection is an answer: it is not followed. The answer's body is read to its end.
-// It is HTTP/1.1. Go's client sends a GET or HEAD once more where a kept connection turns out to be closed; that is not seen here.
+// A response with status 400 or above is a failure. Redirects are not followed. The body of the response is read completely.
+// The protocol is HTTP/1.1. Go's client repeats a GET or HEAD on a new connection if a kept connection was closed; the repetition is not counted.
 type HTTP struct {
 	URL       string   `json:"url"`              // http or https, with a host
-	Method    string   `json:"method,omitempty"` // GET (where empty), HEAD, POST, PUT, PATCH or DELETE
+	Method    string   `json:"method,omitempty"` // GET (if empty), HEAD, POST, PUT, PATCH or DELETE
 	Body      string   `json:"body,omitempty"`
 	Headers   []Header `json:"headers,omitempty"`
-	KeepAlive bool     `json:"keepAlive"` // connections are used again; else each request makes its own
+	KeepAlive bool     `json:"keepAlive"` // connections are reused; otherwise each request opens a new one
 }
 
 // Header is a header of each request. Host sets the request's host.
@@ -26,26 +26,26 @@ type Header struct {
 	Value string `json:"value"`
 }
 
-// The tallies of http. The sums in microseconds tell the means of the parts of the latency: connectMicros / connects,
-// firstByteMicros / answers, bodyMicros / answers, where answers are the status classes together.
+// The tallies of http. The means of the parts of the latency are connectMicros / connects, firstByteMicros / responses and
+// bodyMicros / responses, where responses is the sum of the status classes.
 const (
-	TallyStatus1xx       = iota // the classes follow one another
+	TallyStatus1xx       = iota // followed by the other classes
 	TallyConnects        = iota + 4
-	TallyConnectMicros   // to make those connections: name resolution and TLS handshake included
-	TallyFirstByteMicros // from the request's beginning on its connection to the answer's first byte
-	TallyBodyMicros      // from there to the answer's end
+	TallyConnectMicros   // to open these connections, including name resolution and TLS handshake
+	TallyFirstByteMicros // from the begin of the request on its connection to the first byte of the response
+	TallyBodyMicros      // from there to the end of the response
 )
 
 var httpTallies = []string{"status1xx", "status2xx", "status3xx", "status4xx", "status5xx", "connects", "connectMicros", "firstByteMicros", "bodyMicros"}
 
 var httpMethods = []string{"", http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
 
-// placeholders puts an example in the places that any URL may have.
+// placeholders replaces the placeholders by examples, to validate the URL.
 var placeholders = strings.NewReplacer("{int}", "0", "{user}", "0", "{seq}", "0")
 
 func (h *HTTP) check(k *Keyspace) string {
-	shown := placeholders.Replace(strings.ReplaceAll(h.URL, "{key}", k.Prefix+"0"))
-	u, err := url.Parse(shown)
+	example := placeholders.Replace(strings.ReplaceAll(h.URL, "{key}", k.Prefix+"0"))
+	u, err := url.Parse(example)
 	switch {
 	case err != nil:
 		return "url: " + err.Error()
@@ -68,7 +68,7 @@ func (h *HTTP) operations() []Operation {
 	return []Operation{{Name: strings.ToLower(m), Weight: 1, ReadOnly: m == http.MethodGet || m == http.MethodHead}}
 }
 
-// MethodOrDefault is the method that is used.
+// MethodOrDefault returns the effective method.
 func (h *HTTP) MethodOrDefault() string {
 	if h.Method == "" {
 		return http.MethodGet

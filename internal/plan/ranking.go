@@ -6,14 +6,14 @@ package plan
 //   - set: ZADD of a random score
 //   - get: ZSCORE of a member, then ZCOUNT of the better scores
 //   - find: ZSCOREs of FindCount members at once, then their ZCOUNTs at once
-//   - findByOrder: ZREVRANGE WITHSCORES of FindCount members from a random place on, then ZCOUNT of what is better than the first of them
+//   - findByOrder: ZREVRANGE WITHSCORES of FindCount members from a random rank on, then ZCOUNT of the scores that are better than the first one's
 //
-// Members are drawn by the keyspace's distribution. All members are there before the start, with random scores.
+// Members are drawn by the keyspace's distribution. All members exist before the start, with random scores.
 type Ranking struct {
 	Members     int64          `json:"members"`     // 1 to 1e9
-	ScoreSpread int64          `json:"scoreSpread"` // scores are whole numbers in [0, ScoreSpread), drawn uniformly; 1 to 2^53
+	ScoreSpread int64          `json:"scoreSpread"` // scores are integers in [0, ScoreSpread), drawn uniformly; 1 to 2^53
 	FindCount   int            `json:"findCount"`   // 1 to 1000, not above Members
-	Weights     RankingWeights `json:"weights"`     // an operation of weight 0 is left out
+	Weights     RankingWeights `json:"weights"`     // an operation of weight 0 is not used
 }
 
 // RankingWeights are the operations' weights.
@@ -44,7 +44,7 @@ const (
 	RankingFindByOrder
 )
 
-// Kinds are the kinds of operation that have a weight, and each as an operation.
+// Kinds returns the kinds of operation with a weight, and the operations in the same order.
 func (k *Ranking) Kinds() ([]int, []Operation) {
 	all := []Operation{
 		RankingSet:         {Name: "set", Weight: k.Weights.Set},

@@ -9,7 +9,7 @@ type Reading struct {
 	Name  string
 	Count *uint64
 	Share *float64       // in [0, 1]
-	Mean  *time.Duration // of one of what is named
+	Mean  *time.Duration // per operation
 }
 
 // Readings returns the figures for tallies in the order of Tallies; nil for workloads without tallies.
@@ -26,15 +26,15 @@ func (s *Workload) Readings(tallies []uint64) []Reading {
 			mean("cacheTime", tallies[TallyCacheMicros], hits+misses).mean("databaseTime", tallies[TallyDatabaseMicros], misses)
 	case s.HTTP != nil:
 		var r readings
-		answers := uint64(0)
+		responses := uint64(0)
 		for i, name := range httpTallies[:TallyConnects] {
 			if n := tallies[TallyStatus1xx+i]; n > 0 {
 				r = r.count(name, n)
-				answers += n
+				responses += n
 			}
 		}
 		return r.count("connects", tallies[TallyConnects]).mean("connectTime", tallies[TallyConnectMicros], tallies[TallyConnects]).
-			mean("firstByteTime", tallies[TallyFirstByteMicros], answers).mean("bodyTime", tallies[TallyBodyMicros], answers)
+			mean("firstByteTime", tallies[TallyFirstByteMicros], responses).mean("bodyTime", tallies[TallyBodyMicros], responses)
 	}
 	return nil
 }
@@ -45,7 +45,7 @@ func (r readings) count(name string, n uint64) readings {
 	return append(r, Reading{Name: name, Count: &n})
 }
 
-// share is of part among part and rest.
+// share appends part as a share of part and rest.
 func (r readings) share(name string, part, rest uint64) readings {
 	if part+rest == 0 {
 		return r

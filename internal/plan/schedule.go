@@ -14,7 +14,7 @@ type segment struct {
 	from, to, low, high, area float64
 }
 
-// NewSchedule is the shape's users (closed loop) or rate (open loop) over all pods.
+// NewSchedule returns the schedule of the shape's users (closed loop) or rate (open loop) over all pods.
 func NewSchedule(s Shape) Schedule {
 	var sc Schedule
 	level := func(st Stage) float64 { return float64(st.Users) }
@@ -96,7 +96,7 @@ func (s Schedule) at(t float64) segment {
 	return s[len(s)-1]
 }
 
-// WhenIntegral is the inverse of integral: the first instant, in nanoseconds, at which it reaches a; math.MaxInt64 if it never does.
+// WhenIntegral is the inverse of Integral: the first instant, in nanoseconds, at which it reaches a; math.MaxInt64 if it never does.
 // In a segment a = area + low*x + slope/2*x^2, so x = 2c/(low + sqrt(low^2 + 2*slope*c)) with c = a - area: the form of the root
 // that does not cancel.
 func (s Schedule) WhenIntegral(a float64) int64 {

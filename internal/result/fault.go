@@ -8,33 +8,33 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Fault is what one fault did to the clients of a load, but for the writes that were lost (Losses): these become known later.
+// Fault is the effect of one fault on the clients of a load, without the lost writes (Losses), which are known only after the load.
 type Fault struct{ impact.Impact }
 
-// Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all that was lost.
+// Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all lost writes.
 type Losses struct {
 	Count uint64
-	First time.Duration // when the first was acknowledged, at the earliest, from the load's start; 0 where nothing was lost
+	First time.Duration // when the first was acknowledged, at the earliest, from the load's start; 0 if nothing was lost
 	Last  time.Duration // when the last was acknowledged, at the latest
-	// Errors are about how many requests were not answered well meanwhile.
+	// Errors is the approximate number of requests without success between First and Last.
 	Errors uint64
 }
 
-// WorstOutage is the longest stretch without a success, of the load as a whole or of one shard: to the clients of a shard that is all there is.
+// WorstOutage is the longest gap of the load as a whole or of one shard: a client may use a single shard only.
 func (f *Fault) WorstOutage() Bounded {
 	return Exactly(max(f.Outage, f.ShardOutage))
 }
 
-// Recovery is the time from the injection to sustained recovery; false where there was none.
+// Recovery is the time from the injection to sustained recovery; false without a recovery.
 func (f *Fault) Recovery() (Bounded, bool) {
 	return Exactly(max(0, f.RecoveryTime)), f.Recovered
 }
 
-// lossSlack is how much after the end of a loss the fault that caused it may have been injected: servers break a moment before clients see it.
+// lossSlack is the longest time from the end of a loss to the injection of the fault that caused it.
 const lossSlack = time.Second
 
-// LossesOf adds up the losses that fault i caused, given when each fault on the load was injected, from the load's start: those for which it was
-// the last one injected until lossSlack after their end. A negative instant is that of a fault that was not injected.
+// LossesOf sums the losses caused by fault i: those whose end plus lossSlack is after the injection of fault i, but of no later fault. injected
+// is when each fault on the load was injected, from the load's start; negative = not injected.
 func LossesOf(i int, injected []time.Duration, losses []record.Loss) *Losses {
 	sum := &Losses{}
 	for _, l := range losses {
@@ -52,7 +52,7 @@ func LossesOf(i int, injected []time.Duration, losses []record.Loss) *Losses {
 	return sum
 }
 
-// cause is the last fault injected until an instant; -1 where there is none.
+// cause is the last fault injected until an instant; -1 = none.
 func cause(injected []time.Duration, end time.Duration) int {
 	last := -1
 	for k, at := range injected {
@@ -63,7 +63,7 @@ func cause(injected []time.Duration, end time.Duration) int {
 	return last
 }
 
-// Doubt adds a doubt unless there is one of that reason.
+// Doubt adds a doubt unless there is one with this reason.
 func (f *Fault) Doubt(d impact.Doubt) {
 	if !slices.ContainsFunc(f.Doubts, func(o impact.Doubt) bool { return o.Reason == d.Reason }) {
 		f.Doubts = append(f.Doubts, d)

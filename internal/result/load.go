@@ -1,5 +1,5 @@
-// Package result holds what a run came to, as numbers: one type for a load, one for a fault. The status of an object, the JSON and text of the
-// command line and the verdict are all made from them; no figure is ever read back from text.
+// Package result defines the results of a run as numbers: one type for a load, one for a fault. The status of an object, the JSON and text of the
+// command line and the verdict are made from them; no figure is parsed from text.
 package result
 
 import (
@@ -8,68 +8,68 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// Load is what one load measured. Its JSON is a contract for programs: names are only ever added, every
-// number says its unit, and a figure that was not measured is absent.
+// Load is the result of one load. Its JSON is an API: fields are only added, the name of a number contains its
+// unit, and a figure that was not measured is absent.
 type Load struct {
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"` // why a run was interrupted or failed
 
 	Start    time.Time `json:"start"`           // when the load began, UTC
-	Elapsed  Seconds   `json:"elapsedSeconds"`  // how long it ran, ramp-up and warm-up included
-	Planned  Seconds   `json:"plannedSeconds"`  // how long it was meant to; 0 where only a number of requests ends it
-	Measured Seconds   `json:"measuredSeconds"` // the part that the figures are of: without ramp-up and warm-up
+	Elapsed  Seconds   `json:"elapsedSeconds"`  // duration including ramp-up and warm-up
+	Planned  Seconds   `json:"plannedSeconds"`  // planned duration; 0 if only a number of requests ends the load
+	Measured Seconds   `json:"measuredSeconds"` // duration of the measured part, without ramp-up and warm-up
 
 	Target  Target  `json:"target"`
-	Shape   string  `json:"load"`        // how much was meant to be sent, in words
-	Latency Latency `json:"latencyFrom"` // what every latency counts from
+	Shape   string  `json:"load"`        // the planned load, in words
+	Latency Latency `json:"latencyFrom"` // the instant from which all latencies count
 
 	Total Operation `json:"total"` // all operations together
-	// OutsideFaults is Total without the stretches from each fault's injection to its recovery. Absent where no fault hit the load.
+	// OutsideFaults is Total without the time from each fault's injection to its recovery. Absent without faults.
 	OutsideFaults *Operation   `json:"outsideFaults,omitempty"`
 	Operations    []Operation  `json:"operations"` // in the order of the workload
 	Errors        []ErrorCount `json:"errorsByClass"`
 	Workload      []Figure     `json:"workload,omitempty"`      // the workload's own figures, such as its hit ratio
-	Shards        []Shard      `json:"shards,omitempty"`        // where there are several
-	MaxLag        Seconds      `json:"maxLagSeconds,omitempty"` // open loop: the latest that a request was sent after its intended arrival
+	Shards        []Shard      `json:"shards,omitempty"`        // of a deployment with several
+	MaxLag        Seconds      `json:"maxLagSeconds,omitempty"` // open loop: the longest time from an intended arrival to its send
 
-	Search *Search `json:"search,omitempty"` // how the rate was found, where the run searched
+	Search *Search `json:"search,omitempty"` // the trials of a search
 
-	LongestGap *Gap `json:"longestGap,omitempty"`      // longest stretch without a success, of those that were logged
-	ProbeGap   *Gap `json:"longestProbeGap,omitempty"` // the same for the probe beside the load, which dials afresh
-	// LongestShardGap is the longest stretch without a success at one of several shards, while others may have had some.
+	LongestGap *Gap `json:"longestGap,omitempty"`      // longest recorded time without a success
+	ProbeGap   *Gap `json:"longestProbeGap,omitempty"` // the same for the probe, which opens new connections
+	// LongestShardGap is the longest time without a success at one of several shards.
 	LongestShardGap *ShardGap `json:"longestShardGap,omitempty"`
 	Anomalies       []Anomaly `json:"anomalies,omitempty"`
 	Redis           *Redis    `json:"redis,omitempty"`
-	// Verification is what became of the acknowledged writes, where the run was to verify them.
+	// Verification is the result for the acknowledged writes, if the run verifies them.
 	Verification *Verification `json:"verification,omitempty"`
 	// Bottleneck is what limited the load in the measured time.
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
 	Trend      string      `json:"trend,omitempty"` // the throughput from the start to the end, drawn
 
-	Doubts []impact.Doubt `json:"doubts,omitempty"` // why the figures should not be trusted; empty = conclusive
-	Notes  []string       `json:"notes,omitempty"`  // what to know before trusting the figures
+	Doubts []impact.Doubt `json:"doubts,omitempty"` // reasons why the figures are inconclusive; empty = conclusive
+	Notes  []string       `json:"notes,omitempty"`  // how the run differed from its plan, and limits of the figures
 }
 
-// Outcome says how a run ended.
+// Outcome is how a run ended.
 type Outcome string
 
 // The outcomes.
 const (
 	Finished    Outcome = "Finished"    // ran to its planned end
-	Interrupted Outcome = "Interrupted" // ended early by the user; what was measured stands
-	Failed      Outcome = "Failed"      // could not go on
+	Interrupted Outcome = "Interrupted" // ended early by the user; the figures are valid until then
+	Failed      Outcome = "Failed"      // could not continue
 )
 
-// Latency says which latency a run measured.
+// Latency is the kind of latency that a run measured.
 type Latency string
 
-// The latencies. docs/measuring.md says why they differ.
+// The kinds of latency, see docs/measuring.md.
 const (
 	ServiceTime  Latency = "send"            // closed loop
 	ResponseTime Latency = "intendedArrival" // open loop: waiting for a free connection counts
 )
 
-// Target is the Redis that was loaded, as it described itself.
+// Target is the loaded Redis as INFO describes it.
 type Target struct {
 	Addresses []string `json:"addresses"`
 	Server    string   `json:"server,omitempty"` // redis | valkey
@@ -83,16 +83,16 @@ type Operation struct {
 	Name       string     `json:"name"`
 	Requests   uint64     `json:"requests"` // that had an outcome, or were dropped
 	OK         uint64     `json:"ok"`
-	Failed     uint64     `json:"failed"`  // surely without effect
+	Failed     uint64     `json:"failed"`  // without effect
 	Unknown    uint64     `json:"unknown"` // with or without effect
-	Dropped    uint64     `json:"dropped"` // never sent, as their time had passed
+	Dropped    uint64     `json:"dropped"` // never sent, because they would have been too late
 	Throughput float64    `json:"throughputPerSecond"`
 	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
-	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent where there were none
+	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent without any
 	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
 }
 
-// ErrorCount is how often one class of error was seen.
+// ErrorCount is how often one class of error occurred.
 type ErrorCount struct {
 	Class string `json:"class"`
 	Count uint64 `json:"count"`
@@ -100,48 +100,48 @@ type ErrorCount struct {
 
 // Shard is the figures of one shard of a cluster.
 type Shard struct {
-	Shard      int     `json:"shard"` // numbered by the slots that they served at first
+	Shard      int     `json:"shard"` // in the order of the slots that they served at the start
 	OK         uint64  `json:"ok"`
 	Errors     uint64  `json:"errors"` // failed and unknown
 	Throughput float64 `json:"throughput"`
-	LongestGap Seconds `json:"longestGapSeconds"` // of those that were logged; 0 = none
+	LongestGap Seconds `json:"longestGapSeconds"` // recorded; 0 = none
 }
 
-// Gap is a stretch without a success.
+// Gap is a time without a success.
 type Gap struct {
 	At     Seconds `json:"atSeconds"` // from the load's start
 	Length Seconds `json:"lengthSeconds"`
-	Open   bool    `json:"open,omitempty"` // no success had come when the run ended
+	Open   bool    `json:"open,omitempty"` // it had not ended when the run did
 }
 
 // ShardGap is a Gap of one shard.
 type ShardGap struct {
-	Shard int `json:"shard"` // numbered by the slots that they served at first
+	Shard int `json:"shard"` // in the order of the slots that they served at the start
 	Gap
 }
 
-// Anomaly is a fall of the throughput that nothing explains.
+// Anomaly is a dip of the throughput without a fault.
 type Anomaly struct {
 	At     Seconds `json:"atSeconds"` // from the load's start
 	Length Seconds `json:"lengthSeconds"`
-	Dip    float64 `json:"dip"` // depth as a share of the running median
+	Dip    float64 `json:"dip"` // as a share of the running median
 }
 
 // Bottleneck is what limited the load: LoadGenerator, Network, RedisMainThread, Disk, Memory, Clients, Backend or None.
 type Bottleneck struct {
 	Component string `json:"component"`
-	Evidence  string `json:"evidence"` // one sentence with its figures
+	Evidence  string `json:"evidence"` // one sentence with figures
 }
 
-// Redis is what Redis said of itself during the run.
+// Redis is a summary of Redis' INFO during the run.
 type Redis struct {
 	MaxCPU              int64 `json:"maxCPUMillicores"`
-	MaxMainThreadCPU    int64 `json:"maxMainThreadCPUMillicores,omitempty"` // absent where the server does not tell
+	MaxMainThreadCPU    int64 `json:"maxMainThreadCPUMillicores,omitempty"` // absent if the server does not report it
 	MaxMemory           int64 `json:"maxMemoryBytes"`
 	EvictedKeys         int64 `json:"evictedKeys"`
 	RejectedConnections int64 `json:"rejectedConnections"`
 	Restarts            int   `json:"restarts"`
 }
 
-// Errors are the requests that were not answered well.
+// Errors is the number of requests without success.
 func (o *Operation) Errors() uint64 { return o.Failed + o.Unknown + o.Dropped }

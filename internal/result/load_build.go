@@ -13,18 +13,18 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// LoadInput is what a result is made of beside the plan and the record.
+// LoadInput is the input of a result apart from the plan and the record.
 type LoadInput struct {
 	Outcome Outcome
 	Message string  // why it was interrupted or failed
-	Search  *Search // nil for a run that does not search
-	// Faults are the stretches that faults explain: the outcome outside of them is figured apart, and no anomaly is looked for within.
+	Search  *Search // nil for a run without a search
+	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies exclude them.
 	Faults         []impact.Window
-	ServerCPULimit float64 // of Redis' containers, in cores; 0 = none, or not known
+	ServerCPULimit float64 // of Redis' containers, in cores; 0 = none, or unknown
 }
 
-// NewLoad makes the result of a run from its record. Every figure is over the measured time, after ramp-up and warm-up; of a search throughput,
-// errors and latencies are those of the trial of the rate that it found, and the bottleneck is what kept the next from meeting the objectives.
+// NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
+// latencies of a search are those of the best trial, and the bottleneck is that of the lowest rate that missed the objectives.
 func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := LoadSoFar(plan, series, in)
 	from := plan.Shape.MeasuredFrom()
@@ -40,7 +40,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if series.HasProbe() {
 		r.ProbeGap = longest(series.ProbeGaps(), from)
 	}
-	if in.Search == nil { // a search falls and rises by itself
+	if in.Search == nil { // the rate of a search changes with each trial
 		for _, a := range impact.Anomalies(series, from, in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
@@ -56,8 +56,8 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	return r
 }
 
-// LoadSoFar is the part of NewLoad that is cheap enough to be made again and again while the load runs: it lacks trials, the part outside of
-// faults, gaps, anomalies, bottleneck and trend.
+// LoadSoFar is the part of NewLoad that is cheap enough to be computed repeatedly while the load runs: it lacks trials, OutsideFaults, gaps,
+// anomalies, bottleneck and trend.
 func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
 	end := series.LoadEnd(plan.Shape.Length(), in.Outcome == Finished && plan.Shape.Requests > 0)
@@ -89,7 +89,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	return r
 }
 
-// limitedBy names the bottleneck; nil of a run that was never measured.
+// limitedBy returns the bottleneck; nil for a run that ended before the measured time.
 func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottleneck {
 	if series.End() <= plan.Shape.MeasuredFrom() {
 		return nil
@@ -106,7 +106,7 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 // trendWidth is the width of the drawn throughput, in cells.
 const trendWidth = 60
 
-// target is what the last reading of INFO says of the server.
+// target describes the server by the last reading of INFO.
 func target(plan *plan.Plan, series *record.Series) Target {
 	t := Target{Addresses: plan.Target.Addresses}
 	if servers := series.Servers(); len(servers) > 0 {
@@ -116,7 +116,7 @@ func target(plan *plan.Plan, series *record.Series) Target {
 	return t
 }
 
-// inWords says how much load was meant.
+// inWords describes the planned load.
 func inWords(shape plan.Shape) string {
 	switch {
 	case shape.Search != nil:
@@ -143,7 +143,7 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 	return highest
 }
 
-// longestOfShards is the longest gap of any shard; nil where there are not several, or no gap.
+// longestOfShards is the longest gap of any shard; nil with a single shard, or without a gap.
 func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
 	var found *ShardGap
 	for shard := range series.Shards() {
@@ -154,7 +154,7 @@ func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
 	return found
 }
 
-// longest is the longest gap that reaches beyond from; nil where there is none.
+// longest is the longest gap that ends after from; nil = none.
 func longest(gaps []record.Gap, from time.Duration) *Gap {
 	var found *Gap
 	for _, g := range gaps {
@@ -168,7 +168,7 @@ func longest(gaps []record.Gap, from time.Duration) *Gap {
 	return found
 }
 
-// OperationOf turns figures of package impact into a result.
+// OperationOf converts figures of package impact to an Operation.
 func OperationOf(name string, f *impact.Figures) Operation {
 	return Operation{
 		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
@@ -176,7 +176,7 @@ func OperationOf(name string, f *impact.Figures) Operation {
 	}
 }
 
-// ErrorCounts lists the classes that were seen, the most frequent first.
+// ErrorCounts lists the classes that occurred, the most frequent first.
 func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	counts := []ErrorCount{} // an empty list in JSON, not null
 	for class, n := range byClass {
@@ -188,7 +188,7 @@ func ErrorCounts(byClass *[record.NumClasses]uint64) []ErrorCount {
 	return counts
 }
 
-// redis is what the server said; nil where it was not asked, or asked once: a maximum needs two readings.
+// redis converts the facts from INFO; nil for fewer than two readings, from which no usage can be computed.
 func redis(f impact.ServerFacts) *Redis {
 	if f.Readings < 2 {
 		return nil

@@ -2,7 +2,7 @@ package result
 
 import "github.com/redquake/redquake/internal/record"
 
-// Verified adds what the ledger's read found; nil adds nothing.
+// Verified sets the verification from the ledger that was read back; nil = no ledger.
 func (r *Load) Verified(l *record.Ledger) {
 	if l == nil {
 		return

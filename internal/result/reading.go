@@ -2,7 +2,7 @@ package result
 
 import "github.com/redquake/redquake/internal/plan"
 
-// Figure is one of a workload's own figures. One of count, share and seconds is there.
+// Figure is one of a workload's own figures. Exactly one of Count, Share and Seconds is set.
 type Figure struct {
 	Name    string   `json:"name"`
 	Count   *uint64  `json:"count,omitempty"`

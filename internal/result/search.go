@@ -9,17 +9,17 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Search is what a search for the highest rate came to. Throughput, errors and latencies of the run are of the trial of that rate.
+// Search is the result of a search for the highest rate. Throughput, errors and latencies of the run are those of the trial of that rate.
 type Search struct {
 	Rate    float64 `json:"rate"` // highest rate that met the objectives, requests/s; 0 = none did
-	Done    bool    `json:"done"` // it came to its end
+	Done    bool    `json:"done"` // it was completed
 	Message string  `json:"message"`
 	Trials  []Trial `json:"trials"`
 
-	Tried []search.Trial `json:"-"` // what was tried; NewLoad makes Trials of it
+	Tried []search.Trial `json:"-"` // the input from which NewLoad sets Trials
 }
 
-// Trial is one rate that was tried, by the judged part of its time.
+// Trial is one rate that was tried, with the figures of its evaluated part.
 type Trial struct {
 	Rate       float64    `json:"rate"`
 	At         Seconds    `json:"atSeconds"` // since the load's start
@@ -31,14 +31,14 @@ type Trial struct {
 	Latency    *Quantiles `json:"latency,omitempty"`
 }
 
-// window is the stretch of the run that its figures are of: the trial of the rate that was found; ok is false where none was.
+// window returns the part of the run that its figures are about: the best trial; ok is false if no trial was evaluated.
 func (s *Search) window(plan *plan.Plan) (from, to time.Duration, ok bool) {
 	best, ok := search.Best(s.Tried)
 	from, to = plan.Shape.Search.Window(best)
 	return from, to, ok
 }
 
-// judged fills in the trials that were judged.
+// judged sets Trials to the trials that were evaluated.
 func (s *Search) judged(plan *plan.Plan, series *record.Series) {
 	spec := plan.Shape.Search
 	for _, t := range s.Tried {

@@ -7,12 +7,12 @@ import (
 	"time"
 )
 
-// Seconds is a length of time, in JSON a number of seconds.
+// Seconds is a duration, in JSON a number of seconds.
 type Seconds time.Duration
 
 // MarshalJSON writes a decimal number of seconds, exact to the nanosecond.
 func (s Seconds) MarshalJSON() ([]byte, error) {
-	// Not Duration.Seconds, which adds two floats and so is off in the last digit.
+	// Not Duration.Seconds, which adds two floats and is inexact in the last digit.
 	return strconv.AppendFloat(nil, float64(s)/float64(time.Second), 'f', -1, 64), nil
 }
 
@@ -20,7 +20,7 @@ func (s Seconds) MarshalJSON() ([]byte, error) {
 func (s *Seconds) UnmarshalJSON(text []byte) error {
 	x, err := strconv.ParseFloat(string(text), 64)
 	if err != nil {
-		return fmt.Errorf("%s is no number of seconds", text)
+		return fmt.Errorf("%s is not a number of seconds", text)
 	}
 	*s = Seconds(math.Round(x * float64(time.Second)))
 	return nil

@@ -110,7 +110,7 @@ func (s Sentinels) askOne(ctx context.Context, address, name string) (Watcher, e
 		return w, s.UnknownName(err, name)
 	}
 	if w.Watched, err = topology.ParseWatched(said); err != nil {
-		return w, err
+		return w, fmt.Errorf("parse the reply from %s: %w", address, err)
 	}
 	primary, err := s.Do(ctx, address, "GET-MASTER-ADDR-BY-NAME", name)
 	if err != nil {

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -118,7 +119,7 @@ func (r Redis) assignShards(ctx context.Context, found []Server) error {
 	text, _ := reply.(string)
 	view, err := topology.ParseNodes(text, address)
 	if err != nil {
-		return err
+		return fmt.Errorf("parse the reply from %s: %w", address, err)
 	}
 	for shard, group := range topology.InOrder(view) {
 		for _, node := range group.Nodes {

@@ -64,7 +64,7 @@ func full() *result.Load {
 		Anomalies: []result.Anomaly{{At: ms(25_000), Length: ms(2100), Dip: 0.41}},
 		Redis:     &result.Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
 		Trend:     "▇▇▇▇▁▁▁▄▇▇",
-		Notes:     []string{"the load of 3 pods came from this one process"},
+		Notes:     []string{"the load of 3 pods was sent by this process"},
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// trials writes the table of trials, and what it came to.
+// trials writes the table of trials.
 func trials(b *strings.Builder, s *result.Search) {
 	var t table
 	t.row("TRIAL", "RATE", "OK/S", "P50", "P99", "ERRORS", "OBJECTIVES")

@@ -11,18 +11,18 @@ type table struct{ rows [][]string }
 
 func (t *table) row(cells ...string) { t.rows = append(t.rows, cells) }
 
-// dropEmpty takes away the columns from the second on in which every row below the header says nothing, "0" or "-".
+// dropEmpty removes the named columns in which every row below the header is empty, "0" or "-".
 func (t *table) dropEmpty(names ...string) {
 	header := t.rows[0]
 	for column := len(header) - 1; column > 0; column-- {
 		if !slices.Contains(names, header[column]) {
 			continue
 		}
-		told := false
+		used := false
 		for _, row := range t.rows[1:] {
-			told = told || row[column] != "" && row[column] != "0" && row[column] != "-"
+			used = used || row[column] != "" && row[column] != "0" && row[column] != "-"
 		}
-		if told {
+		if used {
 			continue
 		}
 		for i, row := range t.rows {

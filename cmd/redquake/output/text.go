@@ -1,4 +1,4 @@
-// Package output is the result of a run as text and as JSON, for the command line.
+// Package output writes the result of a run as text and as JSON, for the command line.
 package output
 
 import (
@@ -8,13 +8,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
 
-// WriteText writes the result of a load for people.
+// WriteText writes the result of a load as human-readable text.
 func WriteText(w io.Writer, r *result.Load) error {
 	var b strings.Builder
 	head(&b, r)
@@ -28,16 +27,13 @@ func WriteText(w io.Writer, r *result.Load) error {
 		b.WriteByte('\n')
 		b.WriteString(tail)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	if _, err := io.WriteString(w, b.String()); err != nil {
+		return fmt.Errorf("write the result: %w", err)
+	}
+	return nil
 }
 
-// line writes one "name  text" line; names are padded to one width.
-func line(b *strings.Builder, name, format string, args ...any) {
-	fmt.Fprintf(b, "%-11s "+format+"\n", append([]any{name}, args...)...)
-}
-
-// head says what was run.
+// head writes what was run, and the total figures.
 func head(b *strings.Builder, r *result.Load) {
 	outcome := string(r.Outcome)
 	if r.Message != "" {
@@ -53,8 +49,8 @@ func head(b *strings.Builder, r *result.Load) {
 	if r.Measured == r.Elapsed {
 		measured = seconds(r.Elapsed)
 	}
-	if r.Elapsed < r.Planned && r.Search == nil { // a search ends when it has found
-		measured += ", planned were " + seconds(r.Planned)
+	if r.Elapsed < r.Planned && r.Search == nil { // a search may end before its maximum duration
+		measured += ", planned " + seconds(r.Planned)
 	}
 	line(b, "Measured", "%s", measured)
 	line(b, "Throughput", "%s/s", format.Rate(r.Total.Throughput))
@@ -82,7 +78,7 @@ func classes(r *result.Load) string {
 	return ": " + strings.Join(parts, ", ")
 }
 
-// operations is the table of figures, all operations together first.
+// operations returns the table of figures, beginning with the total.
 func operations(r *result.Load) string {
 	var t table
 	t.row("OPERATION", "REQUESTS", "OK", "FAILED", "UNKNOWN", "DROPPED", "OK/S", "P50", "P90", "P99", "P99.9", "MAX")
@@ -90,7 +86,7 @@ func operations(r *result.Load) string {
 	if len(r.Operations) > 1 {
 		rows = append(rows, r.Operations...)
 	} else if len(r.Operations) == 1 {
-		rows = r.Operations // the total says the same
+		rows = r.Operations // the total is the same
 	}
 	for _, o := range rows {
 		t.operation(o.Name, o, o.Latency)
@@ -118,7 +114,7 @@ func quantiles(q *result.Quantiles) []string {
 	return []string{seconds(q.P50), seconds(q.P90), seconds(q.P99), seconds(q.P999), seconds(q.Max)}
 }
 
-// tail says what else was seen.
+// tail returns the lines below the table.
 func tail(r *result.Load) string {
 	var b strings.Builder
 	if len(r.Workload) > 0 {
@@ -137,15 +133,7 @@ func tail(r *result.Load) string {
 	if r.MaxLag > 0 {
 		line(&b, "Lag", "at most %s from an intended arrival to its send", seconds(r.MaxLag))
 	}
-	if r.LongestGap != nil {
-		line(&b, "Gap", "%s", gap(r.LongestGap, "longest stretch without a success"))
-	}
-	if g := r.LongestShardGap; g != nil {
-		line(&b, "Shard gap", "%s", gap(&g.Gap, fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
-	}
-	if r.ProbeGap != nil {
-		line(&b, "Probe gap", "%s", gap(r.ProbeGap, "the same for the probe, which dials afresh"))
-	}
+	gaps(&b, r)
 	for _, a := range r.Anomalies {
 		line(&b, "Anomaly", "throughput %s down for %s at %s", format.Share(a.Dip), seconds(a.Length), seconds(a.At))
 	}
@@ -164,7 +152,7 @@ func tail(r *result.Load) string {
 	return b.String()
 }
 
-// shardsShown is how many shards the text lists, those that did worst first; JSON has all.
+// shardsShown is the number of shards in the text, those with the longest gaps first; JSON contains all.
 const shardsShown = 16
 
 func shards(b *strings.Builder, r *result.Load) {
@@ -181,6 +169,19 @@ func shards(b *strings.Builder, r *result.Load) {
 	}
 }
 
+// gaps writes the longest gaps.
+func gaps(b *strings.Builder, r *result.Load) {
+	if r.LongestGap != nil {
+		line(b, "Gap", "%s", gap(r.LongestGap, "longest stretch without a success"))
+	}
+	if g := r.LongestShardGap; g != nil {
+		line(b, "Shard gap", "%s", gap(&g.Gap, fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
+	}
+	if r.ProbeGap != nil {
+		line(b, "Probe gap", "%s", gap(r.ProbeGap, "the same for the probe, which opens new connections"))
+	}
+}
+
 func gap(g *result.Gap, what string) string {
 	end := ""
 	if g.Open {
@@ -189,7 +190,7 @@ func gap(g *result.Gap, what string) string {
 	return fmt.Sprintf("%s at %s: %s%s", seconds(g.Length), seconds(g.At), what, end)
 }
 
-// target names the Redis as far as it is known.
+// target describes the server by what is known of it.
 func target(t result.Target) string {
 	parts := []string{strings.Join(t.Addresses, ",")}
 	if t.Server != "" || t.Version != "" {
@@ -203,7 +204,7 @@ func target(t result.Target) string {
 	return strings.Join(parts, ", ")
 }
 
-// server is the server's figures in one line.
+// server returns the server's figures in one line.
 func server(r *result.Redis) string {
 	var parts []string
 	parts = append(parts, "CPU at most "+format.Millicores(float64(r.MaxCPU)/1000))
@@ -221,5 +222,3 @@ func server(r *result.Redis) string {
 	}
 	return strings.Join(parts, ", ")
 }
-
-func seconds(s result.Seconds) string { return format.Duration(time.Duration(s)) }

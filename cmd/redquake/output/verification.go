@@ -7,33 +7,33 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// verification writes what became of the ledger writes.
+// verification writes the result of reading back the ledger writes.
 func verification(b *strings.Builder, v *result.Verification) {
 	switch {
 	case v.Unread != "":
 		line(b, "Lost writes", "not known: %s", v.Unread)
 	case *v.Lost == 0:
-		line(b, "Lost writes", "none of %d acknowledged ledger writes (%s)", v.Acknowledged, aside(v))
+		line(b, "Lost writes", "none of %d acknowledged ledger writes (%s)", v.Acknowledged, qualification(v))
 	default:
 		seen := "no client saw an error then"
 		if v.Errors > 0 {
-			seen = fmt.Sprintf("about %d requests erred then", v.Errors)
+			seen = fmt.Sprintf("about %d requests failed then", v.Errors)
 		}
 		line(b, "Lost writes", "%d of %d acknowledged ledger writes, at least, acknowledged from %s to %s; %s (%s)",
-			*v.Lost, v.Acknowledged, seconds(v.FirstLost), seconds(v.LastLost), seen, aside(v))
+			*v.Lost, v.Acknowledged, seconds(v.FirstLost), seconds(v.LastLost), seen, qualification(v))
 	}
 	if s := v.Stale; s != nil {
-		line(b, "Stale reads", "%d of %d answers of replicas, at most %d writes and %s behind; %d went backwards", s.Stale, s.Reads, s.MaxWrites, seconds(s.MaxBehind), s.Backwards)
+		line(b, "Stale reads", "%d of %d replies of replicas, at most %d writes and %s behind; %d went backwards", s.Stale, s.Reads, s.MaxWrites, seconds(s.MaxBehind), s.Backwards)
 	}
 	if d := v.Dual; d != nil && d.Writes == 0 {
 		line(b, "Primaries", "never two at the same time")
 	} else if d != nil {
-		line(b, "Primaries", "two at the same time: %d writes taken by a second one, from %s to %s", d.Writes, seconds(d.First), seconds(d.Last))
+		line(b, "Primaries", "two at the same time: %d writes accepted by a second one, from %s to %s", d.Writes, seconds(d.First), seconds(d.Last))
 	}
 }
 
-// aside is what has to stand beside any claim about loss.
-func aside(v *result.Verification) string {
+// qualification returns the facts that limit a statement about lost writes.
+func qualification(v *result.Verification) string {
 	text := fmt.Sprintf("%d unknown, %d of them present; read at the primary and %d replicas", v.Unknown, v.UnknownPresent, v.Replicas)
 	if v.ReplicaMissing > 0 {
 		text += fmt.Sprintf(", one of which lacks %d", v.ReplicaMissing)

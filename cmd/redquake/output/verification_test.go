@@ -28,14 +28,14 @@ func TestVerification(t *testing.T) {
 		},
 		"lost with errors": {
 			&record.Ledger{Acked: 10, Lost: 1, LastLost: int64(time.Second), Errors: 7},
-			[]string{"about 7 requests erred then"},
+			[]string{"about 7 requests failed then"},
 		},
 		"unread": {&record.Ledger{Acked: 10, Lost: 10, Unread: "no primary"}, []string{"Lost writes not known: no primary"}},
 		"beside it": {
 			&record.Ledger{Acked: 1, Stale: &record.Staleness{Reads: 100, Stale: 3, MaxWrites: 2, MaxBehind: int64(4 * time.Millisecond), NonMonotonic: 1, RolledBack: 1}, Dual: &record.DualPrimary{Writes: 5, First: 1e9, Last: 2e9}},
 			[]string{
-				"Stale reads 3 of 100 answers of replicas, at most 2 writes and 4ms behind; 2 went backwards",
-				"Primaries   two at the same time: 5 writes taken by a second one, from 1s to 2s",
+				"Stale reads 3 of 100 replies of replicas, at most 2 writes and 4ms behind; 2 went backwards",
+				"Primaries   two at the same time: 5 writes accepted by a second one, from 1s to 2s",
 			},
 		},
 		"nothing written": {&record.Ledger{Failed: 3}, []string{"Lost writes not known: no ledger write was acknowledged"}},

@@ -1,7 +1,9 @@
-// Package bottleneck names what kept a run from being faster, from what was sampled during its steady part, and reads the load generator's own use.
+// Package bottleneck finds the component that limited a run from the samples of its steady part, and reads the resource usage of the load
+// generator's own process.
 package bottleneck
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -9,26 +11,26 @@ import (
 // Component is what limited a run.
 type Component string
 
-// The components, in the order in which they are looked for: the first that matches is named.
+// The components, in the order in which they are checked: the first match is the bottleneck.
 const (
-	LoadGenerator   Component = "LoadGenerator"   // the load pods themselves: the figures say more of them than of Redis
-	Network         Component = "Network"         // the way between load and Redis
+	LoadGenerator   Component = "LoadGenerator"   // the load pods: the figures are then limited by them, not by Redis
+	Network         Component = "Network"         // the network between load and Redis
 	CPULimit        Component = "CPULimit"        // the CPU limit of Redis' container
 	RedisMainThread Component = "RedisMainThread" // the one thread that runs commands
 	Disk            Component = "Disk"            // fsync of the append-only file
 	Memory          Component = "Memory"          // maxmemory: evictions, refused writes
 	Clients         Component = "Clients"         // maxclients, blocked clients
-	Backend         Component = "Backend"         // what lies behind the workload: a database, an API
+	Backend         Component = "Backend"         // the backend of the workload: a database, an API
 	None            Component = "None"            // nothing reached its limit
 )
 
-// Finding is the component and why: one sentence with its figures.
+// Finding is the component and the evidence, one sentence with figures.
 type Finding struct {
 	Component Component
 	Evidence  string
 }
 
-// Find names the bottleneck of the steady part of a run. It is a pure function of its input.
+// Find returns the bottleneck of the steady part of a run. It is a pure function of its input.
 func Find(in Input) Finding {
 	e := gather(in)
 	for _, c := range []struct {
@@ -48,11 +50,15 @@ func Find(in Input) Finding {
 			return Finding{c.component, sentence}
 		}
 	}
-	return Finding{None, e.nothing()}
+	return Finding{None, e.noLimit()}
 }
 
-// loadGenerator says that a load pod was at its limit, the pod that was nearest to it.
+// loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.
 func (e *evidence) loadGenerator() string {
+	return cmp.Or(e.saturatedPod(), e.throttledPod(), e.lateSends())
+}
+
+func (e *evidence) saturatedPod() string {
 	worst, sentence := 0.0, ""
 	for _, g := range e.generators {
 		share, what := g.share()
@@ -60,18 +66,23 @@ func (e *evidence) loadGenerator() string {
 			worst, sentence = share, fmt.Sprintf("load pod %d used %s of CPU, %s of %s", g.pod, cores(g.cores()), percent(share), what)
 		}
 	}
-	if sentence != "" {
-		return sentence
-	}
+	return sentence
+}
+
+func (e *evidence) throttledPod() string {
+	worst, sentence := 0.0, ""
 	for _, g := range e.generators {
 		if t := g.throttled / g.seconds; t >= throttledShare && t > worst {
 			worst, sentence = t, fmt.Sprintf("load pod %d was throttled for %s of the time by its CPU limit of %s", g.pod, percent(t), cores(g.limit))
 		}
 	}
-	if sentence != "" {
-		return sentence
-	}
-	lag := e.response.Quantile(0.5) - e.service.Quantile(0.5) // a generator at its limit is always late; stalls of a shared machine are not
+	return sentence
+}
+
+// lateSends returns the evidence that requests waited for the load generator. The median is used because a saturated generator is late in most
+// requests, and the stalls of a shared machine affect few.
+func (e *evidence) lateSends() string {
+	lag := e.response.Quantile(0.5) - e.service.Quantile(0.5)
 	p99 := e.response.Quantile(0.99)
 	if e.service.Count() > 0 && lag >= lagLeast && float64(lag) > lagShare*float64(p99) && e.inFlight < occupied {
 		return fmt.Sprintf("requests were sent late: half of them by %s and more after their arrival, %s of the p99 of %s, while %s of the connections were in use",
@@ -80,9 +91,9 @@ func (e *evidence) loadGenerator() string {
 	return ""
 }
 
-// network compares the round trip with the median latency. It is a round trip of an idle connection, but not of an idle server: where Redis has no
-// time, the PING has waited for it and says nothing about the network. A short one is named only if Redis has no other trouble either: of a lightly loaded Redis
-// nearby every request consists of the round trip.
+// network compares the round trip with the median latency. The connection of the round trip is idle, but the server is not: the PING also waits
+// for a saturated Redis, and its round trip is then no evidence about the network. A short round trip is evidence only if Redis has no other
+// problem either: with a lightly loaded Redis nearby, the latency of every request is mostly the round trip.
 func (e *evidence) network() string {
 	p50 := e.median()
 	if e.roundTrip == 0 || p50 == 0 || float64(e.roundTrip) < roundTripShare*float64(p50) {
@@ -121,7 +132,7 @@ func (e *evidence) mainThread() string {
 	}
 	what := "the main thread"
 	if worst.main == 0 {
-		what = "the process (it does not tell its main thread's share)"
+		what = "the process (it does not report the main thread's share)"
 	}
 	return fmt.Sprintf("%s of %s used %s of one core, %s commands/s%s%s", what, e.name(worst), percent(worst.mainThread()),
 		number(float64(worst.commands)/worst.seconds), worst.ioThreads(), worst.slowest())
@@ -146,7 +157,7 @@ func (e *evidence) disk() string {
 func (e *evidence) memory() string {
 	for _, s := range e.servers {
 		if s.oom > 0 {
-			return fmt.Sprintf("%s refused %d commands for want of memory, at %s of maxmemory %s, policy %s",
+			return fmt.Sprintf("%s refused %d commands with OOM, at %s of maxmemory %s, policy %s",
 				e.name(s), s.oom, bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
 		}
 		if rate := float64(s.evicted) / s.seconds; rate >= evictionsLeast {
@@ -178,8 +189,8 @@ func (e *evidence) backendWait() string {
 	return fmt.Sprintf("the workload waits for %s: the median latency is %s, and neither the load nor Redis is at a limit", e.in.Backend, duration(e.median()))
 }
 
-// nothing says how far from their limits things were.
-func (e *evidence) nothing() string {
+// noLimit returns the usage of load generator, network and Redis for a run without a bottleneck.
+func (e *evidence) noLimit() string {
 	var parts []string
 	most := 0.0
 	for _, g := range e.generators {
@@ -196,7 +207,7 @@ func (e *evidence) nothing() string {
 		parts = append(parts, "Redis' main thread was "+percent(s.mainThread())+" busy")
 	}
 	if len(parts) == 0 {
-		return "nothing is known of the load generator or of Redis in the steady part"
+		return "there are no readings of the load generator or of Redis in the steady part"
 	}
 	return "nothing was at its limit: " + strings.Join(parts, ", ")
 }

@@ -121,7 +121,7 @@ func TestFind(t *testing.T) {
 		{"slow commands", func(f *figures, _ *Input) {
 			f.server.CPUMainThreadSeconds, f.server.SlowLog = 0.99, record.SlowLog{Total: 5, WorstMicros: 85_000, Command: "KEYS"}
 		}, RedisMainThread, "slow commands, the longest KEYS with 85.0ms"},
-		{"a server that does not report its main thread", func(f *figures, _ *Input) { f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0, 0.93 }, RedisMainThread, "the process (it does not tell"},
+		{"a server that does not report its main thread", func(f *figures, _ *Input) { f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0, 0.93 }, RedisMainThread, "the process (it does not report"},
 		{"I/O threads", func(f *figures, _ *Input) {
 			f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0.95, 2.5
 			f.server.TotalReads, f.server.IOThreadedReads, f.server.TotalWrites, f.server.IOThreadedWrites = 100, 0, 100, 75
@@ -217,7 +217,7 @@ func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 			t.Errorf("%s: %s: %s, want %s", c.name, got.Component, got.Evidence, c.want)
 		}
 	}
-	if got := Find(Input{Series: s, Without: []impact.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "nothing is known") {
+	if got := Find(Input{Series: s, Without: []impact.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "there are no readings") {
 		t.Error(got.Evidence)
 	}
 }

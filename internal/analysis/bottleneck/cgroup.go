@@ -9,37 +9,49 @@ import (
 	"strings"
 )
 
-// cgroups are the groups whose CPU limit holds for a process: its own, and those above it as far as they can be seen.
+// cgroups are the groups whose CPU limit applies to a process: its own, and its ancestors as far as they are mounted.
 type cgroups struct {
 	v2   bool
 	dirs []string
 }
 
-// findCgroups reads where the CPU limits of a process lie from its /proc/PID/cgroup and mountinfo. On a machine with both, cgroup v1 governs the CPU where it has the
-// controller. The result is empty where nothing is mounted.
+// findCgroups finds the cgroup directories of a process from its /proc/PID/cgroup and mountinfo. On a machine with both versions, cgroup v1
+// limits the CPU if it has the controller. The result is empty if no cgroup file system is mounted.
 func findCgroups(cgroup, mountinfo string) cgroups {
 	v1, unified := memberships(cgroup)
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if len(left) < 5 || len(right) < 3 || right[0] != "cgroup" {
-			continue
-		}
-		if group, ok := v1["cpu"]; ok && contains(right[2], "cpu") {
-			return cgroups{dirs: upwards(left[4], left[3], group)}
+	mounts := cgroupMounts(mountinfo)
+	if group, ok := v1["cpu"]; ok {
+		for _, m := range mounts {
+			if m.kind == "cgroup" && contains(m.options, "cpu") {
+				return cgroups{dirs: upwards(m.point, m.root, group)}
+			}
 		}
 	}
-	for line := range strings.Lines(mountinfo) {
-		before, after, _ := strings.Cut(line, " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if len(left) >= 5 && len(right) >= 1 && right[0] == "cgroup2" && unified != "" {
-			return cgroups{v2: true, dirs: upwards(left[4], left[3], unified)}
+	for _, m := range mounts {
+		if m.kind == "cgroup2" && unified != "" {
+			return cgroups{v2: true, dirs: upwards(m.point, m.root, unified)}
 		}
 	}
 	return cgroups{}
 }
 
-// memberships reads /proc/PID/cgroup: of each v1 controller the group, and the group of v2.
+// mount is a mounted cgroup file system. options are the controllers of a v1 mount.
+type mount struct{ point, root, kind, options string }
+
+// cgroupMounts reads the cgroup mounts in /proc/PID/mountinfo.
+func cgroupMounts(mountinfo string) []mount {
+	var mounts []mount
+	for line := range strings.Lines(mountinfo) {
+		before, after, _ := strings.Cut(line, " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if len(left) >= 5 && len(right) >= 3 && strings.HasPrefix(right[0], "cgroup") {
+			mounts = append(mounts, mount{point: left[4], root: left[3], kind: right[0], options: right[2]})
+		}
+	}
+	return mounts
+}
+
+// memberships reads /proc/PID/cgroup: the group of each v1 controller, and the group of v2.
 func memberships(cgroup string) (v1 map[string]string, unified string) {
 	v1 = map[string]string{}
 	for line := range strings.Lines(cgroup) {
@@ -66,10 +78,10 @@ func contains(list, word string) bool {
 	return false
 }
 
-// upwards lists the directories of a group and of those above it. A container's mount shows its own group as root.
+// upwards lists the directories of a group and its ancestors. The root of a container's mount is the container's own group.
 func upwards(mountPoint, root, group string) []string {
 	below := strings.TrimPrefix(group, strings.TrimSuffix(root, "/"))
-	if root != "/" && below == group { // the mount does not show this group, as its names are of another namespace
+	if root != "/" && below == group { // the path is of another cgroup namespace than the mount
 		below = "/"
 	}
 	var dirs []string
@@ -81,7 +93,8 @@ func upwards(mountPoint, root, group string) []string {
 	}
 }
 
-// read returns the lowest limit in cores, 0 = none, and for how long it has held the group back, in seconds. What cannot be read counts as no limit.
+// read returns the lowest limit in cores, 0 = none, and for how long the group was throttled by it, in seconds. A file that cannot be read counts as
+// no limit.
 func (c cgroups) read() (limit, throttled float64) {
 	for _, dir := range c.dirs {
 		own := c.limit(dir)
@@ -109,7 +122,7 @@ func limitV2(text string) float64 {
 	return limitV1(words[0], words[1])
 }
 
-// limitV1 is quota / period in cores; 0 = no limit, which v1 writes as -1.
+// limitV1 is quota / period in cores; 0 = no limit, which is -1 in v1.
 func limitV1(quota, period string) float64 {
 	q, errQuota := strconv.ParseFloat(strings.TrimSpace(quota), 64)
 	p, errPeriod := strconv.ParseFloat(strings.TrimSpace(period), 64)
@@ -137,7 +150,7 @@ func throttledSeconds(stat string) float64 {
 	return 0
 }
 
-// readFile is empty where there is nothing to read.
+// readFile returns "" if the file cannot be read.
 func readFile(dir, name string) string {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// evidence is what the steady part holds.
+// evidence is the sums over the steady part of a run.
 type evidence struct {
 	in         Input
 	generators []*generator // by pod
@@ -24,7 +24,7 @@ type evidence struct {
 	oom               uint64  // requests refused with OOM
 }
 
-// generator sums one load pod's readings.
+// generator is the sum of one load pod's readings.
 type generator struct {
 	pod                     int
 	seconds, cpu, throttled float64
@@ -32,10 +32,10 @@ type generator struct {
 	threads                 int
 }
 
-// server sums one Redis server's readings; counters as differences within the steady part.
+// server is the sum of one Redis server's readings; counters are differences within the steady part.
 type server struct {
 	address            string
-	pairs              int // of readings, one after the other
+	pairs              int // of consecutive readings
 	seconds, cpu, main float64
 	commands           int64
 	reads, writes      int64
@@ -64,7 +64,7 @@ type server struct {
 
 func gather(in Input) *evidence {
 	e := &evidence{in: in}
-	steady := stretches(in.MeasuredFrom, in.Series.End(), in.Without)
+	steady := steadyWindows(in.MeasuredFrom, in.Series.End(), in.Without)
 	e.load(steady)
 	e.agents(steady)
 	if e.roundTrip > 0 {
@@ -74,8 +74,8 @@ func gather(in Input) *evidence {
 	return e
 }
 
-// stretches are [from, to) without the windows, ascending.
-func stretches(from, to time.Duration, without []impact.Window) []impact.Window {
+// steadyWindows returns [from, to) without the given windows, in ascending order.
+func steadyWindows(from, to time.Duration, without []impact.Window) []impact.Window {
 	cuts := slices.SortedFunc(slices.Values(without), func(a, b impact.Window) int { return cmp.Compare(a.From, b.From) })
 	var rest []impact.Window
 	for _, c := range cuts {
@@ -90,7 +90,7 @@ func stretches(from, to time.Duration, without []impact.Window) []impact.Window 
 	return rest
 }
 
-// tolerance is how long after an interval's end its readings are made at most.
+// tolerance is the longest delay of a reading after the end of its interval.
 const tolerance = 100 * time.Millisecond
 
 func (e *evidence) load(steady []impact.Window) {
@@ -115,7 +115,7 @@ func (e *evidence) load(steady []impact.Window) {
 	}
 }
 
-// median is that of what Redis and the way to it take: from the send.
+// median is the median latency from the send, without the time that requests waited in the load generator.
 func (e *evidence) median() time.Duration {
 	if e.service.Count() > 0 {
 		return e.service.Quantile(0.5)
@@ -127,13 +127,13 @@ func (e *evidence) agents(steady []impact.Window) {
 	pods := map[int]*generator{}
 	last := map[int]record.AgentUse{}
 	for _, a := range e.in.Series.Agents() {
-		at := stretchOf(steady, a.At)
-		if at >= 0 && a.RoundTrip > 0 && (e.roundTrip == 0 || time.Duration(a.RoundTrip) < e.roundTrip) {
-			e.roundTrip = time.Duration(a.RoundTrip)
+		at := windowOf(steady, a.At)
+		if at >= 0 {
+			e.addRoundTrip(time.Duration(a.RoundTrip))
 		}
 		before, ok := last[a.Pod]
 		last[a.Pod] = a
-		if !ok || at < 0 || stretchOf(steady, before.At) != at || a.CPUSeconds < before.CPUSeconds {
+		if !ok || at < 0 || windowOf(steady, before.At) != at || a.CPUSeconds < before.CPUSeconds {
 			continue
 		}
 		g := pods[a.Pod]
@@ -141,16 +141,28 @@ func (e *evidence) agents(steady []impact.Window) {
 			g = &generator{pod: a.Pod}
 			pods[a.Pod] = g
 		}
-		g.seconds += time.Duration(a.At - before.At).Seconds()
-		g.cpu += a.CPUSeconds - before.CPUSeconds
-		g.throttled += max(0, a.ThrottledSeconds-before.ThrottledSeconds)
-		g.limit, g.threads = a.CPULimit, a.BusyThreads
+		g.add(&before, &a)
 	}
 	for _, pod := range slices.Sorted(maps.Keys(pods)) {
 		if pods[pod].seconds >= shortestEvidence.Seconds() {
 			e.generators = append(e.generators, pods[pod])
 		}
 	}
+}
+
+// addRoundTrip keeps the shortest round trip; 0 = not measured.
+func (e *evidence) addRoundTrip(d time.Duration) {
+	if d > 0 && (e.roundTrip == 0 || d < e.roundTrip) {
+		e.roundTrip = d
+	}
+}
+
+// add adds the differences between two readings of the pod's process.
+func (g *generator) add(before, now *record.AgentUse) {
+	g.seconds += time.Duration(now.At - before.At).Seconds()
+	g.cpu += now.CPUSeconds - before.CPUSeconds
+	g.throttled += max(0, now.ThrottledSeconds-before.ThrottledSeconds)
+	g.limit, g.threads = now.CPULimit, now.BusyThreads
 }
 
 func (e *evidence) redis(steady []impact.Window) {
@@ -161,8 +173,8 @@ func (e *evidence) redis(steady []impact.Window) {
 		p := process{r.Address, r.RunID}
 		before, ok := last[p]
 		last[p] = r
-		at := stretchOf(steady, r.At)
-		if !ok || at < 0 || stretchOf(steady, before.At) != at {
+		at := windowOf(steady, r.At)
+		if !ok || at < 0 || windowOf(steady, before.At) != at {
 			continue
 		}
 		s := servers[r.Address]
@@ -179,12 +191,12 @@ func (e *evidence) redis(steady []impact.Window) {
 	}
 }
 
-// stretchOf is the stretch in which an instant lies, counting from 0; -1 = none. A reading made just after the end is of that stretch.
-func stretchOf(steady []impact.Window, at int64) int {
+// windowOf returns the index of the window that contains an instant; -1 = none. A reading just after the end belongs to the window.
+func windowOf(steady []impact.Window, at int64) int {
 	return slices.IndexFunc(steady, func(w impact.Window) bool { return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance })
 }
 
-// add takes two readings of one process. Counters that went back were reset: what came before is unknown then.
+// add adds the differences between two readings of one process. Counters that decreased were reset: their values before the reset are unknown.
 func (s *server) add(before, now *record.Server) {
 	since := func(a, b int64) int64 { return max(0, b-a) }
 	s.pairs++
@@ -226,17 +238,17 @@ func (s *server) add(before, now *record.Server) {
 	}
 }
 
-// ofDisk says that an event of LATENCY is time spent on the append-only file.
+// ofDisk reports whether an event of LATENCY is time spent on the append-only file.
 func ofDisk(event string) bool {
 	return strings.HasPrefix(event, "aof-fsync") || strings.HasPrefix(event, "aof-write") || event == "aof-fstat"
 }
 
-// isNew says that the event has happened again since the reading before.
+// isNew reports whether the event occurred again since the previous reading.
 func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
 	return !slices.ContainsFunc(before, func(b record.LatencyEvent) bool { return b.Name == event.Name && b.Unix == event.Unix })
 }
 
-// share is how much of what it could use the generator used: its limit, or a core per thread that sends.
+// share returns the CPU usage of the generator as a share of its limit, or of one core per sending thread, and what it is a share of.
 func (g *generator) share() (float64, string) {
 	switch threads := float64(g.threads); {
 	case g.limit > 0 && (threads == 0 || g.limit <= threads):
@@ -249,7 +261,8 @@ func (g *generator) share() (float64, string) {
 
 func (g *generator) cores() float64 { return g.cpu / g.seconds }
 
-// mainThread is the main thread's use in cores; of a server that does not tell, the whole process's, which has about one thread then.
+// mainThread is the CPU usage of the main thread in cores. If the server does not report it, it is that of the whole process: such versions have
+// little more than one thread.
 func (s *server) mainThread() float64 {
 	if s.main > 0 {
 		return s.main / s.seconds
@@ -272,7 +285,7 @@ func (s *server) slowest() string {
 	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand, duration(time.Duration(s.slowMicros)*time.Microsecond))
 }
 
-// busiest is the server that used the most CPU; nil = none is known.
+// busiest is the server with the highest CPU usage; nil = there are no readings.
 func (e *evidence) busiest() *server {
 	var most *server
 	for _, s := range e.servers {
@@ -285,7 +298,7 @@ func (e *evidence) busiest() *server {
 
 func (s *server) cores() float64 { return s.cpu / s.seconds }
 
-// name is Redis, or which one of several.
+// name is "Redis", with the address if there are several servers.
 func (e *evidence) name(s *server) string {
 	if len(e.servers) > 1 {
 		return "Redis at " + s.address
@@ -319,15 +332,15 @@ func duration(d time.Duration) string {
 	}
 }
 
-// Input is a run and what is known of it beside the record.
+// Input is the record of a run and facts that are not in it.
 type Input struct {
 	Series       *record.Series
 	MeasuredFrom time.Duration   // the end of ramp-up and warm-up, from the start
-	Without      []impact.Window // stretches that are not steady: from each fault to its recovery
+	Without      []impact.Window // windows that are not steady: from each fault to its recovery
 
-	ServerCPULimit float64       // cores that Redis' container may use; 0 = no limit, or not known
-	AddedLatency   time.Duration // what the client adds to each round trip of a request, but not of a PING
-	Backend        string        // what the workload waits for beside Redis: "MySQL", "the API"; "" = nothing
+	ServerCPULimit float64       // of Redis' container, in cores; 0 = no limit, or unknown
+	AddedLatency   time.Duration // added by the client to each round trip of a request, but not of a PING
+	Backend        string        // the backend of the workload apart from Redis: "MySQL", "the API"; "" = none
 }
 
 // The limits from which a component counts as the bottleneck.
@@ -335,12 +348,12 @@ const (
 	saturated        = 0.9                    // of a CPU limit, or of one core per thread
 	throttledShare   = 0.05                   // of the time
 	lagShare         = 0.1                    // of the p99
-	lagLeast         = 5 * time.Millisecond   // less is what the scheduler of a shared machine takes
-	occupied         = 0.8                    // of the connections: then arrivals wait for a free one, not for the generator
+	lagLeast         = 5 * time.Millisecond   // less can be due to the scheduler of a shared machine
+	occupied         = 0.8                    // of the connections: from then on arrivals wait for a free one, not for the generator
 	roundTripShare   = 0.7                    // of the median latency
-	nearby           = time.Millisecond       // a round trip that is nothing special
-	eventShare       = 0.2                    // of the readings, or of the seconds where there are fewer: events are known to the second
+	nearby           = time.Millisecond       // an ordinary round trip within a data center
+	eventShare       = 0.2                    // of the readings, or of the seconds if there are fewer: timestamps of events are in seconds
 	evictionsLeast   = 1.0                    // per second
 	blockedShare     = 0.5                    // of the readings
-	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less, CPU says nothing
+	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less time, CPU usage is not significant
 )

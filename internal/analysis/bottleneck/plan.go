@@ -7,12 +7,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Of is the input for the record of a plan's load, as far as the plan tells.
+// Of returns the input for the record of a plan's load, without the fields that are not in the plan.
 func Of(plan *plan.Plan, series *record.Series) Input {
 	return Input{Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency, Backend: backendOf(&plan.Workload)}
 }
 
-// backendOf names what a workload waits for beside Redis; "" = nothing.
+// backendOf names the backend of a workload apart from Redis; "" = none.
 func backendOf(w *plan.Workload) string {
 	switch {
 	case w.CacheAside != nil && w.CacheAside.Database.Driver == "mysql":

@@ -10,18 +10,19 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Self reads this process's own use. It is not safe for concurrent use.
+// Self reads the resource usage of this process. It is not safe for concurrent use.
 type Self struct {
 	groups cgroups
 	gc     debug.GCStats
 }
 
-// NewSelf finds where the process's limits lie.
+// NewSelf finds the cgroups of this process.
 func NewSelf() *Self {
 	return &Self{groups: findCgroups(readFile("/proc/self", "cgroup"), readFile("/proc/self", "mountinfo"))}
 }
 
-// Read takes a reading; what only the load knows (At, Pod, BusyThreads, RoundTrip) is left to the caller. It costs some 50 us and no pause.
+// Read returns a reading without the fields that the load sets (At, Pod, BusyThreads, RoundTrip). It takes about 50 us and does not stop the
+// world.
 func (s *Self) Read() record.AgentUse {
 	var a record.AgentUse
 	var used syscall.Rusage

@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Self reads this process's own use: on this system only what Go tells.
+// Self reads the resource usage of this process: on this system only what the Go runtime reports.
 type Self struct{ gc debug.GCStats }
 
 // NewSelf returns a Self.

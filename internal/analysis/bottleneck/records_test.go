@@ -30,7 +30,7 @@ var provocations = []provocation{
 	{"redis-main-thread", Input{}, RedisMainThread, "", "the longest EVAL with"},
 	{"disk", Input{}, Disk, "", "with appendfsync always"},
 	{"memory-evicted", Input{}, Memory, "", "of maxmemory 5.0 MiB, policy allkeys-lru"},
-	{"memory-refused", Input{}, Memory, "", "for want of memory"},
+	{"memory-refused", Input{}, Memory, "", "commands with OOM"},
 	{"clients", Input{}, Clients, "", "maxclients is 30"},
 	// A healthy Redis under a light load: only the round trip time limits the throughput.
 	{"nothing", Input{}, Network, None, "of the median latency of "},

@@ -26,7 +26,7 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 		evidence string
 	}{
 		{"evictions", []string{"maxmemory 5mb", "maxmemory-policy allkeys-lru"}, false, (*evidence).memory, "of maxmemory 5.0 MiB, policy allkeys-lru"},
-		{"writes refused", []string{"maxmemory 5mb"}, false, (*evidence).memory, "for want of memory"},
+		{"writes refused", []string{"maxmemory 5mb"}, false, (*evidence).memory, "commands with OOM"},
 		{"connections rejected", []string{"maxclients 30"}, true, (*evidence).clients, "maxclients is 30"},
 		{"enough of all", nil, false, func(e *evidence) string { return e.memory() + e.clients() }, ""},
 	} {

@@ -6,8 +6,8 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// gapsOf returns the gaps that the fault can have caused: last success at most lead before t0, first success after t0, begun before
-// recovery, and not beyond the limit.
+// gapsOf returns the gaps that the fault can have caused: those with the last success at most lead before t0 and the first success after
+// t0 that begin before recovery (before the limit if there is none).
 func (a *analysis) gapsOf(list []record.Gap, lead time.Duration) []gap {
 	var own []gap
 	for _, g := range list {
@@ -19,7 +19,7 @@ func (a *analysis) gapsOf(list []record.Gap, lead time.Duration) []gap {
 	return own
 }
 
-// analysis is what the figures of one fault share.
+// analysis is the input and the intermediate values from which all figures of one fault are computed.
 type analysis struct {
 	curve   *curve
 	fault   Fault
@@ -28,17 +28,17 @@ type analysis struct {
 	first     int           // the interval that contains t0
 	baseFirst int           // the first interval of the baseline, which ends at first
 	seconds   []float64     // 1 s rates of the baseline
-	baseline  float64       // their median
+	baseline  float64       // median of seconds
 	baseError float64       // share of requests that did not succeed in the baseline
 	sustain   int           // SustainFor in intervals
-	limit     time.Duration // no recovery after it: the deadline or the end of the record
-	until     time.Duration // recovery, or limit
+	limit     time.Duration // the latest recovery that counts: the deadline or the end of the record
+	until     time.Duration // the recovery; limit if there is none
 	gaps      []record.Gap
-	lead      time.Duration // how long before t0 the last success may lie
-	noise     time.Duration // gaps of up to this length are no sign of a fault
+	lead      time.Duration // the longest time from the last success to t0 in a gap of this fault
+	noise     time.Duration // gaps up to this length also occur without a fault
 }
 
-// gap is a Gap that tells its length.
+// gap adds the length to record.Gap.
 type gap struct{ record.Gap }
 
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
@@ -65,8 +65,8 @@ func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 	return a
 }
 
-// gapNoise is the longest gap of the baseline, but at most an interval or ten times between successes: with arrivals at random one in e^10 is
-// longer. The bound keeps an earlier fault within the baseline from hiding this one.
+// gapNoise is the longest gap of the baseline, but at most one interval or ten mean times between successes, whichever is longer: with
+// random arrivals one in e^10 is longer. The bound prevents an earlier fault within the baseline from hiding this one.
 func (a *analysis) gapNoise() time.Duration {
 	var longest time.Duration
 	for _, g := range a.gaps {

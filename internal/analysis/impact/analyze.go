@@ -6,14 +6,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Analyze computes what a fault did, over the complete part of the series. It may be called while the run goes on: until Settled,
-// Recovered is false and the other figures are what is known so far. Rates are taken over 1 s windows that slide by one interval.
-// What is summed "until recovery" is summed until the deadline, or the end of the record, where there is no recovery.
+// Analyze computes the impact of a fault from the complete part of the series. It may be called during the run: until Settled, Recovered
+// may be false and the other figures are preliminary. Rates are taken over 1 s windows that slide by one interval. Without a recovery, sums
+// "until recovery" end at the deadline, or at the end of the record.
 //
-//   - BaselineRate, BaselineNoise: median and MAD of the side-by-side 1 s rates in the BaselineWindow before t0, none before MeasuredFrom.
+//   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the BaselineWindow before t0, none before MeasuredFrom.
 //   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
-//   - Outage, TotalOutage: gaps as clients had them, so from the last success before t0, if that was at most an interval before (or two of the
-//     baseline's times between successes), and only gaps that begin before recovery.
+//   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
+//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
@@ -41,8 +41,8 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	return m
 }
 
-// Settled says whether waiting longer can no longer change the impact: it recovered, or the deadline and the time that recovery must
-// hold have passed, or the record has ended.
+// Settled reports whether the impact is final: the load recovered, or the deadline and the time for which recovery must hold have passed, or
+// the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
 	o = o.withDefaults()
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
@@ -52,7 +52,7 @@ func Settled(s *record.Series, f Fault, o Options) bool {
 	return ok
 }
 
-// outages fills the figures of gaps: of the load, of each shard, of the probe.
+// outages sets the figures about gaps: of the load, of each shard, of the probe.
 func (a *analysis) outages(m *Impact) {
 	gaps := a.gapsOf(a.gaps, a.lead)
 	m.Outage, m.OutageEnd = a.longestOutage(gaps)
@@ -61,7 +61,7 @@ func (a *analysis) outages(m *Impact) {
 	}
 	s := a.curve.series
 	for shard := range s.Shards() {
-		// Of its times between successes each shard has so many more.
+		// The mean time between successes of one shard is longer by the number of shards.
 		lead := max(a.curve.step, a.lead*time.Duration(s.Shards()))
 		if longest := longestOf(a.gapsOf(s.ShardGaps(shard), lead)).length(); longest > m.ShardOutage {
 			m.ShardOutage, m.ShardDown = longest, shard
@@ -72,7 +72,7 @@ func (a *analysis) outages(m *Impact) {
 	}
 }
 
-// longestOutage is the length of the longest gap, and when it ended, counted from t0; -1 = there is none, or it never ended.
+// longestOutage returns the length of the longest gap and when it ended, counted from t0; -1 = no gap, or it did not end.
 func (a *analysis) longestOutage(gaps []gap) (length, end time.Duration) {
 	longest := longestOf(gaps)
 	if longest.length() > 0 && !longest.Open {
@@ -81,7 +81,7 @@ func (a *analysis) longestOutage(gaps []gap) (length, end time.Duration) {
 	return longest.length(), -1
 }
 
-// timeToImpact fills what the first error and the first gap say.
+// timeToImpact sets ErrorWindow and TimeToImpact from the errors and the first gap.
 func (a *analysis) timeToImpact(m *Impact) {
 	first, last := a.errorInstants()
 	if first >= 0 {
@@ -110,7 +110,7 @@ func (a *analysis) losses(m *Impact, end int) {
 	}
 }
 
-// latencies fills the figures before the fault, from t0 to the interval end, and after it where the load recovered.
+// latencies sets the latencies before the fault, from t0 to the interval end, and after the recovery.
 func (a *analysis) latencies(m *Impact, end int) {
 	m.Before = a.curve.latency(a.baseFirst, a.first)
 	m.During = a.curve.latency(a.first, end)

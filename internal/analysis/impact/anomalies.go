@@ -6,12 +6,12 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Anomaly is a dip that no fault explains.
+// Anomaly is a dip of the throughput outside of all faults.
 type Anomaly struct {
-	At      time.Duration // where it begins, from the run's start, to the second
+	At      time.Duration // its begin, from the start of the run, to the second
 	Length  time.Duration // whole seconds, at least 2
 	MinRate float64       // successes/s in its lowest second
-	Usual   float64       // successes/s: the running median it is measured against
+	Usual   float64       // successes/s: the running median before the dip
 	Depth   float64       // 1 - MinRate/Usual, in [0, 1]
 }
 
@@ -19,58 +19,75 @@ const (
 	anomalyShare  = 0.70 // of the running median
 	anomalyLength = 2    // seconds
 	anomalyMemory = 30   // seconds of the running median
-	anomalyLearn  = 5    // seconds needed before anything can be called unusual
+	anomalyLearn  = 5    // seconds of the running median before any dip counts
 )
 
-// Anomalies returns the stretches from measuredFrom on and outside exclude in which the 1 s success rate is below 70 % of the running median for 2 s or
-// more. The seconds lie side by side from measuredFrom; the running median is that of the up to 30 such seconds before, dips included, so that a new level
-// that lasts becomes the usual one. Where not all pods took part, rates are scaled to all of them: a lost pod is no dip of Redis.
-// exclude are the faults, each from its injection to its recovery.
+// Anomalies returns the times from measuredFrom on and outside of exclude in which the 1 s success rate is below 70 % of the running median for
+// 2 s or more. The seconds are adjacent from measuredFrom on. The running median is that of the up to 30 such seconds before, dips included, so
+// that a new level that lasts is no anomaly. If pods are missing, rates are scaled to all of them: a lost pod is not a dip of Redis. exclude are
+// the faults, each from its injection to its recovery.
 func Anomalies(s *record.Series, measuredFrom time.Duration, exclude []Window) []Anomaly {
-	c := newCurve(s)
-	var found []Anomaly
-	var memory []float64
-	var dip *Anomaly
-	end := func() {
-		if dip != nil && dip.Length >= anomalyLength*c.width() {
-			found = append(found, *dip)
-		}
-		dip = nil
-	}
+	d := dipDetector{curve: newCurve(s)}
+	c := d.curve
 	for i := c.ceil(measuredFrom); i+c.wide <= c.n; i += c.wide {
 		pods := s.At(i).Pods
 		for k := i; k < i+c.wide; k++ {
 			pods = min(pods, s.At(k).Pods)
 		}
 		if pods == 0 || overlaps(exclude, Window{c.at(i), c.at(i + c.wide)}) {
-			end()
+			d.end()
 			continue
 		}
-		rate := c.windowRate(i) * float64(s.Pods) / float64(pods)
-		usual := median(memory)
-		if dip != nil {
-			usual = dip.Usual
-		}
-		if len(memory) >= anomalyLearn && rate < anomalyShare*usual {
-			if dip == nil {
-				dip = &Anomaly{At: c.at(i), MinRate: rate, Usual: usual}
-			}
-			dip.Length += c.width()
-			dip.MinRate = min(dip.MinRate, rate)
-			dip.Depth = 1 - dip.MinRate/dip.Usual
-			// A level that lasts as long as the memory is the new usual one.
-			if dip.Length >= anomalyMemory*second {
-				end()
-			}
-		} else {
-			end()
-		}
-		if memory = append(memory, rate); len(memory) > anomalyMemory {
-			memory = memory[1:]
-		}
+		d.add(c.at(i), c.windowRate(i)*float64(s.Pods)/float64(pods))
 	}
-	end()
-	return found
+	d.end()
+	return d.found
+}
+
+// dipDetector finds anomalies in the rates of consecutive windows.
+type dipDetector struct {
+	curve  *curve
+	recent []float64 // the rates of the running median
+	dip    *Anomaly  // the current one, of any length; nil = none
+	found  []Anomaly
+}
+
+// add evaluates the window that begins at at.
+func (d *dipDetector) add(at time.Duration, rate float64) {
+	usual := median(d.recent)
+	if d.dip != nil {
+		usual = d.dip.Usual
+	}
+	if len(d.recent) >= anomalyLearn && rate < anomalyShare*usual {
+		d.extend(at, rate, usual)
+	} else {
+		d.end()
+	}
+	if d.recent = append(d.recent, rate); len(d.recent) > anomalyMemory {
+		d.recent = d.recent[1:]
+	}
+}
+
+// extend adds a window to the current dip, or begins one with it.
+func (d *dipDetector) extend(at time.Duration, rate, usual float64) {
+	if d.dip == nil {
+		d.dip = &Anomaly{At: at, MinRate: rate, Usual: usual}
+	}
+	d.dip.Length += d.curve.width()
+	d.dip.MinRate = min(d.dip.MinRate, rate)
+	d.dip.Depth = 1 - d.dip.MinRate/d.dip.Usual
+	// A level that has lasted for the length of the running median is the new usual one.
+	if d.dip.Length >= anomalyMemory*second {
+		d.end()
+	}
+}
+
+// end ends the current dip, and keeps it if it was long enough.
+func (d *dipDetector) end() {
+	if d.dip != nil && d.dip.Length >= anomalyLength*d.curve.width() {
+		d.found = append(d.found, *d.dip)
+	}
+	d.dip = nil
 }
 
 func overlaps(list []Window, w Window) bool {

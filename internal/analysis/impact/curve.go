@@ -6,14 +6,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// curve is the complete part of a series as running sums, so that the rate over any window costs two look-ups.
+// curve is the complete part of a series as running sums: the rate over any window takes two lookups.
 type curve struct {
 	series *record.Series
 	step   time.Duration
-	n      int // complete intervals; the last is left out if the record ends within it
-	wide   int // intervals in a window: 1 s, or one interval where that is longer
+	n      int // complete intervals, without the last one if the record ends within it
+	wide   int // intervals per window: 1 s, or one interval if that is longer
 
-	ok, bad []uint64 // of the intervals before i, over all operations; bad = fail + unknown + dropped
+	ok, bad []uint64 // sums of the intervals before i over all operations; bad = fail + unknown + dropped
 }
 
 // second is the width of the windows over which rates are taken.
@@ -40,12 +40,12 @@ func newCurve(s *record.Series) *curve {
 // width is the length of a window.
 func (c *curve) width() time.Duration { return time.Duration(c.wide) * c.step }
 
-// floor and ceil are the index of the interval that contains t, and of the first that begins at or after it, within the record.
+// floor is the index of the interval that contains t, ceil that of the first interval that begins at or after t, both within the record.
 func (c *curve) floor(t time.Duration) int { return min(max(int(t/c.step), 0), c.n) }
 
 func (c *curve) ceil(t time.Duration) int { return min(max(int((t+c.step-1)/c.step), 0), c.n) }
 
-// errorRate is the share of requests that did not succeed over the intervals [first, end); 0 where there were none.
+// errorRate is the share of requests that did not succeed over the intervals [first, end); 0 without requests.
 func (c *curve) errorRate(first, end int) float64 {
 	ok, bad := c.ok[end]-c.ok[first], c.bad[end]-c.bad[first]
 	if ok+bad == 0 {
@@ -54,7 +54,7 @@ func (c *curve) errorRate(first, end int) float64 {
 	return float64(bad) / float64(ok+bad)
 }
 
-// secondsBefore returns the rates of the windows that lie side by side in [first, end), the last ending at end, in order of time.
+// secondsBefore returns the rates of the adjacent windows in [first, end), the last of which ends at end, in order of time.
 func (c *curve) secondsBefore(first, end int) []float64 {
 	k := max(end-first, 0) / c.wide
 	rates := make([]float64, k)
@@ -67,7 +67,7 @@ func (c *curve) secondsBefore(first, end int) []float64 {
 // windowRate is the rate of the window that begins with interval i; it must end within the record.
 func (c *curve) windowRate(i int) float64 { return c.rate(i, i+c.wide) }
 
-// rate is the successes per second over the intervals [first, end).
+// rate is the number of successes per second over the intervals [first, end).
 func (c *curve) rate(first, end int) float64 {
 	if end <= first {
 		return 0
@@ -75,7 +75,7 @@ func (c *curve) rate(first, end int) float64 {
 	return float64(c.ok[end]-c.ok[first]) / c.at(end-first).Seconds()
 }
 
-// at is when interval i begins.
+// at is the begin of interval i.
 func (c *curve) at(i int) time.Duration { return time.Duration(i) * c.step }
 
 // latency sums the histograms of all operations that begin with an interval of [first, end). Where histograms span

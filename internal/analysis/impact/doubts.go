@@ -5,18 +5,18 @@ import (
 	"time"
 )
 
-// The reasons of doubts.
+// Reasons of a Doubt.
 const (
 	NoLoad           = "NoLoad"           // no success before the fault
 	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
 	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
-	TooFewSamples    = "TooFewSamples"    // so few requests that chance moves the figures
+	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
 )
 
 const (
 	baselineVariation = 0.10 // of the 1 s rates; twice that for slow loads
-	fewSamples        = 100  // successes in the baseline: under it a rate is uncertain by more than 10 % (1/sqrt(n))
+	fewSamples        = 100  // successes in the baseline: with fewer, a rate is uncertain by more than 10 % (1/sqrt(n))
 )
 
 func (a *analysis) doubts(recovered bool) []Doubt {
@@ -32,7 +32,7 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	}
 	switch limit := variationLimit(baselineVariation, a.baseline); {
 	case a.baseline <= 0:
-		doubt(NoLoad, "no typical second before the fault had a success: %d in %s", successes, brief(length))
+		doubt(NoLoad, "the median of the throughput before the fault is 0: %d successes in %s", successes, brief(length))
 	case successes < fewSamples:
 		doubt(TooFewSamples, "only %d requests succeeded in the %s before the fault, at least %d are needed", successes, brief(length), fewSamples)
 	case variation(a.seconds) > limit:
@@ -49,7 +49,8 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	return doubts
 }
 
-// fewerPods returns the stretch, from the baseline to the end of what recovery is judged by, in which not all pods took part, and the fewest that did.
+// fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time over which recovery is
+// evaluated, and the lowest number of pods.
 func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 	c := a.curve
 	least = c.series.Pods
@@ -66,5 +67,5 @@ func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 	return from, to, least
 }
 
-// brief writes a duration for people: to the millisecond.
+// brief formats a duration for messages, to the millisecond.
 func brief(d time.Duration) string { return d.Round(time.Millisecond).String() }

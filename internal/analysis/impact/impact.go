@@ -1,5 +1,5 @@
 // Package impact turns recorded intervals into figures: baseline, steadiness, dip, outage, recovery. It is pure: no clock, no I/O.
-// The definitions are those of docs/measuring.md; each function's comment holds its formula.
+// The definitions are in docs/measuring.md, the formulas in the functions' comments.
 package impact
 
 import (
@@ -9,24 +9,24 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Window is a half-open stretch of a run, [From, To), counted from the run's start instant.
+// Window is a half-open part of a run, [From, To), counted from the run's start instant.
 type Window struct{ From, To time.Duration }
 
-// Fault says when something was broken, on the run's clock.
+// Fault is the times of a fault, counted from the start of the run.
 type Fault struct {
-	At       time.Duration // t0, just before the breaking call was sent
-	SeenAt   time.Duration // when the effect was seen; recovery must hold until SustainFor after it. 0 = at once
-	Deadline time.Duration // recovery is looked for until At+Deadline; 0 = until the end of the record
+	At       time.Duration // t0, just before the injecting call was sent
+	SeenAt   time.Duration // when the effect was observed; recovery must hold until SustainFor after it. 0 = immediately
+	Deadline time.Duration // the latest recovery that counts is at At+Deadline; 0 = the end of the record
 }
 
-// Options are the settable limits. The zero value means the defaults.
+// Options are the configurable limits. The zero value means the defaults.
 type Options struct {
 	MeasuredFrom    time.Duration // end of ramp-up and warm-up: nothing before it is a baseline
-	BaselineWindow  time.Duration // how much before t0 is the baseline; default 30 s
-	BaselineMinimum time.Duration // less than this is too little; default 10 s
-	RecoveredShare  float64       // of the baseline that counts as recovered; default 0.90
-	SustainFor      time.Duration // how long it must hold; default 10 s
-	ErrorMargin     float64       // error rate above the baseline's that is still recovered; default 0.001
+	BaselineWindow  time.Duration // length of the baseline before t0; default 30 s
+	BaselineMinimum time.Duration // a shorter baseline is a doubt; default 10 s
+	RecoveredShare  float64       // share of the baseline rate from which the load counts as recovered; default 0.90
+	SustainFor      time.Duration // for how long recovery must hold; default 10 s
+	ErrorMargin     float64       // the load also counts as recovered with an error rate that is higher than the baseline's by this; default 0.001
 }
 
 func (o Options) withDefaults() Options {
@@ -38,26 +38,26 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Latency is a few figures of one histogram, of successful requests.
+// Latency is figures of a histogram of successful requests.
 type Latency struct {
 	P50, P90, P99, P999, Max, Mean time.Duration
 	Count                          uint64
 }
 
-// Impact is what clients lived through because of one fault.
+// Impact is the effect of one fault on the clients.
 type Impact struct {
 	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline
-	BaselineNoise       float64       // successes/s: median absolute deviation of the same
+	BaselineNoise       float64       // successes/s: median absolute deviation of these rates
 	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery
 	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
-	TimeToImpact        time.Duration // t0 to the first error or the start of the first gap; -1 = neither came
+	TimeToImpact        time.Duration // t0 to the first error or the start of the first gap; -1 = neither occurred
 	Outage              time.Duration // longest gap of the load that begins after t0 - 1 interval
 	TotalOutage         time.Duration // sum of the load's gaps until recovery
-	ShardOutage         time.Duration // the longest gap of any shard; 0 where there are not several, or none had a gap
-	ShardDown           int           // the shard that had it
-	ServerOutage        time.Duration // Outage as the probe saw it; -1 = there is no probe
-	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it never ended
-	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it never ended
+	ShardOutage         time.Duration // the longest gap of any shard; 0 with a single shard, or without a gap
+	ShardDown           int           // the shard with this gap
+	ServerOutage        time.Duration // Outage by the record of the probe; -1 = no probe
+	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it did not end
+	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it did not end
 	ErrorWindow         time.Duration // first error after t0 to last error before recovery
 	Recovered           bool
 	RecoveryTime        time.Duration // t0 to sustained recovery; -1 = not recovered
@@ -71,7 +71,7 @@ type Impact struct {
 	Doubts              []Doubt // why the figures should not be trusted; empty = conclusive
 }
 
-// Doubt is a reason to call an impact Inconclusive: a CamelCase word for conditions and a sentence with its figures.
+// Doubt is a reason why the figures are inconclusive: a CamelCase word for conditions and a sentence with figures.
 type Doubt struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`

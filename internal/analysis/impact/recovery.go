@@ -3,18 +3,18 @@ package impact
 import "time"
 
 // recovery returns the first instant t >= t0 from which every 1 s window that lies in [t, t+SustainFor] has a success rate of at least
-// RecoveredShare x baseline and an error rate of at most the baseline's + ErrorMargin, and that lies neither in a gap longer than the baseline's
-// nor before one that began within 1 s after t0. It is not looked for after the limit, and the record must reach to t+SustainFor.
+// RecoveredShare x baseline and an error rate of at most the baseline's + ErrorMargin. t is neither in a gap longer than the baseline's nor
+// before such a gap that began within 1 s after t0. t is not after the limit, and the record must reach to t+SustainFor.
 //
-// Windows look ahead and begin on the grid, so t is t0 or the start of an interval; where a gap ends or the last error falls within an
-// interval, and the condition holds from the next one on, t is that instant. So a clean outage of D recovers after D, not after D rounded up.
+// Windows begin with an interval, so t is t0 or the start of an interval. If a gap ends or the last error occurs within an interval, and the
+// condition holds from the next interval on, t is that instant: the recovery time of an outage of D is D, not D rounded up.
 func (a *analysis) recovery() (time.Duration, bool) {
 	if a.baseline <= 0 {
 		return 0, false
 	}
 	c := a.curve
 	goodFor := a.goodFor()
-	// A graceful end may let a server serve on for a while: good windows before its effect prove nothing.
+	// A server that terminates gracefully may continue to serve for a while: windows before the effect do not count as recovery.
 	proven := c.ceil(a.fault.SeenAt) + a.sustain
 	holds := func(i int) bool {
 		need := max(a.sustain, proven-i)
@@ -33,7 +33,7 @@ func (a *analysis) recovery() (time.Duration, bool) {
 	return 0, false
 }
 
-// goodFor counts for every interval how many windows in a row are good, beginning with its own.
+// goodFor returns for every interval the number of consecutive good windows, beginning with its own.
 func (a *analysis) goodFor() []int {
 	c := a.curve
 	run := make([]int, c.n+2)
@@ -45,8 +45,8 @@ func (a *analysis) goodFor() []int {
 	return run
 }
 
-// gapAhead says whether t lies in a gap, or one that begins within 1 s after t0 is still to come: an outage too short to lower the rate of a
-// second, which recovery must not precede. Later gaps are left to the windows: stalls of a few milliseconds come on any busy machine.
+// gapAhead reports whether t is in a gap or before a gap that begins within 1 s after t0: recovery must not precede an outage that is too
+// short to lower the rate of a second. Later gaps count only by the rates: stalls of a few milliseconds occur on any busy machine.
 func (a *analysis) gapAhead(t time.Duration) bool {
 	for _, g := range a.gaps {
 		from, to := time.Duration(g.From), time.Duration(g.To)
@@ -57,7 +57,7 @@ func (a *analysis) gapAhead(t time.Duration) bool {
 	return false
 }
 
-// lastTrouble is when the last gap ended or the last error came in interval i after t0; -1 if nothing of that kind was in it.
+// lastTrouble is when the last gap ended or the last error occurred in interval i, after t0; -1 = neither.
 func (a *analysis) lastTrouble(i int) time.Duration {
 	begin, end := a.curve.at(i), a.curve.at(i+1)
 	last := time.Duration(-1)
@@ -76,7 +76,7 @@ func (a *analysis) lastTrouble(i int) time.Duration {
 }
 
 // dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline.
-// While no window is complete the rate is the baseline's.
+// Until a window is complete the rate is the baseline's.
 func (a *analysis) dip(end int) (lowest, depth float64) {
 	c := a.curve
 	lowest = a.baseline
@@ -91,7 +91,7 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 	return lowest, depth
 }
 
-// errorInstants returns the first error at or after t0 and the last one until recovery; -1 where there was none.
+// errorInstants returns the first error at or after t0 and the last one until recovery; -1 = none.
 func (a *analysis) errorInstants() (first, last time.Duration) {
 	first, last = -1, -1
 	for i := a.first; i < a.curve.n && a.curve.at(i) <= a.until; i++ {
@@ -109,7 +109,7 @@ func (a *analysis) errorInstants() (first, last time.Duration) {
 	return first, last
 }
 
-// firstGap is how long after t0 the first gap began that is longer than the baseline's.
+// firstGap returns the time from t0 to the begin of the first gap that is longer than those of the baseline.
 func (a *analysis) firstGap() (time.Duration, bool) {
 	for _, g := range a.gapsOf(a.gaps, a.lead) {
 		if g.length() > a.noise {
@@ -119,7 +119,7 @@ func (a *analysis) firstGap() (time.Duration, bool) {
 	return 0, false
 }
 
-// probeLead is what lead is for the load: one interval, or two of the probe's times between successes.
+// probeLead is lead for the probe: one interval, or two of the probe's mean times between successes.
 func (a *analysis) probeLead() time.Duration {
 	var ok uint64
 	for i := a.baseFirst; i < a.first; i++ {

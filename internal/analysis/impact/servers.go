@@ -7,25 +7,26 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// ServerFacts is what Redis said of itself during a run.
+// ServerFacts is a summary of Redis' INFO during a run.
 type ServerFacts struct {
 	Name    string // of the last reading: redis | valkey
 	Version string
 	Mode    string // standalone | sentinel | cluster
 
-	MaxCPU        int64 // millicores: the most that one server process used between two readings
-	MaxMainThread int64 // millicores: the same of its main thread; 0 where the server does not tell
+	MaxCPU        int64 // millicores: maximum of one server process between two readings
+	MaxMainThread int64 // millicores: the same of its main thread; 0 if the server does not report it
 	MaxUsedMemory int64 // bytes
-	Evicted       int64 // keys evicted while it was watched
-	Rejected      int64 // connections rejected while it was watched
-	Restarts      int   // how often an address answered with another process: a restart, or another server behind the same name
+	Evicted       int64 // keys evicted between the first and the last reading
+	Rejected      int64 // connections rejected between the first and the last reading
+	Restarts      int   // how often another process replied at an address: a restart, or another server with the same name
 	Readings      int
 }
 
-// shortestReading is the least time between two readings that gives a CPU figure: over less, the reading's own delay would show.
+// shortestReading is the shortest time between two readings from which CPU usage is computed: over less time, the delay of a reading would
+// distort it.
 const shortestReading = 200 * time.Millisecond
 
-// Servers sums up the readings of INFO. CPU and counters are differences between readings of the same process (RunID) at the same address.
+// Servers summarizes the readings of INFO. CPU and counters are differences between readings of the same process (RunID) at the same address.
 func Servers(s *record.Series) ServerFacts {
 	type process struct{ address, runID string }
 	var f ServerFacts
@@ -47,13 +48,13 @@ func Servers(s *record.Series) ServerFacts {
 		}
 		took := time.Duration(r.At - before.At)
 		if took < shortestReading {
-			continue // the next reading is compared with the one before this
+			continue // the next reading is compared with before, not with this one
 		}
 		f.MaxCPU = max(f.MaxCPU, millicores(r.CPUSeconds-before.CPUSeconds, took))
 		if r.CPUMainThreadSeconds > 0 && before.CPUMainThreadSeconds > 0 {
 			f.MaxMainThread = max(f.MaxMainThread, millicores(r.CPUMainThreadSeconds-before.CPUMainThreadSeconds, took))
 		}
-		// CONFIG RESETSTAT sets the counters back: what came before is unknown then.
+		// CONFIG RESETSTAT resets the counters: their values before it are then unknown.
 		f.Evicted += max(0, r.EvictedKeys-before.EvictedKeys)
 		f.Rejected += max(0, r.RejectedConnections-before.RejectedConnections)
 		last[p] = r

@@ -8,11 +8,11 @@ import (
 // medianDeviation is the median absolute deviation from the median (MAD), unscaled.
 func medianDeviation(values []float64) float64 {
 	m := median(values)
-	away := make([]float64, len(values))
+	deviations := make([]float64, len(values))
 	for i, v := range values {
-		away[i] = math.Abs(v - m)
+		deviations[i] = math.Abs(v - m)
 	}
-	return median(away)
+	return median(deviations)
 }
 
 // variation is the coefficient of variation: sample standard deviation over mean; 0 for fewer than two values, +Inf for a mean of 0.
@@ -35,7 +35,7 @@ func variation(values []float64) float64 {
 	return math.Sqrt(squares/(n-1)) / mean
 }
 
-// theilSen is the median of the slopes between all pairs of values, per place (Theil 1950, Sen 1968): a trend that a few outliers do not move.
+// theilSen is the median of the slopes between all pairs of values, per position (Theil 1950, Sen 1968): a trend that is robust against a few outliers.
 func theilSen(values []float64) float64 {
 	var slopes []float64
 	for i := range values {
@@ -46,7 +46,7 @@ func theilSen(values []float64) float64 {
 	return median(slopes)
 }
 
-// median of values; 0 where there are none. It leaves them as they are.
+// median returns the median of values, 0 for none. It does not modify them.
 func median(values []float64) float64 {
 	n := len(values)
 	if n == 0 {
@@ -56,7 +56,7 @@ func median(values []float64) float64 {
 	return (v[(n-1)/2] + v[n/2]) / 2
 }
 
-// slowRate is the rate in requests/s under which limits on variation are doubled: chance alone varies so few requests more.
+// slowRate is the rate in requests/s below which limits on variation are doubled: the random variation of few requests is larger.
 const slowRate = 200
 
 // variationLimit is base, or twice as much for a slow rate.

@@ -7,14 +7,14 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Limits under which throughput is steady; twice that for slow loads.
+// Limits below which throughput is steady; twice that for slow loads.
 const (
 	steadyVariation = 0.05 // of the 1 s rates: sample standard deviation / mean
 	steadyTrend     = 0.05 // |Theil-Sen slope| x window / median
 )
 
-// Steady says whether throughput is steady over the last window of the complete record, none of it before measuredFrom. why is a sentence with the figures,
-// for people, in both cases.
+// Steady reports whether throughput is steady over the last window of the complete record, which must not begin before measuredFrom. why is a
+// sentence with the figures in both cases.
 func Steady(s *record.Series, window, measuredFrom time.Duration) (ok bool, why string) {
 	c := newCurve(s)
 	first := c.ceil(max(c.at(c.n)-window, measuredFrom))

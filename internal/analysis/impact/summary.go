@@ -7,15 +7,15 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Figures are what happened to one operation, or to all, over a stretch of a run.
+// Figures are the results of one operation, or of all, over a part of a run.
 type Figures struct {
-	Requests   uint64 // ok + fail + unknown + dropped: every request whose outcome is known
+	Requests   uint64 // ok + fail + unknown + dropped
 	OK         uint64
 	Fail       uint64
 	Unknown    uint64
 	Dropped    uint64
 	ByClass    [record.NumClasses]uint64 // Fail and Unknown
-	ErrorRate  float64                   // (fail + unknown + dropped) / Requests; 0 where there were none
+	ErrorRate  float64                   // (fail + unknown + dropped) / Requests; 0 without requests
 	Throughput float64                   // successes/s
 	BytesOut   uint64
 	BytesIn    uint64
@@ -32,18 +32,18 @@ type Operation struct {
 // Summary is the figures of the measured part of a run.
 type Summary struct {
 	Figures
-	Measured   time.Duration // how long: from measuredFrom to the end of the complete record
+	Measured   time.Duration // its length: from measuredFrom to the end of the complete record
 	MaxLag     time.Duration // open loop: the longest time from an arrival's due time to its send
 	Operations []Operation   // in the plan's order
 	Tallies    []uint64      // sums of the workload's own counters, in the order of Series.Tallies
-	Shards     []Shard       // where there are several: the aggregate hides one that is down
+	Shards     []Shard       // of a deployment with several: one that is down is not visible in the total
 }
 
 // Shard is the figures of one shard.
 type Shard struct {
 	OK, Errors uint64        // Errors: fail and unknown
 	Throughput float64       // successes/s
-	Gap        time.Duration // its longest stretch without a success that reaches into the measured part
+	Gap        time.Duration // its longest gap that reaches into the measured part
 }
 
 // Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms span several intervals (Series.LatencyStep), those
@@ -57,14 +57,14 @@ func SummarizeTo(s *record.Series, measuredFrom, loadEnd time.Duration) Summary 
 	return SummarizeWithout(s, measuredFrom, loadEnd, nil)
 }
 
-// SummarizeWithout is SummarizeTo without the intervals, and the histograms, that a window reaches into.
+// SummarizeWithout is SummarizeTo without the intervals and histograms that overlap one of the windows.
 func SummarizeWithout(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Summary {
 	first, end := s.Window(measuredFrom, s.End())
 	return summarize(s, part{first: first, end: end, latencyEnd: end, took: loadEnd - time.Duration(first)*s.Step, without: without})
 }
 
-// SummarizeWindow sums what lies wholly within [from, to): intervals, and histograms, which may span several of them. Of a record that was coarsened there may be
-// successes without a latency.
+// SummarizeWindow sums the intervals that are completely within [from, to), and the histograms that are, which may span several intervals. In a
+// coarsened record there may be successes without a latency.
 func SummarizeWindow(s *record.Series, from, to time.Duration) Summary {
 	first, end := s.Window(from, to)
 	if time.Duration(end)*s.Step > to {
@@ -73,8 +73,8 @@ func SummarizeWindow(s *record.Series, from, to time.Duration) Summary {
 	return summarize(s, part{first: first, end: end, latencyEnd: int((to-s.LatencyStep)/s.Step) + 1, took: time.Duration(end-first) * s.Step})
 }
 
-// part is the intervals of a record from first up to end, which took so long, and the histograms from first up to latencyEnd, but those that a
-// window reaches into.
+// part is a part of a record: the intervals [first, end), with a duration of took, and the histograms that begin in [first, latencyEnd), except
+// those that overlap a window of without.
 type part struct {
 	first, end, latencyEnd int
 	took                   time.Duration
@@ -89,24 +89,17 @@ func summarize(s *record.Series, p part) Summary {
 	took := p.took
 	for i := p.first; i < p.end; i++ {
 		from := time.Duration(i) * s.Step
-		if p.left(from, from+s.Step) {
+		if p.excludes(from, from+s.Step) {
 			took -= min(s.Step, p.took-(from-time.Duration(p.first)*s.Step))
 			continue
 		}
 		iv := s.At(i)
-		for k, n := range iv.Tallies {
-			sum.Tallies[k] += n
-		}
-		for k, n := range iv.Shards[:min(len(iv.Shards), len(sum.Shards))] {
-			sum.Shards[k].OK += n.OK
-			sum.Shards[k].Errors += n.Errors
-		}
-		sum.MaxLag = max(sum.MaxLag, time.Duration(iv.MaxLag))
+		sum.addInterval(iv)
 		for k := range iv.Ops {
 			op := &iv.Ops[k]
 			sum.add(&op.Counts)
 			sum.Operations[k].add(&op.Counts)
-			if i >= p.latencyEnd || p.left(from, from+s.LatencyStep) {
+			if i >= p.latencyEnd || p.excludes(from, from+s.LatencyStep) {
 				continue
 			}
 			for _, l := range []*latencies{&all, &each[k]} {
@@ -128,8 +121,20 @@ func summarize(s *record.Series, p part) Summary {
 	return sum
 }
 
-// left says whether a stretch of the record is left out.
-func (p *part) left(from, to time.Duration) bool {
+// addInterval adds what an interval counts apart from its operations.
+func (s *Summary) addInterval(iv *record.Interval) {
+	for k, n := range iv.Tallies {
+		s.Tallies[k] += n
+	}
+	for k, n := range iv.Shards[:min(len(iv.Shards), len(s.Shards))] {
+		s.Shards[k].OK += n.OK
+		s.Shards[k].Errors += n.Errors
+	}
+	s.MaxLag = max(s.MaxLag, time.Duration(iv.MaxLag))
+}
+
+// excludes reports whether [from, to) overlaps an excluded window.
+func (p *part) excludes(from, to time.Duration) bool {
 	return slices.ContainsFunc(p.without, func(w Window) bool { return w.From < to && from < w.To })
 }
 

@@ -9,8 +9,8 @@ import (
 var blocks = []rune("▁▂▃▄▅▆▇█")
 
 // Trend draws the throughput of the complete record in at most width cells, each an equal part of the run and at least a second. A cell shows the
-// lowest rate of any 1 s window that lies in it: an outage of a second stays visible however long the run, at the price that a cell
-// looks as bad as its worst second. The highest cell is '█', the others are in proportion, rounded; '▁' is up to 1/14 of it, 0 included.
+// lowest rate of any 1 s window in it, so that an outage of a second is visible in a run of any length. The highest cell is '█', the others are
+// in proportion, rounded; '▁' is from 0 to 1/14 of it.
 func Trend(s *record.Series, width int) string {
 	c := newCurve(s)
 	cells := min(width, c.n/c.wide)

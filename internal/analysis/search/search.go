@@ -1,6 +1,6 @@
-// Package search looks for the highest rate that still meets a test's objectives. It climbs: each trial doubles the rate, until one misses.
-// Then it bisects, between the highest rate that met the objectives and the lowest that missed them. It is pure: what was tried goes in,
-// what to try next comes out, so that whoever conducts a search may die between any two trials.
+// Package search finds the highest rate that meets a test's objectives. Each trial doubles the rate until one misses the objectives. Then it
+// bisects between the highest rate that met them and the lowest that missed them. It is pure: its input is the trials so far, its output the next
+// one, so that the process that runs a search can restart between any two trials.
 package search
 
 import (
@@ -11,51 +11,51 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// Spec says where to look, and how closely.
+// Spec is the range of a search and its precision.
 type Spec struct {
 	From      float64       `json:"from"`      // requests/s over all pods: the first trial
-	To        float64       `json:"to"`        // no trial goes above
-	Precision float64       `json:"precision"` // ends when the lowest rate that missed is at most this share above the highest that met
-	Settle    time.Duration `json:"settle"`    // of each trial: its beginning, which is not judged
-	Trial     time.Duration `json:"trial"`     // judged part of each trial, at least
-	Requests  float64       `json:"requests"`  // requests in the judged part, at least: quantiles and shares are made of some
+	To        float64       `json:"to"`        // the highest rate of a trial
+	Precision float64       `json:"precision"` // the search ends when the lowest rate that missed is at most this share above the highest that met
+	Settle    time.Duration `json:"settle"`    // the first part of each trial, which is not evaluated
+	Trial     time.Duration `json:"trial"`     // minimum length of the evaluated part of each trial
+	Requests  float64       `json:"requests"`  // minimum number of requests in the evaluated part: quantiles and shares need enough samples
 }
 
 // Limits of a search.
 const (
-	// TriesPerRate is how often a rate must miss until it counts: one stall of a machine must not cap a search.
+	// TriesPerRate is how often a rate must miss to count as missed: one stall of a machine must not limit a search.
 	TriesPerRate = 2
-	// MaxTrials bounds a search whose objectives are met and missed by chance.
+	// MaxTrials limits a search whose objectives are met or missed by chance.
 	MaxTrials = 64
-	// descents is how often the first rate is halved when nothing was met yet.
+	// descents is how often the first rate is halved if no rate has met the objectives.
 	descents = 6
 )
 
-// Trial is one rate that was, or is, offered.
+// Trial is one rate that was tried, or is being tried.
 type Trial struct {
 	Rate   float64
-	At     time.Duration // since the load's start: from then on the rate is offered
+	At     time.Duration // when the rate begins, since the load's start
 	Judged bool
 	Met    bool   // only when Judged
-	Why    string // what was missed
+	Why    string // the missed objective
 }
 
-// Judgement is what a trial's window shows. Void: nothing, so that the trial is none.
+// Judgement is the evaluation of a trial's window. A Void one is not significant: the trial is discarded.
 type Judgement struct {
 	Met, Void bool
 	Why       string
 }
 
-// Next is what to do after some trials.
+// Next is the next step of a search.
 type Next struct {
-	Rate    float64 // to try; 0 = nothing: wait for the trial under way, or the search is over
-	Over    bool    // nothing is left to try
-	Done    bool    // and the answer is as precise as was asked for
+	Rate    float64 // to try; 0 = none: a trial is in progress, or the search is over
+	Over    bool    // there are no more trials
+	Done    bool    // the search is over and has reached Spec.Precision
 	Found   float64 // highest rate that met the objectives so far; 0 = none yet
-	Message string  // how the search stands, for people
+	Message string  // progress of the search, human-readable
 }
 
-// Next decides by what was tried.
+// Next returns the step after the given trials.
 func (s Spec) Next(trials []Trial) Next {
 	met, missed := bounds(trials)
 	n := Next{Found: met}
@@ -70,7 +70,7 @@ func (s Spec) Next(trials []Trial) Next {
 		n.Over, n.Message = true, fmt.Sprintf("given up after %d trials; %s", MaxTrials, between(met, missed))
 		return n
 	case !trials[last].Met && tries(trials, trials[last].Rate) < TriesPerRate:
-		return n.try(trials[last].Rate, "trying a rate again that was missed once")
+		return n.try(trials[last].Rate, "retrying a rate that missed once")
 	case math.IsInf(missed, 1):
 		return s.climb(n, met, missed)
 	case met == 0:
@@ -81,7 +81,7 @@ func (s Spec) Next(trials []Trial) Next {
 
 func (s Spec) climb(n Next, met, missed float64) Next {
 	if met >= s.To {
-		return n.done(fmt.Sprintf("%.0f requests/s, the highest rate asked for, meets the objectives", met))
+		return n.done(fmt.Sprintf("%.0f requests/s, the highest rate of the range, meets the objectives", met))
 	}
 	return n.try(min(2*met, s.To), "climbing; "+between(met, missed))
 }
@@ -114,17 +114,17 @@ func (n Next) done(message string) Next {
 func between(met, missed float64) string {
 	switch {
 	case met == 0 && math.IsInf(missed, 1):
-		return "no rate is judged yet"
+		return "no rate is evaluated yet"
 	case met == 0:
-		return fmt.Sprintf("the answer lies below %.0f", missed)
+		return fmt.Sprintf("the highest rate is below %.0f", missed)
 	case math.IsInf(missed, 1):
 		return fmt.Sprintf("%.0f meets the objectives", met)
 	}
-	return fmt.Sprintf("the answer lies between %.0f and %.0f", met, missed)
+	return fmt.Sprintf("the highest rate is between %.0f and %.0f", met, missed)
 }
 
-// Judge judges the trial under way by judge, once the record is complete up to known. It returns the trials, without this one where it is void,
-// and whether it judged.
+// Judge evaluates the trial in progress with judge, once the record is complete up to the end of its window; known is the end of the complete
+// record. It returns the trials, without this one if it is void, and whether it was evaluated.
 func (s Spec) Judge(trials []Trial, known time.Duration, judge func(t Trial, from, to time.Duration) Judgement) ([]Trial, bool) {
 	last := len(trials) - 1
 	if last < 0 || trials[last].Judged {
@@ -143,7 +143,8 @@ func (s Spec) Judge(trials []Trial, known time.Duration, judge func(t Trial, fro
 	return trials, true
 }
 
-// Elsewhere is all but where the limit shows: the windows of the lowest rate that counts as missed, or where none does, that of the best trial.
+// Elsewhere returns the time outside of the windows at the limit: those of the lowest rate that counts as missed, or if none does, of the best
+// rate.
 func (s Spec) Elsewhere(trials []Trial) (windows []impact.Window) {
 	_, missed := bounds(trials)
 	if math.IsInf(missed, 1) {
@@ -162,7 +163,7 @@ func (s Spec) Elsewhere(trials []Trial) (windows []impact.Window) {
 	return append(windows, impact.Window{From: at, To: math.MaxInt64})
 }
 
-// Window is the part of a trial that is judged, since the load's start.
+// Window returns the evaluated part of a trial, since the load's start.
 func (s Spec) Window(t Trial) (from, to time.Duration) {
 	length := s.Trial
 	if t.Rate > 0 {
@@ -171,7 +172,7 @@ func (s Spec) Window(t Trial) (from, to time.Duration) {
 	return t.At + s.Settle, t.At + s.Settle + length
 }
 
-// bounds are the highest rate that met the objectives, 0 where none did, and the lowest above it that counts as missed, +Inf where none does.
+// bounds returns the highest rate that met the objectives, 0 if none did, and the lowest above it that counts as missed, +Inf if none does.
 func bounds(trials []Trial) (met, missed float64) {
 	missed = math.Inf(1)
 	for _, t := range trials {
@@ -187,7 +188,7 @@ func bounds(trials []Trial) (met, missed float64) {
 	return met, missed
 }
 
-// tries counts the judged trials of a rate.
+// tries counts the evaluated trials of a rate.
 func tries(trials []Trial, rate float64) (n int) {
 	for _, t := range trials {
 		if t.Judged && t.Rate == rate {
@@ -197,8 +198,8 @@ func tries(trials []Trial, rate float64) (n int) {
 	return n
 }
 
-// Best is the trial whose figures are the search's: of the highest rate that met the objectives the last that did; where none
-// did, the last that was judged. ok is false where none was judged.
+// Best returns the trial whose figures are those of the search: the last one of the highest rate that met the objectives; if none did, the
+// last one that was evaluated. ok is false if none was evaluated.
 func Best(trials []Trial) (best Trial, ok bool) {
 	for _, t := range trials {
 		if t.Judged && (!ok || t.Met && t.Rate >= best.Rate || t.Met && !best.Met || !t.Met && !best.Met) {
@@ -208,10 +209,10 @@ func Best(trials []Trial) (best Trial, ok bool) {
 	return best, ok
 }
 
-// Lead is how far ahead of its decision a trial begins: time to tell all pods.
+// Lead is the time between the decision on a trial and its begin, in which the rate is sent to all pods.
 const Lead = time.Second
 
-// Begin is when a trial that is decided at now begins: on the grid of the recording, so that its window has whole intervals.
+// Begin returns when a trial that is decided at now begins: at the start of a recording interval, so that its window has whole intervals.
 func Begin(now, grid time.Duration) time.Duration {
 	return (now + Lead + grid - 1).Truncate(grid)
 }

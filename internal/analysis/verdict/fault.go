@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Fault judges the objectives of a fault that can be judged as soon as it has settled: all but the lost writes.
+// Fault evaluates the objectives of a settled fault, except the lost writes, which are known only at the end of the load.
 func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.ObjectiveResult {
 	if objectives == nil {
 		return nil
@@ -24,7 +24,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	)
 }
 
-// Losses judges the objective of the lost writes; losses is nil where they are not known.
+// Losses evaluates the objective of the lost writes; losses is nil if they are unknown.
 func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alpha1.ObjectiveResult {
 	if objectives == nil {
 		return nil
@@ -35,13 +35,13 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alp
 	return set(count("maxLostWrites", objectives.MaxLostWrites, losses.Count, true))
 }
 
-// Conclude makes the verdict of a fault from its objectives and the doubts about its figures. missed is what was missed beside the objectives,
-// such as the recovery deadline; "" = nothing.
+// Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,
+// such as a missed recovery deadline; "" = none.
 func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
 	return judge(objectives, doubts, missed)
 }
 
-// recovery judges the time to recovery. One that did not come in time for the recovery deadline missed every limit.
+// recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit.
 func recovery(limit *metav1.Duration, r *result.Fault) *v1alpha1.ObjectiveResult {
 	took, recovered := r.Recovery()
 	if recovered || limit == nil {

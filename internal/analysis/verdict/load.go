@@ -11,7 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Load judges the result of a load test by its objectives. missed is what was missed beside them, "" = nothing.
+// Load evaluates the objectives of a load test. missed is a failure apart from the objectives, "" = none.
 func Load(objectives *v1alpha1.Objectives, r *result.Load, missed string) Judgement {
 	doubts := append(slices.Clone(r.Doubts), noRequests(&r.Total)...)
 	if objectives == nil {
@@ -27,7 +27,7 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load, missed string) Judgem
 	)...), doubts, missed)
 }
 
-// ofRate judges the objectives that a rate can miss by itself.
+// ofRate evaluates the objectives that depend on the rate of the load: those of latency and errors.
 func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []v1alpha1.ObjectiveResult {
 	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *v1alpha1.ObjectiveResult {
 		if judged.Latency == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// atMost judges a length of time that must not exceed a limit: met if its upper bound is within it, missed if its lower bound is beyond it, else
-// it cannot be told. known says whether there is a figure. It returns nil where no limit is set.
+// atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
+// undecided. known is false if there is no figure. It returns nil if no limit is set.
 func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bool) *v1alpha1.ObjectiveResult {
 	if limit == nil {
 		return nil
@@ -33,7 +33,7 @@ func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bo
 	case actual.AtLeast > limit.Duration:
 		return missed(r, format.Duration(actual.Value), format.Duration(limit.Duration))
 	default:
-		r.Message = fmt.Sprintf("%s is between %s and %s, which does not tell on which side of the limit %s it lies", name,
+		r.Message = fmt.Sprintf("%s is between %s and %s, which is not exact enough for the limit %s", name,
 			format.Duration(actual.AtLeast), format.Duration(actual.AtMost), format.Duration(limit.Duration))
 	}
 	return r
@@ -43,7 +43,7 @@ func micros(d time.Duration) v1alpha1.Decimal {
 	return v1alpha1.Decimal(strconv.FormatInt(int64(v1alpha1.MicrosecondsOf(d)), 10))
 }
 
-// share judges a share, of 1, that must not exceed a limit such as 0.1%.
+// share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%.
 func share(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
 	if limit == nil {
 		return nil
@@ -61,7 +61,7 @@ func share(name string, limit *string, actual float64, known bool) *v1alpha1.Obj
 	return r
 }
 
-// count judges a count that must not exceed a limit.
+// count evaluates a count that must not exceed a limit.
 func count(name string, limit *int64, actual uint64, known bool) *v1alpha1.ObjectiveResult {
 	if limit == nil {
 		return nil
@@ -79,7 +79,7 @@ func count(name string, limit *int64, actual uint64, known bool) *v1alpha1.Objec
 	return r
 }
 
-// throughput judges successes per second that must not fall below a limit.
+// throughput evaluates successes per second that must not be below a limit.
 func throughput(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
 	if limit == nil {
 		return nil
@@ -103,7 +103,7 @@ func missed(r *v1alpha1.ObjectiveResult, actual, limit string) *v1alpha1.Objecti
 }
 
 func unjudged(r *v1alpha1.ObjectiveResult) *v1alpha1.ObjectiveResult {
-	r.Message = r.Name + " has nothing to be judged by"
+	r.Message = r.Name + " cannot be evaluated: its figure was not measured"
 	return r
 }
 

@@ -10,12 +10,12 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// keepsUp is the least share of a trial's requests that must succeed within its window, those apart that may fail: the arrivals are evenly
-// spaced, so fewer mean a queue that grows, or errors that no objective speaks of.
+// keepsUp is the minimum share of a trial's requests that must succeed within its window, apart from those that may fail: the arrivals are
+// evenly spaced, so fewer successes mean a growing queue, or errors without an objective.
 const keepsUp = 0.98
 
-// Trial judges one rate of a search, in requests/s, by the figures of its window: the objectives that hang on a rate, and whether
-// the load kept up with it. It is void where the record was coarsened so far that it does not tell.
+// Trial evaluates one rate of a search, in requests/s, by the figures of its window: the objectives that depend on the rate, and whether
+// the load reached the rate. It is void if the record is too coarse for figures of the window.
 func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary) search.Judgement {
 	if summary.Measured == 0 || summary.OK > 0 && summary.Latency.Count == 0 {
 		return search.Judgement{Void: true}
@@ -38,11 +38,11 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 	return search.Judgement{Met: judgement.Verdict == v1alpha1.VerdictPass, Why: judgement.Message}
 }
 
-// expected is how many requests beyond a limit a trial should be able to show: a share is not judged by fewer than ten.
+// expected is the number of requests that the limit of a share must allow in a trial for the share to be significant.
 const expected = 10
 
-// Significant is how many requests a trial needs, so that what its objectives allow would be ten of them: 1,000 for a p99, 10,000 for a p99.9
-// or an error rate of 0.1 %. At most a million.
+// Significant is the number of requests that a trial needs, so that its objectives allow ten of them to exceed the limit: 1,000 for a p99,
+// 10,000 for a p99.9 or an error rate of 0.1 %. At most a million.
 func Significant(o *v1alpha1.Objectives) float64 {
 	least := 100.0 // one reply across the window's edge must not miss keepsUp
 	if o == nil {

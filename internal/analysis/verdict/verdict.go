@@ -1,4 +1,4 @@
-// Package verdict judges the result of a load test and of a fault: a chain of pure checks over numbers, one per objective.
+// Package verdict evaluates the objectives of load tests and faults. It is pure: no clock, no I/O.
 package verdict
 
 import (
@@ -18,8 +18,8 @@ type Judgement struct {
 	Message    string
 }
 
-// judge combines the results of the objectives. With a doubt about the figures nothing can be said: Inconclusive. Else a missed objective is a
-// Fail, and one that cannot be judged makes Inconclusive what would pass. missed is what was missed beside the objectives, "" = nothing.
+// judge combines the results of the objectives. With a doubt about the figures the verdict is Inconclusive. Otherwise a missed objective is a
+// Fail, and without one, an objective that cannot be evaluated is Inconclusive. missed is a failure apart from the objectives, "" = none.
 func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
 	j := Judgement{Objectives: objectives}
 	var broken, unknown, doubted []string
@@ -52,7 +52,7 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 	return j
 }
 
-// set keeps the objectives that were set.
+// set returns the results of the objectives that are set.
 func set(results ...*v1alpha1.ObjectiveResult) []v1alpha1.ObjectiveResult {
 	var out []v1alpha1.ObjectiveResult
 	for _, r := range slices.DeleteFunc(results, func(r *v1alpha1.ObjectiveResult) bool { return r == nil }) {

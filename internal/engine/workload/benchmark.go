@@ -55,7 +55,7 @@ func (b *benchmark) fillElements(ctx context.Context, f *Filler, test plan.Bench
 	words := test.Fills
 	t, err := resp.Compile(words, b.keyspace.Prefix+test.Place)
 	if err != nil {
-		return err
+		return fmt.Errorf("compile the command %q that fills %s: %w", words, test.Place, err)
 	}
 	slot := topology.SlotOf([]byte(b.keyspace.Prefix + test.Place + "0"))
 	what := "elements of " + b.keyspace.Prefix + test.Place + "0"

@@ -60,11 +60,11 @@ func fillKeys(ctx context.Context, f *Filler, k plan.Keyspace, values *valuePool
 	words := withTTL([]string{"SET", "{key}", "{value}"}, k.TTL)
 	t, err := resp.Compile(words, k.Prefix)
 	if err != nil {
-		return err
+		return fmt.Errorf("compile the command %q of the prefill: %w", words, err)
 	}
 	key, err := keyOf(words, k.Prefix)
 	if err != nil {
-		return err
+		return fmt.Errorf("find the key in the command %q of the prefill: %w", words, err)
 	}
 	return f.Write(ctx, Data{What: "keys", Items: k.Keys, Command: "SET", Encoder: func(from int64) func([]byte, int64, int64) ([]byte, int64, uint16) {
 		chance := newChance(nil, from)

@@ -2,6 +2,7 @@ package pod
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -49,15 +50,15 @@ func Replacement(ctx context.Context, deps contract.Deps, target *v1alpha1.Fault
 	return &found[0], nil
 }
 
-// Replacements are the pods that the target's controller made in its place and that are not being deleted: of its name, or, where a controller
-// gives each pod a new name, all that it made since the injection.
+// Replacements returns the pods that the target's controller created to replace it and that are not being deleted: the pod with its name, or, if
+// the controller gives each pod a new name, all pods that it created since the injection.
 func Replacements(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget, controller Controller) ([]corev1.Pod, error) {
 	if controller.UID == "" || target.InjectedAt == nil {
 		return nil, nil
 	}
 	var all corev1.PodList
 	if err := deps.Cluster.List(ctx, &all, client.InNamespace(deps.Namespace)); err != nil { // from the cache: a new pod triggers a reconcile
-		return nil, err
+		return nil, fmt.Errorf("list pods in namespace %s: %w", deps.Namespace, err)
 	}
 	since := target.InjectedAt.Time.Truncate(time.Second) // as coarse as creationTimestamp
 	var found []corev1.Pod
