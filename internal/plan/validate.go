@@ -14,7 +14,7 @@ const maxIntervals = 10_000_000
 
 // Validate returns an *Error with reason PlanInvalid whose message begins with the field of the RedisLoadTest, or nil. The schema of the
 // RedisLoadTest is not checked once more: what remains are the addresses that were found, text that only the engine reads, members that
-// do not go together, and values that an agent of another version than the operator's does not know.
+// do not go together, and values that an agent of another version than the operator's does not support.
 func (p *Plan) Validate() error {
 	for _, check := range []func() string{p.checkComplete, p.checkKnown, p.checkTarget, p.checkShape, p.checkTogether, p.checkWorkload} {
 		if problem := check(); problem != "" {

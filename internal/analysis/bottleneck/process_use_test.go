@@ -7,7 +7,7 @@ import (
 
 func TestSelfMeasuresThisProcess(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("only Linux tells")
+		t.Skip("the process's CPU time is read on Linux only")
 	}
 	self := NewSelf()
 	before := self.Read()
