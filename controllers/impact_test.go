@@ -89,7 +89,7 @@ func TestImpactWithoutALoad(t *testing.T) {
 		f := w.faultEnds("alone", time.Minute)
 		checkExactImpact(w.t, f, redis.downTime())
 		if !meta.IsStatusConditionTrue(f.Status.Conditions, v1alpha1.ConditionRecovered) {
-			w.t.Errorf("%s", where(f.Status.Conditions))
+			w.t.Errorf("not recovered: %s", where(f.Status.Conditions))
 		}
 	})
 }

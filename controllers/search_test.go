@@ -165,7 +165,7 @@ func TestFaultRefusesASearch(t *testing.T) {
 		p.create(newFault("kill", "search", v1alpha1.FaultPodKill, nil))
 		f := p.faultEnds("kill", time.Minute)
 		if reason(f.Status.Conditions) != v1alpha1.ReasonInvalidSpec || !strings.Contains(where(f.Status.Conditions), "searches for a rate") || f.Status.InjectedAt != nil {
-			t.Errorf("%s", where(f.Status.Conditions))
+			t.Errorf("a fault in a search: %s, want InvalidSpec", where(f.Status.Conditions))
 		}
 	})
 }

@@ -82,7 +82,7 @@ func TestBlastRadius(t *testing.T) {
 	f := p.faultEnds("refused", time.Minute)
 	c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed)
 	if c == nil || c.Reason != v1alpha1.ReasonBlastRadius || !strings.Contains(c.Message, "redis-0, redis-1") || !strings.Contains(c.Message, string(v1alpha1.AllowAllCopies)) {
-		t.Errorf("%+v", c)
+		t.Errorf("Failed is %+v, want BlastRadius with pods and allowance", c)
 	}
 	if len(f.Status.Targets) != 0 || fleet.serversStopped() != 0 {
 		t.Errorf("targets %+v, %d servers ended", f.Status.Targets, fleet.serversStopped())

@@ -41,7 +41,7 @@ func TestProtectedNamespace(t *testing.T) {
 		p.create(newFault("kill", "run", v1alpha1.FaultPodKill, func(f *v1alpha1.RedisFault) { f.Spec.Trigger.After = length(0) }))
 		f := p.faultEnds("kill", time.Minute)
 		if c := meta.FindStatusCondition(f.Status.Conditions, v1alpha1.ConditionFailed); c == nil || c.Reason != v1alpha1.ReasonProtected || !strings.Contains(c.Message, v1alpha1.AnnotationProtected) {
-			t.Errorf("%+v", c)
+			t.Errorf("Failed is %+v, want Protected and the annotation", c)
 		}
 		if len(f.Status.Targets) != 0 || len(redis.podsDeleted()) != 0 {
 			t.Errorf("targets %+v, pods deleted %v", f.Status.Targets, redis.podsDeleted())

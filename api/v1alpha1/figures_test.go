@@ -30,6 +30,6 @@ func TestMicroseconds(t *testing.T) {
 		}
 	}
 	if got := v1alpha1.Microseconds(1_500_000).Duration(); got != 1500*time.Millisecond {
-		t.Errorf("%s", got)
+		t.Errorf("1500000 us are %s, want 1.5s", got)
 	}
 }

@@ -71,7 +71,7 @@ func (c *conductor) interval(series *record.Series, known, now time.Duration) {
 	case c.next.Over:
 		c.end(trial.At)
 	case c.next.Rate > 0 && end > c.plan.Shape.Length():
-		c.message = "ended by the duration: the next trial would exceed it; " + c.message
+		c.message = c.next.CutOff()
 		c.end(trial.At)
 	case c.next.Rate > 0 && c.setRate(trial.At, trial.Rate):
 		c.trials = append(c.trials, trial)

@@ -19,6 +19,6 @@ func TestSummaryMessage(t *testing.T) {
 	s.test.Status.Verdict = v1alpha1.VerdictPass
 	state.SetCondition(&s.test.Status.Conditions, 1, v1alpha1.ConditionObjectivesMet, metav1.ConditionTrue, "Succeeded", "all 2 objectives are met")
 	if got := s.summaryMessage("ended by spec.abort"); got != "ended by spec.abort; 10 requests at 5/s, 1 errors, p99 3ms; Pass: all 2 objectives are met" {
-		t.Errorf("%q", got)
+		t.Errorf("the summary is %q", got)
 	}
 }

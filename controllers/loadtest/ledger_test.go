@@ -40,7 +40,7 @@ func TestVerificationStatus(t *testing.T) {
 	})
 	v := s.test.Status.Verification
 	if *s.test.Status.Summary.LostWrites != 36 || *v.LostWrites != 36 || !*v.SawErrors || !v.FirstLost.Time.Equal(t0.Add(9*time.Second)) || !v.LastLost.Time.Equal(t0.Add(62*time.Second)) {
-		t.Errorf("%+v", v)
+		t.Errorf("36 lost writes are verified as %+v", v)
 	}
 	want := []v1alpha1.LossWindow{{First: 3e6, Last: 4.5e6, Count: 1}, {First: 14e6, Last: 15e6, Count: 35, Errors: 2}}
 	if diff := cmp.Diff(want, v.Losses); diff != "" {

@@ -42,7 +42,7 @@ func (s *scope) observeSearch(now time.Time) {
 	f.next = spec.Next(f.trials)
 	if f.next.Rate > 0 {
 		if _, end := spec.Window(search.Trial{Rate: f.next.Rate, At: s.trialBegin(now)}); end > s.plan.Shape.Length() {
-			f.cut = "cut off by load.duration: the next trial would not end in time; " + f.next.Message
+			f.cut = f.next.CutOff()
 		}
 	}
 	status.Rate, status.Done, status.Message = int32(math.Round(f.next.Found)), f.next.Done, state.Truncate(f.message(), 1024)

@@ -26,14 +26,14 @@ func TestTTL(t *testing.T) {
 		t.Error("a TTL without the field")
 	}
 	if got := TTL(new(int32(90))); *got != 90*time.Second {
-		t.Errorf("%s", got)
+		t.Errorf("90 seconds are %s", got)
 	}
 }
 
 func TestErrorCounts(t *testing.T) {
 	got := ErrorCounts([]result.ErrorCount{{Class: "Timeout", Count: 3}, {Class: "Refused", Count: math.MaxUint64}})
 	if len(got) != 2 || got[0].Class != "Timeout" || got[0].Count != 3 || got[1].Count != math.MaxInt64 {
-		t.Errorf("%+v", got)
+		t.Errorf("the counts are %+v", got)
 	}
 }
 

@@ -91,7 +91,7 @@ func TestClusterFailoverLosesNothing(t *testing.T) {
 	r := l.wait()
 	v := r.Verification
 	if v == nil || v.Lost == nil || *v.Lost != 0 || v.Acknowledged == 0 || v.Replicas == 0 {
-		t.Errorf("%+v\n%s", v, l.err.String())
+		t.Errorf("the verification is %+v, want acknowledged writes, none lost, and replicas\n%s", v, l.err.String())
 	}
 }
 

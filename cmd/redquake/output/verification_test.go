@@ -74,6 +74,6 @@ func TestNoVerification(t *testing.T) {
 	run := quiet()
 	run.Verified(nil)
 	if run.Verification != nil {
-		t.Errorf("%+v", run.Verification)
+		t.Errorf("a run without a ledger has a verification: %+v", run.Verification)
 	}
 }

@@ -218,6 +218,6 @@ func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 		}
 	}
 	if got := Find(Input{Series: s, Without: []impact.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "there are no readings") {
-		t.Error(got.Evidence)
+		t.Errorf("evidence without a steady part: %s, want that there are no readings", got.Evidence)
 	}
 }

@@ -106,6 +106,11 @@ func (n Next) try(rate float64, message string) Next {
 	return n
 }
 
+// CutOff is the message of a search whose next trial would end after the load.
+func (n Next) CutOff() string {
+	return "cut off by the load's duration: the next trial would not end in time; " + n.Message
+}
+
 func (n Next) done(message string) Next {
 	n.Over, n.Done, n.Message = true, true, message
 	return n

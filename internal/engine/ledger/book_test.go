@@ -95,14 +95,14 @@ func TestEncoding(t *testing.T) {
 	for _, n := range []uint64{0, 9, 10, 99, 100, 12345678} {
 		number := strconv.FormatUint(n, 10)
 		if got := strings.Join(words(t, bitmap.Append(nil, 0, n)), " "); got != "SETBIT "+bitmap.Key(0)+" "+number+" 1" {
-			t.Error(got)
+			t.Errorf("write %d of the bitmap is %s", n, got)
 		}
 		if got := strings.Join(words(t, unique.Append(nil, 0, n)), " "); got != "SET "+unique.Key(0)+":"+number+" 1" {
-			t.Error(got)
+			t.Errorf("write %d of the unique keys is %s", n, got)
 		}
 	}
 	if got := strings.Join(words(t, bitmap.AppendExtend(nil, 0, 1000)), " "); got != "SETBIT "+bitmap.Key(0)+" 999 0" {
-		t.Error(got)
+		t.Errorf("the bitmap is extended by %s", got)
 	}
 	if got := unique.AppendExtend(nil, 0, 1000); len(got) != 0 {
 		t.Errorf("%q", got)

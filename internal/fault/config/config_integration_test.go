@@ -167,7 +167,7 @@ func TestConfigBadValue(t *testing.T) {
 	injector, target := s.Aim(configFault(parameters{"appendfsync": "sometimes", "timeout": "7"}))
 	problem := faulttest.ProblemOf(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	if !strings.HasPrefix(problem.Message, "spec.action.config.parameters.appendfsync:") || !strings.Contains(problem.Message, "everysec, always, no") {
-		t.Error(problem)
+		t.Errorf("got %v, want the field and its values", problem)
 	}
 	expectSettings(t, server, map[string]string{"timeout": "0", "appendfsync": "everysec"})
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))

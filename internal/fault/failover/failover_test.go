@@ -146,7 +146,7 @@ func TestFailoverInProgressAlready(t *testing.T) {
 	}
 	var steps *faulttest.Pending
 	if err := faulttest.Called(injector.Inject(t.Context(), target)); !errors.As(err, &steps) {
-		t.Errorf("%v", err)
+		t.Errorf("the injection returned %v, want pending steps", err)
 	}
 }
 
@@ -158,7 +158,7 @@ func TestFailoverOfAnOldServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	if p := faulttest.ProblemOf(t, injector.Preflight(t.Context(), target)); p.Reason != v1alpha1.ReasonNotSupported || !strings.Contains(p.Message, "6.2") {
-		t.Errorf("%+v", p)
+		t.Errorf("got %+v, want NotSupported with the version", p)
 	}
 }
 

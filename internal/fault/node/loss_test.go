@@ -92,7 +92,7 @@ func TestNodeLossRefused(t *testing.T) {
 	}
 	_, err = guard.Choose(t.Context(), faulttest.On(deps, faulttest.ByPods(map[string]string{"app": "redis"})).Redis, spec, injector.Traits())
 	if problem := faulttest.ProblemOf(t, err); problem.Reason != v1alpha1.ReasonNoTarget || !strings.Contains(problem.Message, "node-9") || !strings.Contains(problem.Message, "redis-2 is on node-2") {
-		t.Errorf("%+v", problem)
+		t.Errorf("got %+v, want NoTarget with both nodes", problem)
 	}
 	spec = losing("node-1") // the guard counts the copies on other nodes, too
 	spec.Allow = nil
@@ -104,7 +104,7 @@ func TestNodeLossRefused(t *testing.T) {
 	}
 	other := &v1alpha1.FaultTarget{Pod: "redis-2", UID: "u2", Node: "node-2"}
 	if problem := faulttest.ProblemOf(t, injector.Preflight(t.Context(), other)); problem.Reason != v1alpha1.ReasonInvalidSpec || !strings.Contains(problem.Message, "spec.action.nodeLoss.node") {
-		t.Errorf("%+v", problem)
+		t.Errorf("a pod on another node: %+v, want InvalidSpec with the field", problem)
 	}
 }
 

@@ -105,7 +105,7 @@ func TestResourcesAPIServer(t *testing.T) {
 		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "is to resize")
 		faulttest.InProgress(t, faulttest.Called(slow.Inject(ctx, target)), "has not applied")
 		if a.read(pod); said(pod.Spec.Containers[0].Resources) != "cpu 100m, memory 256Mi" {
-			t.Fatal(said(pod.Spec.Containers[0].Resources))
+			t.Fatalf("the pod has %s, want what the resize asks for", said(pod.Spec.Containers[0].Resources))
 		}
 		a.kubelet(pod)
 		if err := faulttest.Called(slow.Inject(ctx, target)); err != nil {

@@ -341,7 +341,7 @@ func TestReplicaScaleOrdinals(t *testing.T) {
 	set := &appsv1.StatefulSet{Spec: appsv1.StatefulSetSpec{Ordinals: &appsv1.StatefulSetOrdinals{Start: 5}}}
 	c := &scaling{name: "redis", set: set, old: 3, want: 1}
 	if got := fmt.Sprint(c.staying(), c.changed()); got != "[redis-5] [redis-6 redis-7]" {
-		t.Error(got)
+		t.Errorf("staying and changed are %s, want [redis-5] [redis-6 redis-7]", got)
 	}
 }
 
