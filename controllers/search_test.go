@@ -147,7 +147,7 @@ func TestSearchEndedByDuration(t *testing.T) {
 			test.Spec.Load.Duration = length(8 * time.Second)
 		}))
 		short := p.testEnds("short", time.Minute)
-		if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "load.duration") {
+		if short.Status.Verdict != v1alpha1.VerdictInconclusive || short.Status.Search.Done || !strings.Contains(where(short.Status.Conditions), "the load's duration") {
 			t.Errorf("verdict %s, search %+v: %s", short.Status.Verdict, short.Status.Search, where(short.Status.Conditions))
 		}
 	})
