@@ -41,10 +41,7 @@ func (s *scope) setConditions(d lifecycle.Decision[lifecycle.FaultAction], o out
 }
 
 func (s *scope) setSelected(o outcome, reason, message string) {
-	var names []string
-	for _, t := range s.fault.Status.Targets {
-		names = append(names, t.Pod)
-	}
+	names := podNames(s.fault.Status.Targets)
 	switch {
 	case len(names) > 0:
 		s.setCondition(v1alpha1.ConditionTargetsSelected, metav1.ConditionTrue, "Selected", strings.Join(names, ", "))

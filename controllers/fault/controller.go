@@ -99,7 +99,7 @@ func (r *Reconciler) RequestsForNamespace(ctx context.Context, namespace client.
 func (r *Reconciler) requestsFor(ctx context.Context, namespace string, selected func(*v1alpha1.RedisFault) bool) []reconcile.Request {
 	var all v1alpha1.RedisFaultList
 	if err := r.Client.List(ctx, &all, client.InNamespace(namespace)); err != nil {
-		return nil // active faults are requeued twice a second anyway
+		return nil // only a cache that has not started fails; a fault is reconciled once it has
 	}
 	var requests []reconcile.Request
 	for i := range all.Items {

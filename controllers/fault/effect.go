@@ -47,7 +47,7 @@ func (s *scope) confirm(ctx context.Context, now time.Time) {
 		effect = v1alpha1.EffectInconclusive
 	}
 	text := state.Truncate(strings.Join(evidence, "; "), 1024)
-	// A confirmed effect can only be lost; a server that does not answer does not change that it was confirmed.
+	// A confirmed effect of a lasting fault can only be lost; a server that does not answer does not change that it was confirmed.
 	if status.Effect == v1alpha1.EffectConfirmed && (s.traits.Lasts > 0 || effect == v1alpha1.EffectInconclusive) {
 		if effect == v1alpha1.EffectNotObserved {
 			appendEvent(status, now, eventEffectLost, status.Targets[0].Pod, text)

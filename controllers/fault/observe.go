@@ -29,7 +29,7 @@ func (r *Reconciler) observe(ctx context.Context, key client.ObjectKey) (*scope,
 		Suspend: f.Spec.Suspend, Abort: f.Spec.Abort, TTL: state.TTL(f.Spec.TTLSecondsAfterFinished),
 		Finished: state.IsFinished(f.Status.Conditions), CreatedAt: f.CreationTimestamp.Time,
 		OwnLoad: f.Spec.LoadTestRef == nil, LoadName: loadTestName(f), Deadline: deadlineOf(f),
-		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, LastCalled: r.lastCalled(&scope{fault: f}),
+		Confirmed: f.Status.Effect == v1alpha1.EffectConfirmed, LastCalled: r.lastCalled(s),
 	}
 	if f.Status.CompletionTime != nil {
 		s.seen.CompletedAt = f.Status.CompletionTime.Time

@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -32,6 +33,7 @@ type Reconciler struct {
 	OperatorNamespace string // its annotation stops all faults; "" = unknown, then none does
 
 	witnesses sync.Map // of injected faults, by UID: *witness
+	closed    atomic.Bool
 	calls     sync.Map // time of the last call of an incomplete injection or revert, by UID: time.Time
 }
 
@@ -51,7 +53,7 @@ type scope struct {
 	losses    *result.Losses          // nil while they are unknown
 	recordEnd time.Duration           // end of the record, from the load's start
 	pods      []corev1.Pod            // the target's pods, replaced ones included; only where podsRead
-	podsRead  bool                    // whether pods was read; never in the reconcile that injects
+	podsRead  bool                    // whether pods was read; never in the reconcile of the first injection
 	podsAt    time.Time               // when pods was read
 	seen      lifecycle.Fault
 }

@@ -25,6 +25,10 @@ func (r *Reconciler) startWitness(s *scope) {
 		return
 	}
 	r.witnesses.Store(s.fault.UID, &witness{Witness: w, cancel: cancel})
+	if r.closed.Load() { // the manager stops during this reconcile
+		r.stopWitness(s.fault.UID)
+		return
+	}
 	w.AwaitLook() // the state before the injection is needed; one poll takes milliseconds
 }
 
@@ -63,8 +67,9 @@ func (r *Reconciler) recordSightings(ctx context.Context, s *scope) {
 	}
 }
 
-// Close ends the witnesses of all faults.
+// Close ends the witnesses of all faults. No other one starts.
 func (r *Reconciler) Close() {
+	r.closed.Store(true)
 	r.witnesses.Range(func(uid, _ any) bool {
 		r.stopWitness(uid.(types.UID))
 		return true

@@ -171,7 +171,7 @@ func (r *Reconciler) sendStep(ctx context.Context, s *scope, at time.Duration, r
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	if err := s.run.Session.Step(ctx, at, rate); err != nil {
-		return fmt.Errorf("send the rate of a trial to the load pods: %w", err)
+		return fmt.Errorf("send a step of the search to the load pods: %w", err)
 	}
 	return nil
 }

@@ -58,7 +58,7 @@ const (
 // State is the state of an agent. It only advances.
 type State string
 
-// The states. Failed can follow Preparing, Ready or Running; after a stop each of these is followed by Finished.
+// The states. Failed can follow Preparing, Ready, Running or Verifying; after a stop each of these is followed by Finished.
 // Verifying is between Running and Finished, if the plan enables it.
 const (
 	Preparing State = "Preparing" // connecting, prefilling
@@ -93,7 +93,7 @@ type Status struct {
 	LastSeq   uint64 `json:"lastSeq"`             // newest finished interval; 0 = none yet
 	Lost      uint64 `json:"lost,omitempty"`      // intervals that were dropped before they were acknowledged
 
-	Ledger *record.Ledger `json:"ledger,omitempty"` // result of the verification; only when Finished, if the plan enables it
+	Ledger *record.Ledger `json:"ledger,omitempty"` // result of the verification; only once ended, if the plan enables it
 
 	Server *record.Server `json:"server,omitempty"` // the first reading of INFO, once read
 	Layout *Layout        `json:"layout,omitempty"` // the discovered topology; absent before, and for a standalone server

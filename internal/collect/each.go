@@ -36,5 +36,5 @@ func never(*pod) bool { return false }
 // foreign says that the agent at the address is none of ours.
 func foreign(p *pod) bool { return p.problem == WrongAgent }
 
-// troubled says that there is nothing to release: what answers is not what was started.
+// troubled says that the pod has no process that could follow: none was started, or what answers is another.
 func troubled(p *pod) bool { return p.problem != "" }

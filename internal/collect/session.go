@@ -28,11 +28,11 @@ type Store interface {
 
 // Config are the parameters of a session. Run, Step, Ops, Pods, Credentials and Store must be set.
 type Config struct {
-	Run         string        // load.Plan.Run
-	Step        time.Duration // load.Plan.Interval
-	Ops         []string      // load.Plan.Operations()
-	Tallies     []string      // load.Plan.Tallies()
-	Pods        int           // load.Plan.Pods
+	Run         string        // plan.Plan.Run
+	Step        time.Duration // plan.Plan.Interval
+	Ops         []string      // plan.Plan.Operations()
+	Tallies     []string      // plan.Plan.Tallies()
+	Pods        int           // plan.Plan.Pods
 	Credentials agent.Credentials
 	Store       Store
 	Ledger      bool // the plan verifies writes and the result is still needed: a pod is complete only once its result was read

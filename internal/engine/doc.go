@@ -9,7 +9,7 @@
 //   - A loop serves an equal part of the connections, and of the users or arrivals, from one goroutine with epoll (poller). Its demand
 //     (closedLoop, openLoop) determines when requests are due; the workload's source encodes them; routing selects the pool of connections; a conn
 //     writes as many requests at once as may be in flight, scans the replies (resp.Scanner) and settles each request as ok, fail or
-//     unknown. A loop allocates nothing per request and takes only the lock of its own stripe, once per wake-up.
+//     unknown. A loop allocates nothing and takes no lock per request.
 //   - closedLoop keeps virtual users in a heap by due time; the number of active users follows the schedule (ramp-up, stages).
 //   - openLoop takes arrivals from a pure pacer, which schedules all due times in advance.
 //   - dialer reconnects broken connections: immediately, with a short backoff, and with hedged attempts while others hang.

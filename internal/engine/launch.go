@@ -8,7 +8,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// Run waits until start, generates the load, and calls sink in its own goroutine with every finished interval, from index 0 without holes,
+// Run waits until start, generates the load, and calls sink from the goroutine of its caller with every finished interval, from index 0 without holes,
 // including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
 // outcome then is unknown), delivers the open interval and returns ctx's cause.
 // Requests in flight at the end of the run are awaited and recorded in the last interval.

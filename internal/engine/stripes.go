@@ -29,9 +29,9 @@ type stripe struct {
 	partials        [2]*partial
 }
 
-func newRecorder(step int64, ops, tallies, shards int) *recorder {
+func newRecorder(step int64, ops, tallies, stripes int) *recorder {
 	r := &recorder{step: step, probe: newStripe(step, 1, 0), last: math.MaxInt64}
-	for range shards {
+	for range stripes {
 		r.stripes = append(r.stripes, newStripe(step, ops, tallies))
 	}
 	return r

@@ -34,7 +34,7 @@ type course struct {
 	reported map[string]bool     // event and object
 	strained bool                // a replica has been out of sync since
 	down     bool                // the cluster has been down since
-	seen     []contract.Sighting // by the call of note that is in progress
+	seen     []contract.Sighting // by the call of note or notePublished that is in progress
 }
 
 func newCourse() *course { return &course{reported: map[string]bool{}} }

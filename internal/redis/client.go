@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
@@ -69,9 +70,18 @@ func (c *Client) Do(ctx context.Context, address string, login Login, command ..
 	defer giveBack()
 	v, err := conn.Do(ctx, words...)
 	if err != nil {
-		return nil, fmt.Errorf("%s at %s: %w", words[0], address, err)
+		return nil, fmt.Errorf("%s at %s: %w", nameOf(words), address, err)
 	}
 	return Plain(v), nil
+}
+
+// nameOf is a command's name for errors, with its subcommand, but without values: they may be secret.
+func nameOf(words []string) string {
+	switch strings.ToUpper(words[0]) {
+	case "ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "INFO", "SENTINEL":
+		return strings.Join(words[:min(2, len(words))], " ")
+	}
+	return words[0]
 }
 
 // Shutdown sends SHUTDOWN NOSAVE. It succeeds if the connection breaks.

@@ -28,7 +28,7 @@ type Registry struct {
 func NewRegistry() *Registry { return &Registry{byID: map[types.UID]*Run{}} }
 
 // Run is the state of one load test in this process; all of it can be restored after a restart. Its fields belong to the controller of load
-// tests; every method may be called on a nil Run, which has recorded nothing.
+// tests; the methods that read may be called on a nil Run, which has recorded nothing.
 type Run struct {
 	Session   *collect.Session
 	OpenedAt  time.Time

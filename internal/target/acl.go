@@ -37,7 +37,7 @@ func (r Redis) MayRun(ctx context.Context, address string, command ...string) er
 func (r Redis) exists(ctx context.Context, address string, command []string) error {
 	reply, err := r.Servers.Do(ctx, address, r.Login, "COMMAND", "INFO", command[0])
 	if err != nil && !redis.IsReply(err) {
-		return fmt.Errorf("COMMAND INFO at %s: %w", address, err)
+		return err
 	}
 	if known, ok := reply.([]any); ok && len(known) == 1 && (known[0] == nil || isEmpty(known[0])) {
 		return unknownCommand(address, command)

@@ -2,8 +2,6 @@ package target
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"github.com/redquake/redquake/internal/redis"
 
@@ -38,15 +36,11 @@ func (r Redis) Settings(ctx context.Context, address string, names ...string) (m
 	return topology.Pairs(reply), nil
 }
 
-// send sends a command. Its error names the command and the server.
+// send sends a command.
 func (r Redis) send(ctx context.Context, address string, words ...string) (any, error) {
 	command := make([]any, len(words))
 	for i, word := range words {
 		command[i] = word
 	}
-	reply, err := r.Servers.Do(ctx, address, r.Login, command...)
-	if err != nil {
-		return nil, fmt.Errorf("%s at %s: %w", strings.Join(words, " "), address, err)
-	}
-	return reply, nil
+	return r.Servers.Do(ctx, address, r.Login, command...)
 }

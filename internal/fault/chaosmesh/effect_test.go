@@ -112,7 +112,7 @@ func TestChaosMeshDiskEffect(t *testing.T) {
 		b.answers = func(command string) (any, error) {
 			switch {
 			case command == "CONFIG GET dir":
-				return map[any]any{"dir": "/data/redis"}, nil
+				return []any{"dir", "/data/redis"}, nil
 			case command == "PING":
 				return "PONG", nil
 			}

@@ -38,10 +38,10 @@ func (m *modifiable) do(_ string, command ...any) (any, error) {
 	case "ACL DRYRUN":
 		return "OK", nil
 	case "CONFIG GET":
-		found := map[any]any{}
+		var found []any
 		for _, name := range words[2:] {
 			if value, ok := m.values[name]; ok {
-				found[name] = value
+				found = append(found, name, value)
 			}
 		}
 		return found, nil

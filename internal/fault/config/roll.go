@@ -58,7 +58,10 @@ func (r roller) advance(ctx context.Context, set *appsv1.StatefulSet) (contract.
 	if next == nil {
 		return contract.Progress{}, nil
 	}
-	return rolling("replacing pod " + next.pod.Name), r.replace(ctx, next.pod)
+	if err := r.replace(ctx, next.pod); err != nil {
+		return contract.Progress{}, err
+	}
+	return rolling("replacing pod " + next.pod.Name), nil
 }
 
 // waitsFor returns why no pod can be replaced now; "" where the next one can. While one pod is not ready or in sync, only such a pod is replaced.
@@ -175,7 +178,7 @@ func ready(pod *corev1.Pod) string {
 	return fmt.Sprintf("pod %s is not ready", pod.Name)
 }
 
-// argumentsOf is the whole command line that a pod gives a container, beyond the image's own.
+// argumentsOf are the arguments that a pod gives a container.
 func argumentsOf(pod *corev1.PodSpec, container string) []string {
 	if c := containerIn(pod, container); c != nil {
 		return c.Args

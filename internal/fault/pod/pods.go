@@ -16,12 +16,12 @@ import (
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
-// ReplacedRecord is the record of a pod that is kept down.
+// ReplacedRecord is the record of a pod that is kept down, or lost with its node.
 type ReplacedRecord struct {
 	Controller Controller `json:"controller"`
 }
 
-// RemoveTarget is the same for the pod that is hit.
+// RemoveTarget deletes the target's pod, by its UID, without grace.
 func RemoveTarget(ctx context.Context, deps contract.Deps, target *v1alpha1.FaultTarget) error {
 	return Remove(ctx, deps, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: target.Pod, UID: types.UID(target.UID)}})
 }

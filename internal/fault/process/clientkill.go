@@ -157,7 +157,7 @@ func (k clientKill) survivors(ctx context.Context, target *v1alpha1.FaultTarget,
 	return n, err
 }
 
-// list returns the IDs of the connections of the fault's type, except the operator's own.
+// list returns the IDs of the connections of the fault's type, except those whose last command was CLIENT LIST, as is the operator's.
 func (k clientKill) list(ctx context.Context, address string) ([]int64, error) {
 	reply, err := k.Servers.Do(ctx, address, k.Login, "CLIENT", "LIST", "TYPE", string(k.clients))
 	if err != nil {

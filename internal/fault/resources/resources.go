@@ -4,7 +4,6 @@ package resources
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -112,7 +111,7 @@ func (r *resources) rehearse(ctx context.Context, target *v1alpha1.FaultTarget, 
 	case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err):
 		return problem.Unsupported("the API server cannot resize running pods: that needs Kubernetes 1.33 or later")
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err):
-		return problem.Unsupported("the API server refuses to resize container %s of pod %s: %v", target.Container, target.Pod, errors.Unwrap(err))
+		return problem.Unsupported("the API server refuses: %v", err)
 	}
 	return err
 }

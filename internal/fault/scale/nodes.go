@@ -128,7 +128,7 @@ func parseListing(text, asked string) ([]listed, error) {
 		n.address = dialAddress(place, asked)
 		var err error
 		if n.slots, err = parseSlots(w[8:]); err != nil {
-			return nil, fmt.Errorf("CLUSTER NODES at %s: %w", asked, err)
+			return nil, err
 		}
 		nodes = append(nodes, n)
 	}

@@ -78,7 +78,8 @@ func (s *replicaScale) primaryAmong(ctx context.Context, now *scaling) error {
 	return nil
 }
 
-// maybePrimary returns a Problem where the server in a pod that would be removed may be a primary. One that does not answer is none if another server is.
+// maybePrimary returns a Problem where the server in a pod that would be removed may be a primary. An added one that does
+// not answer is none if another server is.
 func (s *replicaScale) maybePrimary(ctx context.Context, now *scaling, name, address string) error {
 	m := now.record.Members[name]
 	said, err := s.info(ctx, address)

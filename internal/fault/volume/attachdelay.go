@@ -126,7 +126,7 @@ func (v volumeAttachDelay) ManualRevertCommand(target *v1alpha1.FaultTarget) str
 	return command
 }
 
-// Effect is confirmed while the replacement waits on another node.
+// Effect is confirmed while the replacement waits on another node for the volume.
 func (v volumeAttachDelay) Effect(ctx context.Context, target *v1alpha1.FaultTarget) (v1alpha1.Effect, string) {
 	ended, err := pods.Ended(ctx, v.Deps, target)
 	if err != nil {

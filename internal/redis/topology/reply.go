@@ -24,18 +24,11 @@ func listOf(reply any) []any {
 	return l
 }
 
-// Pairs reads names and values as text, such as the reply of CONFIG GET: a list of names and values in turn, or a map.
+// Pairs reads a map as text, such as the reply of CONFIG GET.
 func Pairs(reply any) map[string]string {
 	values := map[string]string{}
-	switch r := reply.(type) {
-	case map[any]any:
-		for name, value := range r {
-			values[fmt.Sprint(name)] = fmt.Sprint(value)
-		}
-	case []any:
-		for i := 0; i+1 < len(r); i += 2 {
-			values[fmt.Sprint(r[i])] = fmt.Sprint(r[i+1])
-		}
+	for l := listOf(reply); len(l) >= 2; l = l[2:] {
+		values[fmt.Sprint(l[0])] = fmt.Sprint(l[1])
 	}
 	return values
 }

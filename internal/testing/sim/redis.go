@@ -132,10 +132,10 @@ func (r *Redis) Do(ctx context.Context, address string, login redis.Login, comma
 	case name == "ACL DRYRUN", name == "PING":
 		return "OK", nil
 	case name == "CONFIG GET":
-		found := map[any]any{}
+		var found []any
 		for _, setting := range words[2:] {
 			if value, known := s.settings[setting]; known {
-				found[setting] = value
+				found = append(found, setting, value)
 			}
 		}
 		return found, nil
