@@ -9,8 +9,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	testingclock "k8s.io/utils/clock/testing"
 
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/fault/contract"
+	"github.com/redquake/redquake/internal/target"
+	"github.com/redquake/redquake/internal/testing/apitest"
 )
 
 // follower is an injector with given observations.
@@ -42,5 +46,26 @@ func TestTimelineOmitsEventsBeforeTheInjection(t *testing.T) {
 	slices.Sort(lines)
 	if !slices.Equal(lines, []string{"After", "InTheSecond", "With"}) {
 		t.Errorf("timeline %v", lines)
+	}
+}
+
+// A reconcile may inject while the manager stops: its witness would poll for ten minutes more.
+func TestNoWitnessStartsOnceTheManagerStops(t *testing.T) {
+	r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()}
+	s := &scope{fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{UID: "own"}}}
+	s.target = &v1alpha1.RedisTarget{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "redis"}}}
+	s.deps = contract.Deps{Redis: target.Redis{Namespace: "ns", Spec: s.target}}
+	watched := func() bool {
+		_, found := r.witnesses.Load(s.fault.UID)
+		return found
+	}
+	if r.startWitness(s); !watched() {
+		t.Fatal("no witness of a fault that is injected")
+	}
+	if r.Close(); watched() {
+		t.Error("a witness was not ended")
+	}
+	if r.startWitness(s); watched() {
+		t.Error("a witness started after the end")
 	}
 }

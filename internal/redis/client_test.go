@@ -112,6 +112,22 @@ func TestClientErrors(t *testing.T) {
 	}
 }
 
+// An error names the subcommand, but no value: it may be secret.
+func TestErrorsNameTheCommand(t *testing.T) {
+	inMemory(t, memredis.Options{Password: "p"}, func(w *world) {
+		for want, command := range map[string][]any{
+			"CONFIG SET at a:1: NOAUTH": {"CONFIG", "SET", "requirepass", "secret"},
+			"INFO memory at a:1: ":      {"INFO", "memory"},
+			"INFO at a:1: ":             {"INFO"},
+			"SET at a:1: ":              {"SET", "key", "value"},
+		} {
+			if err := w.do(redis.Login{}, want, command...); err == nil || strings.Contains(err.Error(), "secret") {
+				t.Errorf("%v: %v", command, err)
+			}
+		}
+	})
+}
+
 // A late reply is not returned as the reply to a later command.
 func TestLateReplyIsDropped(t *testing.T) {
 	inMemory(t, memredis.Options{}, func(w *world) {
