@@ -31,7 +31,7 @@ func configFault(values parameters, allow ...v1alpha1.Allowance) *v1alpha1.Redis
 func expectSettings(t *testing.T, server *redistest.Server, want map[string]string) {
 	t.Helper()
 	for name, value := range want {
-		if got := topology.Pairs(server.Do("config", "get", name))[name]; got != value {
+		if got := redistest.Pairs(server.Do("config", "get", name))[name]; got != value {
 			t.Errorf("%s is %q, want %q", name, got, value)
 		}
 	}
@@ -128,7 +128,7 @@ func TestConfigRefused(t *testing.T) {
 		wantText string
 	}{
 		{"unknown", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "max-memory": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.max-memory: the server"},
-		{"immutable", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG at 127.0.0.1"},
+		{"immutable", redistest.Options{}, redis.Login{}, configFault(parameters{"timeout": "1", "tcp-backlog": "1"}), v1alpha1.ReasonInvalidSpec, "spec.action.config.parameters.tcp-backlog: CONFIG SET at 127.0.0.1"},
 		{"no append-only file", redistest.Options{}, redis.Login{}, configFault(parameters{"appendfsync": "always"}), v1alpha1.ReasonInvalidSpec, `set appendonly: "yes" beside it`},
 		{"evicts", redistest.Options{Config: []string{"maxmemory-policy allkeys-lru"}}, redis.Login{}, configFault(parameters{"maxmemory": "10mb"}), v1alpha1.ReasonBlastRadius, "spec.allow: [Eviction]"},
 		{"may not set", redistest.Options{Users: []string{"app on >pw ~* +@all -config|set"}}, user, configFault(parameters{"timeout": "1"}), v1alpha1.ReasonNotSupported, "+config|set"},
@@ -181,7 +181,7 @@ func TestConfigMaxClients(t *testing.T) {
 	server.Do("ping") // a client that stays connected
 	spec := configFault(parameters{"maxclients": "1"})
 	injector, target := s.Aim(spec)
-	old := topology.Pairs(server.Do("config", "get", "maxclients"))["maxclients"]
+	old := redistest.Pairs(server.Do("config", "get", "maxclients"))["maxclients"]
 	faulttest.Must(t, faulttest.Called(injector.Inject(t.Context(), target)))
 	wantEffect(t, injector, target, v1alpha1.EffectConfirmed, "maxclients 1")
 	faulttest.Must(t, faulttest.Called(injector.Revert(t.Context(), target)))

@@ -167,7 +167,7 @@ func meet(ctx context.Context, node, other *goredis.Client) error {
 	if err != nil {
 		return err
 	}
-	if bus := pairs(reply)["cluster-port"]; bus != "" && bus != "0" {
+	if bus := Pairs(reply)["cluster-port"]; bus != "" && bus != "0" {
 		words = append(words, bus)
 	}
 	return other.Do(ctx, words...).Err()

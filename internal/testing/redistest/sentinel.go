@@ -93,7 +93,7 @@ func (s *Sentinel) settled(replicas int) error {
 		if err != nil {
 			return err
 		}
-		fields := pairs(m)
+		fields := Pairs(m)
 		if fields["flags"] != "master" || fields["num-other-sentinels"] < fmt.Sprint(others) {
 			return fmt.Errorf("%s: flags %s, %s other sentinels", one.Address(), fields["flags"], fields["num-other-sentinels"])
 		}
@@ -103,7 +103,7 @@ func (s *Sentinel) settled(replicas int) error {
 		}
 		up := 0
 		for _, entry := range list {
-			f := pairs(entry)
+			f := Pairs(entry)
 			if f["flags"] == "slave" && f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
 				up++
 			}
@@ -159,8 +159,8 @@ func (s *Sentinel) running() []*Server {
 	return slices.DeleteFunc(slices.Clone(s.Sentinels), func(one *Server) bool { return !one.Running() })
 }
 
-// pairs reads a map, or a list of names and values.
-func pairs(reply any) map[string]string {
+// Pairs reads a map of Do, or a list of names and values, as text.
+func Pairs(reply any) map[string]string {
 	fields := map[string]string{}
 	switch r := reply.(type) {
 	case map[any]any:
