@@ -60,6 +60,15 @@ accuracy: ## Compare measured outages with outages of known length: build/accura
 	mkdir -p build
 	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestMeasureGroundTruth|TestMeasureOpenLoopLatency)$$' ./internal/analysis/impact ./internal/engine
 
+# The packages with a test of a scenario, see internal/testing/truth.
+TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTruth' --include='*_test.go' controllers cmd internal test))))
+
+.PHONY: truth
+truth: ## Run every scenario in which a figure was once wrong, print truth and report: build/truth.json (5 minutes)
+	rm -rf build/truth && mkdir -p build/truth
+	REDQUAKE_TRUTH_OUT=$(CURDIR)/build/truth $(GO_TEST) -tags integration -count=1 -timeout 20m -run '^TestTruth' $(TRUTH_PACKAGES) || true
+	go run -trimpath ./hack/tools/truthtable build/truth build/truth.json
+
 .PHONY: provoke
 provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the input of internal/analysis/bottleneck's tests (2 minutes)
 	rm -rf build/provoke && mkdir -p build/provoke
