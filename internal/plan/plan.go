@@ -199,5 +199,14 @@ func (p *Plan) Operations() []string {
 	return names
 }
 
+// ReadOnly tells which of the Operations only read.
+func (p *Plan) ReadOnly() []bool {
+	only := make([]bool, len(p.Operations()))
+	for i, o := range p.Workload.Operations() {
+		only[i] = o.ReadOnly
+	}
+	return only
+}
+
 // Tallies are the names of the plan's further counters, nil for most workloads.
 func (p *Plan) Tallies() []string { return p.Workload.Tallies() }

@@ -31,13 +31,6 @@ type Op struct {
 	Waited Buckets
 }
 
-// Gap is a period without a success: From is the last success before it (or 0, the start), To the first success after it,
-// in nanoseconds since T. Open means that the record ended at To without another success.
-type Gap struct {
-	From, To int64
-	Open     bool
-}
-
 // ShardCounts are the requests to one shard of a Redis Cluster during one interval.
 type ShardCounts struct {
 	OK     uint64 // as Counts.OK
@@ -53,6 +46,9 @@ type ShardGap struct {
 // MaxShards bounds the number of shards in a record: Redis Cluster is designed for up to 1,000 nodes.
 const MaxShards = 1000
 
+// maxParts bounds the number of shards, and of parts, that a record is decoded with.
+const maxParts = 2000
+
 // Interval is the record of one step of the grid, of one pod or, after merging, of all pods.
 type Interval struct {
 	Index int64 // position on the grid, from 0
@@ -65,8 +61,10 @@ type Interval struct {
 	FirstError, LastError int64
 	FirstOK, LastOK       int64
 
-	Gaps      []Gap // of the load, in the interval in which they ended; empty after merging (Series keeps them)
-	ProbeGaps []Gap // of the probe, in the same way
+	Gaps      []Gap     // of the load, in the interval in which they ended; empty after merging (Series keeps them)
+	ProbeGaps []Gap     // of the probe, in the same way
+	PartGaps  []PartGap // of reads and of writes, and of each operation, in the same way; empty for a load with a single operation
+	Stalls    []Stall   // of the load generator: one list from a pod; empty after merging
 
 	MaxLag      int64 // open loop: the longest time from an arrival's due time to its send, nanoseconds
 	Connections int   // load connections established at the end of the interval

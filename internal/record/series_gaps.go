@@ -6,6 +6,7 @@ package record
 // A pod logs only gaps longer than max(2 x its mean interval between successes, 5 ms), and a gap of the run is where the logs of all pods
 // overlap for more than 5 ms. So every period that is longer than the longest of the pods' thresholds is found, with exact ends; a shorter one
 // may be missed or reported shorter. With n equal pods that threshold is 2n times the run's mean interval between successes.
+// What one pod knows about a gap's begin, end and proof narrows what the others know.
 // A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
 func (s *Series) Gaps() []Gap {
 	return s.intersect(func(p *podRecord) *stream { return &p.load })
@@ -39,7 +40,7 @@ func (s *Series) intersect(of func(*podRecord) *stream) []Gap {
 		if i == 0 {
 			common = list
 		} else {
-			common = overlap(common, list)
+			common = Overlap(common, list)
 		}
 	}
 	return cut(common, end)

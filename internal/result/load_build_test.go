@@ -191,6 +191,7 @@ func TestWorkloadFigures(t *testing.T) {
 	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 2 * time.Second}, Workload: plan.Workload{CacheAside: &plan.CacheAside{}}}
 	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
 	series.SetTallies(plan.Tallies())
+	series.SetReadOnly(plan.ReadOnly())
 	for i := range int64(2) {
 		begin := i * int64(time.Second)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin, Tallies: []uint64{9, 1, 5000, 3000}}
