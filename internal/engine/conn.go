@@ -82,6 +82,8 @@ func (c *conn) send() {
 		before := len(out)
 		out = l.encode(out, r)
 		l.inFlight++
+		l.flying[r.Op]++
+		c.pool.flying++
 		if r.sent == 0 {
 			r.sent = at
 			l.recordSent(r, at, len(out)-before)
@@ -99,7 +101,7 @@ func (c *conn) receive() {
 	l := c.loop
 	c.flush()
 	for generation := c.generation; c.up && generation == c.generation; {
-		n, err := c.socket.read(l.in)
+		n, stamp, err := l.receiver.read(c.socket, l.in)
 		l.invalidateClock()
 		switch {
 		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
@@ -111,7 +113,7 @@ func (c *conn) receive() {
 			c.lose(io.EOF)
 			return
 		}
-		c.take(l.in[:n])
+		c.take(l.in[:n], stamp)
 		if n < len(l.in) {
 			return
 		}
@@ -134,10 +136,15 @@ func (c *conn) flush() {
 	c.unsent = c.unsent[:copy(c.unsent, c.unsent[n:])]
 }
 
-// take scans the replies in p and settles their requests.
-func (c *conn) take(p []byte) {
+// take scans the replies in p and settles their requests. stamp is the kernel's stamp of their last byte, 0 = none.
+func (c *conn) take(p []byte, stamp int64) {
 	l := c.loop
-	at := l.stamp()
+	since := l.look.since
+	earliest := since
+	if c.pump != nil {
+		earliest = 0 // the pump may have read long before
+	}
+	at, exact := l.look.arrived(stamp, earliest, l.stamp())
 	for len(p) > 0 {
 		k, reply, done, err := c.scan.Next(p)
 		if c.flight.count > 0 && c.flight.at(0).follows {
@@ -165,7 +172,11 @@ func (c *conn) take(p []byte) {
 		} else if c.noteReply(r, &reply) {
 			c.flight.pop() // r stays readable: nothing is sent on this connection until it is settled
 			if l.addedLatency == 0 {
-				c.finishRound(r, c.raw, at)
+				lo := at
+				if !exact || c.flight.count > 0 && (len(p) > 0 || c.pump != nil) { // the stamp is that of the last reply
+					lo = min(at, since)
+				}
+				c.finishRound(r, c.raw, lo, at)
 			} else { // simulate a slower network
 				c.held++
 				l.held.push(delayed{at: at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
@@ -203,12 +214,19 @@ func (c *conn) renew() {
 }
 
 // finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
-func (c *conn) finishRound(r *request, raw []byte, at int64) {
+func (c *conn) finishRound(r *request, raw []byte, lo, at int64) {
 	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw) {
 		return
 	}
+	c.landed(r)
+	c.loop.settle(c, r, lo, at)
+}
+
+// landed notes that a request is no longer in flight.
+func (c *conn) landed(r *request) {
 	c.loop.inFlight--
-	c.loop.settle(c, r, at)
+	c.loop.flying[r.Op]--
+	c.pool.flying--
 }
 
 // noteReply adds a reply to the request at the front and reports whether its round trip has ended.
@@ -276,6 +294,20 @@ func (c *conn) expire(before int64) {
 	}
 }
 
+// expireAfterReading is expire for a loop that may not have read yet what arrived in time.
+func (c *conn) expireAfterReading(before int64) {
+	if c.flight.count == 0 || c.flight.at(0).sent >= before || !c.up {
+		return
+	}
+	switch {
+	case c.pump == nil:
+		c.receive()
+	case c.loop.look.overslept: // the pump may not have run either
+		return
+	}
+	c.expire(before)
+}
+
 // lose closes the connection: the outcome of requests in flight is unknown. A new connection is dialled immediately.
 func (c *conn) lose(err error) {
 	if !c.up {
@@ -285,10 +317,13 @@ func (c *conn) lose(err error) {
 	c.disconnect()
 	at := l.stamp()
 	class := lossClass(err)
+	if c.flight.count > 0 {
+		l.gaps.lost(c.pool.place.shard, l.look.since)
+	}
 	for c.flight.count > 0 {
 		r := *c.flight.at(0)
 		c.flight.pop()
-		l.inFlight--
+		c.landed(&r)
 		l.recordUnknown(c.pool, &r, at, class)
 		l.ended(&r, at)
 	}

@@ -53,7 +53,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
 	}
 	if len(m.Shards) > 1 {
-		n.shards = newShardLog()
+		n.sharded = true
 	}
 	if err := r.probeShards(m); err != nil {
 		return err

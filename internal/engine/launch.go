@@ -49,6 +49,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	if n.length > 0 {
 		n.rec.setLast((n.length - 1) / n.rec.step)
 	}
+	r.openGapLogs()
 	var load, all sync.WaitGroup
 	probing, endProbe := context.WithCancel(ctx)
 	for _, p := range r.probes {
@@ -100,6 +101,15 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		close(done)
 	}()
 	return done, nil
+}
+
+// openGapLogs merges the gap logs of the loops, once it is known whether there are several shards.
+func (r *Runner) openGapLogs() {
+	n := r.run
+	for _, l := range r.loops {
+		l.gaps.sharded = n.sharded
+		n.gaps = append(n.gaps, gapSource{lock: &l.stripe.mu, logs: &l.gaps, settled: l.settled})
+	}
 }
 
 // lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Option changes how a Runner works.
@@ -39,7 +40,6 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	n := &runState{
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
 		users: plan.NewSchedule(p.Shape),
-		gaps:  newGapLog(2 * unknownPace),
 		dialer: &dialer{
 			target: p.Target, timeout: p.Client.DialTimeout, protocol: p.Client.Protocol,
 			tcp:    newResolver().tcp,
@@ -47,7 +47,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		},
 	}
 	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
-	r := &Runner{run: n, sampling: sampling{newSuccessPace(int64(p.Interval))}}
+	r := &Runner{run: n}
 	if err := r.chooseWorkload(); err != nil {
 		return nil, err
 	}
@@ -100,6 +100,9 @@ func (r *Runner) chooseWorkload() error {
 		}
 	}
 	n.operations = operationsOf(n.plan, n.workload.Operations())
+	n.parts = partsOf(n.plan.ReadOnly())
+	n.thresholds = newThresholds(n.parts.count, record.MaxShards, 2*unknownPace)
+	r.sampling = newSampling(int64(n.plan.Interval), n.parts.count)
 	return nil
 }
 

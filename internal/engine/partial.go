@@ -9,6 +9,7 @@ type partial struct {
 	maxLag                                   int64
 	tallies                                  []uint64
 	shards                                   []record.ShardCounts
+	stalls                                   []record.Stall
 }
 
 // partialOp is one operation in a partial. The histograms, 68 KiB each, are allocated on first use.
@@ -34,7 +35,7 @@ func (s *partial) reset() {
 		}
 	}
 	clear(s.tallies)
-	s.shards = s.shards[:0]
+	s.shards, s.stalls = s.shards[:0], s.stalls[:0]
 	s.firstOK, s.lastOK, s.firstError, s.lastFailure, s.maxLag = -1, -1, -1, -1, 0
 }
 

@@ -27,7 +27,7 @@ type prober struct {
 	shard       int
 	pacer       *pacer
 	source      workload.Source
-	gaps        *gapLog
+	gaps        *sharedGaps
 	maxInFlight int64 // concurrent arrivals
 	waiter      waiter
 
@@ -62,7 +62,7 @@ func newProber(n *runState, shard int, tag string) (*prober, error) {
 	q.Shape = plan.Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
 	threshold := int64(2e9 / p.Probe.Rate)
 	return &prober{
-		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),
+		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newSharedGaps(newThresholds(1, 0, threshold), false), source: commands.Source(int64(n.pod), int64(p.Pods), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
@@ -109,11 +109,13 @@ func (p *prober) request() []byte {
 
 // send sends the request of one arrival and records its outcome.
 func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
-	c := p.takeIdle()
+	c, began := p.takeIdle(), p.run.now()
+	p.gaps.begin(1, began)
 	if c == nil {
 		var err error
 		if c, err = p.dial(ctx, due, greeting); err != nil {
 			at := p.run.now()
+			p.noteFailure(ctx, began, at, classOf(err))
 			p.settle(at, func(s *partial) {
 				if ctx.Err() != nil {
 					s.dropped(0) // the run was aborted
@@ -127,25 +129,54 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 	sent := p.run.now()
 	p.settle(sent, func(s *partial) { s.sent(0, len(request)) })
 	reply, err := p.exchange(ctx, c, request)
-	at := p.run.now()
+	read := p.run.now()
+	lo, at := p.arrived(c, sent, read)
+	outcome := receipt{hi: at, lo: lo, surely: lo, sent: began}
 	switch {
 	case err != nil:
+		at = read
+		p.noteFailure(ctx, began, at, lossClass(err))
 		p.discard(c)
 		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0) })
 		return
 	case at-sent > p.run.timeout:
+		outcome.failed = 1
 		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
 	case reply.Kind == resp.Error:
+		outcome.failed = 1
 		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
 		if p.onErrorReply(c, reply.Class, at) {
 			p.discard(c)
 			return
 		}
 	default:
+		outcome.ok = 1
 		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
-		p.gaps.success(at)
 	}
+	p.gaps.end(1, outcome, read)
 	p.putIdle(c)
+}
+
+// arrived returns between which instants a reply arrived that was read at the instant read.
+func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
+	k := look{offset: p.run.wallOffset()}
+	at, exact := k.arrived(stampOfLast(stamperOf(c.Conn)), sent, read)
+	if !exact {
+		return sent, read
+	}
+	return max(at, sent), max(at, sent)
+}
+
+// noteFailure notes for the gap log that a request failed without a reply.
+func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.Class) {
+	switch {
+	case ctx.Err() != nil: // the run was aborted
+		p.gaps.end(1, receipt{}, at)
+	case class == record.ClassTimeout: // it was in flight all the time
+		p.gaps.end(1, receipt{hi: at, lo: at, sent: began, failed: 1}, at)
+	default:
+		p.gaps.broken(1, 0, began, at)
+	}
 }
 
 func (p *prober) settle(at int64, write func(*partial)) {
@@ -273,12 +304,10 @@ func (p *prober) close() {
 // complete adds the probe's figures of the interval [from, to).
 func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 	iv.Probe.Due += uint64(p.pacer.arrivals(to) - p.pacer.arrivals(from))
-	if !last {
-		iv.ProbeGaps = append(iv.ProbeGaps, p.gaps.take(to)...)
-		return
+	until := to
+	if last {
+		until = never
 	}
-	iv.ProbeGaps = append(iv.ProbeGaps, p.gaps.take(1<<63-1)...)
-	if gap, open := p.gaps.open(to); open {
-		iv.ProbeGaps = append(iv.ProbeGaps, gap)
-	}
+	logs := gapMerge{p.gaps.source()}
+	iv.ProbeGaps = append(iv.ProbeGaps, logs.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, to, last)...)
 }

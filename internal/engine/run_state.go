@@ -22,7 +22,7 @@ type runState struct {
 
 	timeout    int64 // requestTimeout, nanoseconds
 	dialer     *dialer
-	shards     *shardLog       // nil if there is one shard
+	sharded    bool            // there are several shards
 	audit      *ledger.Audit   // nil if no ledger is kept
 	sampler    *ledger.Sampler // nil if nothing is sampled during the load
 	workload   workload.Workload
@@ -30,7 +30,9 @@ type runState struct {
 	operations []plan.Operation
 	routes     routes
 	rec        *recorder
-	gaps       *gapLog
+	parts      parts
+	thresholds *thresholds // of the gap logs of the loops or callers
+	gaps       gapMerge
 
 	users   plan.Schedule         // closed loop: how many are active, over all pods
 	pacer   atomic.Pointer[pacer] // open loop, else nil; Step replaces it

@@ -83,6 +83,7 @@ func (r *recorder) close(i int64) *record.Interval {
 			iv.FirstOK, iv.LastOK = join(iv.FirstOK, iv.LastOK, sl.firstOK, sl.lastOK)
 			iv.FirstError, iv.LastError = join(iv.FirstError, iv.LastError, sl.firstError, sl.lastFailure)
 			iv.MaxLag = max(iv.MaxLag, sl.maxLag)
+			iv.Stalls = append(iv.Stalls, sl.stalls...)
 			for k, n := range sl.tallies {
 				iv.Tallies[k] += n
 			}

@@ -28,6 +28,26 @@ func (g Gap) AtLeast(usual int64) int64 {
 // that redial pause for as long, and a server does not come and go in between.
 const Bridge = int64(100e6)
 
+// Proven returns the gap with the part from one instant to another proven; without such a part from equals to.
+func (g Gap) Proven(from, to int64) Gap { return g.proven(span{from, to}) }
+
+// OpenAt returns the part of the gap before the record's end.
+func (g Gap) OpenAt(end int64) Gap {
+	over := g.To - end
+	g.Open, g.To = true, end
+	g.MaybeSooner, g.UnprovenTail = max(0, g.MaybeSooner-over), max(0, g.UnprovenTail-over)
+	g.UnprovenHead = min(g.UnprovenHead, g.To-g.From)
+	return g
+}
+
+// Divide returns the two parts of the gap before and after successes that arrived in it: at hi at the latest, the first at lo and the last at surely
+// at the earliest.
+func (g Gap) Divide(lo, surely, hi int64) (before, after Gap) {
+	before = Gap{From: g.From, To: hi, MaybeBefore: g.MaybeBefore, MaybeSooner: hi - lo}
+	after = Gap{From: hi, To: g.To, Open: g.Open, MaybeBefore: max(0, hi-surely), MaybeSooner: g.MaybeSooner}
+	return before.proven(g.proof(g.From, lo)), after.proven(g.proof(hi, g.To))
+}
+
 // Unproven returns a period in which nothing proves that the server was down, because nothing was sent.
 func Unproven(from, to int64) Gap { return Gap{From: from, To: to, UnprovenHead: to - from} }
 
@@ -69,8 +89,11 @@ func (g Gap) continued(o Gap) Gap {
 
 // proven sets what is proven of the gap.
 func (g Gap) proven(s span) Gap {
-	from := min(max(s.from, g.From), g.To)
-	g.UnprovenHead, g.UnprovenTail = from-g.From, g.To-min(max(s.to, from), g.To)
+	from, to := max(s.from, g.From), min(s.to, g.To)
+	if from >= to {
+		from, to = g.To, g.To
+	}
+	g.UnprovenHead, g.UnprovenTail = from-g.From, g.To-to
 	return g
 }
 
@@ -89,7 +112,7 @@ func connect(a, b span) span {
 		return b
 	case b.from >= b.to:
 		return a
-	case max(a.from, b.from) <= min(a.to, b.to)+Bridge:
+	case max(a.from, b.from)-Bridge <= min(a.to, b.to):
 		return span{min(a.from, b.from), max(a.to, b.to)}
 	case a.to-a.from >= b.to-b.from:
 		return a
@@ -101,12 +124,10 @@ func connect(a, b span) span {
 func cut(common []Gap, end int64) []Gap {
 	var gaps []Gap
 	for _, g := range common {
-		if over := g.To - end; over >= 0 {
-			g.Open, g.To = true, end
-			g.MaybeSooner, g.UnprovenTail = max(0, g.MaybeSooner-over), max(0, g.UnprovenTail-over)
-			g.UnprovenHead = min(g.UnprovenHead, g.To-g.From)
+		if g.To >= end {
+			g = g.OpenAt(end)
 		}
-		if g.To-g.From > minGap {
+		if g.AtMost() > minGap {
 			gaps = append(gaps, g)
 		}
 	}
