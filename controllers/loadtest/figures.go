@@ -100,7 +100,7 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
 		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
-		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: state.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput),
+		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: state.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput), Drained: int64(r.Total.Drained),
 		Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
 	}
 	if r.MaxLag > 0 {

@@ -261,7 +261,9 @@ func (c *caller) noteShard(s *partial, result *workload.Result, at int64) {
 	switch {
 	case !ok || shard >= record.MaxShards:
 	case result.Outcome == workload.OK:
-		s.shard(shard).OK++
+		if at < s.end {
+			s.shard(shard).OK++
+		}
 		c.run.shards.gaps[shard].success(at)
 	default:
 		s.shard(shard).Errors++

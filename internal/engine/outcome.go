@@ -112,7 +112,9 @@ func (l *loop) succeeded(shard int, at int64, n uint32) {
 	if l.run.shards == nil || shard >= record.MaxShards {
 		return
 	}
-	l.partial.shard(shard).OK += uint64(n)
+	if at < l.partial.end {
+		l.partial.shard(shard).OK += uint64(n)
+	}
 	for len(l.shardOK) <= shard {
 		l.shardOK = append(l.shardOK, shardSuccess{first: -1})
 	}

@@ -6,7 +6,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 2
+const intervalVersion = 3
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
 // It has no terminator: the transport frames it.
@@ -95,8 +95,8 @@ func (r *reader) small() int {
 	return int(v)
 }
 
-// minOpSize is the length of an empty Op: eight counts, no class, three empty histograms.
-const minOpSize = 8 + 1 + 3
+// minOpSize is the length of an empty Op: nine counts, no class, three empty histograms.
+const minOpSize = 9 + 1 + 3
 
 func appendOp(dst []byte, op *Op) []byte {
 	for _, p := range op.figures() {

@@ -171,7 +171,7 @@ func longest(gaps []record.Gap, from time.Duration) *Gap {
 // OperationOf converts figures of package impact to an Operation.
 func OperationOf(name string, f *impact.Figures) Operation {
 	return Operation{
-		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
+		Name: name, Requests: f.Requests, OK: f.OK, Drained: f.Drained, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
 		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
 	}
 }
