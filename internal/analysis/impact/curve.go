@@ -54,16 +54,6 @@ func (c *curve) errorRate(first, end int) float64 {
 	return float64(bad) / float64(ok+bad)
 }
 
-// secondsBefore returns the rates of the adjacent windows in [first, end), the last of which ends at end, in order of time.
-func (c *curve) secondsBefore(first, end int) []float64 {
-	k := max(end-first, 0) / c.wide
-	rates := make([]float64, k)
-	for i := range rates {
-		rates[i] = c.windowRate(end - (k-i)*c.wide)
-	}
-	return rates
-}
-
 // windowRate is the rate of the window that begins with interval i; it must end within the record.
 func (c *curve) windowRate(i int) float64 { return c.rate(i, i+c.wide) }
 

@@ -38,7 +38,8 @@ func (a *analysis) goodFor() []int {
 	c := a.curve
 	run := make([]int, c.n+2)
 	for i := c.n - c.wide; i >= a.first; i-- {
-		if c.windowRate(i) >= a.options.RecoveredShare*a.baseline && c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
+		if c.windowRate(i) >= a.options.RecoveredShare*a.expectedRate(i, i+c.wide) && a.judgeable(i, i+c.wide) &&
+			c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
 			run[i] = run[i+1] + 1
 		}
 	}
@@ -75,13 +76,16 @@ func (a *analysis) lastTrouble(i int) time.Duration {
 	return last
 }
 
-// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline.
-// Until a window is complete the rate is the baseline's.
+// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline. Each rate is
+// divided by the planned level of its window. Until a window is complete the rate is the baseline's.
 func (a *analysis) dip(end int) (lowest, depth float64) {
 	c := a.curve
 	lowest = a.baseline
 	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
-		if r := c.windowRate(i); i == a.first || r < lowest {
+		if !a.judgeable(i, i+c.wide) {
+			continue
+		}
+		if r := c.windowRate(i) / a.expected.mean(i, i+c.wide); i == a.first || r < lowest {
 			lowest = r
 		}
 	}
