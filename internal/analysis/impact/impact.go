@@ -51,7 +51,7 @@ type Impact struct {
 	BaselineNoise       float64       // successes/s: median absolute deviation of these rates
 	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery, at the planned level of t0
 	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
-	TimeToImpact        time.Duration // t0 to the first error or the start of the first gap; -1 = neither occurred
+	TimeToImpact        time.Duration // t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither occurred
 	Outage              time.Duration // longest gap of the load that begins after t0 - 1 interval
 	TotalOutage         time.Duration // sum of the load's gaps until recovery
 	ShardOutage         time.Duration // the longest gap of any shard; 0 with a single shard, or without a gap
@@ -59,7 +59,7 @@ type Impact struct {
 	ServerOutage        time.Duration // Outage by the record of the probe; -1 = no probe
 	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it did not end
 	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it did not end
-	ErrorWindow         time.Duration // first error after t0 to last error before recovery
+	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery
 	Recovered           bool
 	RecoveryTime        time.Duration // t0 to sustained recovery; -1 = not recovered
 	RecoveredThroughput float64       // rate after recovery / BaselineRate; 0 = not recovered

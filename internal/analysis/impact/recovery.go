@@ -95,24 +95,6 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 	return lowest, depth
 }
 
-// errorInstants returns the first error at or after t0 and the last one until recovery; -1 = none.
-func (a *analysis) errorInstants() (first, last time.Duration) {
-	first, last = -1, -1
-	for i := a.first; i < a.curve.n && a.curve.at(i) <= a.until; i++ {
-		iv := a.curve.series.At(i)
-		for _, at := range [...]time.Duration{time.Duration(iv.FirstError), time.Duration(iv.LastError)} {
-			if at < a.fault.At || at > a.until {
-				continue
-			}
-			if first < 0 || at < first {
-				first = at
-			}
-			last = max(last, at)
-		}
-	}
-	return first, last
-}
-
 // firstGap returns the time from t0 to the begin of the first gap that is longer than those of the baseline.
 func (a *analysis) firstGap() (time.Duration, bool) {
 	for _, g := range a.gapsOf(a.gaps, a.lead) {
