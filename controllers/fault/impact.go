@@ -69,7 +69,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 func (s *scope) activeFor(now time.Time) time.Duration {
 	status := &s.fault.Status
 	switch {
-	case s.traits.Lasts == 0 && !s.traits.RollsPods:
+	case !s.traits.Stays():
 		return 0
 	case status.RevertedAt != nil:
 		return status.RevertedAt.Sub(status.InjectedAt.Time)
