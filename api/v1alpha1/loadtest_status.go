@@ -255,9 +255,14 @@ type LoadSummary struct {
 	// +kubebuilder:validation:MaxItems=32
 	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
 
-	// throughput is the mean of successes per second.
+	// throughput is the mean of successes per second, without drained.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
+
+	// drained is the number of requests that succeeded after the planned end of the load: they count in requests and latency, and are no throughput.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Drained int64 `json:"drained"`
 
 	// latency of successes.
 	// +optional

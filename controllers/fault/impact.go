@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
@@ -42,7 +43,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		if !seen.IsZero() {
 			f.SeenAt = seen.Sub(start)
 		}
-		options := impact.Options{MeasuredFrom: s.quietFrom}
+		options := impact.Options{MeasuredFrom: s.quietFrom, Course: children.Shape(&s.test.Spec).Course()}
 		measured := impact.Analyze(series, f, options)
 		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
@@ -68,7 +69,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 func (s *scope) activeFor(now time.Time) time.Duration {
 	status := &s.fault.Status
 	switch {
-	case s.traits.Lasts == 0 && !s.traits.RollsPods:
+	case !s.traits.Stays():
 		return 0
 	case status.RevertedAt != nil:
 		return status.RevertedAt.Sub(status.InjectedAt.Time)

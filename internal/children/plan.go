@@ -17,7 +17,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Interval: spec.Observe.Interval.Duration,
 		Target:   planTarget(test.Namespace, &spec.Target, addresses),
 		Client:   planClient(&spec.Client),
-		Shape:    planShape(spec),
+		Shape:    Shape(spec),
 		Workload: planWorkload(&spec.Workload),
 		Probe:    planProbe(spec),
 		Info:     value(spec.Observe.RedisInfo).Duration,
@@ -29,7 +29,8 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 	return plan, nil
 }
 
-func planShape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
+// Shape returns the amount of load of a test over its time.
+func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 	load := &spec.Load
 	shape := plan.Shape{
 		Users:     int(value(load.Users)),

@@ -256,7 +256,7 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	default:
 		s.unknown(op, at, result.Class, waited, result.BytesIn)
 	}
-	c.noteGaps(parts, &result, c.noteShard(s, &result), sent, at)
+	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at)
 }
 
 // noteGaps notes an outcome for the gap logs.
@@ -274,7 +274,7 @@ func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent
 
 // noteShard counts the outcome for the shard that serves the key now, and returns its number; -1 for a request without a key, which is counted for
 // no shard.
-func (c *caller) noteShard(s *partial, result *workload.Result) int {
+func (c *caller) noteShard(s *partial, result *workload.Result, at int64) int {
 	if !c.run.sharded || c.run.redis == nil || result.Slot == workload.NoSlot {
 		return -1
 	}
@@ -283,7 +283,9 @@ func (c *caller) noteShard(s *partial, result *workload.Result) int {
 	case !ok || shard >= record.MaxShards:
 		return -1
 	case result.Outcome == workload.OK:
-		s.shard(shard).OK++
+		if at < s.end {
+			s.shard(shard).OK++
+		}
 	default:
 		s.shard(shard).Errors++
 	}

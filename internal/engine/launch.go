@@ -11,7 +11,7 @@ import (
 // Run waits until start, generates the load, and calls sink from the goroutine of its caller with every finished interval, from index 0 without holes,
 // including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
 // outcome then is unknown), delivers the open interval and returns ctx's cause.
-// Requests in flight at the end of the run are awaited and recorded in the last interval.
+// Requests in flight at the end of the run are awaited and recorded in the last interval, successes as drained.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	n := r.run
 	n.start = withMonotonic(start)
@@ -47,7 +47,7 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.length > 0 {
-		n.rec.setLast((n.length - 1) / n.rec.step)
+		n.rec.setEnd(n.length)
 	}
 	r.openGapLogs()
 	var load, all sync.WaitGroup

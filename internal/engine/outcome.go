@@ -128,7 +128,7 @@ func (l *loop) recordBatch() {
 	p := l.partialFor(a.at)
 	p.ok(a.op, a.at, a.latency, a.service, a.bytes, a.count)
 	l.lastOK = max(l.lastOK, a.at)
-	if l.gaps.sharded && a.shard < record.MaxShards {
+	if l.gaps.sharded && a.shard < record.MaxShards && a.at < p.end {
 		p.shard(a.shard).OK += uint64(a.count)
 	}
 	a.count, a.bytes = 0, 0

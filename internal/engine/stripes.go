@@ -64,6 +64,18 @@ func (r *recorder) setLast(i int64) {
 	}
 }
 
+// setEnd makes the interval before the instant end the last one, and counts the successes from end on as drained.
+func (r *recorder) setEnd(end int64) {
+	for _, s := range r.stripes {
+		s.mu.Lock()
+		for _, p := range s.partials {
+			p.end = end
+		}
+		s.mu.Unlock()
+	}
+	r.setLast((end - 1) / r.step)
+}
+
 func (r *recorder) all() []*stripe { return append(r.stripes[:len(r.stripes):len(r.stripes)], r.probe) }
 
 // close merges interval i, which must be the open one, from all stripes.

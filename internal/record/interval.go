@@ -12,6 +12,7 @@ type Counts struct {
 	Due      uint64 // open loop: arrivals scheduled for this interval; closed loop: equals Sent
 	Sent     uint64 // written to a connection
 	OK       uint64 // replied to in time, without an error
+	Drained  uint64 // of OK, those replied to after the load's planned end: not part of a rate
 	Fail     uint64 // certainly not applied: an error reply, or no connection could be established
 	Unknown  uint64 // sent, then timed out, replied to too late, or the connection broke
 	Dropped  uint64 // open loop: never sent, because requestTimeout had passed since its arrival
@@ -33,7 +34,7 @@ type Op struct {
 
 // ShardCounts are the requests to one shard of a Redis Cluster during one interval.
 type ShardCounts struct {
-	OK     uint64 // as Counts.OK
+	OK     uint64 // as Counts.OK, without those replied to after the load's planned end
 	Errors uint64 // Fail and Unknown together
 }
 

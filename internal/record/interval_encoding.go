@@ -99,8 +99,8 @@ func (r *reader) small() int {
 	return int(v)
 }
 
-// minOpSize is the length of an empty Op: eight counts, no class, three empty histograms.
-const minOpSize = 8 + 1 + 3
+// minOpSize is the length of an empty Op: nine counts, no class, three empty histograms.
+const minOpSize = 9 + 1 + 3
 
 func appendOp(dst []byte, op *Op) []byte {
 	for _, p := range op.figures() {

@@ -205,7 +205,7 @@ func (r *reader) state() *Series {
 	s.agentStep = time.Duration(steps) * agentStep
 	s.servers = r.servers()
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
-	n := r.count((len(s.Ops)+1)*9 + len(s.Tallies) + 1)
+	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
 	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {
 		r.fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
 		return nil

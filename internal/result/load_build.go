@@ -41,7 +41,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.ProbeGap = longest(series.ProbeGaps(), from)
 	}
 	if in.Search == nil { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, in.Faults) {
+		for _, a := range impact.Anomalies(series, from, plan.Shape.Course(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}
@@ -171,7 +171,7 @@ func longest(gaps []record.Gap, from time.Duration) *Gap {
 // OperationOf converts figures of package impact to an Operation.
 func OperationOf(name string, f *impact.Figures) Operation {
 	return Operation{
-		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
+		Name: name, Requests: f.Requests, OK: f.OK, Drained: f.Drained, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
 		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
 	}
 }

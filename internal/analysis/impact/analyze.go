@@ -12,6 +12,8 @@ import (
 //
 //   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the BaselineWindow before t0, none before MeasuredFrom.
 //   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
+//   - Where the plan of the load changes and the throughput follows it, every rate is compared with the baseline times the planned level, which is
+//     1 at t0. BaselineRate and MinRate are for that level. See Course.
 //   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
 //     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count.
 //   - Recovery: see recovery.
@@ -98,7 +100,7 @@ func (a *analysis) losses(m *Impact, end int) {
 	s := a.curve.series
 	for i := a.first; i < end; i++ {
 		got := float64(a.curve.ok[i+1] - a.curve.ok[i])
-		m.LostRequests += max(0, a.baseline*a.curve.step.Seconds()-got)
+		m.LostRequests += max(0, a.expectedRate(i, i+1)*a.curve.step.Seconds()-got)
 		for k := range s.At(i).Ops {
 			for class, n := range s.At(i).Ops[k].Errors {
 				m.ErrorsByClass[class] += n
@@ -119,8 +121,8 @@ func (a *analysis) latencies(m *Impact, end int) {
 	}
 	after := min(end+a.sustain, a.curve.n)
 	m.After = a.curve.latency(end, after)
-	if a.baseline > 0 {
-		m.RecoveredThroughput = a.curve.rate(end, after) / a.baseline
+	if expected := a.expectedRate(end, after); expected > 0 {
+		m.RecoveredThroughput = a.curve.rate(end, after) / expected
 	}
 }
 

@@ -22,6 +22,7 @@ type Fault struct {
 // Options are the configurable limits. The zero value means the defaults.
 type Options struct {
 	MeasuredFrom    time.Duration // end of ramp-up and warm-up: nothing before it is a baseline
+	Course          Course        // the load's own plan; the zero value is constant
 	BaselineWindow  time.Duration // length of the baseline before t0; default 30 s
 	BaselineMinimum time.Duration // a shorter baseline is a doubt; default 10 s
 	RecoveredShare  float64       // share of the baseline rate from which the load counts as recovered; default 0.90
@@ -46,11 +47,11 @@ type Latency struct {
 
 // Impact is the effect of one fault on the clients.
 type Impact struct {
-	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline
+	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline, at the planned level of t0
 	BaselineNoise       float64       // successes/s: median absolute deviation of these rates
-	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery
+	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery, at the planned level of t0
 	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
-	TimeToImpact        time.Duration // t0 to the first error or the start of the first gap; -1 = neither occurred
+	TimeToImpact        time.Duration // t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither occurred
 	Outage              time.Duration // longest gap of the load that begins after t0 - 1 interval
 	TotalOutage         time.Duration // sum of the load's gaps until recovery
 	ShardOutage         time.Duration // the longest gap of any shard; 0 with a single shard, or without a gap
@@ -58,7 +59,7 @@ type Impact struct {
 	ServerOutage        time.Duration // Outage by the record of the probe; -1 = no probe
 	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it did not end
 	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it did not end
-	ErrorWindow         time.Duration // first error after t0 to last error before recovery
+	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery
 	Recovered           bool
 	RecoveryTime        time.Duration // t0 to sustained recovery; -1 = not recovered
 	RecoveredThroughput float64       // rate after recovery / BaselineRate; 0 = not recovered

@@ -38,7 +38,8 @@ func (a *analysis) goodFor() []int {
 	c := a.curve
 	run := make([]int, c.n+2)
 	for i := c.n - c.wide; i >= a.first; i-- {
-		if c.windowRate(i) >= a.options.RecoveredShare*a.baseline && c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
+		if c.windowRate(i) >= a.options.RecoveredShare*a.expectedRate(i, i+c.wide) && a.judgeable(i, i+c.wide) &&
+			c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
 			run[i] = run[i+1] + 1
 		}
 	}
@@ -75,13 +76,16 @@ func (a *analysis) lastTrouble(i int) time.Duration {
 	return last
 }
 
-// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline.
-// Until a window is complete the rate is the baseline's.
+// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline. Each rate is
+// divided by the planned level of its window. Until a window is complete the rate is the baseline's.
 func (a *analysis) dip(end int) (lowest, depth float64) {
 	c := a.curve
 	lowest = a.baseline
 	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
-		if r := c.windowRate(i); i == a.first || r < lowest {
+		if !a.judgeable(i, i+c.wide) {
+			continue
+		}
+		if r := c.windowRate(i) / a.expected.mean(i, i+c.wide); i == a.first || r < lowest {
 			lowest = r
 		}
 	}
@@ -89,24 +93,6 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 		depth = max(0, 1-lowest/a.baseline)
 	}
 	return lowest, depth
-}
-
-// errorInstants returns the first error at or after t0 and the last one until recovery; -1 = none.
-func (a *analysis) errorInstants() (first, last time.Duration) {
-	first, last = -1, -1
-	for i := a.first; i < a.curve.n && a.curve.at(i) <= a.until; i++ {
-		iv := a.curve.series.At(i)
-		for _, at := range [...]time.Duration{time.Duration(iv.FirstError), time.Duration(iv.LastError)} {
-			if at < a.fault.At || at > a.until {
-				continue
-			}
-			if first < 0 || at < first {
-				first = at
-			}
-			last = max(last, at)
-		}
-	}
-	return first, last
 }
 
 // firstGap returns the time from t0 to the begin of the first gap that is longer than those of the baseline.
