@@ -63,7 +63,7 @@ func (c *conn) adopt(stands line) {
 		}
 	}
 	generation := c.generation
-	c.pump = newPump(stands, func(p *piece, err error) {
+	c.pump = newPump(stands.Conn, func(p *piece, err error) {
 		l.notify(note{conn: c, generation: generation, piece: p, err: err})
 	})
 	c.release()
