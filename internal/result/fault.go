@@ -20,14 +20,14 @@ type Losses struct {
 	Errors uint64
 }
 
-// WorstOutage is the longest gap of the load as a whole or of one shard: a client may use a single shard only.
-func (f *Fault) WorstOutage() Bounded {
-	return Exactly(max(f.Outage, f.ShardOutage))
+// WorstOutage is the longest outage of the load, its reads and writes, of one shard, or of the server: a client may need any of them.
+func (f *Fault) WorstOutage() impact.Bounded {
+	return f.Outage.Max(f.ShardOutage).Max(f.ServerOutage)
 }
 
 // Recovery is the time from the injection to sustained recovery; false without a recovery.
-func (f *Fault) Recovery() (Bounded, bool) {
-	return Exactly(max(0, f.RecoveryTime)), f.Recovered
+func (f *Fault) Recovery() (impact.Bounded, bool) {
+	return f.RecoveryTime.Max(impact.Bounded{}), f.Recovered
 }
 
 // lossSlack is the longest time from the end of a loss to the injection of the fault that caused it.

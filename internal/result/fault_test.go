@@ -12,17 +12,17 @@ import (
 
 // The aggregate hides an outage of one shard; the worst outage does not.
 func TestWorstOutage(t *testing.T) {
-	f := &Fault{Impact: impact.Impact{Outage: time.Second, ShardOutage: 50 * time.Second}}
-	if got := f.WorstOutage(); got != Exactly(50*time.Second) {
+	f := &Fault{Impact: impact.Impact{Outage: impact.Exactly(time.Second), ShardOutage: impact.Exactly(50 * time.Second)}}
+	if got := f.WorstOutage(); got != impact.Exactly(50*time.Second) {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestRecovery(t *testing.T) {
-	if took, ok := (&Fault{Impact: impact.Impact{RecoveryTime: -1}}).Recovery(); ok || took != Exactly(0) {
+	if took, ok := (&Fault{Impact: impact.Impact{RecoveryTime: impact.Exactly(-1)}}).Recovery(); ok || took != impact.Exactly(0) {
 		t.Errorf("%+v, %v", took, ok)
 	}
-	if took, ok := (&Fault{Impact: impact.Impact{Recovered: true, RecoveryTime: time.Second}}).Recovery(); !ok || took != Exactly(time.Second) {
+	if took, ok := (&Fault{Impact: impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(time.Second)}}).Recovery(); !ok || took != impact.Exactly(time.Second) {
 		t.Errorf("%+v, %v", took, ok)
 	}
 }

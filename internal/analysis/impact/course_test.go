@@ -29,13 +29,13 @@ func TestTruthPlannedChangeIsNoImpact(t *testing.T) {
 
 	m := Analyze(harmless, fault, Options{Course: halved(45*time.Second, true, 0)})
 	truth.Report(t, "T8", "rate planned to halve 5 s after a harmless fault", "recovered after 0s, dip 0.00, lost 0, ",
-		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime, m.Dip, m.LostRequests, reasons(m)),
-		m.Recovered && m.RecoveryTime == 0 && m.Dip < 0.01 && m.LostRequests < 1 && len(m.Doubts) == 0)
+		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value, m.Dip, m.LostRequests, reasons(m)),
+		m.Recovered && m.RecoveryTime.Value == 0 && m.Dip < 0.01 && m.LostRequests < 1 && len(m.Doubts) == 0)
 
 	m = Analyze(kill, fault, Options{Course: halved(45*time.Second, true, 0)})
 	truth.Report(t, "T8", "rate planned to halve 5 s after a kill of 6 s", "recovered after 6s, dip 1.00, lost 5500, ",
-		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Round(10*ms), m.Dip, m.LostRequests, reasons(m)),
-		m.Recovered && m.RecoveryTime.Round(10*ms) == 6*time.Second && m.Dip == 1 && near(m.LostRequests, 5500, 1) && near(m.RecoveredThroughput, 1, 0.01) && len(m.Doubts) == 0)
+		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value.Round(10*ms), m.Dip, m.LostRequests, reasons(m)),
+		m.Recovered && m.RecoveryTime.Value.Round(10*ms) == 6*time.Second && m.Dip == 1 && near(m.LostRequests, 5500, 1) && near(m.RecoveredThroughput, 1, 0.01) && len(m.Doubts) == 0)
 
 	m = Analyze(harmless, fault, Options{Course: halved(45*time.Second, false, 0)})
 	truth.Report(t, "T8", "users planned to halve 5 s after a harmless fault", PlanChanged, reasons(m), reasons(m) == PlanChanged)

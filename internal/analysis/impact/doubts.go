@@ -11,6 +11,7 @@ const (
 	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
 	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
 	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
+	GeneratorStalled = "GeneratorStalled" // a load generator did not run, which makes an outage uncertain
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
 	PlanChanged      = "PlanChanged"      // the plan of the load changes around the fault, in a way that no baseline follows
 )

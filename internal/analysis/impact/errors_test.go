@@ -25,12 +25,12 @@ func TestTruthUsualErrorsAreNoImpact(t *testing.T) {
 	s.Finish(0)
 	m := Analyze(s, Fault{At: 40 * time.Second, Deadline: 30 * time.Second}, Options{})
 	truth.Report(t, "T16", "one error a second all along, a fault that bites after 4.05 s for 0.95 s", "impact after 4.05s, errors for 950ms",
-		fmt.Sprintf("impact after %s, errors for %s", m.TimeToImpact.Round(10*ms), m.ErrorWindow.Round(10*ms)),
-		m.TimeToImpact.Round(10*ms) == 4050*ms && m.ErrorWindow.Round(10*ms) == 950*ms && m.Recovered)
+		fmt.Sprintf("impact after %s, errors for %s", m.TimeToImpact.Value.Round(10*ms), m.ErrorWindow.Round(10*ms)),
+		m.TimeToImpact.Value.Round(10*ms) == 4050*ms && m.ErrorWindow.Round(10*ms) == 950*ms && m.Recovered)
 
 	s = load{rate: 1000, length: 90 * time.Second, failing: usual}.record(t)
 	s.Finish(0)
 	m = Analyze(s, Fault{At: 40 * time.Second, Deadline: 30 * time.Second}, Options{})
 	truth.Report(t, "T16", "one error a second all along, a harmless fault", "impact after -1ns, errors for 0s",
-		fmt.Sprintf("impact after %s, errors for %s", m.TimeToImpact, m.ErrorWindow), m.TimeToImpact == -1 && m.ErrorWindow == 0)
+		fmt.Sprintf("impact after %s, errors for %s", m.TimeToImpact.Value, m.ErrorWindow), m.TimeToImpact.Value == -1 && m.ErrorWindow == 0)
 }

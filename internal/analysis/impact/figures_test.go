@@ -246,11 +246,11 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	early := Analyze(s, f, Options{})
 	f.SeenAt = 42 * time.Second
 	late := Analyze(s, f, Options{})
-	if !early.Recovered || early.RecoveryTime != 0 {
-		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered, early.RecoveryTime)
+	if !early.Recovered || early.RecoveryTime.Value != 0 {
+		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered, early.RecoveryTime.Value)
 	}
-	if !late.Recovered || late.RecoveryTime < 14*time.Second || late.RecoveryTime > 15*time.Second+time.Millisecond || late.Dip != 1 {
-		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime, late.Dip)
+	if !late.Recovered || late.RecoveryTime.Value < 14*time.Second || late.RecoveryTime.Value > 15*time.Second+time.Millisecond || late.Dip != 1 {
+		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime.Value, late.Dip)
 	}
 }
 
@@ -277,14 +277,14 @@ func TestImpactOfShardOutage(t *testing.T) {
 	}
 	s.Finish(0)
 	m := Analyze(s, Fault{At: down * time.Second}, Options{})
-	if m.Outage != 0 || m.ShardOutage != 6*time.Second+5*time.Millisecond || m.ShardDown != 1 {
-		t.Errorf("outage %s, of shard %d %s; want none, and 6.005s of shard 1", m.Outage, m.ShardDown, m.ShardOutage)
+	if m.Outage.Value != 0 || m.ShardOutage.Value != 6*time.Second+5*time.Millisecond || m.ShardDown != 1 {
+		t.Errorf("outage %s, of shard %d %s; want none, and 6.005s of shard 1", m.Outage.Value, m.ShardDown, m.ShardOutage.Value)
 	}
-	if before := Analyze(s, Fault{At: 45 * time.Second}, Options{}); before.ShardOutage != 0 {
-		t.Errorf("a later fault is blamed for %s", before.ShardOutage)
+	if before := Analyze(s, Fault{At: 45 * time.Second}, Options{}); before.ShardOutage.Value != 0 {
+		t.Errorf("a later fault is blamed for %s", before.ShardOutage.Value)
 	}
 	sum := Summarize(s, 0)
-	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[1].Gap != m.ShardOutage || sum.Shards[0].Gap != 0 || sum.Shards[0].Throughput != 100 {
+	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[1].Gap != m.ShardOutage.Value || sum.Shards[0].Gap != 0 || sum.Shards[0].Throughput != 100 {
 		t.Errorf("shards %+v", sum.Shards)
 	}
 }

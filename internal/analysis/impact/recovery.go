@@ -95,24 +95,35 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 	return lowest, depth
 }
 
-// firstGap returns the time from t0 to the begin of the first gap that is longer than those of the baseline.
-func (a *analysis) firstGap() (time.Duration, bool) {
-	for _, g := range a.gapsOf(a.gaps, a.lead) {
-		if g.length() > a.noise {
-			return max(0, time.Duration(g.From)-a.fault.At), true
+// recoveryTime is the time from t0 to the recovery. One that is the end of a gap is as uncertain as that.
+func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
+	if recovered == a.fault.At {
+		return Exactly(0)
+	}
+	earliest, latest := recovered, recovered
+	if recovered%a.curve.step == 0 { // a window that begins with an interval
+		earliest, latest = recovered-a.curve.step, recovered+a.curve.step
+	}
+	for _, g := range a.gaps {
+		if time.Duration(g.To) == recovered {
+			earliest, latest = recovered-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), recovered
 		}
 	}
-	return 0, false
+	return a.sinceInjection(recovered, earliest, latest)
 }
 
-// probeLead is lead for the probe: one interval, or two of the probe's mean times between successes.
-func (a *analysis) probeLead() time.Duration {
-	var ok uint64
-	for i := a.baseFirst; i < a.first; i++ {
-		ok += a.curve.series.At(i).Probe.OK
+// sinceInjection returns the time from t0 to an instant that can have been between two others.
+func (a *analysis) sinceInjection(at, earliest, latest time.Duration) Bounded {
+	t0, u := a.fault.At, a.fault.Uncertainty
+	return within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
+}
+
+// firstGap returns the first gap of this fault that is longer than those of the baseline; nil if there is none.
+func (a *analysis) firstGap() *gap {
+	for _, g := range a.gapsOf(a.gaps, a.lead) {
+		if g.length() > a.noise {
+			return &g
+		}
 	}
-	if ok == 0 {
-		return a.curve.step
-	}
-	return max(a.curve.step, 2*a.curve.at(a.first-a.baseFirst)/time.Duration(ok))
+	return nil
 }

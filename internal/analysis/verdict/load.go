@@ -31,9 +31,9 @@ func Load(objectives *v1alpha1.Objectives, r *result.Load, missed string) Judgem
 func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []v1alpha1.ObjectiveResult {
 	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *v1alpha1.ObjectiveResult {
 		if judged.Latency == nil {
-			return atMost(name, limit, result.Bounded{}, false)
+			return atMost(name, limit, impact.Bounded{}, false)
 		}
-		return atMost(name, limit, result.Exactly(time.Duration(of(judged.Latency))), true)
+		return atMost(name, limit, impact.Exactly(time.Duration(of(judged.Latency))), true)
 	}
 	return set(
 		latency("maxLatencyP50", o.MaxLatencyP50, func(q *result.Quantiles) result.Seconds { return q.P50 }),

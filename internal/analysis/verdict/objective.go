@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
-	"github.com/redquake/redquake/internal/result"
 )
 
 // atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
 // undecided. known is false if there is no figure. It returns nil if no limit is set.
-func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bool) *v1alpha1.ObjectiveResult {
+func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bool) *v1alpha1.ObjectiveResult {
 	if limit == nil {
 		return nil
 	}
