@@ -62,6 +62,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	if r.observer != nil {
 		observing.Go(func() { r.observer.loop(probing) })
 	}
+	if n.audit != nil && n.pod == 0 {
+		observing.Go(func() { n.audit.Watch(probing, n.knownLayout) })
+	}
 	sampled := make(chan struct{})
 	go func() {
 		defer close(sampled)

@@ -2,6 +2,7 @@ package memredis
 
 import (
 	"cmp"
+	"crypto/sha1"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -190,11 +191,16 @@ func (c *session) info() string {
 	for key, e := range p.keys {
 		memory += len(key) + len(e.value) + 64
 	}
-	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%040d\r\nuptime_in_seconds:%d\r\n"+
-		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"+
-		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\nrejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:0\r\n"+
+	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
+		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n"+
+		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\nrejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:%d\r\n"+
 		"# Replication\r\n%s\r\nmaster_repl_offset:%d\r\n# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%f\r\nused_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%f\r\n",
-		Version, s.runs, int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, loading, p.served, written, p.served, busy, busy)
+		Version, s.runID(), int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, s.limit, s.policy, loading, p.served, p.evicted, written, p.served, busy, busy)
+}
+
+// runID identifies the process among those of all servers.
+func (s *Server) runID() string {
+	return fmt.Sprintf("%040x", sha1.Sum(fmt.Append(nil, s.address, s.runs)))
 }
 
 func config(c *session, out []byte, words []string) []byte {

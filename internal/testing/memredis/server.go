@@ -36,6 +36,8 @@ type Server struct {
 	cost     time.Duration
 	readOnly bool
 	loading  bool
+	limit    int               // maxmemory, in bytes
+	policy   string            // maxmemory-policy
 	fixed    map[string]string // replies of commands that the test chose
 	calls    map[string]int
 }
@@ -54,6 +56,7 @@ type process struct {
 	began   time.Time
 	busy    time.Duration
 	served  int
+	evicted int
 	clients int // so far: CLIENT ID
 	slow    []slowEntry
 
@@ -64,7 +67,7 @@ type process struct {
 func Start(t testing.TB, network *memnet.Network, address string, o Options) *Server {
 	t.Helper()
 	s := &Server{
-		t: t, network: network, address: address, options: o, cost: o.Cost,
+		t: t, network: network, address: address, options: o, cost: o.Cost, policy: "noeviction",
 		fixed: map[string]string{}, calls: map[string]int{},
 	}
 	s.Restart()
@@ -136,6 +139,25 @@ func (s *Server) SetLoading(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.loading = on
+}
+
+// SetMemory sets maxmemory, in bytes, and maxmemory-policy. The server evicts nothing by itself: see Evict.
+func (s *Server) SetMemory(limit int, policy string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit, s.policy = limit, policy
+}
+
+// Evict removes keys, as Redis does at maxmemory, and counts them, whether they exist or not.
+func (s *Server) Evict(keys ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.process; p != nil {
+		p.evicted += len(keys)
+		for _, key := range keys {
+			delete(p.keys, key)
+		}
+	}
 }
 
 // SetCost sets how long a command takes from now on.
