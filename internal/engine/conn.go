@@ -161,7 +161,8 @@ func (c *conn) take(p []byte) {
 			return
 		}
 		if r := c.flight.at(0); r.asking {
-			r.asking = false // the reply to ASKING
+			r.asking = false
+			c.raw = c.raw[:max(0, len(c.raw)-reply.Bytes)] // the reply to ASKING is none of the request's
 		} else if c.noteReply(r, &reply) {
 			c.flight.pop() // r stays readable: nothing is sent on this connection until it is settled
 			if l.addedLatency == 0 {
@@ -216,14 +217,13 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
 		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
-			c.loop.message = append(c.loop.message[:0], c.scan.Redirection()...)
+			r.redirection = parseRedirection(c.scan.Redirection(), c.address)
 		}
 	}
 	r.reply.Bytes += reply.Bytes
-	if r.replies--; r.replies > 0 {
-		return false
-	}
-	return true
+	r.replies--
+	r.asking = r.asked
+	return r.replies == 0
 }
 
 // sendNextRound writes a request's next round trip; false if there is none.
@@ -243,8 +243,9 @@ func (c *conn) sendNextRound(r *request, raw []byte) bool {
 		return false
 	}
 	r.replies = int32(replies)
+	l.out = r.ask(out, 0)
 	*c.flight.push() = *r
-	c.write(out)
+	c.write(l.out)
 	return true
 }
 

@@ -58,7 +58,6 @@ type loop struct {
 	dialing          context.Context
 	in, out          []byte
 	values           []resp.Value
-	message          []byte // the last redirection
 	drawn            request
 	shardOK          []shardSuccess
 	book             *ledger.Book // nil if there is no ledger
@@ -389,19 +388,17 @@ func (l *loop) closing() bool { return l.ending > 0 }
 
 // encode appends the request's bytes.
 func (l *loop) encode(out []byte, r *request) []byte {
-	if r.asking {
-		out = append(out, asking...)
-	}
+	begin := len(out)
 	if r.ledger > 0 {
 		r.replies = 1
-		return l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+		out = l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+	} else {
+		var replies int
+		out, replies = l.source.Append(out, &r.Request)
+		r.replies = int32(replies)
 	}
-	out, replies := l.source.Append(out, &r.Request)
-	r.replies = int32(replies)
-	return out
+	return r.ask(out, begin)
 }
-
-var asking = resp.AppendCommand(nil, "ASKING")
 
 // enqueue adds a new request to the queue of the pool that will send it.
 func (l *loop) enqueue(op int, user, due int64, t *turn) {

@@ -28,7 +28,7 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 		l.failed(l.partial, c.pool.place.shard)
 		l.account(r, ledger.Unknown, at)
 	case reply.Kind == resp.Error:
-		if reply.Class == record.ClassMoved && l.redirect(r, l.message, c.address) {
+		if reply.Class == record.ClassMoved && l.redirect(r) {
 			return
 		}
 		if retried[reply.Class] && l.retryLater(r, at) {

@@ -173,8 +173,8 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
 	case record.ClassMoved:
-		if slot, to, ok := movedTo(c.scan.Redirection(), c.address); ok && routes.tracker != nil {
-			routes.tracker.Moved(slot, to)
+		if to := parseRedirection(c.scan.Redirection(), c.address); to != nil && to.kind == moved && routes.tracker != nil {
+			routes.tracker.Moved(to.slot, to.to)
 		}
 	case record.ClassReadOnly:
 		routes.refresh("the probe received READONLY")

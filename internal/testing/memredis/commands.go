@@ -78,6 +78,8 @@ func init() {
 		"DBSIZE":   {1, false, false, dbsize},
 		"FLUSHALL": {1, true, false, flushall},
 
+		"ASKING": {1, false, false, ok},
+
 		"SUBSCRIBE": {2, false, true, subscribe},
 	}
 }
@@ -90,7 +92,11 @@ func (c *session) reply(out []byte, words []string) []byte {
 	if len(words) > 1 {
 		fixed = cmp.Or(s.fixed[words[0]+" "+strings.ToUpper(words[1])], fixed)
 	}
+	asked := c.asked
+	c.asked = words[0] == "ASKING"
 	switch {
+	case s.moved != "" && !asked && (known.write || words[0] == "GET"):
+		return fail(out, s.moved)
 	case fixed != "":
 		return append(append(out, fixed...), "\r\n"...)
 	case !there:
