@@ -28,7 +28,7 @@ type conn struct {
 	renewPending bool // replace the socket as soon as nothing is in flight
 	address      string
 	born         int64 // when it was made
-	renewed      int64 // when it was last replaced because its server refused writes
+	renewed      int64 // when it was last replaced because its server was no primary
 	socket       socket
 	pump         *pump // replaces socket where the connection uses TLS
 	stopDial     context.CancelFunc

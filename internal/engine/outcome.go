@@ -31,11 +31,11 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 		if reply.Class == record.ClassMoved && l.redirect(r) {
 			return
 		}
-		if retried[reply.Class] && l.retryLater(r, at) {
-			return
-		}
 		if reply.Class == record.ClassReadOnly && !c.pool.place.replica {
 			l.onReadOnly(c, at)
+		}
+		if retried[reply.Class] && l.retryLater(r, at) {
+			return
 		}
 		l.partial.fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.partial, c.pool.place.shard)
@@ -61,10 +61,10 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 // retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
 var retried = [record.NumClasses]bool{
 	record.ClassReadOnly: true, record.ClassMoved: true, record.ClassClusterDown: true, record.ClassLoading: true, record.ClassMasterDown: true,
-	record.ClassBusy: true,
+	record.ClassBusy: true, record.ClassNoReplicas: true,
 }
 
-// onReadOnly handles a server that refuses writes: the topology is refreshed and the connection replaced, as clients do.
+// onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
 	l.run.routes.refresh("a primary replied READONLY")
 	if at-c.renewed > renewEvery || c.renewed == 0 {
