@@ -175,3 +175,35 @@ func TestParseRedirection(t *testing.T) {
 		}
 	}
 }
+
+// The probe follows its key, as the load does: to the server that took its slot over, and while the slot is being moved.
+func TestTruthProbeFollowsTheSlotOfItsKey(t *testing.T) {
+	for name, during := range map[string]func(w *redirecting, slot uint16){
+		"moved": func(w *redirecting, slot uint16) {
+			w.nodes[0].Answer("SET", fmt.Sprintf("-MOVED %d %s", slot, w.nodes[1].Address()))
+		},
+		"moved, and the topology says so": func(w *redirecting, slot uint16) {
+			w.nodes[0].Answer("SET", fmt.Sprintf("-MOVED %d %s", slot, w.nodes[1].Address()))
+			w.slots.assign(topology.SlotRange{First: slot, Last: slot, Shard: 1})
+		},
+		"being moved": func(w *redirecting, slot uint16) {
+			w.nodes[0].Answer("SET", fmt.Sprintf("-ASK %d %s", slot, w.nodes[1].Address()))
+			w.nodes[1].SetImporting(slot, w.nodes[0].Address())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inCluster(t, 2, func(t *testing.T, w *redirecting) {
+				p := testPlan(virtualAddress)
+				p.Info, p.Workload.Commands = 0, p.Workload.Commands[1:]
+				p.Shape = plan.Shape{Rate: 1000, Duration: 3 * time.Second}
+				o := w.during(t, p, time.Second, func() {
+					tag, _ := shardTag(w.slots.Map(), 0)
+					during(w, topology.SlotOf([]byte(tag)))
+				})
+				truth.Report(t, "T22", "the slot of the probe is "+name, "300 of 300 ok, no gap, no error of the load",
+					fmt.Sprintf("%d of %d ok, %d gaps, %d errors", o.probe.OK, o.probe.Due, len(o.probeGaps), o.sum.Due-o.sum.OK),
+					o.probe.OK == 300 && o.probe.Due == 300 && len(o.probeGaps) == 0 && o.sum.Due == o.sum.OK)
+			})
+		})
+	}
+}
