@@ -60,12 +60,13 @@ func newProber(n *runState, tag string) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := *p // the arrivals of the probe are those of a plan with the probe's rate per pod
-	q.Shape = plan.Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
-	threshold := int64(2e9 / p.Probe.Rate)
+	q := *p // the arrivals of the probe are those of a plan with the probe's rate and pods
+	q.Pods, q.Shape = p.ProbePods(), plan.Shape{Rate: p.Probe.Rate, Duration: p.Shape.Length()}
+	rate := p.Probe.Rate / float64(q.Pods)
+	threshold := int64(2e9 / rate)
 	return &prober{
 		run: n, slot: topology.SlotOf([]byte(tag)), pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),
-		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
+		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
 
