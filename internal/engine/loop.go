@@ -85,9 +85,18 @@ type note struct {
 	class      record.Class
 	at, waited int64
 
-	generation int32
+	attempt    int32 // of a dial
+	generation int32 // of a pump
 	piece      *piece
 	err        error
+}
+
+// outdated reports whether the note is about a previous dial or socket.
+func (n *note) outdated() bool {
+	if n.refused || n.line.Conn != nil {
+		return n.attempt != n.conn.attempt
+	}
+	return n.generation != n.conn.generation
 }
 
 // demand decides which requests a loop sends and when.
@@ -315,14 +324,14 @@ func (l *loop) drainNotes() {
 		n := &l.drained[i]
 		c := n.conn
 		switch {
-		case c.generation != n.generation:
+		case n.outdated():
 			if n.line.Conn != nil {
 				_ = n.line.Close()
 			}
 		case n.line.Conn != nil:
-			c.adopt(n.line)
+			c.established(n.line)
 		case n.refused:
-			l.refuse(c.pool, n)
+			l.refuse(c, n)
 		case n.err != nil:
 			c.lose(n.err)
 		default:
@@ -348,9 +357,10 @@ func (l *loop) pump() {
 	}
 }
 
-// refuse fails the next queued request of the pool: its connection could not be established.
-func (l *loop) refuse(p *pool, n *note) {
-	if p.waiting.count == 0 || l.closing() {
+// refuse fails the next queued request of a connection's pool: the connection could not be established.
+func (l *loop) refuse(c *conn, n *note) {
+	p := c.pool
+	if c.up || p.waiting.count == 0 || l.closing() {
 		return
 	}
 	r := *p.waiting.at(0)

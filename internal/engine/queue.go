@@ -18,6 +18,7 @@ type request struct {
 	asking  bool       // the next reply is that to ASKING
 	hops    int8       // how often it was redirected
 	tries   int32      // how often it was retried
+	expired bool       // timed out: its outcome is recorded, and its reply will be discarded
 	ledger  int64      // number of the ledger write, from 1; 0 = not a ledger write
 
 	redirection *redirection // in the error reply; nil = none
