@@ -92,11 +92,10 @@ func (c *session) reply(out []byte, words []string) []byte {
 	if len(words) > 1 {
 		fixed = cmp.Or(s.fixed[words[0]+" "+strings.ToUpper(words[1])], fixed)
 	}
-	asked := c.asked
-	c.asked = words[0] == "ASKING"
+	if moved := c.movedTo(words[0], known.write); moved != "" {
+		return fail(out, "%s", moved)
+	}
 	switch {
-	case s.moved != "" && !asked && (known.write || words[0] == "GET"):
-		return fail(out, s.moved)
 	case fixed != "":
 		return append(append(out, fixed...), "\r\n"...)
 	case !there:
@@ -111,6 +110,15 @@ func (c *session) reply(out []byte, words []string) []byte {
 		return fail(out, "LOADING Redis is loading the dataset in memory")
 	}
 	return known.do(c, out, words)
+}
+
+// movedTo is the redirection of a command on a key that ASKING does not precede; "" = none.
+func (c *session) movedTo(name string, write bool) string {
+	asked := c.asked
+	if c.asked = name == "ASKING"; asked || !write && name != "GET" {
+		return ""
+	}
+	return c.server.moved
 }
 
 func ping(_ *session, out []byte, words []string) []byte {
