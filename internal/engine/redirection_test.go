@@ -136,6 +136,25 @@ func TestTruthAskWithSeveralRoundTrips(t *testing.T) {
 	})
 }
 
+// A slot that moves between the two commands moves the second one only: the request is counted once.
+func TestTruthRedirectedBetweenRoundTrips(t *testing.T) {
+	inCluster(t, 2, func(t *testing.T, w *redirecting) {
+		const keys, requests = 5, 100
+		w.nodes[0].Answer("PEXPIRE", "-MOVED 5 "+w.nodes[1].Address())
+		p := bare()
+		p.Workload.Commands, p.Workload.RateLimiter = nil, &plan.RateLimiter{Limit: requests, Window: time.Hour}
+		p.Workload.Keyspace.Keys, p.Shape = keys, plan.Shape{Users: 2, Requests: requests}
+		o := w.during(t, p, 0, func() {})
+		allowed := uint64(0)
+		for _, iv := range o.intervals {
+			allowed += iv.Tallies[plan.TallyAllowed] + iv.Tallies[plan.TallyDenied]
+		}
+		incremented := w.nodes[0].Calls("INCR") + w.nodes[1].Calls("INCR")
+		truth.Report(t, "T14", "rate limiter, MOVED at the second round trip", "100 INCR, 100 counted, 100 ok",
+			fmt.Sprintf("%d INCR, %d counted, %d ok", incremented, allowed, o.sum.OK), incremented == requests && allowed == requests && o.sum.OK == requests)
+	})
+}
+
 // ASKING precedes each command of a request, as it holds for one command only.
 func TestAskingPrecedesEachCommand(t *testing.T) {
 	get, set := resp.AppendCommand(nil, "GET", "k"), resp.AppendCommand(nil, "SET", "k", "a\r\n*1\r\n$")
