@@ -79,8 +79,8 @@ func (e *evictions) result() map[string]record.Evictions {
 	return all
 }
 
-// Watch reads the counters of every server until ctx ends, as a process that dies takes its counter with it. One pod of a run does so. layout returns
-// the topology as the load knows it: unlike Discover it must not query it, which would help the load to find a new primary.
+// Watch reads the counters of every server until ctx ends, as a process that dies takes its counter with it. One pod of a run is
+// enough. layout returns the topology as the load knows it: unlike Discover it must not query it, which would help the load to find a new primary.
 func (a *Audit) Watch(ctx context.Context, layout func() (Layout, error)) {
 	open := map[string]*redis.Conn{}
 	defer func() {
