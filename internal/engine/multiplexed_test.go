@@ -35,7 +35,7 @@ func TestTruthALateReplyTimesOutAlone(t *testing.T) {
 			w.server.Continue()
 		})
 		addsUp(t, o)
-		truth.Report(t, "not proven", "multiplexed, replies up to 50 ms late", "50 timeout of 4000, 3950 ok",
+		truth.Report(t, "late", "multiplexed, replies up to 50 ms late", "50 timeout of 4000, 3950 ok",
 			fmt.Sprintf("%d timeout of %d, %d ok", o.sum.Errors[record.ClassTimeout], o.sum.Due, o.sum.OK), o.sum.Errors[record.ClassTimeout] == 50 && o.sum.OK == 3950)
 		wantGap(t, "load", o.gaps, 999_500*time.Microsecond, 2050*time.Millisecond)
 		if dials = w.network.Dials(virtualAddress) - dials; dials > 1 {
