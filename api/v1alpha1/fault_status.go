@@ -315,10 +315,18 @@ type Impact struct {
 	// +kubebuilder:validation:Minimum=0
 	LostRequests int64 `json:"lostRequests"`
 	// lostWrites is the number of acknowledged ledger writes that were lost because of this fault: a lower bound of all lost writes. Not set until the
-	// load has ended and its ledger was read back, and if the test does not verify writes.
+	// load has ended and its ledger was read back, if the test does not verify writes, and if Redis may have evicted some of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
+	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly because Redis may have evicted ledger keys.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWritesAtLeast *int64 `json:"lostWritesAtLeast,omitempty"`
+	// lostWritesAtMost is the upper bound of the lost writes. Set together with lostWritesAtLeast.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWritesAtMost *int64 `json:"lostWritesAtMost,omitempty"`
 	// firstLost is the earliest time at which the first of them was acknowledged, in microseconds from the injection; negative before it.
 	// +optional
 	FirstLost *Microseconds `json:"firstLost,omitempty"`

@@ -273,7 +273,8 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
-	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified.
+	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified,
+	// or if only its bounds are known: see verification.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`

@@ -683,6 +683,16 @@ func (in *Impact) DeepCopyInto(out *Impact) {
 		*out = new(int64)
 		**out = **in
 	}
+	if in.LostWritesAtLeast != nil {
+		in, out := &in.LostWritesAtLeast, &out.LostWritesAtLeast
+		*out = new(int64)
+		**out = **in
+	}
+	if in.LostWritesAtMost != nil {
+		in, out := &in.LostWritesAtMost, &out.LostWritesAtMost
+		*out = new(int64)
+		**out = **in
+	}
 	if in.FirstLost != nil {
 		in, out := &in.FirstLost, &out.FirstLost
 		*out = new(Microseconds)
@@ -2306,6 +2316,16 @@ func (in *Verification) DeepCopyInto(out *Verification) {
 	*out = *in
 	if in.LostWrites != nil {
 		in, out := &in.LostWrites, &out.LostWrites
+		*out = new(int64)
+		**out = **in
+	}
+	if in.LostWritesAtLeast != nil {
+		in, out := &in.LostWritesAtLeast, &out.LostWritesAtLeast
+		*out = new(int64)
+		**out = **in
+	}
+	if in.LostWritesAtMost != nil {
+		in, out := &in.LostWritesAtMost, &out.LostWritesAtMost
 		*out = new(int64)
 		**out = **in
 	}

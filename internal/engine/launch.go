@@ -8,6 +8,9 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
+// watchingPods is how many pods watch what the servers evict: one may be lost.
+const watchingPods = 2
+
 // Run waits until start, generates the load, and calls sink from the goroutine of its caller with every finished interval, from index 0 without holes,
 // including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
 // outcome then is unknown), delivers the open interval and returns ctx's cause.
@@ -62,6 +65,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	var observing sync.WaitGroup
 	if r.observer != nil {
 		observing.Go(func() { r.observer.loop(probing) })
+	}
+	if n.audit != nil && n.pod < watchingPods {
+		observing.Go(func() { n.audit.Watch(probing, n.knownLayout) })
 	}
 	sampled := make(chan struct{})
 	go func() {

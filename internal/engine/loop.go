@@ -62,7 +62,6 @@ type loop struct {
 	in, out          []byte
 	receiver         receiver
 	values           []resp.Value
-	message          []byte // the last redirection
 	drawn            request
 	book             *ledger.Book // nil if there is no ledger
 	unrecorded       uint64       // requests that ended while recording is disabled
@@ -89,9 +88,18 @@ type note struct {
 	class      record.Class
 	at, waited int64
 
-	generation int32
+	attempt    int32 // of a dial
+	generation int32 // of a pump
 	piece      *piece
 	err        error
+}
+
+// outdated reports whether the note is about a previous dial or socket.
+func (n *note) outdated() bool {
+	if n.refused || n.line.Conn != nil {
+		return n.attempt != n.conn.attempt
+	}
+	return n.generation != n.conn.generation
 }
 
 // demand decides which requests a loop sends and when.
@@ -329,14 +337,14 @@ func (l *loop) drainNotes() {
 		n := &l.drained[i]
 		c := n.conn
 		switch {
-		case c.generation != n.generation:
+		case n.outdated():
 			if n.line.Conn != nil {
 				_ = n.line.Close()
 			}
 		case n.line.Conn != nil:
-			c.adopt(n.line)
+			c.established(n.line)
 		case n.refused:
-			l.refuse(c.pool, n)
+			l.refuse(c, n)
 		case n.err != nil:
 			c.lose(n.err)
 		default:
@@ -362,9 +370,10 @@ func (l *loop) pump() {
 	}
 }
 
-// refuse fails the next queued request of the pool: its connection could not be established.
-func (l *loop) refuse(p *pool, n *note) {
-	if p.waiting.count == 0 || l.closing() {
+// refuse fails the next queued request of a connection's pool: the connection could not be established.
+func (l *loop) refuse(c *conn, n *note) {
+	p := c.pool
+	if c.up || p.waiting.count == 0 || l.closing() {
 		return
 	}
 	r := *p.waiting.at(0)
@@ -403,19 +412,17 @@ func (l *loop) closing() bool { return l.ending > 0 }
 
 // encode appends the request's bytes.
 func (l *loop) encode(out []byte, r *request) []byte {
-	if r.asking {
-		out = append(out, asking...)
-	}
+	begin := len(out)
 	if r.ledger > 0 {
 		r.replies = 1
-		return l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+		out = l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+	} else {
+		var replies int
+		out, replies = l.source.Append(out, &r.Request)
+		r.replies = int32(replies)
 	}
-	out, replies := l.source.Append(out, &r.Request)
-	r.replies = int32(replies)
-	return out
+	return r.ask(out, begin)
 }
-
-var asking = resp.AppendCommand(nil, "ASKING")
 
 // enqueue adds a new request to the queue of the pool that will send it.
 func (l *loop) enqueue(op int, user, due int64, t *turn) {

@@ -59,8 +59,8 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if p.Shape.Requests > 0 {
 		n.budget.left.Store(int64(share(p.Shape.Requests, uint64(p.Pods), uint64(pod))))
 	}
-	if p.Probe.Rate > 0 {
-		first, err := newProber(n, 0, "")
+	if pod < p.ProbePods() {
+		first, err := newProber(n, "")
 		if err != nil {
 			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}

@@ -29,14 +29,14 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.failed(l.partialFor(at), c.pool.place.shard)
 		l.account(r, ledger.Unknown, at)
 	case reply.Kind == resp.Error:
-		if reply.Class == record.ClassMoved && l.redirect(r, l.message, c.address) {
-			return
-		}
-		if retried[reply.Class] && l.retryLater(r, at) {
+		if reply.Class == record.ClassMoved && l.redirect(r) {
 			return
 		}
 		if reply.Class == record.ClassReadOnly && !c.pool.place.replica {
 			l.onReadOnly(c, at)
+		}
+		if retried[reply.Class] && l.retryLater(r, at) {
+			return
 		}
 		l.partialFor(at).fail(r.Op, at, reply.Class, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.shard)
@@ -88,10 +88,10 @@ func (l *loop) noteReceipt(a receipt) {
 // retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
 var retried = [record.NumClasses]bool{
 	record.ClassReadOnly: true, record.ClassMoved: true, record.ClassClusterDown: true, record.ClassLoading: true, record.ClassMasterDown: true,
-	record.ClassBusy: true,
+	record.ClassBusy: true, record.ClassNoReplicas: true,
 }
 
-// onReadOnly handles a server that refuses writes: the topology is refreshed and the connection replaced, as clients do.
+// onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
 	l.run.routes.refresh("a primary replied READONLY")
 	if at-c.renewed > renewEvery || c.renewed == 0 {

@@ -18,7 +18,10 @@ func (p *pool) pump() {
 			return
 		}
 		c.free = false
-		if c.up {
+		switch {
+		case c.renewPending:
+			c.release()
+		case c.up:
 			c.send()
 		}
 	}

@@ -50,14 +50,16 @@ func (r *runState) now() int64 { return int64(time.Since(r.start)) }
 // at converts an instant to nanoseconds since T.
 func (r *runState) at(t time.Time) int64 { return int64(t.Sub(r.start)) }
 
-// opOf returns the operation of this pod's arrival i.
+// opOf returns the operation of this pod's arrival i according to the plan: once the ledger is full, ledger writes are sent as other operations.
 func (r *runState) opOf(i int64) int {
-	arrival := i*int64(r.plan.Pods) + int64(r.pod)
-	if r.isLedgerWrite(arrival) {
+	if r.isLedgerWrite(r.arrival(i)) {
 		return r.ledgerOp()
 	}
-	return r.workload.OperationOf(arrival)
+	return r.workload.OperationOf(r.arrival(i))
 }
+
+// arrival returns the number over all pods of this pod's arrival i.
+func (r *runState) arrival(i int64) int64 { return i*int64(r.plan.Pods) + int64(r.pod) }
 
 // budget is how many requests this pod may still send.
 type budget struct{ left atomic.Int64 }

@@ -13,7 +13,7 @@ type Fault struct{ impact.Impact }
 
 // Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all lost writes.
 type Losses struct {
-	Count uint64
+	Count Count
 	First time.Duration // when the first was acknowledged, at the earliest, from the load's start; 0 if nothing was lost
 	Last  time.Duration // when the last was acknowledged, at the latest
 	// Errors is the approximate number of requests without success between First and Last.
@@ -34,21 +34,23 @@ func (f *Fault) Recovery() (impact.Bounded, bool) {
 const lossSlack = time.Second
 
 // LossesOf sums the losses caused by fault i: those whose end plus lossSlack is after the injection of fault i, but of no later fault. injected
-// is when each fault on the load was injected, from the load's start; negative = not injected.
-func LossesOf(i int, injected []time.Duration, losses []record.Loss) *Losses {
+// is when each fault on the load was injected, from the load's start; negative = not injected. all is the number of losses of the whole load:
+// what its bounds differ by may be evictions at any time.
+func LossesOf(i int, injected []time.Duration, losses []record.Loss, all Count) *Losses {
 	sum := &Losses{}
 	for _, l := range losses {
 		if cause(injected, time.Duration(l.Last)+lossSlack) != i {
 			continue
 		}
 		first, last := time.Duration(l.First), time.Duration(l.Last)
-		if sum.Count == 0 {
+		if sum.Count.AtMost == 0 {
 			sum.First = first
 		}
 		sum.First, sum.Last = min(sum.First, first), max(sum.Last, last)
-		sum.Count += l.Count
+		sum.Count.AtMost += l.Count
 		sum.Errors += l.Errors
 	}
+	sum.Count.AtLeast = sum.Count.AtMost - min(sum.Count.AtMost, all.AtMost-all.AtLeast)
 	return sum
 }
 

@@ -17,7 +17,7 @@ func hit() *result.Fault {
 
 // judgeFault judges a fault that lost 3 writes.
 func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
-	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: 3})...), r.Doubts, "")
+	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}})...), r.Doubts, "")
 }
 
 func TestEachObjectiveOfAFault(t *testing.T) {

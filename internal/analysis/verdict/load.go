@@ -51,8 +51,8 @@ func noRequests(o *result.Operation) []impact.Doubt {
 }
 
 func lostWrites(limit *int64, v *result.Verification) *v1alpha1.ObjectiveResult {
-	if v == nil || v.Lost == nil {
-		return count("maxLostWrites", limit, 0, false)
+	if v == nil {
+		return countWithin("maxLostWrites", limit, nil)
 	}
-	return count("maxLostWrites", limit, *v.Lost, true)
+	return countWithin("maxLostWrites", limit, v.LostWrites())
 }

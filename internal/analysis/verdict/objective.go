@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
@@ -61,21 +62,32 @@ func share(name string, limit *string, actual float64, known bool) *v1alpha1.Obj
 	return r
 }
 
-// count evaluates a count that must not exceed a limit.
-func count(name string, limit *int64, actual uint64, known bool) *v1alpha1.ObjectiveResult {
+// countWithin evaluates a count that must not exceed a limit, as atMost does with a duration; nil = there is no figure.
+func countWithin(name string, limit *int64, actual *result.Count) *v1alpha1.ObjectiveResult {
 	if limit == nil {
 		return nil
 	}
+	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitCount, Limit: v1alpha1.Decimal(strconv.FormatInt(*limit, 10))}
-	if !known {
+	if actual == nil {
 		return unjudged(r)
 	}
-	text := strconv.FormatUint(actual, 10)
-	r.Actual = v1alpha1.Decimal(text)
-	if int64(actual) > *limit {
-		return missed(r, text, string(r.Limit))
+	atLeast, atMost := text(actual.AtLeast), text(actual.AtMost)
+	shown := atMost
+	if _, exact := actual.Exact(); exact {
+		r.Actual = v1alpha1.Decimal(atMost)
+	} else {
+		r.AtLeast, r.AtMost = v1alpha1.Decimal(atLeast), v1alpha1.Decimal(atMost)
+		shown = "between " + atLeast + " and " + atMost
 	}
-	r.Met = new(true)
+	switch {
+	case actual.AtMost <= uint64(*limit):
+		r.Met = new(true)
+	case actual.AtLeast > uint64(*limit):
+		return missed(r, shown, string(r.Limit))
+	default:
+		r.Message = fmt.Sprintf("%s is %s, which is not exact enough for the limit %s", name, shown, r.Limit)
+	}
 	return r
 }
 
