@@ -86,6 +86,7 @@ func serverFromInfo(info redis.Info) record.Server {
 		BlockedClients: info.Int("blocked_clients"), MaxClients: info.Int("maxclients"),
 		TotalReads: info.Int("total_reads_processed"), TotalWrites: info.Int("total_writes_processed"),
 		IOThreadedReads: info.Int("io_threaded_reads_processed"), IOThreadedWrites: info.Int("io_threaded_writes_processed"),
+		NetInput: info.Int("total_net_input_bytes"), NetOutput: info.Int("total_net_output_bytes"),
 		InstantaneousOps: info.Int("instantaneous_ops_per_sec"), LatestForkMicros: info.Int("latest_fork_usec"),
 	}
 	s.OOMErrors, _ = strconv.ParseInt(info.Pairs("errorstat_OOM")["count"], 10, 64)

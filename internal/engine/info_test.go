@@ -16,10 +16,10 @@ func integerReply(number string) resp.Value { return resp.Value{Type: ':', Text:
 
 func TestServerOfForTheBottleneck(t *testing.T) {
 	got := serverFromInfo(redis.ParseInfo("# Clients\r\nmaxclients:100\r\nblocked_clients:2\r\n# Stats\r\ninstantaneous_ops_per_sec:9\r\ntotal_reads_processed:10\r\n" +
-		"total_writes_processed:20\r\nio_threaded_reads_processed:5\r\nio_threaded_writes_processed:6\r\nlatest_fork_usec:321\r\n" +
+		"total_writes_processed:20\r\ntotal_net_input_bytes:7\r\ntotal_net_output_bytes:8\r\nio_threaded_reads_processed:5\r\nio_threaded_writes_processed:6\r\nlatest_fork_usec:321\r\n" +
 		"# Errorstats\r\nerrorstat_ERR:count=1\r\nerrorstat_OOM:count=77\r\n"))
 	want := record.Server{Name: "redis", MaxClients: 100, BlockedClients: 2, InstantaneousOps: 9, TotalReads: 10, TotalWrites: 20,
-		IOThreadedReads: 5, IOThreadedWrites: 6, LatestForkMicros: 321, OOMErrors: 77}
+		NetInput: 7, NetOutput: 8, IOThreadedReads: 5, IOThreadedWrites: 6, LatestForkMicros: 321, OOMErrors: 77}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -3,12 +3,14 @@ package engine
 import (
 	"context"
 	"net"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // observer reads INFO and related data from every server of the deployment, once per period.
@@ -120,7 +122,7 @@ func (o *observed) observe(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	s.At = o.run.now()
+	s.At, s.Shard = o.run.now(), o.shard()
 	if err := o.readDetails(ctx, &s); err != nil && ctx.Err() != nil {
 		return // interrupted by the end of the run: the last reading must not be incomplete
 	}
@@ -130,6 +132,20 @@ func (o *observed) observe(ctx context.Context) {
 	if pinged && (o.roundTrip == 0 || took < o.roundTrip) {
 		o.roundTrip = max(took, 1)
 	}
+}
+
+// shard returns the number of the server's shard plus one; 0 without a cluster, or if no shard has it.
+func (o *observed) shard() int64 {
+	if o.run.routes.tracker == nil {
+		return 0
+	}
+	m := o.run.routes.current()
+	if m.Kind != topology.KindCluster {
+		return 0
+	}
+	return int64(1 + slices.IndexFunc(m.Shards, func(s topology.Shard) bool {
+		return s.Primary == o.place.address || slices.Contains(s.Replicas, o.place.address)
+	}))
 }
 
 // readDetails adds data that INFO lacks. Fields of commands that the ACL user may not run stay empty.

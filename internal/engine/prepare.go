@@ -37,6 +37,7 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	if s, err := readInfo(within, c); err == nil {
 		r.server.Store(&s)
 	}
+	r.idleRoundTrip = measureIdle(within, c)
 	if r.run.redis != nil {
 		if err := r.tryCommands(ctx, c); err != nil {
 			return err

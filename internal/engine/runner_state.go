@@ -17,11 +17,13 @@ type Runner struct {
 	probes   []*prober // one per shard; empty if the plan has no probe
 	observer *observer // nil if INFO is not read
 	server   atomic.Pointer[record.Server]
-	layout   atomic.Pointer[topology.Map] // as discovered by Prepare
-	started  atomic.Pointer[time.Time]
-	launched atomic.Bool // all loops are running
-	sampling sampling
-	stepping sync.Mutex // one Step at a time
+	// idleRoundTrip is the shortest round trip before the load, nanoseconds; 0 = not measured. Prepare sets it.
+	idleRoundTrip int64
+	layout        atomic.Pointer[topology.Map] // as discovered by Prepare
+	started       atomic.Pointer[time.Time]
+	launched      atomic.Bool // all loops are running
+	sampling      sampling
+	stepping      sync.Mutex // one Step at a time
 }
 
 // Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare

@@ -10,5 +10,6 @@ type AgentUse struct {
 	GCPauseSeconds   float64 // stop-the-world pauses, cumulative
 	BusyThreads      int     // threads that send load; each can use at most one core; 0 = unknown
 	RoundTrip        int64   // of a PING on an otherwise idle connection, nanoseconds; 0 = not measured
+	IdleRoundTrip    int64   // the shortest of some PINGs before the load, nanoseconds; 0 = not measured
 	Memory           int64   // resident bytes
 }

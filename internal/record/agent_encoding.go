@@ -1,13 +1,13 @@
 package record
 
-// minAgentSize is the length of an empty AgentUse: 5 numbers, 4 floats.
-const minAgentSize = 5 + 4*8
+// minAgentSize is the length of an empty AgentUse: 6 numbers, 4 floats.
+const minAgentSize = 6 + 4*8
 
 func appendAgents(dst []byte, agents []AgentUse) []byte {
 	dst = appendUint(dst, uint64(len(agents)))
 	for i := range agents {
 		a := &agents[i]
-		for _, v := range [...]int64{a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip, a.Memory} {
+		for _, v := range [...]int64{a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip, a.IdleRoundTrip, a.Memory} {
 			dst = appendInt(dst, v)
 		}
 		for _, p := range a.floats() {
@@ -25,7 +25,8 @@ func (r *reader) agents() []AgentUse {
 	agents := make([]AgentUse, n)
 	for i := range agents {
 		a := &agents[i]
-		a.At, a.Pod, a.BusyThreads, a.RoundTrip, a.Memory = r.int(), int(r.int()), int(r.int()), r.int(), r.int()
+		a.At, a.Pod, a.BusyThreads = r.int(), int(r.int()), int(r.int())
+		a.RoundTrip, a.IdleRoundTrip, a.Memory = r.int(), r.int(), r.int()
 		for _, p := range a.floats() {
 			*p = r.float()
 		}

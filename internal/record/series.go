@@ -32,6 +32,7 @@ type Series struct {
 	intervals []Interval
 	pods      []podRecord
 	servers   []Server
+	podUses   podUses
 
 	agentStep     time.Duration // of the load generators' readings
 	agentReadings int           // their number over all pods

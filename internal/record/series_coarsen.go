@@ -26,6 +26,7 @@ func (s *Series) Memory() int {
 }
 
 func (s *Series) memory() (histograms, rest int) {
+	rest = 150 * len(s.podUses.list)
 	for i := range s.intervals {
 		iv := &s.intervals[i]
 		rest += 200 + 350*(len(iv.Ops)+1) + 8*len(iv.Tallies) + 16*cap(iv.Shards)

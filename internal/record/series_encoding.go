@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	seriesVersion = 3
+	seriesVersion = 4
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
 	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
@@ -185,6 +185,7 @@ func (s *Series) appendState(b []byte) []byte {
 	}
 	b = appendUint(b, uint64(s.agentStep/agentStep))
 	b = appendServers(b, s.servers)
+	b = appendPodUses(b, &s.podUses)
 	return appendUint(b, uint64(len(s.intervals)))
 }
 
@@ -204,6 +205,7 @@ func (r *reader) state() *Series {
 	}
 	s.agentStep = time.Duration(steps) * agentStep
 	s.servers = r.servers()
+	s.podUses = r.podUses()
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
 	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
 	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {

@@ -9,6 +9,7 @@ type Server struct {
 	Version       string
 	Mode          string // standalone | sentinel | cluster
 	Role          string // master | slave
+	Shard         int64  // of a cluster: the number of its shard plus one; 0 = none, or unknown
 	UptimeSeconds int64
 	Loading       bool
 
@@ -34,6 +35,8 @@ type Server struct {
 	TotalWrites      int64
 	IOThreadedReads  int64 // of the above, those by I/O threads
 	IOThreadedWrites int64
+	NetInput         int64 // bytes read from clients, replicas and primaries
+	NetOutput        int64 // bytes written to them
 	InstantaneousOps int64 // commands/s, the server's own short-term average
 	LatestForkMicros int64 // how long the last fork blocked the server
 	SlowLog          SlowLog

@@ -1,7 +1,7 @@
 package record
 
-// minServerSize is the length of an empty Server: 9 texts, 22 numbers, 2 booleans, 2 floats, no event.
-const minServerSize = 9 + 22 + 2 + 16 + 1
+// minServerSize is the length of an empty Server: 9 texts, 25 numbers, 2 booleans, 2 floats, no event.
+const minServerSize = 9 + 25 + 2 + 16 + 1
 
 func appendServers(dst []byte, servers []Server) []byte {
 	dst = appendUint(dst, uint64(len(servers)))
@@ -59,9 +59,10 @@ func (s *Server) texts() [9]*string {
 	return [...]*string{&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role, &s.MaxMemoryPolicy, &s.AOFFsync, &s.SlowLog.Command}
 }
 
-func (s *Server) numbers() [22]*int64 {
+func (s *Server) numbers() [25]*int64 {
 	return [...]*int64{&s.At, &s.UptimeSeconds, &s.UsedMemory, &s.UsedMemoryRSS, &s.MaxMemory, &s.ConnectedClients,
 		&s.RejectedConnections, &s.EvictedKeys, &s.ExpiredKeys, &s.CommandsProcessed, &s.AOFDelayedFsync,
 		&s.BlockedClients, &s.MaxClients, &s.OOMErrors, &s.TotalReads, &s.TotalWrites, &s.IOThreadedReads, &s.IOThreadedWrites,
-		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total, &s.SlowLog.WorstMicros}
+		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total, &s.SlowLog.WorstMicros,
+		&s.Shard, &s.NetInput, &s.NetOutput}
 }

@@ -15,6 +15,7 @@ type Component string
 const (
 	LoadGenerator   Component = "LoadGenerator"   // the load pods: the figures are then limited by them, not by Redis
 	Network         Component = "Network"         // the network between load and Redis
+	Application     Component = "Application"     // the CPU of observed pods that the load passes through: an application, a database
 	CPULimit        Component = "CPULimit"        // the CPU limit of Redis' container
 	RedisMainThread Component = "RedisMainThread" // the one thread that runs commands
 	Disk            Component = "Disk"            // fsync of the append-only file
@@ -28,6 +29,7 @@ const (
 type Finding struct {
 	Component Component
 	Evidence  string
+	Pods      string // Application: the name of the observed pods
 }
 
 // Find returns the bottleneck of the steady part of a run. It is a pure function of its input.
@@ -39,6 +41,7 @@ func Find(in Input) Finding {
 	}{
 		{LoadGenerator, (*evidence).loadGenerator},
 		{Network, (*evidence).network},
+		{Application, (*evidence).application},
 		{CPULimit, (*evidence).cpuLimit},
 		{RedisMainThread, (*evidence).mainThread},
 		{Disk, (*evidence).disk},
@@ -46,11 +49,17 @@ func Find(in Input) Finding {
 		{Clients, (*evidence).clients},
 		{Backend, (*evidence).backendWait},
 	} {
-		if sentence := c.matches(e); sentence != "" {
-			return Finding{c.component, sentence}
+		sentence := c.matches(e)
+		if sentence == "" {
+			continue
 		}
+		found := Finding{Component: c.component, Evidence: sentence}
+		if c.component == Application {
+			found.Pods = e.exhausted().name
+		}
+		return found
 	}
-	return Finding{None, e.noLimit()}
+	return Finding{Component: None, Evidence: e.noLimit()}
 }
 
 // loadGenerator returns the evidence that a load pod was at its limit, for the one with the highest usage.
@@ -186,7 +195,7 @@ func (e *evidence) backendWait() string {
 	if e.in.Backend == "" || e.median() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the workload waits for %s: the median latency is %s, and neither the load nor Redis is at a limit", e.in.Backend, duration(e.median()))
+	return fmt.Sprintf("the workload waits for %s: the median latency is %s, and neither the load nor Redis is at a limit%s", e.in.Backend, duration(e.median()), e.observedUse())
 }
 
 // noLimit returns the usage of load generator, network and Redis for a run without a bottleneck.

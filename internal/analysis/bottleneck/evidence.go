@@ -17,6 +17,7 @@ type evidence struct {
 	in         Input
 	generators []*generator // by pod
 	servers    []*server    // by address
+	observed   []*observed  // by the time of the first reading
 	roundTrip  time.Duration
 
 	response, service record.Distribution
@@ -71,6 +72,7 @@ func gather(in Input) *evidence {
 		e.roundTrip += in.AddedLatency
 	}
 	e.redis(steady)
+	e.pods(steady)
 	return e
 }
 

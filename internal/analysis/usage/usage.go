@@ -1,0 +1,70 @@
+// Package usage computes what was used around a load over a part of its run: by each Redis server, by the load pods, by observed pods, and how much
+// of the latency is the network's.
+package usage
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Window is the part [From, To) of a run that the figures are about, from the start.
+type Window struct{ From, To time.Duration }
+
+// tolerance is the longest delay of a reading after the end of its interval.
+const tolerance = 100 * time.Millisecond
+
+// contains reports whether a reading belongs to the window; one just after the end does.
+func (w Window) contains(at int64) bool {
+	return time.Duration(at) >= w.From && time.Duration(at) <= w.To+tolerance
+}
+
+// CPU is a usage of CPU in cores.
+type CPU struct {
+	Mean, Max float64
+	Limit     float64 // of each pod; 0 = none
+}
+
+// mean is a mean over time.
+type mean struct{ sum, seconds float64 }
+
+func (m *mean) add(sum float64, over time.Duration) {
+	m.sum += sum
+	m.seconds += over.Seconds()
+}
+
+func (m *mean) value() float64 {
+	if m.seconds == 0 {
+		return 0
+	}
+	return m.sum / m.seconds
+}
+
+// shortest is the shortest time between two readings from which a maximum is computed: over less, the delay of a reading would distort it.
+const shortest = 200 * time.Millisecond
+
+// LoadPods returns the CPU usage of the load pods: the mean of a pod, and the highest of any pod between two of its readings, which are at least 1 s
+// apart. The limit is the lowest. ok is false if there are no two readings of a pod.
+func LoadPods(s *record.Series, w Window) (cpu CPU, ok bool) {
+	last := map[int]record.AgentUse{}
+	var all mean
+	for _, a := range s.Agents() {
+		before, known := last[a.Pod]
+		took := time.Duration(a.At - before.At)
+		if known && took < shortest {
+			continue // the next reading is compared with before, not with this one
+		}
+		last[a.Pod] = a
+		if !known || !w.contains(before.At) || !w.contains(a.At) || a.CPUSeconds < before.CPUSeconds {
+			continue
+		}
+		used := a.CPUSeconds - before.CPUSeconds
+		all.add(used, took)
+		cpu.Max = max(cpu.Max, used/took.Seconds())
+		if a.CPULimit > 0 && (cpu.Limit == 0 || a.CPULimit < cpu.Limit) {
+			cpu.Limit = a.CPULimit
+		}
+	}
+	cpu.Mean = all.value()
+	return cpu, all.seconds > 0
+}
