@@ -68,6 +68,24 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Redis *RedisFacts `json:"redis,omitempty"`
 
+	// servers are what each Redis server used over the measured time: by shard, primaries first; at most the first 64.
+	// +optional
+	// +listType=map
+	// +listMapKey=address
+	// +kubebuilder:validation:MaxItems=64
+	Servers []ServerUse `json:"servers,omitempty"`
+
+	// roundTrip is the time of a round trip between the load pods and Redis, apart from the time that Redis takes.
+	// +optional
+	RoundTrip *RoundTrip `json:"roundTrip,omitempty"`
+
+	// pods are what the pods of spec.observe.pods used over the measured time.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Pods []PodsUse `json:"pods,omitempty"`
+
 	// bottleneck is what limited the load in the measured time without the faults. Not set until the test is complete.
 	// +optional
 	Bottleneck *Bottleneck `json:"bottleneck,omitempty"`
@@ -148,6 +166,10 @@ type LoadPodsStatus struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Lost int32 `json:"lost,omitempty"`
+
+	// cpu of one load pod over the measured time.
+	// +optional
+	CPU *CPUUse `json:"cpu,omitempty"`
 }
 
 // TargetStatus is the discovered Redis deployment.
@@ -406,7 +428,7 @@ type RedisFacts struct {
 }
 
 // BottleneckComponent is what limited a load: the first component, in this order, that was at its limit.
-// +kubebuilder:validation:Enum=LoadGenerator;Network;CPULimit;RedisMainThread;Disk;Memory;Clients;Backend;None
+// +kubebuilder:validation:Enum=LoadGenerator;Network;Application;CPULimit;RedisMainThread;Disk;Memory;Clients;Backend;None
 type BottleneckComponent string
 
 // Bottleneck is what limited the load.
@@ -414,6 +436,7 @@ type Bottleneck struct {
 	// component that was at its limit.
 	// LoadGenerator: the load pods; the figures are not those of Redis.
 	// Network: the path between load and Redis.
+	// Application: the CPU of pods of spec.observe.pods, with the workloads http and cacheAside.
 	// CPULimit: the CPU limit of Redis' container.
 	// RedisMainThread: the one thread that runs commands.
 	// Disk: fsync of the append-only file.
@@ -423,6 +446,10 @@ type Bottleneck struct {
 	// None: nothing reached its limit.
 	// +required
 	Component BottleneckComponent `json:"component,omitempty"`
+	// pods is the name of the entry of spec.observe.pods that was at its limit, with Application.
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Pods string `json:"pods,omitempty"`
 	// evidence is a sentence with the figures that show it.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512

@@ -265,6 +265,29 @@ type LoadObserve struct {
 	// +kubebuilder:validation:XValidation:rule="duration(self) == duration('0s') || (duration(self) >= duration('100ms') && duration(self) <= duration('1h'))",message="must be 0s, or between 100ms and 1h"
 	// +kubebuilder:validation:Type=string
 	RedisInfo *metav1.Duration `json:"redisInfo,omitempty"`
+
+	// pods are further pods whose CPU and memory is observed through the metrics API: those of an application or a database. For the workloads http and
+	// cacheAside they are named as the bottleneck if their CPU is exhausted. They need metrics-server; without it, status.pods says so.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=8
+	Pods []ObservedPods `json:"pods,omitempty"`
+}
+
+// ObservedPods are pods in the object's namespace whose CPU and memory is observed.
+type ObservedPods struct {
+	// name of the pods in the status, such as api.
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name,omitempty"`
+
+	// selector of the pods; of more than 64 pods, the first 64 by name are observed.
+	// +required
+	// +kubebuilder:validation:XValidation:rule="has(self.matchLabels) || has(self.matchExpressions)",message="must not be empty: an empty selector is every pod of the namespace"
+	Selector metav1.LabelSelector `json:"selector,omitzero"`
 }
 
 // LoadVerify is what is read back after the load.

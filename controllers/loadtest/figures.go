@@ -53,7 +53,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		status.Anomalies = s.anomalies()
 	}
 	if b := s.result.Bottleneck; b != nil {
-		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Evidence: state.Truncate(b.Evidence, 512)}
+		status.Bottleneck = &v1alpha1.Bottleneck{Component: v1alpha1.BottleneckComponent(b.Component), Pods: b.Pods, Evidence: state.Truncate(b.Evidence, 512)}
 	}
 }
 

@@ -74,6 +74,7 @@ func (r *Reconciler) observeRun(ctx context.Context, s *scope) error {
 		return err
 	}
 	s.observeSearch(r.Clock.Now())
+	r.observeMetrics(ctx, s)
 	if err := r.observeLimit(ctx, s); err != nil {
 		return err
 	}

@@ -46,6 +46,7 @@ type scope struct {
 	holes     []string                // notes about intervals that are missing in the record
 	// serverCPULimit is that of the Redis containers, in cores; 0 = none, unknown, or the record is not complete.
 	serverCPULimit float64
+	podMessages    map[string]string // why an entry of spec.observe.pods has no readings, by name; nil = the metrics API was not read
 	seen           lifecycle.LoadTest
 }
 

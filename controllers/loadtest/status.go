@@ -31,6 +31,9 @@ func (r *Reconciler) report(ctx context.Context, s *scope, d lifecycle.Decision[
 		r.setLoadPods(s)
 	}
 	s.setFigures(r.Clock.Now(), o.ended)
+	if err := r.setAround(ctx, s); err != nil {
+		return err
+	}
 	s.setVerification()
 	if o.ended {
 		now := metav1.NewMicroTime(r.Clock.Now())

@@ -40,6 +40,12 @@ type Load struct {
 	LongestShardGap *ShardGap `json:"longestShardGap,omitempty"`
 	Anomalies       []Anomaly `json:"anomalies,omitempty"`
 	Redis           *Redis    `json:"redis,omitempty"`
+
+	Servers    []ServerUse `json:"servers,omitempty"`    // use of each server in the measured time: by shard, primaries first
+	RoundTrip  *RoundTrip  `json:"roundTrip,omitempty"`  // between the load and Redis
+	LoadPodCPU *CPU        `json:"loadPodCPU,omitempty"` // of one load pod, or of this process
+	Pods       []PodsUse   `json:"pods,omitempty"`       // of the observed pods
+
 	// Verification is the result for the acknowledged writes, if the run verifies them.
 	Verification *Verification `json:"verification,omitempty"`
 	// Bottleneck is what limited the load in the measured time.
@@ -128,10 +134,11 @@ type Anomaly struct {
 	Dip    float64 `json:"dip"` // as a share of the running median
 }
 
-// Bottleneck is what limited the load: LoadGenerator, Network, RedisMainThread, Disk, Memory, Clients, Backend or None.
+// Bottleneck is what limited the load: LoadGenerator, Network, Application, CPULimit, RedisMainThread, Disk, Memory, Clients, Backend or None.
 type Bottleneck struct {
 	Component string `json:"component"`
-	Evidence  string `json:"evidence"` // one sentence with figures
+	Pods      string `json:"pods,omitempty"` // Application: the name of the observed pods
+	Evidence  string `json:"evidence"`       // one sentence with figures
 }
 
 // Redis is a summary of Redis' INFO during the run.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/analysis/usage"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -62,9 +63,11 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	from := plan.Shape.MeasuredFrom()
 	end := series.LoadEnd(plan.Shape.Length(), in.Outcome == Finished && plan.Shape.Requests > 0)
 	summary := impact.SummarizeTo(series, from, end)
+	around := usage.Window{From: from, To: end}
 	if in.Search != nil {
 		if first, last, ok := in.Search.window(plan); ok {
 			summary = impact.SummarizeWindow(series, first, last)
+			around = usage.Window{From: first, To: last}
 		}
 	}
 	r := &Load{
@@ -78,6 +81,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if plan.Shape.OpenLoop() {
 		r.Latency = ResponseTime
 	}
+	r.setUsage(plan, series, around)
 	for i := range summary.Operations {
 		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
 	}
@@ -100,7 +104,7 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 		in.Without = plan.Shape.Search.Elsewhere(given.Search.Tried)
 	}
 	found := bottleneck.Find(in)
-	return &Bottleneck{Component: string(found.Component), Evidence: found.Evidence}
+	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence}
 }
 
 // trendWidth is the width of the drawn throughput, in cells.

@@ -1,0 +1,197 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/agent"
+	"github.com/redquake/redquake/internal/engine"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// metricsAPI makes list answer for the metrics API.
+func (w *world) metricsAPI(list func(*unstructured.UnstructuredList) error) {
+	w.client = interceptor.NewClient(w.client, interceptor.Funcs{
+		List: func(ctx context.Context, c client.WithWatch, into client.ObjectList, options ...client.ListOption) error {
+			if l, ok := into.(*unstructured.UnstructuredList); ok && l.GroupVersionKind().Group == "metrics.k8s.io" {
+				return list(l)
+			}
+			return c.List(ctx, into, options...)
+		},
+	})
+}
+
+// metricsServer returns the metrics API of one pod: every 15 s a reading of the last 15 s, with a usage of CPU as cpu returns it.
+func metricsServer(pod string, cpu func(since time.Duration) string) func(*unstructured.UnstructuredList) error {
+	began := time.Now()
+	return func(l *unstructured.UnstructuredList) error {
+		since := time.Since(began).Truncate(15 * time.Second)
+		l.Items = []unstructured.Unstructured{{Object: map[string]any{
+			"apiVersion": "metrics.k8s.io/v1beta1", "kind": "PodMetrics", "metadata": map[string]any{"name": pod, "namespace": "test"},
+			"timestamp": began.Add(since).UTC().Format(time.RFC3339), "window": "15s",
+			"containers": []any{map[string]any{"name": "app", "usage": map[string]any{"cpu": cpu(since), "memory": fmt.Sprintf("%dMi", 100+since/time.Second)}}},
+		}}}
+		return nil
+	}
+}
+
+// observedPod creates a pod of an application with a CPU limit.
+func (w *world) observedPod(name, ip, limit string) {
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "shop"}},
+		Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: "app", Image: "shop",
+			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}}}}},
+	}
+	w.create(pod)
+	pod.Status = corev1.PodStatus{Phase: corev1.PodRunning, PodIP: ip}
+	if err := w.client.Status().Update(w.t.Context(), pod); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// loadOfShop is a load on an API for two minutes, whose pods are observed.
+func loadOfShop(address string) *v1alpha1.RedisLoadTest {
+	return newLoadTest("run", address, func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(10)), WarmUp: length(20 * time.Second), Duration: length(2 * time.Minute)}
+		test.Spec.Workload = v1alpha1.Workload{HTTP: &v1alpha1.HTTPWorkload{URL: "http://shop/"}}
+		test.Spec.Observe.Interval = metav1.Duration{Duration: time.Second}
+		test.Spec.Observe.Pods = []v1alpha1.ObservedPods{{Name: "shop", Selector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "shop"}}}}
+	})
+}
+
+// The application in front of Redis uses all its CPU: its pods are in the status and named as the bottleneck, also if the operator ends meanwhile.
+func TestApplicationIsTheBottleneck(t *testing.T) {
+	t.Parallel()
+	for _, restart := range []bool{false, true} {
+		t.Run(fmt.Sprintf("restart %v", restart), func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				w.metricsAPI(metricsServer("shop-0", func(since time.Duration) string {
+					if since < 30*time.Second { // before and during the warm-up
+						return "10m"
+					}
+					return "490m"
+				}))
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				w.observedPod("shop-0", w.subnet+"3", "500m")
+				o := startOperator(w.place, spy{})
+				w.create(loadOfShop(redis.address()))
+				if restart {
+					time.Sleep(80 * time.Second)
+					o.stop()
+					startOperator(w.place, spy{})
+				}
+				test := w.testEnds("run", 4*time.Minute)
+				if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || len(test.Status.Pods) != 1 {
+					w.t.Fatalf("%s, pods %+v", where(test.Status.Conditions), test.Status.Pods)
+				}
+				got := test.Status.Pods[0]
+				if got.Name != "shop" || got.Count != 1 || got.Message != "" || got.CPU == nil || got.CPU.Mean != 490 || got.CPU.Max != 490 || got.CPU.Limit == nil || *got.CPU.Limit != 500 {
+					w.t.Errorf("pods: %+v, CPU %+v", got, got.CPU)
+				}
+				if got.Memory == nil || got.Memory.Max < 190<<20 {
+					w.t.Errorf("memory %+v, want more than 190Mi", got.Memory)
+				}
+				b := test.Status.Bottleneck
+				const want = "shop: container app of pod shop-0 used 0.49 cores of CPU, 98% of its limit of 0.50 cores"
+				if b == nil || b.Component != "Application" || b.Pods != "shop" || b.Evidence != want {
+					w.t.Errorf("bottleneck %+v, want %q", b, want)
+				}
+			})
+		})
+	}
+}
+
+// What the metrics API cannot tell is a message in the status, and never a failure.
+func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	kind := schema.GroupKind{Group: "metrics.k8s.io", Kind: "PodMetrics"}
+	pods := schema.GroupResource{Group: "metrics.k8s.io", Resource: "pods"}
+	for want, list := range map[string]func(*unstructured.UnstructuredList) error{
+		"the metrics API is not available: install metrics-server": func(*unstructured.UnstructuredList) error {
+			return &meta.NoKindMatchError{GroupKind: kind}
+		},
+		"its role needs list of pods in metrics.k8s.io": func(*unstructured.UnstructuredList) error {
+			return apierrors.NewForbidden(pods, "", fmt.Errorf("no"))
+		},
+		"the metrics API cannot be read: ": func(*unstructured.UnstructuredList) error { return apierrors.NewServiceUnavailable("starting") },
+		"has no readings of the pods yet":  func(*unstructured.UnstructuredList) error { return nil },
+	} {
+		t.Run(want, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				var calls atomic.Int32
+				w.metricsAPI(func(l *unstructured.UnstructuredList) error { calls.Add(1); return list(l) })
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				w.observedPod("shop-0", w.subnet+"3", "500m")
+				startOperator(w.place, spy{})
+				w.create(loadOfShop(redis.address()))
+				test := w.testEnds("run", 4*time.Minute)
+				if reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded || test.Status.Verdict != v1alpha1.VerdictPass {
+					w.t.Fatalf("%s", where(test.Status.Conditions))
+				}
+				if got := test.Status.Pods; len(got) != 1 || got[0].CPU != nil || !strings.Contains(got[0].Message, want) {
+					w.t.Errorf("pods %+v, want a message with %q", got, want)
+				}
+				if n := calls.Load(); n < 10 || n > 15 {
+					w.t.Errorf("the metrics API was read %d times in 140 s, want once per 10 s", n)
+				}
+			})
+		})
+	}
+}
+
+// watched adds readings of the load generator itself: a quarter of a core, of a limit of one.
+type watched struct{ *engine.Runner }
+
+func (r watched) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
+	return r.Runner.Run(ctx, start, r.Watch(func() record.AgentUse {
+		return record.AgentUse{CPUSeconds: time.Since(start).Seconds() / 4, CPULimit: 1}
+	}, sink))
+}
+
+// The status names the pod of each server, the CPU of the load pods and the round trip, from readings of the real load.
+func TestUseOfServersInTheStatus(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startEngine()
+		unwatched := w.kubelet.Load
+		w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
+			r, err := unwatched(p, pod)
+			return watched{r.(*engine.Runner)}, err
+		}
+		w.observedPod("redis-0", w.subnet+"2", "1")
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second)}
+		}))
+		test := w.testEnds("run", time.Minute)
+		if got := test.Status.Servers; len(got) != 1 || got[0].Address != redis.Address() || got[0].Pod != "redis-0" || got[0].Role != v1alpha1.ServerPrimary || got[0].CPU == nil {
+			w.t.Errorf("servers %+v", got)
+		}
+		if got := test.Status.RoundTrip; got == nil || got.Idle == nil || got.UnderLoad == nil {
+			w.t.Errorf("round trip %+v", got)
+		}
+		if got := test.Status.LoadPods; got == nil || got.CPU == nil || *got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
+			w.t.Errorf("load pods %+v", got)
+		}
+	})
+}

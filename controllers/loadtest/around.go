@@ -1,0 +1,145 @@
+package loadtest
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// setAround sets what was used around the load: by the servers, the load pods and the observed pods, and the round trip to Redis.
+func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
+	if s.run == nil {
+		return nil
+	}
+	status := &s.test.Status
+	if s.result != nil {
+		status.Servers, status.RoundTrip = serversOf(s.result.Servers), roundTripOf(s.result.RoundTrip)
+		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
+			status.LoadPods.CPU = new(cpuOf(*cpu))
+		}
+	}
+	s.setPods()
+	return r.nameServers(ctx, s)
+}
+
+// setPods sets the use of the observed pods, in the order of the spec.
+func (s *scope) setPods() {
+	var pods []v1alpha1.PodsUse
+	for _, observed := range s.test.Spec.Observe.Pods {
+		one := v1alpha1.PodsUse{Name: observed.Name}
+		if i := slices.IndexFunc(s.before.Status.Pods, func(p v1alpha1.PodsUse) bool { return p.Name == one.Name }); i >= 0 {
+			one = s.before.Status.Pods[i]
+		}
+		if message, ok := s.podMessages[one.Name]; ok {
+			one.Message = message
+		}
+		if s.result != nil {
+			if i := slices.IndexFunc(s.result.Pods, func(p result.PodsUse) bool { return p.Name == one.Name }); i >= 0 {
+				p := s.result.Pods[i]
+				one.Count, one.CPU, one.Memory = int32(p.Count), new(cpuOf(p.CPU)), &v1alpha1.MemoryUse{Max: p.Memory}
+			}
+		}
+		pods = append(pods, one)
+	}
+	if !s.seen.StartedAt.IsZero() {
+		s.test.Status.Pods = pods
+	}
+}
+
+// nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was seen.
+func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
+	servers, unknown := s.test.Status.Servers, false
+	for i := range servers {
+		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool { return b.Address == servers[i].Address && b.Pod != "" })
+		if known >= 0 {
+			servers[i].Pod = s.before.Status.Servers[known].Pod
+		} else {
+			unknown = true
+		}
+	}
+	if !unknown {
+		return nil
+	}
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(s.test.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("list the pods of the servers: %w", err)
+	}
+	names := map[string]string{}
+	for i := range pods.Items {
+		if p := &pods.Items[i]; p.Status.PodIP != "" && !p.Spec.HostNetwork && p.Status.Phase == corev1.PodRunning {
+			names[p.Status.PodIP] = p.Name
+		}
+	}
+	for i := range servers {
+		if host, _, err := net.SplitHostPort(servers[i].Address); err == nil && servers[i].Pod == "" {
+			servers[i].Pod = names[host]
+		}
+	}
+	return nil
+}
+
+// maxServers is the number of servers that a status can list.
+const maxServers = 64
+
+func serversOf(servers []result.ServerUse) []v1alpha1.ServerUse {
+	var out []v1alpha1.ServerUse
+	for _, s := range servers[:min(len(servers), maxServers)] {
+		one := v1alpha1.ServerUse{
+			Address: s.Address, Role: map[string]v1alpha1.ServerRole{"primary": v1alpha1.ServerPrimary, "replica": v1alpha1.ServerReplica}[s.Role],
+			CPU: new(cpuOf(s.CPU)), Memory: &v1alpha1.MemoryUse{Max: s.Memory}, RSS: &v1alpha1.MemoryUse{Max: s.RSS},
+			BytesIn: v1alpha1.DecimalOf(s.BytesIn), BytesOut: v1alpha1.DecimalOf(s.BytesOut),
+			IOThreadedReads: decimalOf(s.IOThreadedReads), IOThreadedWrites: decimalOf(s.IOThreadedWrites),
+			SlowCommands: s.SlowCommands, Restarts: int32(s.Restarts),
+		}
+		if s.Shard != nil {
+			one.Shard = new(int32(*s.Shard))
+		}
+		if s.MainThreadCPU != nil {
+			one.MainThreadCPU = new(cpuOf(*s.MainThreadCPU))
+		}
+		for _, c := range s.Slowest {
+			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{Command: c.Command, Took: micros(c.Took)})
+		}
+		out = append(out, one)
+	}
+	return out
+}
+
+func roundTripOf(r *result.RoundTrip) *v1alpha1.RoundTrip {
+	if r == nil {
+		return nil
+	}
+	out := &v1alpha1.RoundTrip{ShareOfLatency: decimalOf(r.ShareOfLatency)}
+	for _, one := range []struct {
+		to   **v1alpha1.Microseconds
+		from *result.Seconds
+	}{{&out.Idle, r.Idle}, {&out.Farthest, r.Farthest}, {&out.UnderLoad, r.UnderLoad}} {
+		if one.from != nil {
+			*one.to = new(micros(*one.from))
+		}
+	}
+	return out
+}
+
+func cpuOf(c result.CPU) v1alpha1.CPUUse {
+	out := v1alpha1.CPUUse{Mean: c.Mean, Max: c.Max}
+	if c.Limit > 0 {
+		out.Limit = &c.Limit
+	}
+	return out
+}
+
+// decimalOf is empty for a figure that was not measured.
+func decimalOf(x *float64) v1alpha1.Decimal {
+	if x == nil {
+		return ""
+	}
+	return v1alpha1.DecimalOf(*x)
+}

@@ -1,0 +1,149 @@
+package loadtest
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// +kubebuilder:rbac:groups=metrics.k8s.io,resources=pods,verbs=list
+
+const (
+	// podMetricsEvery is how often the metrics API is read. It has a new reading about every 15 s; reading it more often misses none.
+	podMetricsEvery = 10 * time.Second
+	// podMetricsTimeout limits all its calls of one reconcile.
+	podMetricsTimeout = 2 * time.Second
+	// maxObservedPods is the number of pods that are observed of one name.
+	maxObservedPods = 64
+)
+
+// podMetricsKind is read without its Go types, which would be another module.
+var podMetricsKind = schema.GroupVersionKind{Group: "metrics.k8s.io", Version: "v1beta1", Kind: "PodMetricsList"}
+
+// podMetrics is a PodMetrics of the metrics API.
+type podMetrics struct {
+	Metadata   metav1.ObjectMeta `json:"metadata"`
+	Timestamp  metav1.Time       `json:"timestamp"` // end of the window
+	Window     metav1.Duration   `json:"window"`    // over which the usage of CPU is the mean
+	Containers []struct {
+		Name  string              `json:"name"`
+		Usage corev1.ResourceList `json:"usage"`
+	} `json:"containers"`
+}
+
+// observeMetrics adds the readings of the observed pods to the record while the load runs. Without the metrics API the status says so: the load does
+// not depend on it.
+func (r *Reconciler) observeMetrics(ctx context.Context, s *scope) {
+	now := r.Clock.Now()
+	if len(s.test.Spec.Observe.Pods) == 0 || !s.run.Begun() || s.session.Finished || now.Before(s.seen.StartedAt) || now.Sub(s.run.MetricsAt) < podMetricsEvery {
+		return
+	}
+	s.run.MetricsAt, s.podMessages = now, map[string]string{}
+	ctx, cancel := context.WithTimeout(ctx, podMetricsTimeout)
+	defer cancel()
+	for i := range s.test.Spec.Observe.Pods {
+		observed := &s.test.Spec.Observe.Pods[i]
+		uses, message := r.podUses(ctx, s, observed)
+		s.run.Session.AddPodUses(uses)
+		s.podMessages[observed.Name] = state.Truncate(message, 512)
+	}
+}
+
+// metricsMessage explains an error of the metrics API for people.
+func metricsMessage(err error) string {
+	switch {
+	case meta.IsNoMatchError(err), apierrors.IsNotFound(err):
+		return "the metrics API is not available: install metrics-server"
+	case apierrors.IsForbidden(err):
+		return "the operator may not read the metrics API: its role needs list of pods in metrics.k8s.io"
+	}
+	return "the metrics API cannot be read: " + err.Error()
+}
+
+// podUses reads the metrics of the pods that an entry of spec.observe.pods selects. The limits are those of their containers. If there are no readings,
+// the message tells people why.
+func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.ObservedPods) (uses []record.PodUse, message string) {
+	selector, err := metav1.LabelSelectorAsSelector(&observed.Selector)
+	if err != nil {
+		return nil, fmt.Sprintf("selector: %v", err)
+	}
+	limits, err := r.cpuLimits(ctx, s.test.Namespace, selector)
+	if err != nil {
+		return nil, err.Error()
+	}
+	if len(limits) == 0 {
+		return nil, "selector: it matches no pod in namespace " + s.test.Namespace
+	}
+	list := &unstructured.UnstructuredList{}
+	list.SetGroupVersionKind(podMetricsKind)
+	if err := r.APIReader.List(ctx, list, client.InNamespace(s.test.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, metricsMessage(err)
+	}
+	for i := range list.Items {
+		pod, err := decodeMetrics(&list.Items[i])
+		if err != nil {
+			return uses, err.Error()
+		}
+		ofPod, known := limits[pod.Metadata.Name]
+		if !known || pod.Timestamp.IsZero() {
+			continue
+		}
+		for _, c := range pod.Containers {
+			cpu := c.Usage.Cpu().AsApproximateFloat64()
+			uses = append(uses, record.PodUse{
+				At: int64(pod.Timestamp.Sub(s.seen.StartedAt)), Window: int64(pod.Window.Duration), Name: observed.Name, Pod: pod.Metadata.Name, Container: c.Name,
+				CPU: cpu, MaxCPU: cpu, CPULimit: ofPod[c.Name], Memory: c.Usage.Memory().Value(),
+			})
+		}
+	}
+	if len(uses) == 0 {
+		return nil, "the metrics API has no readings of the pods yet: it has those of a new pod after 15 s to 30 s"
+	}
+	return uses, ""
+}
+
+func decodeMetrics(object *unstructured.Unstructured) (*podMetrics, error) {
+	text, err := object.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("read the metrics of pod %s: %w", object.GetName(), err)
+	}
+	pod := &podMetrics{}
+	if err := json.Unmarshal(text, pod); err != nil {
+		return nil, fmt.Errorf("read the metrics of pod %s: %w", object.GetName(), err)
+	}
+	return pod, nil
+}
+
+// cpuLimits returns the CPU limits of the containers in the selected pods, in cores, by the names of pod and container; 0 = none.
+func (r *Reconciler) cpuLimits(ctx context.Context, namespace string, selector labels.Selector) (map[string]map[string]float64, error) {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
+		return nil, fmt.Errorf("list the pods: %w", err)
+	}
+	slices.SortFunc(pods.Items, func(a, b corev1.Pod) int { return strings.Compare(a.Name, b.Name) })
+	limits := map[string]map[string]float64{}
+	for i := range pods.Items[:min(len(pods.Items), maxObservedPods)] {
+		pod := &pods.Items[i]
+		limits[pod.Name] = map[string]float64{}
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			limits[pod.Name][c.Name] = c.Resources.Limits.Cpu().AsApproximateFloat64()
+		}
+	}
+	return limits, nil
+}
