@@ -63,8 +63,17 @@ func full() *result.Load {
 
 		Anomalies: []result.Anomaly{{At: ms(25_000), Length: ms(2100), Dip: 0.41}},
 		Redis:     &result.Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
-		Trend:     "▇▇▇▇▁▁▁▄▇▇",
-		Notes:     []string{"the load of 3 pods was sent by this process"},
+		Servers: []result.ServerUse{
+			{Address: "10.0.0.1:6379", Role: "primary", Shard: new(0), CPU: result.CPU{Mean: 850, Max: 930}, MainThreadCPU: &result.CPU{Mean: 820, Max: 910}, Memory: 1747 << 20,
+				RSS: 1830 << 20, BytesIn: 312_500, BytesOut: 1_204_800, IOThreadedReads: new(0.13), IOThreadedWrites: new(0.22), SlowCommands: 7,
+				Slowest: []result.SlowCommand{{Command: "KEYS", Took: ms(31.2), At: ms(12_000)}}, Restarts: 1},
+			{Address: "10.0.0.2:6379", Role: "replica", Shard: new(0), CPU: result.CPU{Mean: 120, Max: 140}, Memory: 1745 << 20, RSS: 1800 << 20, BytesIn: 301_000},
+		},
+		RoundTrip:  &result.RoundTrip{Idle: new(ms(0.1)), UnderLoad: new(ms(0.15)), ShareOfLatency: new(0.5)},
+		LoadPodCPU: &result.CPU{Mean: 310, Max: 450, Limit: 500},
+		Pods:       []result.PodsUse{{Name: "api", Count: 2, CPU: result.CPU{Mean: 870, Max: 990, Limit: 1000}, Memory: 412 << 20}},
+		Trend:      "▇▇▇▇▁▁▁▄▇▇",
+		Notes:      []string{"the load of 3 pods was sent by this process"},
 	}
 }
 

@@ -23,6 +23,10 @@ func WriteText(w io.Writer, r *result.Load) error {
 		b.WriteByte('\n')
 	}
 	b.WriteString(operations(r))
+	if table := servers(r); table != "" {
+		b.WriteByte('\n')
+		b.WriteString(table)
+	}
 	if tail := tail(r); tail != "" {
 		b.WriteByte('\n')
 		b.WriteString(tail)
@@ -143,6 +147,7 @@ func tail(r *result.Load) string {
 	if r.Redis != nil {
 		line(&b, "Redis", "%s", server(r.Redis))
 	}
+	around(&b, r)
 	if r.Bottleneck != nil {
 		line(&b, "Bottleneck", "%s: %s", r.Bottleneck.Component, r.Bottleneck.Evidence)
 	}
