@@ -56,6 +56,14 @@ func parts() []part {
 			files: []string{"containerd", "containerd-shim-runc-v2", "ctr"}, firstTime: "2 minutes",
 		},
 		{
+			name: "metrics-server", version: settings.MetricsServerVersion, dir: ".",
+			command: []string{
+				"go", "install", "-buildvcs=false", "-ldflags", "-s -w",
+				"sigs.k8s.io/metrics-server/cmd/metrics-server@v" + settings.MetricsServerVersion,
+			},
+			files: []string{"metrics-server"}, firstTime: "3 minutes",
+		},
+		{
 			name: "pause", version: "1", dir: ".", sources: []string{"cmd/pause"},
 			command: []string{"go", "build", "-buildvcs=false", "-ldflags", "-s -w", "-o", "OUT/pause", "./cmd/pause"},
 			files:   []string{"pause"}, firstTime: "1 second",

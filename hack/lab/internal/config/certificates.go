@@ -18,6 +18,8 @@ func Certificates() []pki.Request {
 			IPs: []string{settings.KubernetesSvcIP, settings.ControlPlaneIP, "127.0.0.1"},
 		},
 		{Name: "apiserver-kubelet", CommonName: "kube-apiserver-kubelet-client", Organization: "system:masters", Client: true},
+		{Name: "front-proxy", CommonName: "front-proxy", Client: true},
+		{Name: "metrics-server", CommonName: "metrics-server", DNSNames: []string{"metrics-server.kube-system.svc"}, IPs: []string{settings.ControlPlaneIP}},
 		{Name: "admin", CommonName: "admin", Organization: "system:masters", Client: true},
 		{Name: "controller-manager", CommonName: "system:kube-controller-manager", Client: true},
 		{Name: "scheduler", CommonName: "system:kube-scheduler", Client: true},

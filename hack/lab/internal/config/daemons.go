@@ -20,6 +20,7 @@ const (
 	Scheduler         = "kube-scheduler"
 	Proxy             = "kube-proxy"
 	CSIController     = "csi-controller"
+	MetricsServer     = "metrics-server"
 	Containerd        = "containerd"
 	Kubelet           = "kubelet"
 	CSINode           = "csi"
@@ -56,6 +57,11 @@ func Store(state settings.State) []Daemon {
 			"--service-account-key-file=" + pki + "/sa.pub", "--service-account-signing-key-file=" + pki + "/sa.key",
 			"--service-account-issuer=https://kubernetes.default.svc." + settings.ClusterDomain,
 			"--service-cluster-ip-range=" + settings.ServiceNetwork,
+			// How it authenticates itself to metrics-server, as an aggregated API.
+			"--requestheader-client-ca-file=" + pki + "/ca.crt", "--requestheader-allowed-names=front-proxy",
+			"--requestheader-username-headers=X-Remote-User", "--requestheader-group-headers=X-Remote-Group",
+			"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+			"--proxy-client-cert-file=" + pki + "/front-proxy.crt", "--proxy-client-key-file=" + pki + "/front-proxy.key",
 			"--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction", "--allow-privileged",
 			"--default-not-ready-toleration-seconds=" + toleration,
 			"--default-unreachable-toleration-seconds=" + toleration,
@@ -85,6 +91,12 @@ func Control(state settings.State) []Daemon {
 		{CSIController, "labcsi", []string{
 			"controller", "--kubeconfig=" + state.Kubeconfig("admin"), "--data=" + state.Volumes(),
 		}},
+		// Not in a pod: an aggregated API without a server keeps every namespace from being deleted, also while its node is down.
+		{MetricsServer, "metrics-server", append(clientFlags(state, "admin"),
+			"--bind-address="+settings.ControlPlaneIP, fmt.Sprintf("--secure-port=%d", settings.MetricsPort),
+			"--tls-cert-file="+pki+"/metrics-server.crt", "--tls-private-key-file="+pki+"/metrics-server.key",
+			"--kubelet-certificate-authority="+pki+"/ca.crt", "--kubelet-preferred-address-types=InternalIP", "--metric-resolution=15s",
+		)},
 	}
 }
 

@@ -52,6 +52,7 @@ func NodeCgroup(node string) string { return settings.CgroupRoot + "/" + node }
 func BaseManifests() []byte {
 	return render("base.yaml", map[string]any{
 		"CSIDriver": settings.CSIDriver, "CoreDNSImage": settings.CoreDNSImage,
+		"ControlPlaneIP": settings.ControlPlaneIP, "MetricsPort": settings.MetricsPort,
 		"DNSServiceIP": settings.DNSServiceIP, "ClusterDomain": settings.ClusterDomain,
 	})
 }

@@ -10,10 +10,11 @@ import (
 
 // Versions of what the lab builds or expects. A change here changes the hash of the built binaries.
 const (
-	KubernetesVersion = "1.36.3"
-	EtcdVersion       = "3.6.8"
-	ContainerdVersion = "2.4.2"
-	CoreDNSVersion    = "1.15.0"
+	KubernetesVersion    = "1.36.3"
+	EtcdVersion          = "3.6.8"
+	ContainerdVersion    = "2.4.2"
+	CoreDNSVersion       = "1.15.0"
+	MetricsServerVersion = "0.9.0"
 )
 
 // Names of the lab's objects on the host. There is one lab per machine, so they are constants.
@@ -41,6 +42,7 @@ const (
 	DNSServiceIP    = "198.19.0.10"
 	ClusterDomain   = "cluster.local"
 	KubeletPort     = 10250
+	MetricsPort     = 4443 // of metrics-server, at ControlPlaneIP
 )
 
 // Behaviour of the cluster that tests rely on. They belong together: the grace period needs the short lease.
