@@ -51,11 +51,11 @@ func metricsServer(pod string, cpu func(since time.Duration) string) func(*unstr
 	}
 }
 
-// observedPod creates a pod of an application with a CPU limit.
-func (w *world) observedPod(name, ip, limit string) {
+// runningPod creates a pod with a CPU limit.
+func (w *world) runningPod(app, name, ip, limit string) {
 	pod := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": "shop"}},
-		Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: "app", Image: "shop",
+		ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"app": app}},
+		Spec: corev1.PodSpec{NodeName: "a", Containers: []corev1.Container{{Name: "app", Image: app,
 			Resources: corev1.ResourceRequirements{Limits: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(limit)}}}}},
 	}
 	w.create(pod)
@@ -90,7 +90,7 @@ func TestApplicationIsTheBottleneck(t *testing.T) {
 				}))
 				redis := w.startRedis("")
 				w.kubelet.Start()
-				w.observedPod("shop-0", w.subnet+"3", "500m")
+				w.runningPod("shop", "shop-0", w.subnet+"3", "500m")
 				o := startOperator(w.place, spy{})
 				w.create(loadOfShop(redis.address()))
 				if restart {
@@ -141,7 +141,7 @@ func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 				w.metricsAPI(func(l *unstructured.UnstructuredList) error { calls.Add(1); return list(l) })
 				redis := w.startRedis("")
 				w.kubelet.Start()
-				w.observedPod("shop-0", w.subnet+"3", "500m")
+				w.runningPod("shop", "shop-0", w.subnet+"3", "500m")
 				startOperator(w.place, spy{})
 				w.create(loadOfShop(redis.address()))
 				test := w.testEnds("run", 4*time.Minute)
@@ -171,27 +171,37 @@ func (r watched) Run(ctx context.Context, start time.Time, sink func(*record.Int
 // The status names the pod of each server, the CPU of the load pods and the round trip, from readings of the real load.
 func TestUseOfServersInTheStatus(t *testing.T) {
 	t.Parallel()
-	inWorld(t, func(w *world) {
-		redis := w.startEngine()
-		unwatched := w.kubelet.Load
-		w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
-			r, err := unwatched(p, pod)
-			return watched{r.(*engine.Runner)}, err
-		}
-		w.observedPod("redis-0", w.subnet+"2", "1")
-		startOperator(w.place, spy{})
-		w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
-			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second)}
-		}))
-		test := w.testEnds("run", time.Minute)
-		if got := test.Status.Servers; len(got) != 1 || got[0].Address != redis.Address() || got[0].Pod != "redis-0" || got[0].Role != v1alpha1.ServerPrimary || got[0].CPU == nil {
-			w.t.Errorf("servers %+v", got)
-		}
-		if got := test.Status.RoundTrip; got == nil || got.Idle == nil || got.UnderLoad == nil {
-			w.t.Errorf("round trip %+v", got)
-		}
-		if got := test.Status.LoadPods; got == nil || got.CPU == nil || *got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
-			w.t.Errorf("load pods %+v", got)
-		}
-	})
+	for _, c := range []struct{ name, app, ip string }{
+		{"the pod with the address", "other", "2"},
+		{"the only pod of the target, behind a Service", "redis", "99"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) { useOfServers(w, c.app, w.subnet+c.ip) })
+		})
+	}
+}
+
+func useOfServers(w *world, app, ip string) {
+	redis := w.startEngine()
+	unwatched := w.kubelet.Load
+	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
+		r, err := unwatched(p, pod)
+		return watched{r.(*engine.Runner)}, err
+	}
+	w.runningPod(app, "redis-0", ip, "1")
+	startOperator(w.place, spy{})
+	w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+		test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second)}
+	}))
+	test := w.testEnds("run", time.Minute)
+	if got := test.Status.Servers; len(got) != 1 || got[0].Address != redis.Address() || got[0].Pod != "redis-0" || got[0].Role != v1alpha1.ServerPrimary || got[0].CPU == nil {
+		w.t.Errorf("servers %+v", got)
+	}
+	if got := test.Status.RoundTrip; got == nil || got.Idle == nil || got.UnderLoad == nil {
+		w.t.Errorf("round trip %+v", got)
+	}
+	if got := test.Status.LoadPods; got == nil || got.CPU == nil || *got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
+		w.t.Errorf("load pods %+v", got)
+	}
 }

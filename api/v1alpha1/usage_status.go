@@ -44,7 +44,7 @@ type ServerUse struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=300
 	Address string `json:"address,omitempty"`
-	// pod in the object's namespace that has the address; not set if there is none.
+	// pod in the object's namespace that has the address, or the only one of the target; not set if it is unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Pod string `json:"pod,omitempty"`

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/target"
 )
 
 // setAround sets what was used around the load: by the servers, the load pods and the observed pods, and the round trip to Redis.
@@ -82,7 +83,23 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 			servers[i].Pod = names[host]
 		}
 	}
+	if len(servers) == 1 && servers[0].Pod == "" {
+		servers[0].Pod = r.onlyPod(ctx, s)
+	}
 	return nil
+}
+
+// onlyPod returns the name of the target's pod, if it has one alone: the server is then in it, even if its address is that of a Service.
+func (r *Reconciler) onlyPod(ctx context.Context, s *scope) string {
+	spec := &s.test.Spec.Target
+	if spec.Service == nil && spec.PodSelector == nil {
+		return ""
+	}
+	pods, err := target.Redis{Namespace: s.test.Namespace, Live: r.Client, Spec: spec}.Pods(ctx)
+	if err != nil || len(pods) != 1 {
+		return "" // a name less, and no more
+	}
+	return pods[0].Name
 }
 
 // maxServers is the number of servers that a status can list.

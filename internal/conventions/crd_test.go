@@ -27,6 +27,8 @@ var exceptions = []struct {
 }{
 	{".podSelector", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
 		"metav1.LabelSelector: bounded by what a label may be, when it is parsed"},
+	{"spec.observe.pods[].selector", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded},
+		"metav1.LabelSelector: bounded by what a label may be, when it is parsed"},
 	{"spec.pods.resources", []string{ruleMaxItems, ruleStringBounded, ruleMapBounded, ruleDescribedName},
 		"corev1.ResourceRequirements: checked by the API server when the load pods' Job is made"},
 	{"spec.pods.tolerations[]", []string{ruleStringBounded, ruleIntegerBounded, ruleDescribedName},

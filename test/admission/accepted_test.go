@@ -41,6 +41,7 @@ func TestAccepted(t *testing.T) {
 			{"HTTP", `{workload: {commands: null, http: {url: "http://shop/{int}", headers: [{name: Accept, value: "*/*"}], keepAlive: false}}}`},
 			{"no probe", `{probe: {rate: 0}}`},
 			{"no INFO", `{observe: {redisInfo: 0s}}`},
+			{"observed pods", `{observe: {pods: [{name: api, selector: {matchLabels: {app: api}}}, {name: db-0, selector: {matchExpressions: [{key: app, operator: In, values: [a]}]}}]}}`},
 			{"all objectives", `{objectives: {minThroughput: "0.5", maxLatencyP50: 500us, maxLatencyP99: 5ms, maxLatencyP999: 1m30s,
 				maxErrorRate: "0%", over: Everything}}`},
 			{"an extension", `{load: {untilFaultsSettle: 10m}}`},

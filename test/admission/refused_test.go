@@ -113,6 +113,9 @@ var refusedLoadTests = []refusal{
 	{"no time for a reply", `{client: {requestTimeout: 0s}}`, "spec.client.requestTimeout", "must be between 10ms and 60s"},
 	{"interval off the grid", `{observe: {interval: 150ms}}`, "spec.observe.interval", "must be 50ms, 100ms, 200ms, 500ms or 1s"},
 	{"INFO too often", `{observe: {redisInfo: 50ms}}`, "spec.observe.redisInfo", "must be 0s, or between 100ms and 1h"},
+	{"every pod observed", `{observe: {pods: [{name: api, selector: {}}]}}`, "spec.observe.pods[0].selector", "must not be empty"},
+	{"observed pods without a name", `{observe: {pods: [{selector: {matchLabels: {app: api}}}]}}`, "spec.observe.pods[0].name", "Required"},
+	{"two observed pods of a name", `{observe: {pods: [{name: a, selector: {matchLabels: {app: a}}}, {name: a, selector: {matchLabels: {app: b}}}]}}`, "spec.observe.pods[1]", "Duplicate"},
 
 	{"no connections", `{client: {connections: 0}}`, "spec.client.connections", "greater than or equal to 1"},
 	{"too many connections", `{client: {connections: 10001}}`, "spec.client.connections", "less than or equal to 10000"},
