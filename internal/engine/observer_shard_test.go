@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/redquake/redquake/internal/redis/topology"
+)
+
+// A reading names the shard of its server, of a cluster alone.
+func TestShardOfAnObservedServer(t *testing.T) {
+	t.Parallel()
+	shards := []topology.Shard{{Primary: "a:1", Replicas: []string{"b:1"}}, {Primary: "c:1", Replicas: []string{"d:1", "e:1"}}}
+	for _, c := range []struct {
+		kind    topology.Kind
+		address string
+		want    int64
+	}{
+		{topology.KindCluster, "a:1", 1}, {topology.KindCluster, "e:1", 2}, {topology.KindCluster, "gone:1", 0}, {topology.KindSentinel, "a:1", 0},
+	} {
+		tracker := &fixedMap{}
+		tracker.m.Store(topology.NewMap(c.kind, 1, shards))
+		one := &observed{observer: &observer{run: &runState{}}, place: place{address: c.address}}
+		one.run.routes.tracker = tracker
+		if got := one.shard(); got != c.want {
+			t.Errorf("%s at %s: %d, want %d", c.kind, c.address, got, c.want)
+		}
+	}
+	alone := &observed{observer: &observer{run: &runState{}}}
+	if got := alone.shard(); got != 0 {
+		t.Errorf("without a topology: %d", got)
+	}
+}
