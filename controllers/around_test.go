@@ -159,10 +159,10 @@ func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// watched adds readings of the load generator itself: a quarter of a core, of a limit of one.
-type watched struct{ *engine.Runner }
+// withUse adds readings of the load generator itself: a quarter of a core, of a limit of one.
+type withUse struct{ *engine.Runner }
 
-func (r watched) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
+func (r withUse) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	return r.Runner.Run(ctx, start, r.Watch(func() record.AgentUse {
 		return record.AgentUse{CPUSeconds: time.Since(start).Seconds() / 4, CPULimit: 1}
 	}, sink))
@@ -187,7 +187,7 @@ func useOfServers(w *world, app, ip string) {
 	unwatched := w.kubelet.Load
 	w.kubelet.Load = func(p *plan.Plan, pod int) (agent.Runner, error) {
 		r, err := unwatched(p, pod)
-		return watched{r.(*engine.Runner)}, err
+		return withUse{r.(*engine.Runner)}, err
 	}
 	w.runningPod(app, "redis-0", ip, "1")
 	startOperator(w.place, spy{})

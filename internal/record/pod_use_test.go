@@ -59,7 +59,7 @@ func TestPodUsesAreBounded(t *testing.T) {
 		cpu += u.CPU * time.Duration(u.Window).Seconds()
 		most, memory = max(most, u.MaxCPU), max(memory, u.Memory)
 	}
-	if want := int64(pods * readings * 15 * int64(time.Second)); window != want {
+	if want := pods * readings * 15 * int64(time.Second); window != want {
 		t.Errorf("the readings are about %s, want %s", time.Duration(window), time.Duration(want))
 	}
 	if want := 15.0 * pods * (0.5*readings + 0.4); cpu < want-1 || cpu > want+1 || most != 0.9 || memory != 200 {
