@@ -56,9 +56,9 @@ demo-multi-attach: ## The same with a volume that stays on the old node for 20 s
 	hack/demo-multi-attach.sh
 
 .PHONY: accuracy
-accuracy: ## Compare measured outages with outages of known length: build/accuracy.json (3 minutes)
+accuracy: ## Plant outages of known length, also with a disturbed load generator, and compare: build/accuracy.json (12 minutes)
 	mkdir -p build
-	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestMeasureGroundTruth|TestMeasureOpenLoopLatency)$$' ./internal/analysis/impact ./internal/engine
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 40m -run '^(TestMeasureBounds|TestMeasureOpenLoopLatency)$$' ./test/accuracy ./internal/engine
 
 # The packages with a test of a scenario, see internal/testing/truth.
 TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTruth' --include='*_test.go' controllers cmd internal test))))

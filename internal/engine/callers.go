@@ -72,9 +72,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	c.gaps = newSharedGaps(c.run.thresholds, c.run.sharded)
 	c.run.gaps = gapMerge{c.gaps.source()}
-	beating, stop := context.WithCancel(ctx)
-	go c.heart.run(beating, c.run.now)
-	context.AfterFunc(ctx, stop)
+	go c.heart.run(ctx, c.run.now, c.noteStall)
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
 		due = make(chan arrival)
@@ -104,6 +102,14 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 		})
 	}
 	return nil
+}
+
+// noteStall records that the process did not run.
+func (c *callers) noteStall(stall record.Stall) {
+	stripe := c.run.rec.stripes[0]
+	s, _ := stripe.lock(stall.To)
+	defer stripe.unlock()
+	s.stalls = append(s.stalls, stall)
 }
 
 // arrival is one scheduled request: its number and its due time.
