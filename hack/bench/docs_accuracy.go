@@ -62,6 +62,8 @@ func writeAccuracy(b *strings.Builder, name string, list []accuracy) {
 	}
 	slices.Sort(errors)
 	slices.Sort(widths)
-	at := func(values []float64, q float64) float64 { return values[min(int(q*float64(len(values))), len(values)-1)] }
+	at := func(values []float64, q float64) float64 {
+		return values[min(int(q*float64(len(values))), len(values)-1)]
+	}
 	fmt.Fprintf(b, "| %s | %d | %d | %.2f | %.2f | %.2f | %d |\n", name, len(list), within, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
 }
