@@ -111,6 +111,9 @@ func (s *scope) impactMessage() string {
 	if i.LostWrites != nil {
 		text += fmt.Sprintf(", %d acknowledged writes lost", *i.LostWrites)
 	}
+	if display.WhileActive != "" {
+		text += ", while active " + display.WhileActive
+	}
 	switch {
 	case i.Recovered:
 		return text + ", recovered after " + display.Recovery

@@ -16,6 +16,7 @@ import (
 //     1 at t0. BaselineRate and MinRate are for that level. See Course.
 //   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
 //     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count.
+//   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
@@ -39,6 +40,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a.timeToImpact(&m)
 	a.losses(&m, end)
 	a.latencies(&m, end)
+	m.WhileActive = a.whileActive(m.Before)
 	m.Doubts = a.doubts(ok)
 	return m
 }
