@@ -2185,6 +2185,11 @@ func (in *TargetStatus) DeepCopyInto(out *TargetStatus) {
 		*out = make([]string, len(*in))
 		copy(*out, *in)
 	}
+	if in.Sentinels != nil {
+		in, out := &in.Sentinels, &out.Sentinels
+		*out = make([]string, len(*in))
+		copy(*out, *in)
+	}
 	if in.Addresses != nil {
 		in, out := &in.Addresses, &out.Addresses
 		*out = make([]string, len(*in))

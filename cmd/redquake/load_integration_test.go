@@ -24,7 +24,7 @@ func TestLoadTable(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
 	for _, want := range []string{
-		"Outcome     Finished\n", "Target      " + address + ", redis 7.", "Load        closed loop, 3 users\n",
+		"Outcome     Finished\n", "Target      Standalone at " + address + ", redis 7.", "Load        closed loop, 3 users\n",
 		"Errors      0 of 500 requests (0%)\n", "service time, counted from the send", "\nOPERATION  REQUESTS   OK", "\nincr            500  500",
 	} {
 		if !strings.Contains(out, want) {

@@ -115,9 +115,12 @@ func (r *Reconciler) setLoadPods(s *scope) {
 // setTarget sets the addresses of the load, and what the servers there reported.
 func (s *scope) setTarget() {
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
-	target := &v1alpha1.TargetStatus{Addresses: addresses[:min(len(addresses), 64)], Topology: v1alpha1.TopologyStandalone}
+	target := &v1alpha1.TargetStatus{Addresses: first(addresses), Topology: v1alpha1.TopologyStandalone}
 	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
+	}
+	if sentinel := s.plan.Target.Sentinel; sentinel != nil {
+		target.Sentinels = first(unique(sentinel.Addresses))
 	}
 	for _, p := range s.session.Pods {
 		if p.Server != nil && target.Server == "" {
@@ -130,6 +133,9 @@ func (s *scope) setTarget() {
 	}
 	s.test.Status.Target = target
 }
+
+// first returns as many servers as a list of the status can have.
+func first(servers []string) []string { return servers[:min(len(servers), 64)] }
 
 // unique drops duplicates and keeps the order: the lists of a status are sets.
 func unique(servers []string) []string {

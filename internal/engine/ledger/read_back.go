@@ -175,16 +175,18 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 		result.ReplicaMissing = max(result.ReplicaMissing, missing)
 	}
 	result.Replicas = len(r.replicaMissing)
+	var primaries settingsOfPrimaries
 	for _, n := range r.layout.Nodes {
 		info, err := r.audit.infoOf(ctx, n.Address)
 		if err != nil {
 			continue
 		}
 		result.Evicted += uint64(max(0, info.Int("evicted_keys")-r.audit.begun[info["run_id"]].evicted))
-		if n.Primary && result.Settings == "" {
-			result.Settings = r.settings(ctx, n, info)
+		if n.Primary {
+			primaries.add(n.Address, r.settings(ctx, n, info))
 		}
 	}
+	result.Settings = primaries.String()
 	if taken := min(result.Lost, result.Evicted); taken > 0 {
 		result.Lost -= taken
 		result.AddNote(fmt.Sprintf("Redis evicted %d keys during the run. Evicted keys are not lost: as many absent ledger writes were not counted.", result.Evicted))
