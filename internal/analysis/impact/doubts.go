@@ -12,6 +12,7 @@ const (
 	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
 	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
+	IntervalsMissing = "IntervalsMissing" // a pod had to forget a part of its record
 	PlanChanged      = "PlanChanged"      // the plan of the load changes around the fault, in a way that no baseline follows
 )
 
@@ -43,6 +44,12 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	if why := a.planChange(recovered); why != "" {
 		doubt(PlanChanged, "%s", why)
 	}
+	for _, hole := range c.series.Holes() {
+		if hole.From < a.judgedUntil() && c.at(a.baseFirst) < hole.To {
+			doubt(IntervalsMissing, "%s", hole)
+			break
+		}
+	}
 	if from, to, least := a.fewerPods(); to > from {
 		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))
 	}
@@ -51,6 +58,12 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 			brief(max(0, end-a.fault.At)), brief(a.options.SustainFor))
 	}
 	return doubts
+}
+
+// judgedUntil is the end of the time that the figures depend on: that over which recovery is evaluated, and that in which the fault is active.
+func (a *analysis) judgedUntil() time.Duration {
+	c := a.curve
+	return max(c.at(min(c.ceil(a.until)+a.sustain, c.n)), min(a.fault.Active.To, c.at(c.n)))
 }
 
 // fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time over which recovery is
