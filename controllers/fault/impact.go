@@ -43,7 +43,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		if !seen.IsZero() {
 			f.SeenAt = seen.Sub(start)
 		}
-		options := impact.Options{MeasuredFrom: s.quietFrom, Course: children.Shape(&s.test.Spec).Course()}
+		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Shape(&s.test.Spec).Planned()}
 		measured := impact.Analyze(series, f, options)
 		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())

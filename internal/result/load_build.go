@@ -43,7 +43,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.ProbeGap = longest(series.ProbeGaps(), from)
 	}
 	if in.Search == nil { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, plan.Shape.Course(), in.Faults) {
+		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}

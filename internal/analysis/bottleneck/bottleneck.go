@@ -76,7 +76,7 @@ func (e *evidence) throttledPod() string {
 	for _, g := range e.generators {
 		used := g.busiest(share)
 		if s := share(used); s >= throttledShare && s > worst {
-			worst, sentence = s, fmt.Sprintf("load pod %d was throttled for %s by its CPU limit of %s", g.pod, g.compared(used, share, " of the time"), cores(g.limit))
+			worst, sentence = s, fmt.Sprintf("load pod %d was throttled by its CPU limit of %s for %s", g.pod, cores(g.limit), g.compared(used, share, " of the time"))
 		}
 	}
 	return sentence

@@ -13,7 +13,7 @@ import (
 //   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the BaselineWindow before t0, none before MeasuredFrom.
 //   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
 //   - Where the plan of the load changes and the throughput follows it, every rate is compared with the baseline times the planned level, which is
-//     1 at t0. BaselineRate and MinRate are for that level. See Course.
+//     1 at t0. BaselineRate and MinRate are for that level. See Planned.
 //   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
 //     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count.
 //   - WhileActive: over the intervals completely within Fault.Active.

@@ -23,7 +23,7 @@ type Fault struct {
 // Options are the configurable limits. The zero value means the defaults.
 type Options struct {
 	MeasuredFrom    time.Duration // end of ramp-up and warm-up: nothing before it is a baseline
-	Course          Course        // the load's own plan; the zero value is constant
+	Planned         Planned       // the load's own plan; the zero value is constant
 	BaselineWindow  time.Duration // length of the baseline before t0; default 30 s
 	BaselineMinimum time.Duration // a shorter baseline is a doubt; default 10 s
 	RecoveredShare  float64       // share of the baseline rate from which the load counts as recovered; default 0.90
