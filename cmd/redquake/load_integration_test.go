@@ -242,7 +242,7 @@ func TestLoadSearch(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
-	if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 1 {
+	if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 2 {
 		t.Errorf("the search is %+v, want 200/s", s)
 	}
 	if !strings.Contains(stderr, "trial 1: 200/s meets the objectives") {

@@ -3,7 +3,6 @@ package record
 import (
 	"slices"
 	"testing"
-	"time"
 )
 
 func TestHolesAreEncoded(t *testing.T) {
@@ -28,7 +27,7 @@ func TestHolesAreEncoded(t *testing.T) {
 		s.AddHole(0, i, i+1)
 	}
 	holes := s.Holes()
-	if last := holes[len(holes)-1]; len(holes) != maxHoles || last.To != 100*time.Duration(testStep) {
+	if last := holes[len(holes)-1]; len(holes) != maxHoles || last.To != 100*testStep {
 		t.Errorf("%d holes, the last is %v", len(holes), last)
 	}
 }

@@ -124,7 +124,7 @@ func TestServersOfADeployment(t *testing.T) {
 		"":                         {Addresses: []string{"a:1"}, Servers: []result.Server{{Address: "a:1", Role: "primary"}}},
 		"replica a:1":              {Addresses: []string{"a:1"}, Servers: []result.Server{{Address: "a:1", Role: "replica"}}},
 		"primary a:1, replica b:1": {Sentinels: []string{"s:1"}, Servers: []result.Server{{Address: "a:1", Role: "primary"}, {Address: "b:1", Role: "replica"}}},
-		"shard 0: primary a:1, replica c:1; shard 1: primary b:1": {Servers: []result.Server{{"a:1", "primary", &one}, {"c:1", "replica", &one}, {"b:1", "primary", &two}}},
+		"shard 0: primary a:1, replica c:1; shard 1: primary b:1": {Servers: []result.Server{{Address: "a:1", Role: "primary", Shard: &one}, {Address: "c:1", Role: "replica", Shard: &one}, {Address: "b:1", Role: "primary", Shard: &two}}},
 	} {
 		if got := servers(target); got != want {
 			t.Errorf("%q, want %q", got, want)

@@ -9,7 +9,7 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// halved is the asked of a load that halves at an instant.
+// halved is a load that halves at an instant.
 func halved(at time.Duration, rate bool, think time.Duration) Planned {
 	return Planned{Rate: rate, ThinkTime: think, Mean: func(from, to time.Duration) float64 {
 		full := min(max(at-from, 0), to-from)
