@@ -66,12 +66,12 @@ func (a *analysis) judgedUntil() time.Duration {
 	return max(c.at(min(c.ceil(a.until)+a.sustain, c.n)), min(a.fault.Active.To, c.at(c.n)))
 }
 
-// fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time over which recovery is
-// evaluated, and the lowest number of pods.
+// fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time that the figures depend on, and the
+// lowest number of pods.
 func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 	c := a.curve
 	least = c.series.Pods
-	end := min(c.ceil(a.until)+a.sustain, c.n)
+	end := c.ceil(a.judgedUntil())
 	for i := a.baseFirst; i < end; i++ {
 		if pods := c.series.At(i).Pods; pods < c.series.Pods {
 			if to == 0 {

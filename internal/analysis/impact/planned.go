@@ -104,14 +104,13 @@ func (a *analysis) expectedRate(first, end int) float64 {
 // judgeable reports whether enough is planned for a window that its rate says something.
 func (a *analysis) judgeable(first, end int) bool { return a.expected.mean(first, end) >= lowestLevel }
 
-// planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time over which recovery is evaluated; "" = it
-// does not.
+// planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
 	c, asked := a.curve, a.options.Planned
 	if asked.Mean == nil {
 		return ""
 	}
-	end := min(c.ceil(a.until)+a.sustain, c.n)
+	end := c.ceil(a.judgedUntil())
 	amount := func(share float64) string {
 		planned := share * asked.Mean(c.at(a.first), c.at(a.first+1))
 		if asked.Rate {
