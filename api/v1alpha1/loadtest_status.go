@@ -185,7 +185,14 @@ type TargetStatus struct {
 	// +kubebuilder:validation:items:MaxLength=300
 	Replicas []string `json:"replicas,omitempty"`
 
-	// addresses of the load, as in the spec.
+	// sentinels are host:port of the sentinels that the load was given.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=300
+	Sentinels []string `json:"sentinels,omitempty"`
+
+	// addresses of the load, as in the spec. Empty if the load was given sentinels only.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64

@@ -24,7 +24,7 @@ func TestLoadTable(t *testing.T) {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
 	for _, want := range []string{
-		"Outcome     Finished\n", "Target      " + address + ", redis 7.", "Load        closed loop, 3 users\n",
+		"Outcome     Finished\n", "Target      Standalone at " + address + ", redis 7.", "Load        closed loop, 3 users\n",
 		"Errors      0 of 500 requests (0%)\n", "service time, counted from the send", "\nOPERATION  REQUESTS   OK", "\nincr            500  500",
 	} {
 		if !strings.Contains(out, want) {
@@ -242,7 +242,7 @@ func TestLoadSearch(t *testing.T) {
 	if code != 0 {
 		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
 	}
-	if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 1 {
+	if s := decoded(t, out).Search; s == nil || !s.Done || s.Rate != 200 || len(s.Trials) != 2 {
 		t.Errorf("the search is %+v, want 200/s", s)
 	}
 	if !strings.Contains(stderr, "trial 1: 200/s meets the objectives") {

@@ -78,12 +78,12 @@ func TestSearchFindsTheCapacity(t *testing.T) {
 		if s == nil || !s.Done || s.Rate != 40 {
 			t.Fatalf("the search is %+v, want 40/s\n%s", s, stderr)
 		}
-		checkTrials(t, s.Trials, 20, 40, 80, 80, 57, 57, 48, 48)
+		checkTrials(t, s.Trials, 20, 40, 80, 80, 57, 57, 48, 48, 40)
 		if r.Total.Throughput != 40 || r.Total.Dropped+r.Total.Failed+r.Total.Unknown != 0 {
 			t.Errorf("the figures are %+v, want those of 40/s", r.Total)
 		}
-		if l := r.Total.Latency; l == nil || l.P50 != l.Max || time.Duration(l.P50).Round(time.Millisecond) != 100*time.Millisecond {
-			t.Errorf("latency is %+v, want 100 ms", r.Total.Latency)
+		if l := r.Total.Latency; l == nil || time.Duration(l.P50).Round(time.Millisecond) != 100*time.Millisecond || time.Duration(l.Max) > 105*time.Millisecond {
+			t.Errorf("latency is %+v, want 100 ms, and 5 ms more at most for the phase at which the last trial began", r.Total.Latency)
 		}
 		if !strings.Contains(stderr, "trial 2: 40/s meets the objectives\n") || !strings.Contains(stderr, "trial 3: 80/s misses: ") {
 			t.Errorf("stderr has no trial:\n%s", stderr)

@@ -38,12 +38,12 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	s.seen.SettleWithin = deadline + sustainFor
 	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
-		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
+		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline, Active: s.activeWindow(start)}
 		seen := effectCompletedAt(&s.fault.Status, s.traits)
 		if !seen.IsZero() {
 			f.SeenAt = seen.Sub(start)
 		}
-		options := impact.Options{MeasuredFrom: s.quietFrom, Course: children.Shape(&s.test.Spec).Course()}
+		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Shape(&s.test.Spec).Planned()}
 		measured := impact.Analyze(series, f, options)
 		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
@@ -77,6 +77,19 @@ func (s *scope) activeFor(now time.Time) time.Duration {
 		return max(s.seen.ActiveAt.Add(s.traits.Lasts).Sub(status.InjectedAt.Time), now.Sub(status.InjectedAt.Time))
 	}
 	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
+}
+
+// activeWindow returns when a lasting fault was there, from the start of the load: from being complete on all targets to its revert or its own end,
+// whichever is first; the zero value for other faults.
+func (s *scope) activeWindow(start time.Time) impact.Window {
+	if s.traits.Lasts == 0 || !s.seen.InjectedAll {
+		return impact.Window{}
+	}
+	end := s.seen.ActiveAt.Add(s.traits.Lasts)
+	if since := s.fault.Status.RevertingSince; since != nil && since.Time.Before(end) {
+		end = since.Time
+	}
+	return impact.Window{From: s.seen.ActiveAt.Sub(start), To: end.Sub(start)}
 }
 
 // addClockDoubts adds a doubt if the operator's clock, which t0 was read from, was changed.
@@ -128,6 +141,7 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: state.ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
 		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
 	}
+	out.WhileActive = whileActiveOf(i.WhileActive)
 	if i.ShardOutage.Value > 0 {
 		out.ShardOutage, out.Shard = bounded(i.ShardOutage), new(int32(i.ShardDown))
 	}
@@ -139,6 +153,21 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
 			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: state.Truncate(d.Message, 512)})
 		}
+	}
+	return out
+}
+
+func whileActiveOf(w *impact.WhileActive) *v1alpha1.WhileActive {
+	if w == nil {
+		return nil
+	}
+	out := &v1alpha1.WhileActive{
+		Length: v1alpha1.MicrosecondsOf(w.Length), Throughput: v1alpha1.DecimalOf(w.Throughput), Change: v1alpha1.DecimalOf(w.Change),
+		LatencyP50Change: v1alpha1.DecimalOf(w.LatencyP50Change), LatencyP99: p99(w.Latency), LatencyP99Change: v1alpha1.DecimalOf(w.LatencyP99Change),
+		ErrorRate: v1alpha1.DecimalOf(w.ErrorRate), ErrorRateChange: v1alpha1.DecimalOf(w.ErrorRateChange),
+	}
+	if w.Latency.Count > 0 {
+		out.LatencyP50 = new(v1alpha1.MicrosecondsOf(w.Latency.P50))
 	}
 	return out
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
@@ -41,7 +40,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		}
 		status.Progress = s.progress(series, now, final)
 		trend = impact.Trend(series, trendWidth)
-		s.holes = slices.DeleteFunc(slices.Clone(series.Notes), func(note string) bool { return !strings.Contains(note, collect.HoleMark) })
+		s.holes = series.Holes()
 	})
 	s.setFaults()
 	if !read {

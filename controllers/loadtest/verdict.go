@@ -61,7 +61,7 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 		add("SearchUnfinished", "the search did not complete: %s", f.message())
 	}
 	for _, hole := range s.holes {
-		add("IntervalsMissing", "%s", hole)
+		add(impact.IntervalsMissing, "%s", hole)
 	}
 	return doubts
 }

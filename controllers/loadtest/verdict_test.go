@@ -3,11 +3,13 @@ package loadtest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/lifecycle"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -32,7 +34,7 @@ func TestDoubtsOfARun(t *testing.T) {
 		{"another bottleneck", v1alpha1.ReasonSucceeded, func(s *scope) {
 			s.result = &result.Load{Bottleneck: &result.Bottleneck{Component: string(bottleneck.Network)}}
 		}, ""},
-		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []string{"7 intervals of load-1 are gone"} }, "IntervalsMissing"},
+		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []record.Hole{{Pod: 1, From: time.Second, To: 2 * time.Second}} }, "IntervalsMissing"},
 	} {
 		s := &scope{seen: lifecycle.LoadTest{PodsWanted: 2}}
 		tc.change(s)

@@ -284,8 +284,9 @@ func TestMissingIntervalsCountAsZero(t *testing.T) {
 					zero++
 				}
 			}
-			if zero != st.Pods[0].Filled || series.Len() != 100 || len(series.Notes) == 0 || !strings.Contains(series.Notes[0], "counts as zero") {
-				t.Errorf("%d zero intervals of %d, filled %d, notes %q", zero, series.Len(), st.Pods[0].Filled, series.Notes)
+			if zero != st.Pods[0].Filled || series.Len() != 100 || len(series.Notes) == 0 || !strings.Contains(series.Notes[0], "counts as zero") ||
+				len(series.Holes()) == 0 {
+				t.Errorf("%d zero intervals of %d, filled %d, notes %q, holes %v", zero, series.Len(), st.Pods[0].Filled, series.Notes, series.Holes())
 			}
 		})
 	})

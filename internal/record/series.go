@@ -32,6 +32,7 @@ type Series struct {
 	intervals []Interval
 	pods      []podRecord
 	servers   []Server
+	holes     []Hole
 
 	agentStep     time.Duration // of the load generators' readings
 	agentReadings int           // their number over all pods

@@ -141,7 +141,8 @@ func (s *Series) appendRaw() (raw []byte, gaps, histograms int) {
 	raw = appendColumns(raw, s)
 	n := len(raw)
 	raw = appendHistograms(raw, s)
-	return raw, gaps, len(raw) - n
+	histograms = len(raw) - n
+	return appendHoles(raw, s.holes), gaps, histograms
 }
 
 func (r *reader) series() *Series {
@@ -151,6 +152,7 @@ func (r *reader) series() *Series {
 	}
 	r.columns(s)
 	r.histograms(s)
+	s.holes = r.holes(s.Pods)
 	return s
 }
 

@@ -69,13 +69,23 @@ const (
 	ResponseTime Latency = "intendedArrival" // open loop: waiting for a free connection counts
 )
 
-// Target is the loaded Redis as INFO describes it.
+// Target is the loaded Redis.
 type Target struct {
-	Addresses []string `json:"addresses"`
-	Server    string   `json:"server,omitempty"` // redis | valkey
+	Topology  string   `json:"topology"`            // Standalone | Replication | Sentinel | Cluster
+	Addresses []string `json:"addresses,omitempty"` // those that the load was given; absent if only sentinels were
+	Sentinels []string `json:"sentinels,omitempty"` // those that the load was given
+	Server    string   `json:"server,omitempty"`    // redis | valkey, by INFO
 	Version   string   `json:"version,omitempty"`
-	Mode      string   `json:"mode,omitempty"` // standalone | sentinel | cluster
-	Role      string   `json:"role,omitempty"` // master | slave
+	// Servers are all servers of the deployment when the load began, primaries first within each shard. Of a Standalone target, every server that
+	// replied to INFO behind its addresses.
+	Servers []Server `json:"servers,omitempty"`
+}
+
+// Server is one server of a deployment.
+type Server struct {
+	Address string `json:"address"`
+	Role    string `json:"role,omitempty"`  // primary | replica
+	Shard   *int   `json:"shard,omitempty"` // of a cluster
 }
 
 // Operation is the figures of one operation over the measured time.

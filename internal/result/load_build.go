@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // LoadInput is the input of a result apart from the plan and the record.
@@ -20,7 +21,8 @@ type LoadInput struct {
 	Search  *Search // nil for a run without a search
 	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies exclude them.
 	Faults         []impact.Window
-	ServerCPULimit float64 // of Redis' containers, in cores; 0 = none, or unknown
+	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
+	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
 }
 
 // NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
@@ -41,7 +43,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.ProbeGap = longest(series.ProbeGaps(), from)
 	}
 	if in.Search == nil { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, plan.Shape.Course(), in.Faults) {
+		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}
@@ -70,7 +72,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := &Load{
 		Outcome: in.Outcome, Message: in.Message,
 		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
-		Target: target(plan, series), Shape: inWords(plan.Shape), Latency: ServiceTime,
+		Target: target(plan, series, in.Layout), Shape: inWords(plan.Shape), Latency: ServiceTime,
 		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
 		Redis: redis(impact.Servers(series)), Workload: figures(plan.Workload.Readings(summary.Tallies)),
 		Notes: series.Notes, Search: in.Search,
@@ -105,16 +107,6 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 
 // trendWidth is the width of the drawn throughput, in cells.
 const trendWidth = 60
-
-// target describes the server by the last reading of INFO.
-func target(plan *plan.Plan, series *record.Series) Target {
-	t := Target{Addresses: plan.Target.Addresses}
-	if servers := series.Servers(); len(servers) > 0 {
-		s := servers[len(servers)-1]
-		t.Server, t.Version, t.Mode, t.Role = s.Name, s.Version, s.Mode, s.Role
-	}
-	return t
-}
 
 // inWords describes the planned load.
 func inWords(shape plan.Shape) string {

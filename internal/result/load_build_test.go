@@ -57,7 +57,7 @@ func TestNewLoad(t *testing.T) {
 	if r.Elapsed != sec(30) || r.Planned != sec(30) || r.Measured != sec(20) || r.Outcome != Finished {
 		t.Errorf("outcome %s, elapsed %v, planned %v, measured %v; want Finished, 30 s, 30 s, 20 s", r.Outcome, r.Elapsed, r.Planned, r.Measured)
 	}
-	if want := (Target{Addresses: []string{"a:1"}, Server: "valkey", Version: "8.0", Mode: "standalone", Role: "master"}); !cmp.Equal(r.Target, want) {
+	if want := (Target{Addresses: []string{"a:1"}, Topology: "Standalone", Server: "valkey", Version: "8.0", Servers: []Server{{Address: "a:1", Role: "primary"}}}); !cmp.Equal(r.Target, want) {
 		t.Errorf("the target is %+v", r.Target)
 	}
 	// 18 seconds with 2 x 100 successes, 2 seconds with 2 x (10 unknown + 5 dropped).

@@ -42,7 +42,7 @@ func full() *result.Load {
 		Outcome: result.Interrupted, Message: "by the user",
 		Start:   time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(42_000), Planned: ms(60_000), Measured: ms(30_000),
-		Target:  result.Target{Addresses: []string{"127.0.0.1:6379"}, Server: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"},
+		Target:  result.Target{Addresses: []string{"127.0.0.1:6379"}, Topology: "Standalone", Server: "redis", Version: "7.0.15", Servers: []result.Server{{Address: "127.0.0.1:6379", Role: "primary"}}},
 		Shape:   "open loop, 3000 requests/s",
 		Latency: result.ResponseTime,
 		Total: result.Operation{
@@ -115,5 +115,22 @@ func TestLoad(t *testing.T) {
 				t.Errorf("JSON loses something (-written +read):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestServersOfADeployment(t *testing.T) {
+	one, two := 0, 1
+	for want, target := range map[string]result.Target{
+		"":                         {Addresses: []string{"a:1"}, Servers: []result.Server{{Address: "a:1", Role: "primary"}}},
+		"replica a:1":              {Addresses: []string{"a:1"}, Servers: []result.Server{{Address: "a:1", Role: "replica"}}},
+		"primary a:1, replica b:1": {Sentinels: []string{"s:1"}, Servers: []result.Server{{Address: "a:1", Role: "primary"}, {Address: "b:1", Role: "replica"}}},
+		"shard 0: primary a:1, replica c:1; shard 1: primary b:1": {Servers: []result.Server{{Address: "a:1", Role: "primary", Shard: &one}, {Address: "c:1", Role: "replica", Shard: &one}, {Address: "b:1", Role: "primary", Shard: &two}}},
+	} {
+		if got := servers(target); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := target(result.Target{Topology: "Sentinel", Sentinels: []string{"s:1", "t:1"}, Server: "redis", Version: "7.0.15"}); got != "Sentinel at s:1,t:1, redis 7.0.15" {
+		t.Errorf("%q", got)
 	}
 }

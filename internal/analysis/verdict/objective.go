@@ -109,9 +109,26 @@ func throughput(name string, limit *string, actual float64, known bool) *v1alpha
 	return r
 }
 
+// missed sets the result of a missed objective. A figure whose text equals that of the limit is written in full.
 func missed(r *v1alpha1.ObjectiveResult, actual, limit string) *v1alpha1.ObjectiveResult {
+	if actual == limit {
+		actual = inFull(r.Actual, r.Unit)
+	}
 	r.Met, r.Message = new(false), fmt.Sprintf("%s is %s, limit %s", r.Name, actual, limit)
 	return r
+}
+
+func inFull(figure v1alpha1.Decimal, unit v1alpha1.Unit) string {
+	switch unit {
+	case v1alpha1.UnitMicroseconds:
+		n, _ := strconv.ParseInt(string(figure), 10, 64) // written by micros
+		return v1alpha1.Microseconds(n).Duration().String()
+	case v1alpha1.UnitPerSecond:
+		return string(figure) + "/s"
+	case v1alpha1.UnitShare:
+		return "a share of " + string(figure)
+	}
+	return string(figure)
 }
 
 func unjudged(r *v1alpha1.ObjectiveResult) *v1alpha1.ObjectiveResult {
