@@ -156,7 +156,7 @@ type LoadClient struct {
 	// addedLatency is added to each round trip in the client, to simulate a slower network. Between 0s and 10s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('10s')",message="must be between 0s and 10s"
 	// +kubebuilder:validation:Type=string
 	AddedLatency *metav1.Duration `json:"addedLatency,omitempty"`

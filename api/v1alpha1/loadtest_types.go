@@ -98,7 +98,7 @@ type LoadShape struct {
 	// thinkTime is a user's pause between a reply and its next request (closed loop). At most 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
 	// +kubebuilder:validation:Type=string
 	ThinkTime *metav1.Duration `json:"thinkTime,omitempty"`
@@ -327,7 +327,7 @@ type Objectives struct {
 	// maxLatencyP50 is the maximum median latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP50 *metav1.Duration `json:"maxLatencyP50,omitempty"`
@@ -335,7 +335,7 @@ type Objectives struct {
 	// maxLatencyP99 is the maximum 99th percentile of latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP99 *metav1.Duration `json:"maxLatencyP99,omitempty"`
@@ -343,7 +343,7 @@ type Objectives struct {
 	// maxLatencyP999 is the maximum 99.9th percentile of latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP999 *metav1.Duration `json:"maxLatencyP999,omitempty"`

@@ -38,12 +38,6 @@ func runHere(test *v1alpha1.RedisLoadTest) (notes []string) {
 		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections
 		notes = append(notes, fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods, connections))
 	}
-	switch o := test.Spec.Objectives; {
-	case o != nil && test.Spec.Load.Search == nil:
-		notes = append(notes, "spec.objectives are evaluated in a cluster only")
-	case o != nil && (o.MinThroughput != nil || o.MaxLostWrites != nil):
-		notes = append(notes, "minThroughput and maxLostWrites of spec.objectives are evaluated in a cluster only")
-	}
 	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
 	return notes
 }

@@ -14,6 +14,10 @@ type Load struct {
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"` // why a run was interrupted or failed
 
+	Verdict    string      `json:"verdict,omitempty"`        // Pass, Fail or Inconclusive
+	Why        string      `json:"verdictMessage,omitempty"` // the reasons for the verdict, in words
+	Objectives []Objective `json:"objectives,omitempty"`
+
 	Start    time.Time `json:"start"`           // when the load began, UTC
 	Elapsed  Seconds   `json:"elapsedSeconds"`  // duration including ramp-up and warm-up
 	Planned  Seconds   `json:"plannedSeconds"`  // planned duration; 0 if only a number of requests ends the load
@@ -109,9 +113,11 @@ type Shard struct {
 
 // Gap is a time without a success.
 type Gap struct {
-	At     Seconds `json:"atSeconds"` // from the load's start
-	Length Seconds `json:"lengthSeconds"`
-	Open   bool    `json:"open,omitempty"` // it had not ended when the run did
+	At      Seconds `json:"atSeconds"` // from the load's start
+	Length  Seconds `json:"lengthSeconds"`
+	AtLeast Seconds `json:"atLeastSeconds"` // the bounds of Length
+	AtMost  Seconds `json:"atMostSeconds"`
+	Open    bool    `json:"open,omitempty"` // it had not ended when the run did
 }
 
 // ShardGap is a Gap of one shard.

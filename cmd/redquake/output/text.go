@@ -40,6 +40,7 @@ func head(b *strings.Builder, r *result.Load) {
 		outcome += ": " + r.Message
 	}
 	line(b, "Outcome", "%s", outcome)
+	verdict(b, r)
 	line(b, "Target", "%s", target(r.Target))
 	line(b, "Load", "%s", r.Shape)
 	if r.Search != nil {
@@ -187,7 +188,11 @@ func gap(g *result.Gap, what string) string {
 	if g.Open {
 		end = ", not over when the run ended"
 	}
-	return fmt.Sprintf("%s at %s: %s%s", seconds(g.Length), seconds(g.At), what, end)
+	length := seconds(g.Length)
+	if g.AtLeast != g.AtMost {
+		length += fmt.Sprintf(" (%s to %s)", seconds(g.AtLeast), seconds(g.AtMost))
+	}
+	return fmt.Sprintf("%s at %s: %s%s", length, seconds(g.At), what, end)
 }
 
 // target describes the server by what is known of it.

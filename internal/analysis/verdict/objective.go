@@ -4,28 +4,26 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
 // undecided. known is false if there is no figure. It returns nil if no limit is set.
-func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bool) *v1alpha1.ObjectiveResult {
+func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitMicroseconds, Limit: micros(limit.Duration)}
+	r := &result.Objective{Name: name, Unit: result.InSeconds, Limit: limit.Seconds()}
 	if !known {
 		return unjudged(r)
 	}
-	r.Actual = micros(actual.Value)
+	r.Actual = new(actual.Value.Seconds())
 	if actual.AtLeast != actual.AtMost {
-		r.AtLeast, r.AtMost = micros(actual.AtLeast), micros(actual.AtMost)
+		r.AtLeast, r.AtMost = new(actual.AtLeast.Seconds()), new(actual.AtMost.Seconds())
 	}
 	switch {
 	case actual.AtMost <= limit.Duration:
@@ -39,21 +37,17 @@ func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bo
 	return r
 }
 
-func micros(d time.Duration) v1alpha1.Decimal {
-	return v1alpha1.Decimal(strconv.FormatInt(int64(v1alpha1.MicrosecondsOf(d)), 10))
-}
-
 // share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%.
-func share(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
+func share(name string, limit *string, actual float64, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
 	most, err := percent(*limit)
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitShare, Limit: v1alpha1.DecimalOf(most)}
+	r := &result.Objective{Name: name, Unit: result.Share, Limit: most}
 	if !known || err != nil {
 		return unjudged(r)
 	}
-	r.Actual = v1alpha1.DecimalOf(actual)
+	r.Actual = &actual
 	if actual > most {
 		return missed(r, format.Share(actual), *limit)
 	}
@@ -62,34 +56,33 @@ func share(name string, limit *string, actual float64, known bool) *v1alpha1.Obj
 }
 
 // count evaluates a count that must not exceed a limit.
-func count(name string, limit *int64, actual uint64, known bool) *v1alpha1.ObjectiveResult {
+func count(name string, limit *int64, actual uint64, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitCount, Limit: v1alpha1.Decimal(strconv.FormatInt(*limit, 10))}
+	r := &result.Objective{Name: name, Unit: result.Count, Limit: float64(*limit)}
 	if !known {
 		return unjudged(r)
 	}
-	text := strconv.FormatUint(actual, 10)
-	r.Actual = v1alpha1.Decimal(text)
+	r.Actual = new(float64(actual))
 	if int64(actual) > *limit {
-		return missed(r, text, string(r.Limit))
+		return missed(r, strconv.FormatUint(actual, 10), strconv.FormatInt(*limit, 10))
 	}
 	r.Met = new(true)
 	return r
 }
 
 // throughput evaluates successes per second that must not be below a limit.
-func throughput(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
+func throughput(name string, limit *string, actual float64, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
 	least, err := strconv.ParseFloat(*limit, 64)
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitPerSecond, Limit: v1alpha1.DecimalOf(least)}
+	r := &result.Objective{Name: name, Unit: result.PerSecond, Limit: least}
 	if !known || err != nil {
 		return unjudged(r)
 	}
-	r.Actual = v1alpha1.DecimalOf(actual)
+	r.Actual = &actual
 	if actual < least {
 		return missed(r, format.Rate(actual)+"/s", *limit+"/s")
 	}
@@ -97,12 +90,12 @@ func throughput(name string, limit *string, actual float64, known bool) *v1alpha
 	return r
 }
 
-func missed(r *v1alpha1.ObjectiveResult, actual, limit string) *v1alpha1.ObjectiveResult {
+func missed(r *result.Objective, actual, limit string) *result.Objective {
 	r.Met, r.Message = new(false), fmt.Sprintf("%s is %s, limit %s", r.Name, actual, limit)
 	return r
 }
 
-func unjudged(r *v1alpha1.ObjectiveResult) *v1alpha1.ObjectiveResult {
+func unjudged(r *result.Objective) *result.Objective {
 	r.Message = r.Name + " cannot be evaluated: its figure was not measured"
 	return r
 }
