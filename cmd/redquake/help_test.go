@@ -27,6 +27,7 @@ func TestHelp(t *testing.T) {
 		"help_root.txt":    {"redquake", "--help"},
 		"help_load.txt":    {"redquake", "load", "--help"},
 		"help_agent.txt":   {"redquake", "agent", "--help"},
+		"help_results.txt": {"redquake", "results", "--help"},
 		"help_kubectl.txt": {"/usr/local/bin/kubectl-redquake", "load", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -52,6 +52,6 @@ Exit codes:
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
-	root.AddCommand(newAgent(io), newLoad(root.DisplayName(), io), newVersion(io))
+	root.AddCommand(newAgent(io), newLoad(root.DisplayName(), io), newResults(root.DisplayName(), io), newVersion(io))
 	return root
 }

@@ -177,8 +177,8 @@ func longest(gaps []record.Gap, from, end time.Duration) *Gap {
 		if time.Duration(g.To) <= from || time.Duration(g.From) >= end {
 			continue
 		}
-		if length := Seconds(g.To - g.From); found == nil || length > found.Length {
-			found = &Gap{At: Seconds(g.From), Length: length, AtLeast: length, AtMost: length, Open: g.Open}
+		if found == nil || Seconds(g.To-g.From) > found.Length {
+			found = new(gapOf(g))
 		}
 	}
 	return found

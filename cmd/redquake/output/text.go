@@ -188,11 +188,15 @@ func gap(g *result.Gap, what string) string {
 	if g.Open {
 		end = ", not over when the run ended"
 	}
-	length := seconds(g.Length)
-	if g.AtLeast != g.AtMost {
-		length += fmt.Sprintf(" (%s to %s)", seconds(g.AtLeast), seconds(g.AtMost))
+	return fmt.Sprintf("%s at %s: %s%s", bounded(g.Length, g.AtLeast, g.AtMost), seconds(g.At), what, end)
+}
+
+// bounded is a duration with its bounds, unless they are the same.
+func bounded(value, atLeast, atMost result.Seconds) string {
+	if atLeast == atMost {
+		return seconds(value)
 	}
-	return fmt.Sprintf("%s at %s: %s%s", length, seconds(g.At), what, end)
+	return fmt.Sprintf("%s (%s to %s)", seconds(value), seconds(atLeast), seconds(atMost))
 }
 
 // target describes the server by what is known of it.
