@@ -81,9 +81,9 @@ func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
 }
 
 func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
-	flags.Int32Var(&f.connections, "connections", 50, "`number` of connections")
+	flags.Int32Var(&f.connections, "connections", 0, "`number` of connections (default 50; of an HTTP API or a database as many as users)")
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
-	flags.DurationVar(&f.timeout, "timeout", time.Second, "time that a reply may take; a request with a later reply counts as unknown, not as a success")
+	flags.DurationVar(&f.timeout, "timeout", 0, "time that a reply may take; a request with a later reply counts as unknown, not as a success\n(default 1s; of an HTTP API or a database 30s)")
 	flags.DurationVar(&f.dialTimeout, "dial-timeout", time.Second, "time that one attempt to connect may take, TLS and login included")
 	flags.BoolVar(&f.resp2, "resp2", false, "use RESP2 instead of RESP3")
 	flags.StringVar(&f.readFrom, "read-from", "Primary", "`servers` that read-only commands go to: Primary, Replica or Any")

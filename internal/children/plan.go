@@ -16,7 +16,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Pods:     int(spec.Pods.Count),
 		Interval: spec.Observe.Interval.Duration,
 		Target:   planTarget(test.Namespace, &spec.Target, addresses),
-		Client:   planClient(&spec.Client),
+		Client:   planClient(spec),
 		Shape:    planShape(spec),
 		Workload: planWorkload(&spec.Workload),
 		Probe:    planProbe(spec),
@@ -55,11 +55,11 @@ func planShape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 }
 
 func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
-	s := spec.Load.Search
+	s, client := spec.Load.Search, planClient(spec)
 	return &search.Spec{
 		From: float64(s.From), To: float64(s.To), Precision: share(s.Precision),
 		// Requests in flight at the end of a missed trial end within one timeout, and requests queued behind them within another.
-		Settle: max(s.Settle.Duration, 2*spec.Client.RequestTimeout.Duration),
+		Settle: max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),
 		Trial:  s.Trial.Duration, Requests: verdict.Significant(spec.Objectives),
 	}
 }

@@ -102,7 +102,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 // arrival is one scheduled request: its number and its due time.
 type arrival struct{ number, due int64 }
 
-// deal hands each arrival to an idle goroutine when it is due, and drops it once requestTimeout has passed.
+// deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an operation has passed.
 func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
@@ -116,7 +116,7 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 			c.drop(a, now)
 			continue
 		}
-		late := a.due + r.timeout
+		late := a.due + int64(r.plan.OperationTimeout())
 		select { // usually a goroutine is idle
 		case to <- a:
 			continue

@@ -83,7 +83,7 @@ func (r *Runner) chooseWorkload() error {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
 	}
 	if spec.IsRemote() {
-		r.callers = &callers{run: n, timeout: n.plan.Client.RequestTimeout}
+		r.callers = &callers{run: n, timeout: n.plan.OperationTimeout()}
 		w, err := workload.Described(spec)
 		if err != nil {
 			return wrong(err)

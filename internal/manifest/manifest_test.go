@@ -125,7 +125,7 @@ func TestAdmitOfAnObjectMadeInGo(t *testing.T) {
 	if err := manifest.Admit(test); err != nil {
 		t.Fatal(err)
 	}
-	if test.Namespace != "shop" || test.Spec.Client.Connections != 50 || *test.Spec.Probe.Rate != 100 {
+	if test.Namespace != "shop" || test.Spec.Client.Pipeline != 1 || *test.Spec.Probe.Rate != 100 {
 		t.Errorf("admitted %+v", test)
 	}
 }

@@ -47,6 +47,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	}
 	r.Bottleneck = limitedBy(plan, series, in)
 	r.doubt()
+	r.doubtQueue(plan)
 	switch {
 	case in.Outcome != Finished:
 	case r.Total.Requests == 0:
