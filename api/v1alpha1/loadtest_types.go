@@ -8,10 +8,12 @@ import (
 // RedisLoadTestSpec defines a load test.
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || (has(self.objectives) && (has(self.objectives.maxLatencyP50) || has(self.objectives.maxLatencyP99) || has(self.objectives.maxLatencyP999) || has(self.objectives.maxErrorRate)))",message="load.search needs one of objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate: it looks for the highest rate that meets them"
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.pods) || !has(self.pods.lost) || self.pods.lost == 'Fail'",message="load.search needs pods.lost: Fail: the load of a lost pod would be missing from every rate"
+// +kubebuilder:validation:XValidation:rule="has(self.target) || has(self.workload.http) || (has(self.workload.cacheAside) && self.workload.cacheAside.mode == 'DatabaseOnly')",message="set target: only workload.http, and workload.cacheAside in mode DatabaseOnly, load no Redis"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 type RedisLoadTestSpec struct {
-	// target is the Redis to load.
-	// +required
+	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside in mode DatabaseOnly: then nothing is sent to a
+	// Redis or read from one, there is no probe, and a fault on this load names its own target.
+	// +optional
 	Target RedisTarget `json:"target,omitzero"`
 
 	// client is how load pods connect to Redis.
@@ -380,7 +382,7 @@ type Objectives struct {
 // +kubebuilder:printcolumn:name="LostWrites",type=integer,priority=1,JSONPath=`.status.summary.lostWrites`,description="Acknowledged ledger writes that were lost"
 // +kubebuilder:printcolumn:name="Redis",type=string,priority=1,JSONPath=`.status.target.version`,description="Version of the server"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.target == oldSelf.spec.target && self.spec.client == oldSelf.spec.client && self.spec.load == oldSelf.spec.load && self.spec.workload == oldSelf.spec.workload && self.spec.pods == oldSelf.spec.pods && self.spec.probe == oldSelf.spec.probe && self.spec.observe == oldSelf.spec.observe && has(self.spec.verify) == has(oldSelf.spec.verify) && (!has(self.spec.verify) || self.spec.verify == oldSelf.spec.verify) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="the spec cannot change once the test has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && self.spec.client == oldSelf.spec.client && self.spec.load == oldSelf.spec.load && self.spec.workload == oldSelf.spec.workload && self.spec.pods == oldSelf.spec.pods && self.spec.probe == oldSelf.spec.probe && self.spec.observe == oldSelf.spec.observe && has(self.spec.verify) == has(oldSelf.spec.verify) && (!has(self.spec.verify) || self.spec.verify == oldSelf.spec.verify) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="the spec cannot change once the test has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name must be at most 52 characters long and hold no dot: its children's names and labels are made from it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.load.users) || self.spec.load.users >= self.spec.pods.count",message="spec.load.users must be at least spec.pods.count: a load pod without a user has nothing to do"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.load.requests) || self.spec.load.requests >= self.spec.pods.count",message="spec.load.requests must be at least spec.pods.count: a load pod without a request has nothing to do"

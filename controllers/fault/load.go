@@ -36,6 +36,10 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
 			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)}
+	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil:
+		s.seen.Load = lifecycle.LoadPending
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
+			Message: fmt.Sprintf("spec.target: RedisLoadTest %s has no target: set the Redis of the fault", test.Name)}
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
 		s.seen.Load = lifecycle.LoadFailed
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message

@@ -1,6 +1,8 @@
 package children
 
 import (
+	"time"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -20,7 +22,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Shape:    planShape(spec),
 		Workload: planWorkload(&spec.Workload),
 		Probe:    planProbe(spec),
-		Info:     value(spec.Observe.RedisInfo).Duration,
+		Info:     planInfo(spec),
 		Verify:   planVerify(spec.Verify),
 	}
 	if err := plan.Validate(); err != nil { // the pods would refuse it too, but only once they run
@@ -67,13 +69,20 @@ func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
 // planProbe is a write: a Redis that only serves reads is unavailable to most applications. Its key expires a minute after the run.
 func planProbe(spec *v1alpha1.RedisLoadTestSpec) plan.Probe {
 	rate := value(spec.Probe.Rate)
-	if rate == 0 {
+	if rate == 0 || !spec.Target.IsSet() {
 		return plan.Probe{}
 	}
 	return plan.Probe{
 		Rate:  float64(rate),
 		Words: []string{"SET", spec.Workload.Keyspace.Prefix + "probe:{user}", "{seq}", "EX", "60"},
 	}
+}
+
+func planInfo(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
+	if !spec.Target.IsSet() {
+		return 0
+	}
+	return value(spec.Observe.RedisInfo).Duration
 }
 
 func planVerify(verify *v1alpha1.LoadVerify) *plan.Verify {

@@ -11,6 +11,9 @@ import (
 )
 
 func planTarget(namespace string, target *v1alpha1.RedisTarget, addresses []string) plan.Target {
+	if !target.IsSet() {
+		return plan.Target{}
+	}
 	t := plan.Target{
 		Topology:  plan.Topology(target.Topology),
 		Addresses: addresses,

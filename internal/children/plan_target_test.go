@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -99,5 +100,27 @@ func TestDefaultsOfTheClient(t *testing.T) {
 	stages, err := Plan(loadTest(t, "target: {addresses: [\"a:1\"]}\nload: {stages: [{duration: 5s, users: 5}, {duration: 5s, users: 90}]}\nworkload: "+http), addresses)
 	if err != nil || stages.Client.Connections != 90 {
 		t.Errorf("%+v, %v; want the most users of any stage", stages, err)
+	}
+}
+
+// Without a target there is nothing to probe and no INFO to read.
+func TestPlanWithoutTarget(t *testing.T) {
+	const load = "load: {users: 10, duration: 1m}\n"
+	for name, workload := range map[string]string{
+		"http":     `{http: {url: "http://shop"}}`,
+		"database": `{cacheAside: {mode: DatabaseOnly, database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: "SELECT ?"}}}`,
+	} {
+		test := loadTest(t, load+"workload: "+workload)
+		made, err := Plan(test, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if made.Target.IsSet() || made.Probe.Rate != 0 || made.Info != 0 {
+			t.Errorf("%s: %+v, %+v, INFO every %v", name, made.Target, made.Probe, made.Info)
+		}
+		test.Spec.Target.Service = &v1alpha1.ServiceReference{Name: "redis", Port: 6379}
+		if _, err := Plan(test, nil); err == nil {
+			t.Errorf("%s: a target that was not found is accepted", name)
+		}
 	}
 }

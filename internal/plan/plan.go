@@ -15,7 +15,7 @@ type Plan struct {
 	Run      string        `json:"run"`            // identifies the run; the load test's UID
 	Pods     int           `json:"pods"`           // how many pods share the load
 	Interval time.Duration `json:"interval"`       // the recording grid's step
-	Target   Target        `json:"target"`         // where Redis is
+	Target   Target        `json:"target"`         // where Redis is; without addresses and sentinels for a workload without Redis
 	Client   Client        `json:"client"`         // how to connect to it
 	Shape    Shape         `json:"shape"`          // amount of load and duration, over all pods
 	Workload Workload      `json:"workload"`       // the requests
@@ -45,6 +45,9 @@ type Target struct {
 	TLS          *TLS      `json:"tls,omitempty"`          // nil = plain TCP
 	Database     int       `json:"database,omitempty"`     // 0 in a cluster
 }
+
+// IsSet reports whether there is a Redis: some workloads can do without.
+func (t *Target) IsSet() bool { return len(t.Addresses) > 0 || t.Sentinel != nil }
 
 // Topology is the topology of a deployment: one of topology.Kind, or Auto.
 type Topology string

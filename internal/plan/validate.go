@@ -61,9 +61,12 @@ func (p *Plan) checkKnown() string {
 	)
 }
 
-// checkTarget rejects a target without an address to dial.
+// checkTarget rejects a target without an address to dial, unless nothing is sent to it.
 func (p *Plan) checkTarget() string {
 	t := &p.Target
+	if !t.IsSet() && !p.Workload.NeedsRedis() && p.Probe.Rate == 0 && p.Info == 0 {
+		return ""
+	}
 	if t.Sentinel == nil {
 		if len(t.Addresses) == 0 {
 			return "target: no address of a Redis was found: set service, addresses or podSelector, or sentinel"

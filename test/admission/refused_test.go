@@ -36,7 +36,8 @@ var refusedLoadTests = []refusal{
 	{"no hits", `{workload: {commands: null, cacheAside: {hitRatio: "0%", database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: x}}}}`, "spec.workload.cacheAside.hitRatio", "must be above 0%"},
 	{"URL of another scheme", `{workload: {commands: null, http: {url: "ftp://shop"}}}`, "spec.workload.http.url", "should match"},
 
-	{"no target", `{target: null}`, "spec.target", "Required value"},
+	{"no target", `{target: null}`, "spec", "set target: only workload.http, and workload.cacheAside in mode DatabaseOnly, load no Redis"},
+	{"a cache without a target", `{target: null, workload: {commands: null, cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b.c}, query: SELECT 1}}}}`, "spec", "set target"},
 	{"nothing in target", `{target: {service: null}}`, "spec.target", "set service, addresses or podSelector"},
 	{"service and addresses", `{target: {addresses: ["redis:6379"]}}`, "spec.target", "set one of them"},
 	{"address without port", `{target: {service: null, addresses: [redis]}}`, "spec.target.addresses[0]", "should match"},

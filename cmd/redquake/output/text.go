@@ -199,8 +199,11 @@ func bounded(value, atLeast, atMost result.Seconds) string {
 	return fmt.Sprintf("%s (%s to %s)", seconds(value), seconds(atLeast), seconds(atMost))
 }
 
-// target describes the server by what is known of it.
+// target describes the server by what is known of it. A load of an API or a database may have none.
 func target(t result.Target) string {
+	if len(t.Addresses) == 0 {
+		return "none"
+	}
 	parts := []string{strings.Join(t.Addresses, ",")}
 	if t.Server != "" || t.Version != "" {
 		parts = append(parts, strings.TrimSpace(t.Server+" "+t.Version))
