@@ -20,7 +20,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Target:   planTarget(test.Namespace, &spec.Target, addresses),
 		Client:   planClient(spec),
 		Shape:    planShape(spec),
-		Workload: planWorkload(&spec.Workload),
+		Workload: planWorkload(spec),
 		Probe:    planProbe(spec),
 		Info:     planInfo(spec),
 		Verify:   planVerify(spec.Verify),

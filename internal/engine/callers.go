@@ -202,7 +202,7 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 		if c.run.budget.claim(1) == 0 {
 			return
 		}
-		c.call(ctx, c.caller.Pick(), t.user, -1)
+		c.call(ctx, c.run.pick(c.caller, now), t.user, -1)
 		u.schedule(t, c.run.now()+u.think)
 	}
 }

@@ -38,6 +38,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	}
 	n := &runState{
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
+		turns: p.Turns(),
 		users: plan.NewSchedule(p.Shape),
 		gaps:  newGapLog(2 * unknownPace),
 		dialer: &dialer{
@@ -57,7 +58,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	r.layOut()
 	n.budget.left.Store(math.MaxInt64)
 	if p.Shape.Requests > 0 {
-		n.budget.left.Store(int64(share(p.Shape.Requests, uint64(p.Pods), uint64(pod))))
+		n.budget.left.Store(n.requests())
 	}
 	if p.Probe.Rate > 0 {
 		first, err := newProber(n, 0, "")

@@ -32,6 +32,7 @@ type runState struct {
 	rec        *recorder
 	gaps       *gapLog
 
+	turns   *plan.Turns           // nil if operations are mixed
 	users   plan.Schedule         // closed loop: how many are active, over all pods
 	pacer   atomic.Pointer[pacer] // open loop, else nil; Step replaces it
 	budget  budget                // closed loop
@@ -54,7 +55,25 @@ func (r *runState) opOf(i int64) int {
 	if r.isLedgerWrite(arrival) {
 		return r.ledgerOp()
 	}
+	if r.turns != nil {
+		return r.turns.At(time.Duration(r.pacer.Load().due(i)), i, r.requests())
+	}
 	return r.workload.OperationOf(arrival)
+}
+
+// pick returns the operation of the next request of a closed loop, at the instant now, after it was claimed from the budget. source chooses among
+// mixed operations.
+func (r *runState) pick(source interface{ Pick() int }, now int64) int {
+	if r.turns == nil {
+		return source.Pick()
+	}
+	total := r.requests()
+	return r.turns.At(time.Duration(now), total-r.budget.left.Load()-1, total)
+}
+
+// requests is the number of requests of this pod, if that ends the load; otherwise 0.
+func (r *runState) requests() int64 {
+	return int64(share(r.plan.Shape.Requests, uint64(r.plan.Pods), uint64(r.pod)))
 }
 
 // budget is how many requests this pod may still send.

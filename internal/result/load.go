@@ -91,6 +91,7 @@ type Operation struct {
 	Unknown    uint64     `json:"unknown"` // with or without effect
 	Dropped    uint64     `json:"dropped"` // never sent, because they would have been too late
 	Throughput float64    `json:"throughputPerSecond"`
+	Sent       *Seconds   `json:"sentSeconds,omitempty"`    // how long it was sent, if operations were sent one after the other; Throughput counts this time
 	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
 	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent without any
 	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send

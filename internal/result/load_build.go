@@ -40,7 +40,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	if series.HasProbe() {
 		r.ProbeGap = longest(series.ProbeGaps(), from, end)
 	}
-	if in.Search == nil { // the rate of a search changes with each trial
+	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
 		for _, a := range impact.Anomalies(series, from, in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
@@ -98,6 +98,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	for i := range summary.Operations {
 		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
 	}
+	r.setTurns(plan, series, from, end)
 	if len(summary.Shards) > 1 {
 		for i, s := range summary.Shards {
 			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput, LongestGap: Seconds(s.Gap)})

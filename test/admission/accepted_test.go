@@ -35,6 +35,7 @@ func TestAccepted(t *testing.T) {
 			{"TLS with the system's roots", `{target: {tls: {}}}`},
 			{"range of sizes", `{workload: {values: {minBytes: 1, maxBytes: 1}}}`},
 			{"tests of redis-benchmark", `{workload: {commands: null, benchmark: {tests: [ping, lrange_600, xadd]}}}`},
+			{"a search through mixed tests", `{load: {users: null, search: {from: 1, to: 9}}, objectives: {maxErrorRate: "1%"}, workload: {commands: null, benchmark: {tests: [set, get], order: Mixed}}}`},
 			{"ranking", `{workload: {commands: null, ranking: {members: 10000000, weights: {find: 1}}}}`},
 			{"rate limiter", `{workload: {commands: null, rateLimiter: {limit: 1, window: 1500ms}}}`},
 			{"cache aside", `{workload: {commands: null, cacheAside: {hitRatio: 92.5%, database: {driver: mysql, dsnSecretRef: {name: a, key: b.c}, query: SELECT 1}}}}`},
