@@ -5,12 +5,5 @@ import "time"
 // Bounded is a duration with its lower and upper bound.
 type Bounded struct{ Value, AtLeast, AtMost time.Duration }
 
-// BoundedSeconds is Bounded in JSON.
-type BoundedSeconds struct {
-	Value   Seconds `json:"valueSeconds"`
-	AtLeast Seconds `json:"atLeastSeconds"`
-	AtMost  Seconds `json:"atMostSeconds"`
-}
-
 // Exactly returns a duration that is known exactly.
 func Exactly(d time.Duration) Bounded { return Bounded{d, d, d} }

@@ -49,6 +49,13 @@ type Mark struct {
 	Verdict string          `json:"verdict,omitempty"`
 }
 
+// BoundedSeconds is a duration with its lower and upper bound.
+type BoundedSeconds struct {
+	Value   Seconds `json:"valueSeconds"`
+	AtLeast Seconds `json:"atLeastSeconds"`
+	AtMost  Seconds `json:"atMostSeconds"`
+}
+
 // NewCourse returns the course of a recorded run in rows of a length, which is rounded up to whole steps of the record. operation selects the
 // figures of one operation; "" = all.
 func NewCourse(series *record.Series, every time.Duration, operation string, faults []Mark) (*Course, error) {

@@ -17,8 +17,8 @@ type Unit string
 
 // The units.
 const (
-	Count     Unit = "count"
-	Share     Unit = "share" // from 0 to 1
-	InSeconds Unit = "seconds"
-	PerSecond Unit = "perSecond"
+	UnitCount     Unit = "count"
+	UnitShare     Unit = "share" // from 0 to 1
+	UnitSeconds   Unit = "seconds"
+	UnitPerSecond Unit = "perSecond"
 )

@@ -24,11 +24,11 @@ func verdict(b *strings.Builder, r *result.Load) {
 
 func inUnit(unit result.Unit, x float64) string {
 	switch unit {
-	case result.InSeconds:
+	case result.UnitSeconds:
 		return format.Duration(time.Duration(x * float64(time.Second)))
-	case result.Share:
+	case result.UnitShare:
 		return format.Share(x)
-	case result.PerSecond:
+	case result.UnitPerSecond:
 		return format.Rate(x) + "/s"
 	}
 	return strconv.FormatFloat(x, 'f', 0, 64)

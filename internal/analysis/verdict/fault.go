@@ -48,7 +48,7 @@ func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 		return atMost("maxRecoveryTime", limit, took, true)
 	}
 	return &result.Objective{
-		Name: "maxRecoveryTime", Unit: result.InSeconds, Limit: limit.Seconds(), Met: new(false),
+		Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(), Met: new(false),
 		Message: fmt.Sprintf("maxRecoveryTime: no recovery was seen, limit %s", format.Duration(limit.Duration)),
 	}
 }

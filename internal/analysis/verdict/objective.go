@@ -17,7 +17,7 @@ func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bo
 	if limit == nil {
 		return nil
 	}
-	r := &result.Objective{Name: name, Unit: result.InSeconds, Limit: limit.Seconds()}
+	r := &result.Objective{Name: name, Unit: result.UnitSeconds, Limit: limit.Seconds()}
 	if !known {
 		return unjudged(r)
 	}
@@ -43,7 +43,7 @@ func share(name string, limit *string, actual float64, known bool) *result.Objec
 		return nil
 	}
 	most, err := percent(*limit)
-	r := &result.Objective{Name: name, Unit: result.Share, Limit: most}
+	r := &result.Objective{Name: name, Unit: result.UnitShare, Limit: most}
 	if !known || err != nil {
 		return unjudged(r)
 	}
@@ -60,7 +60,7 @@ func count(name string, limit *int64, actual uint64, known bool) *result.Objecti
 	if limit == nil {
 		return nil
 	}
-	r := &result.Objective{Name: name, Unit: result.Count, Limit: float64(*limit)}
+	r := &result.Objective{Name: name, Unit: result.UnitCount, Limit: float64(*limit)}
 	if !known {
 		return unjudged(r)
 	}
@@ -78,7 +78,7 @@ func throughput(name string, limit *string, actual float64, known bool) *result.
 		return nil
 	}
 	least, err := strconv.ParseFloat(*limit, 64)
-	r := &result.Objective{Name: name, Unit: result.PerSecond, Limit: least}
+	r := &result.Objective{Name: name, Unit: result.UnitPerSecond, Limit: least}
 	if !known || err != nil {
 		return unjudged(r)
 	}

@@ -11,7 +11,7 @@ import (
 
 // units are the units of a status, for those of a result.
 var units = map[result.Unit]v1alpha1.Unit{
-	result.Count: v1alpha1.UnitCount, result.Share: v1alpha1.UnitShare, result.InSeconds: v1alpha1.UnitMicroseconds, result.PerSecond: v1alpha1.UnitPerSecond,
+	result.UnitCount: v1alpha1.UnitCount, result.UnitShare: v1alpha1.UnitShare, result.UnitSeconds: v1alpha1.UnitMicroseconds, result.UnitPerSecond: v1alpha1.UnitPerSecond,
 }
 
 // inStatus converts the results of objectives to the form of a status.
@@ -32,10 +32,10 @@ func decimal(unit result.Unit, x *float64) v1alpha1.Decimal {
 	switch {
 	case x == nil:
 		return ""
-	case unit == result.InSeconds:
+	case unit == result.UnitSeconds:
 		d := time.Duration(math.Round(*x * float64(time.Second)))
 		return v1alpha1.Decimal(strconv.FormatInt(int64(v1alpha1.MicrosecondsOf(d)), 10))
-	case unit == result.Count:
+	case unit == result.UnitCount:
 		return v1alpha1.Decimal(strconv.FormatFloat(*x, 'f', 0, 64))
 	}
 	return v1alpha1.DecimalOf(*x)
