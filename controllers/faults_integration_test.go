@@ -25,7 +25,7 @@ func checkImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) {
 	}
 	const slack = 10 * time.Second // a busy machine may stall for as long
 	i := st.Impact
-	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": i.Outage, "serverOutage": i.ServerOutage} {
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "serverOutage": i.ServerOutage} {
 		if figure == nil || figure.Value.Duration() < down-150*time.Millisecond || figure.Value.Duration() > down+slack {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}

@@ -34,7 +34,7 @@ func checkExactImpact(t *testing.T, f *v1alpha1.RedisFault, down time.Duration) 
 		t.Fatalf("impact %+v", i)
 	}
 	t.Logf("down for %s: outage %+v, server's %+v, recovery %+v, dip %s, %d errors; %v", down, *i.Outage, *i.ServerOutage, *i.RecoveryTime, i.TPSDip, i.Errors, timelineOf(f))
-	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": i.Outage, "serverOutage": i.ServerOutage} {
+	for name, figure := range map[string]*v1alpha1.BoundedDuration{"outage": &i.Outage.BoundedDuration, "serverOutage": i.ServerOutage} {
 		if d := figure.Value.Duration() - down; d < 0 || d > 20*time.Millisecond {
 			t.Errorf("%s is %+v, the server was down for %s", name, figure, down)
 		}

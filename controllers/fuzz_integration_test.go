@@ -187,11 +187,18 @@ func (d draw) bounded() *v1alpha1.BoundedDuration {
 	return pick(d, nil, &v1alpha1.BoundedDuration{}, &v1alpha1.BoundedDuration{Value: -1, AtMost: math.MaxInt64}, &v1alpha1.BoundedDuration{Value: 5e6, AtLeast: 4e6, AtMost: 6e6})
 }
 
+func (d draw) outage() *v1alpha1.Outage {
+	if b := d.bounded(); b != nil {
+		return &v1alpha1.Outage{BoundedDuration: *b, Of: pick(d, "", v1alpha1.Reads, "Other")}
+	}
+	return nil
+}
+
 func (d draw) impact() *v1alpha1.Impact {
 	if d.yes() {
 		return nil
 	}
-	return &v1alpha1.Impact{TPSDip: pick(d, words...), Outage: d.bounded(), RecoveryTime: d.bounded(), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
+	return &v1alpha1.Impact{TPSDip: pick(d, words...), Outage: d.outage(), RecoveryTime: d.bounded(), Recovered: d.yes(), LostRequests: pick(d, int64(0), 1<<62)}
 }
 
 // faultStatus is any status that a person or another version may have written.

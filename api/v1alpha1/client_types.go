@@ -147,7 +147,8 @@ type LoadClient struct {
 	// +kubebuilder:validation:Type=string
 	ConnectionMaxAge *metav1.Duration `json:"connectionMaxAge,omitempty"`
 
-	// retries is how often a request that was certainly not applied (READONLY, MOVED, CLUSTERDOWN, LOADING, MASTERDOWN, BUSY) is retried, each time after 10ms. A retry hides an error.
+	// retries is how often a request that was certainly not applied (READONLY, NOREPLICAS, MOVED, CLUSTERDOWN, LOADING, MASTERDOWN,
+	// BUSY) is retried, each time after 10ms, after READONLY over a new connection. A retry hides an error.
 	// +optional
 	// +kubebuilder:default=0
 	// +kubebuilder:validation:Minimum=0

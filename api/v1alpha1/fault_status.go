@@ -279,14 +279,15 @@ type Impact struct {
 	// timeToImpact is the time from the injection to the first error or the start of the first gap.
 	// +optional
 	TimeToImpact *BoundedDuration `json:"timeToImpact,omitempty"`
-	// outage is the longest period without a success of the load.
+	// outage is the longest period without a success: of the load, of its reads or of its writes, whichever was worst.
 	// +optional
-	Outage *BoundedDuration `json:"outage,omitempty"`
+	Outage *Outage `json:"outage,omitempty"`
 	// totalOutage is the sum of all periods without a success until recovery, in microseconds.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TotalOutage Microseconds `json:"totalOutage"`
-	// shardOutage is the longest period without a success at one shard of a cluster: the aggregate hides a shard that is down. Not set if there is one shard.
+	// shardOutage is the longest period without a success at one shard of a cluster: the aggregate hides a shard that is down. Not set if there is one
+	// shard, or if no request waited in vain at any.
 	// +optional
 	ShardOutage *BoundedDuration `json:"shardOutage,omitempty"`
 	// shard is the number of that shard in the load test's status.summary.shards.
@@ -314,10 +315,18 @@ type Impact struct {
 	// +kubebuilder:validation:Minimum=0
 	LostRequests int64 `json:"lostRequests"`
 	// lostWrites is the number of acknowledged ledger writes that were lost because of this fault: a lower bound of all lost writes. Not set until the
-	// load has ended and its ledger was read back, and if the test does not verify writes.
+	// load has ended and its ledger was read back, if the test does not verify writes, and if Redis may have evicted some of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
+	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly because Redis may have evicted ledger keys.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWritesAtLeast *int64 `json:"lostWritesAtLeast,omitempty"`
+	// lostWritesAtMost is the upper bound of the lost writes. Set together with lostWritesAtLeast.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWritesAtMost *int64 `json:"lostWritesAtMost,omitempty"`
 	// firstLost is the earliest time at which the first of them was acknowledged, in microseconds from the injection; negative before it.
 	// +optional
 	FirstLost *Microseconds `json:"firstLost,omitempty"`
@@ -337,6 +346,12 @@ type Impact struct {
 	// +listMapKey=class
 	// +kubebuilder:validation:MaxItems=32
 	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
+	// operations are the effects on each operation; empty if the load has one.
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Operations []OperationImpact `json:"operations,omitempty"`
 	// latencyP99 before, during and after the fault.
 	// +optional
 	LatencyP99 *LatencyAround `json:"latencyP99,omitempty"`
@@ -352,6 +367,51 @@ type Impact struct {
 	// +listMapKey=reason
 	// +kubebuilder:validation:MaxItems=16
 	Doubts []Doubt `json:"doubts,omitempty"`
+}
+
+// RequestKind tells requests that only read from the others.
+// +kubebuilder:validation:Enum=Reads;Writes
+type RequestKind string
+
+// The kinds of requests.
+const (
+	// Reads are the requests of operations that only read.
+	Reads RequestKind = "Reads"
+	// Writes are all other requests.
+	Writes RequestKind = "Writes"
+)
+
+// Outage is the longest period without a success.
+type Outage struct {
+	BoundedDuration `json:",inline"`
+
+	// of names the requests that had no success, if the others had: Reads or Writes. Not set if no request had.
+	// +optional
+	Of RequestKind `json:"of,omitempty"`
+}
+
+// OperationImpact is the effect of a fault on one operation.
+type OperationImpact struct {
+	// name of the operation.
+	// +required
+	// +kubebuilder:validation:MaxLength=64
+	Name string `json:"name,omitempty"`
+	// outage is the longest period without a success of this operation in which a request waited in vain.
+	// +optional
+	Outage *BoundedDuration `json:"outage,omitempty"`
+	// firstError is the time from the injection to the operation's first error, to the interval; not set if there was none.
+	// +optional
+	FirstError *Microseconds `json:"firstError,omitempty"`
+	// lastError is the time from the injection to the operation's last error until recovery, to the interval.
+	// +optional
+	LastError *Microseconds `json:"lastError,omitempty"`
+	// errors is the number of failed, unknown and dropped requests until recovery.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Errors int64 `json:"errors"`
+	// tpsDip is the depth of the dip of this operation's throughput, as a share of its baseline, from 0 to 1.
+	// +optional
+	TPSDip Decimal `json:"tpsDip,omitempty"`
 }
 
 // PhaseSource is the source of the event that ended a phase.
@@ -383,10 +443,9 @@ type Phase struct {
 	// at is when the phase ended, on the common clock.
 	// +optional
 	At metav1.MicroTime `json:"at,omitzero"`
-	// duration of the phase, in microseconds.
+	// duration of the phase. Kubernetes' timestamps are in whole seconds, which makes phases that begin or end with one uncertain.
 	// +optional
-	// +kubebuilder:validation:Minimum=0
-	Duration Microseconds `json:"duration"`
+	Duration *BoundedDuration `json:"duration,omitempty"`
 }
 
 // LatencyAround is one quantile around a fault.

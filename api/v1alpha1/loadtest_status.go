@@ -255,9 +255,14 @@ type LoadSummary struct {
 	// +kubebuilder:validation:MaxItems=32
 	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
 
-	// throughput is the mean of successes per second.
+	// throughput is the mean of successes per second, without drained.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
+
+	// drained is the number of requests that succeeded after the planned end of the load: they count in requests and latency, and are no throughput.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Drained int64 `json:"drained"`
 
 	// latency of successes.
 	// +optional
@@ -268,7 +273,8 @@ type LoadSummary struct {
 	// +kubebuilder:validation:Minimum=0
 	MaxLag *Microseconds `json:"maxLag,omitempty"`
 
-	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified.
+	// lostWrites is the number of acknowledged ledger writes that were not found after the load: a lower bound of all lost writes. Not set if nothing was verified,
+	// or if only its bounds are known: see verification.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`

@@ -240,7 +240,8 @@ type LoadPods struct {
 
 // LoadProbe is a low-rate stream of requests in parallel with the load.
 type LoadProbe struct {
-	// rate in requests per second of each load pod; 0 disables the probe.
+	// rate in requests per second of the whole run, in a cluster for each shard; 0 disables the probe. The load pods share it, at most one pod for
+	// each 25 requests per second.
 	// +optional
 	// +kubebuilder:default=100
 	// +kubebuilder:validation:Minimum=0

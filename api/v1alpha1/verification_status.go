@@ -24,20 +24,31 @@ type Verification struct {
 	// +kubebuilder:validation:Minimum=0
 	UnknownPresent int64 `json:"unknownPresent"`
 
-	// lostWrites is the number of acknowledged ledger writes that are absent at the primary. Not set if unread is set.
+	// lostWrites is the number of acknowledged ledger writes that are absent at the primary. Not set if unread is set, or if Redis may have evicted some
+	// of them.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	LostWrites *int64 `json:"lostWrites,omitempty"`
 
-	// firstLost is the earliest time at which the first lost write was acknowledged.
+	// lostWritesAtLeast is the lower bound of the lost writes, if lostWrites is not known exactly because Redis may have evicted ledger keys.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWritesAtLeast *int64 `json:"lostWritesAtLeast,omitempty"`
+
+	// lostWritesAtMost is the upper bound of the lost writes: all acknowledged ledger writes that are absent. Set together with lostWritesAtLeast.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LostWritesAtMost *int64 `json:"lostWritesAtMost,omitempty"`
+
+	// firstLost is the earliest time at which the first absent write was acknowledged.
 	// +optional
 	FirstLost *metav1.MicroTime `json:"firstLost,omitempty"`
 
-	// lastLost is the latest time at which the last lost write was acknowledged.
+	// lastLost is the latest time at which the last absent write was acknowledged.
 	// +optional
 	LastLost *metav1.MicroTime `json:"lastLost,omitempty"`
 
-	// losses are the lost writes by time of acknowledgement, ascending. Consecutive periods are a second or more apart.
+	// losses are the absent writes by time of acknowledgement, ascending. Consecutive periods are a second or more apart.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=32

@@ -69,6 +69,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	start := time.Now()
 	series := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
+	series.SetReadOnly(plan.ReadOnly())
 	var unrecorded error
 	runCtx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)

@@ -56,7 +56,7 @@ func storedObjects(t *testing.T) (results any, faults []any) {
 			f.Status.InjectedAt = new(metav1.NewMicroTime(runStart.Add(at)))
 			f.Status.Impact = &v1alpha1.Impact{
 				Recovered: true, RecoveryTime: &v1alpha1.BoundedDuration{Value: 2_000_000},
-				Outage: &v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 990_000, AtMost: 1_010_000},
+				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 990_000, AtMost: 1_010_000}},
 			}
 		}
 		return f

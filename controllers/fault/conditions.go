@@ -108,8 +108,11 @@ func (s *scope) impactMessage() string {
 		return "no figures yet"
 	}
 	text := fmt.Sprintf("throughput fell by %s, no success for %s, %d errors, %d requests lost", orNone(display.Dip), orNone(display.Outage), i.Errors, i.LostRequests)
-	if i.LostWrites != nil {
+	switch {
+	case i.LostWrites != nil:
 		text += fmt.Sprintf(", %d acknowledged writes lost", *i.LostWrites)
+	case i.LostWritesAtLeast != nil && i.LostWritesAtMost != nil:
+		text += fmt.Sprintf(", between %d and %d acknowledged writes lost", *i.LostWritesAtLeast, *i.LostWritesAtMost)
 	}
 	switch {
 	case i.Recovered:

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
@@ -42,7 +43,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		if !seen.IsZero() {
 			f.SeenAt = seen.Sub(start)
 		}
-		options := impact.Options{MeasuredFrom: s.quietFrom}
+		options := impact.Options{MeasuredFrom: s.quietFrom, Course: children.Shape(&s.test.Spec).Course()}
 		measured := impact.Analyze(series, f, options)
 		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
@@ -68,7 +69,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 func (s *scope) activeFor(now time.Time) time.Duration {
 	status := &s.fault.Status
 	switch {
-	case s.traits.Lasts == 0 && !s.traits.RollsPods:
+	case !s.traits.Stays():
 		return 0
 	case status.RevertedAt != nil:
 		return status.RevertedAt.Sub(status.InjectedAt.Time)
@@ -113,7 +114,7 @@ func (s *scope) setImpact(final bool) {
 	addClientEvents(status, &s.measured.Impact)
 	status.Impact.Phases = phasesOf(status, &s.measured.Impact)
 	if s.measured.Recovered {
-		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime))
+		at := metav1.NewMicroTime(status.InjectedAt.Add(s.measured.RecoveryTime.Value))
 		status.RecoveredAt = &at
 	}
 }
@@ -122,17 +123,18 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 	i := &f.Impact
 	out := &v1alpha1.Impact{
 		BaselineTPS: v1alpha1.DecimalOf(i.BaselineRate), MinTPS: v1alpha1.DecimalOf(i.MinRate), TPSDip: v1alpha1.DecimalOf(i.Dip),
-		TimeToImpact: boundedIf(i.TimeToImpact >= 0, result.Exactly(i.TimeToImpact)), Outage: bounded(result.Exactly(i.Outage)), TotalOutage: v1alpha1.MicrosecondsOf(i.TotalOutage),
-		ServerOutage: boundedIf(i.ServerOutage >= 0, result.Exactly(i.ServerOutage)), ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
+		TimeToImpact: boundedIf(i.TimeToImpact), Outage: outageOf(i), TotalOutage: v1alpha1.MicrosecondsOf(i.TotalOutage),
+		ServerOutage: boundedIf(i.ServerOutage), ErrorWindow: v1alpha1.MicrosecondsOf(i.ErrorWindow), Recovered: i.Recovered,
 		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: state.ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
 		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
 	}
-	if i.ShardOutage > 0 {
-		out.ShardOutage, out.Shard = bounded(result.Exactly(i.ShardOutage)), new(int32(i.ShardDown))
+	if i.ShardOutage.Value > 0 {
+		out.ShardOutage, out.Shard = bounded(i.ShardOutage), new(int32(i.ShardDown))
 	}
 	if took, recovered := f.Recovery(); recovered {
 		out.RecoveryTime, out.RecoveredThroughput = bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
 	}
+	out.Operations = operationsOf(i.Operations)
 	for _, d := range i.Doubts {
 		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
 			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: state.Truncate(d.Message, 512)})
@@ -141,15 +143,41 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 	return out
 }
 
-func boundedIf(known bool, b result.Bounded) *v1alpha1.BoundedDuration {
-	if !known {
+// boundedIf returns nil if the duration was not measured.
+func boundedIf(b impact.Bounded) *v1alpha1.BoundedDuration {
+	if !b.Known() {
 		return nil
 	}
 	return bounded(b)
 }
 
-func bounded(b result.Bounded) *v1alpha1.BoundedDuration {
+func outageOf(i *impact.Impact) *v1alpha1.Outage {
+	return &v1alpha1.Outage{BoundedDuration: *bounded(i.Outage), Of: v1alpha1.RequestKind(i.OutageOf)}
+}
+
+func bounded(b impact.Bounded) *v1alpha1.BoundedDuration {
 	return &v1alpha1.BoundedDuration{Value: v1alpha1.MicrosecondsOf(b.Value), AtLeast: v1alpha1.MicrosecondsOf(b.AtLeast), AtMost: v1alpha1.MicrosecondsOf(b.AtMost)}
+}
+
+// operationsOf returns the effect on each operation.
+func operationsOf(effects []impact.Effect) []v1alpha1.OperationImpact {
+	var out []v1alpha1.OperationImpact
+	for i := range effects {
+		e := &effects[i]
+		out = append(out, v1alpha1.OperationImpact{
+			Name: e.Name, Outage: bounded(e.Outage), FirstError: microsIf(e.FirstError), LastError: microsIf(e.LastError), Errors: int64(e.Errors),
+			TPSDip: v1alpha1.DecimalOf(e.Dip),
+		})
+	}
+	return out
+}
+
+// microsIf returns nil for a negative duration: there was none.
+func microsIf(d time.Duration) *v1alpha1.Microseconds {
+	if d < 0 {
+		return nil
+	}
+	return new(v1alpha1.MicrosecondsOf(d))
 }
 
 // p99 returns nil if nothing was measured.

@@ -22,8 +22,8 @@ func TestImpactFitsTheCRD(t *testing.T) {
 	}
 	doubts := []impact.Doubt{{Reason: impact.NoLoad, Message: strings.Repeat("x", 2000)}, {Reason: impact.NoLoad, Message: "twice"}, {Reason: impact.RecordIncomplete}}
 	for name, m := range map[string]impact.Impact{
-		"none":      {TimeToImpact: -1, ServerOutage: -1, OutageEnd: -1, RecoveryTime: -1},
-		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: 1 - 1e-11, TimeToImpact: week - 1, Outage: week - 1, TotalOutage: week - 1, ServerOutage: week - 1, ErrorWindow: week - 1, Recovered: true, RecoveryTime: week - 1, RecoveredThroughput: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, Before: most, During: most, After: most, Doubts: doubts},
+		"none":      {TimeToImpact: impact.Exactly(-1), ServerOutage: impact.Exactly(-1), OutageEnd: -1, RecoveryTime: impact.Exactly(-1)},
+		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: 1 - 1e-11, TimeToImpact: impact.Exactly(week - 1), Outage: impact.Exactly(week - 1), TotalOutage: week - 1, ServerOutage: impact.Exactly(week - 1), ErrorWindow: week - 1, Recovered: true, RecoveryTime: impact.Exactly(week - 1), RecoveredThroughput: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, Before: most, During: most, After: most, Doubts: doubts},
 		"no number": {BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: math.NaN(), Recovered: true, RecoveredThroughput: math.Inf(1)},
 	} {
 		t.Run(name, func(t *testing.T) {

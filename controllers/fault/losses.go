@@ -20,7 +20,8 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 		s.seen.LossesPending = !state.IsFinished(s.test.Status.Conditions)
 		return
 	}
-	if v.LostWrites == nil { // the ledger could not be read: the losses are unknown
+	lost := state.LostWrites(v)
+	if lost == nil { // the ledger could not be read: the losses are unknown
 		return
 	}
 	own, injected := -1, make([]time.Duration, len(all))
@@ -38,7 +39,7 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 	for _, l := range v.Losses {
 		losses = append(losses, record.Loss{First: int64(l.First.Duration()), Last: int64(l.Last.Duration()), Count: uint64(l.Count), Errors: uint64(l.Errors)})
 	}
-	s.losses = result.LossesOf(own, injected, losses)
+	s.losses = result.LossesOf(own, injected, losses, *lost)
 }
 
 // setLosses sets the losses in the status, if they are known.
@@ -48,8 +49,8 @@ func (s *scope) setLosses() {
 		return
 	}
 	out := status.Impact
-	out.LostWrites = new(int64(s.losses.Count))
-	if s.losses.Count == 0 {
+	out.LostWrites, out.LostWritesAtLeast, out.LostWritesAtMost = state.LostWritesFields(s.losses.Count)
+	if s.losses.Count.AtMost == 0 {
 		return
 	}
 	t0 := status.InjectedAt.Sub(status.LoadStartTime.Time)

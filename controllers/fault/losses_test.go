@@ -71,6 +71,19 @@ func TestLossesAreAttributedToFaults(t *testing.T) {
 	}
 }
 
+// Where some absent writes may have been evicted, the losses of a fault have bounds too.
+func TestLossesOfAFaultHaveBounds(t *testing.T) {
+	f := struck("kill", 10*time.Second)
+	test := verified(v1alpha1.LossWindow{First: 11 * second, Last: 12 * second, Count: 10})
+	test.Status.Verification.LostWrites, test.Status.Verification.LostWritesAtLeast, test.Status.Verification.LostWritesAtMost = nil, new(int64(6)), new(int64(10))
+	s := &scope{fault: &f, test: test}
+	s.observeLosses([]v1alpha1.RedisFault{f})
+	s.setLosses()
+	if i := s.fault.Status.Impact; i.LostWrites != nil || *i.LostWritesAtLeast != 6 || *i.LostWritesAtMost != 10 || i.FirstLost == nil {
+		t.Errorf("%+v", i)
+	}
+}
+
 // The losses are pending until the test has read the acknowledged writes back, or cannot do so any more.
 func TestLossesArePending(t *testing.T) {
 	f := struck("failover", 10*time.Second)

@@ -2,6 +2,7 @@ package fault
 
 import (
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -16,6 +17,7 @@ var (
 		eventTerminating, eventDeleted, eventCreated, eventScheduled, eventRestarted, eventStarted, eventReady,
 		contract.EventMultiAttach, contract.EventAttached,
 	}
+	stamped       = []string{eventCreated, eventScheduled, eventStarted, eventReady}
 	byClients     = []string{eventFirstError, impact.Serves, eventFirstSuccess, eventRecovered}
 	withoutSource = []string{impact.Unexplained, eventReverted, eventActive} // the fault itself, or unknown
 	noPhase       = []string{eventInjected, eventActive, eventEffectLost}
@@ -23,7 +25,7 @@ var (
 
 // phasesOf divides a recovery at the first event of each kind in the timeline.
 func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1alpha1.Phase {
-	if !measured.Recovered || measured.RecoveryTime <= 0 {
+	if !measured.Recovered || measured.RecoveryTime.Value <= 0 {
 		return nil
 	}
 	t0 := status.InjectedAt.Time
@@ -32,7 +34,7 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	for _, e := range status.Timeline {
 		if !known[e.Event] && !slices.Contains(noPhase, e.Event) {
 			known[e.Event] = true
-			milestones = append(milestones, impact.Milestone{Name: e.Event, At: e.At.Sub(t0)})
+			milestones = append(milestones, impact.Milestone{Name: e.Event, At: e.At.Sub(t0), Sooner: sooner(&e)})
 		}
 	}
 	var phases []v1alpha1.Phase
@@ -40,9 +42,17 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = eventActive // the fault was active
 		}
-		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: v1alpha1.MicrosecondsOf(p.Duration)})
+		phases = append(phases, v1alpha1.Phase{Name: p.Name, Source: sourceOf(p.Name), At: metav1.NewMicroTime(t0.Add(p.At)), Duration: bounded(p.Duration)})
 	}
 	return phases
+}
+
+// sooner is by how much earlier an event can have been: those that Kubernetes stamps, in whole seconds, are dated as late as possible.
+func sooner(e *v1alpha1.TimelineEvent) time.Duration {
+	if slices.Contains(stamped, e.Event) {
+		return e.At.Sub(e.At.Truncate(time.Second))
+	}
+	return 0
 }
 
 func sourceOf(event string) v1alpha1.PhaseSource {

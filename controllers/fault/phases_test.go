@@ -30,10 +30,10 @@ func TestPhasesOf(t *testing.T) {
 	if got := phasesOf(status, &impact.Impact{Recovered: false}); got != nil {
 		t.Errorf("without a recovery: %+v", got)
 	}
-	phases := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})
+	phases := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})
 	var lines []string
 	for _, p := range phases {
-		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Duration(), p.Source))
+		lines = append(lines, fmt.Sprintf("%s %s %s", p.Name, p.Duration.Value.Duration(), p.Source))
 	}
 	want := []string{
 		"FirstError 5ms Client", "PodDeleted 35ms Kubernetes", "MultiAttachError 1.96s Kubernetes", "Reverted 13s ", "VolumeAttached 5s Kubernetes", "Ready 1s Kubernetes",
@@ -43,7 +43,7 @@ func TestPhasesOf(t *testing.T) {
 		t.Errorf("phases\n%q, want\n%q", lines, want)
 	}
 	status.RevertedAt = &metav1.MicroTime{Time: t0.Add(22100 * time.Millisecond)} // a lasting fault: an unexplained phase before the revert is attributed to it
-	if got := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: 23 * time.Second})[7]; got.Name != eventActive || got.Source != "" {
+	if got := phasesOf(status, &impact.Impact{Recovered: true, RecoveryTime: impact.Exactly(23 * time.Second)})[7]; got.Name != eventActive || got.Source != "" {
 		t.Errorf("phase %+v while the fault was active", got)
 	}
 	if last := phases[len(phases)-1]; !last.At.Time.Equal(t0.Add(23 * time.Second)) {

@@ -28,7 +28,7 @@ func TestVerdictOfAFault(t *testing.T) {
 		"aborted":             {v1alpha1.ReasonAborted, func(*scope) {}, v1alpha1.VerdictInconclusive, "ended early"},
 		"never injected":      {v1alpha1.ReasonAborted, func(s *scope) { s.fault.Status = v1alpha1.RedisFaultStatus{} }, v1alpha1.VerdictInconclusive, "was not injected"},
 		"no record":           {v1alpha1.ReasonSucceeded, func(s *scope) { s.fault.Status.Impact = nil }, v1alpha1.VerdictInconclusive, "could not be read"},
-		"an objective missed": {v1alpha1.ReasonSucceeded, func(s *scope) { s.losses = &result.Losses{Count: 5} }, v1alpha1.VerdictFail, "maxLostWrites is 5, limit 4"},
+		"an objective missed": {v1alpha1.ReasonSucceeded, func(s *scope) { s.losses = &result.Losses{Count: result.Count{AtLeast: 5, AtMost: 5}} }, v1alpha1.VerdictFail, "maxLostWrites is 5, limit 4"},
 	} {
 		f := &v1alpha1.RedisFault{}
 		f.Spec.RecoveryDeadline.Duration = 40 * time.Second

@@ -13,6 +13,7 @@ import (
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/collect"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
@@ -27,7 +28,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 	if s.plan == nil || s.seen.StartedAt.IsZero() {
 		return
 	}
-	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(), ServerCPULimit: s.serverCPULimit, Search: s.searchResult()}
+	in := result.LoadInput{Outcome: result.Interrupted, Faults: s.faultWindows(now), ServerCPULimit: s.serverCPULimit, Search: s.searchResult()}
 	if final && s.session.Finished {
 		in.Outcome = result.Finished
 	}
@@ -100,7 +101,7 @@ func (s *scope) display(trend string) *v1alpha1.LoadTestDisplay {
 func summaryOf(r *result.Load) *v1alpha1.LoadSummary {
 	out := &v1alpha1.LoadSummary{
 		Requests: int64(r.Total.Requests), Errors: int64(r.Total.Errors()), Failed: int64(r.Total.Failed), Unknown: int64(r.Total.Unknown), Dropped: int64(r.Total.Dropped),
-		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: state.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput),
+		ErrorRate: v1alpha1.DecimalOf(r.Total.ErrorRate), ErrorsByClass: state.ErrorCounts(r.Errors), Throughput: v1alpha1.DecimalOf(r.Total.Throughput), Drained: int64(r.Total.Drained),
 		Latency: latencyOf(r.Total.Latency), Shards: shardsOf(r.Shards), Workload: workloadOf(r.Workload),
 	}
 	if r.MaxLag > 0 {
@@ -167,8 +168,9 @@ func redisOf(r *result.Redis) *v1alpha1.RedisFacts {
 	return out
 }
 
-// faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline.
-func (s *scope) faultWindows() []impact.Window {
+// faultWindows returns the windows that faults explain, from the start of the load: from each injection to its recovery or its deadline, and at least
+// until its revert if it lasts. The recovery from a lasting fault begins with its revert, and so does its deadline.
+func (s *scope) faultWindows(now time.Time) []impact.Window {
 	var windows []impact.Window
 	for i := range s.faults {
 		f := &s.faults[i]
@@ -176,14 +178,27 @@ func (s *scope) faultWindows() []impact.Window {
 			continue
 		}
 		from := f.Status.InjectedAt.Sub(s.seen.StartedAt)
-		length := f.Spec.RecoveryDeadline.Duration
+		stay := stayOf(f, now)
+		length := stay + f.Spec.RecoveryDeadline.Duration
 		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
-			length = i.RecoveryTime.Value.Duration()
+			length = max(stay, i.RecoveryTime.Value.Duration())
 		}
 		// The interval before t0 belongs to the fault as well, and so does the last second of its recovery: windows are 1 s long.
 		windows = append(windows, impact.Window{From: from - s.plan.Interval, To: from + length + time.Second})
 	}
 	return windows
+}
+
+// stayOf returns the time from the injection of a lasting fault to its revert, or to now if it is not reverted; 0 for other faults.
+func stayOf(f *v1alpha1.RedisFault, now time.Time) time.Duration {
+	if !fault.Lasts(&f.Spec) {
+		return 0
+	}
+	abandoned := func(t v1alpha1.FaultTarget) bool { return t.RevertAbandoned }
+	if at := f.Status.RevertedAt; at != nil && !slices.ContainsFunc(f.Status.Targets, abandoned) {
+		now = at.Time
+	}
+	return now.Sub(f.Status.InjectedAt.Time)
 }
 
 // maxAnomalies is the number of anomalies that a status can list.

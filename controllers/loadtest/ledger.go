@@ -44,8 +44,8 @@ func (s *scope) setVerification() {
 // verificationOf returns the part of a verification that the verdict depends on.
 func verificationOf(v *v1alpha1.Verification) *result.Verification {
 	out := &result.Verification{Unread: v.Unread}
-	if v.LostWrites != nil {
-		out.Lost = new(uint64(*v.LostWrites))
+	if lost := state.LostWrites(v); lost != nil {
+		out.SetLost(*lost)
 	}
 	return out
 }
@@ -55,12 +55,12 @@ func verificationStatus(l *record.Ledger, start time.Time) *v1alpha1.Verificatio
 	v := &v1alpha1.Verification{
 		Acknowledged: int64(l.Acked), Failed: int64(l.Failed), Unknown: int64(l.Unknown), UnknownPresent: int64(l.UnknownPresent),
 		ReplicasRead: int32(l.Replicas), MissingAtReplica: int64(l.ReplicaMissing),
-		Settings: state.Truncate(l.Settings, 512), Unread: state.Truncate(l.Unknowable(), 512), Note: state.Truncate(strings.Join(l.Notes, " "), 1024),
+		Settings: state.Truncate(l.Settings, 512), Unread: state.Truncate(l.Unknowable(), 512), Note: state.Truncate(strings.TrimSpace(strings.Join(append([]string{l.EvictionNote()}, l.Notes...), " ")), 1024),
 	}
 	if v.Unread == "" {
-		v.LostWrites = new(int64(l.Lost))
+		v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost = state.LostWritesFields(result.Count{AtLeast: l.LostAtLeast(), AtMost: l.Lost})
 	}
-	if v.LostWrites != nil && l.Lost > 0 {
+	if v.Unread == "" && l.Lost > 0 {
 		v.FirstLost = &metav1.MicroTime{Time: start.Add(time.Duration(l.FirstLost)).UTC().Truncate(time.Microsecond)}
 		v.LastLost = &metav1.MicroTime{Time: start.Add(time.Duration(l.LastLost)).UTC().Truncate(time.Microsecond)}
 		v.SawErrors = new(l.Errors > 0)

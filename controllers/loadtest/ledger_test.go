@@ -48,6 +48,19 @@ func TestVerificationStatus(t *testing.T) {
 	}
 }
 
+// What Redis may have evicted makes the number a range, for the verdict and the faults as well.
+func TestVerificationOfEvictedKeys(t *testing.T) {
+	s := verified(&record.Ledger{Acked: 100, Lost: 36, LastLost: second, Unique: true, Evictions: map[string]record.Evictions{"a": {Keys: 10, Final: true}}})
+	v := s.test.Status.Verification
+	if v.LostWrites != nil || s.test.Status.Summary.LostWrites != nil || *v.LostWritesAtLeast != 26 || *v.LostWritesAtMost != 36 || v.LastLost == nil ||
+		!strings.HasPrefix(v.Note, "Between 26 and 36 writes were lost") {
+		t.Errorf("%+v", v)
+	}
+	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, verificationOf(v).LostWrites()); diff != "" {
+		t.Error(diff)
+	}
+}
+
 // A session without the ledger does not change the stored verification.
 func TestVerificationSurvivesARestart(t *testing.T) {
 	stored := verified(&record.Ledger{Acked: 100, Lost: 10, Losses: []record.Loss{{First: 11 * second, Last: 12 * second, Count: 10}}})

@@ -88,7 +88,7 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 	}
 	owner := s.test.DeepCopy()
 	return collect.Open(collect.Config{
-		Run: s.plan.Run, Step: s.plan.Interval, Ops: s.plan.Operations(), Tallies: s.plan.Tallies(), Pods: s.plan.Pods,
+		Run: s.plan.Run, Step: s.plan.Interval, Ops: s.plan.Operations(), ReadOnly: s.plan.ReadOnly(), Tallies: s.plan.Tallies(), Pods: s.plan.Pods,
 		Credentials: agent.Credentials{
 			CertificatePEM: secret.Data[agent.KeyCertificate], PrivateKeyPEM: secret.Data[agent.KeyPrivateKey], Token: string(secret.Data[agent.KeyToken]),
 		},

@@ -42,6 +42,7 @@ func TestEndedRecordIsNotOpenedAgain(t *testing.T) {
 	}
 	series := record.NewSeries(plan.Run, began.Time, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
+	series.SetReadOnly(plan.ReadOnly())
 	series.Lose(0)
 	series.Finish(1)
 	data, err := series.Encode(0)

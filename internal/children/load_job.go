@@ -64,7 +64,7 @@ func LoadJob(test *v1alpha1.RedisLoadTest, image string) *batchv1.Job {
 // jobDeadline ends the load pods even without an operator: the time to get ready, the longest run, the time that an agent
 // keeps its record, and some minutes. A load that only a number of requests ends may be as long as a duration may be.
 func jobDeadline(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
-	shape := planShape(spec)
+	shape := Shape(spec)
 	run := shape.Length()
 	if run == 0 {
 		run = maxLoadDuration

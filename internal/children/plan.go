@@ -19,7 +19,7 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Interval: spec.Observe.Interval.Duration,
 		Target:   planTarget(test.Namespace, &spec.Target, addresses),
 		Client:   planClient(spec),
-		Shape:    planShape(spec),
+		Shape:    Shape(spec),
 		Workload: planWorkload(spec),
 		Probe:    planProbe(spec),
 		Info:     planInfo(spec),
@@ -31,7 +31,8 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 	return plan, nil
 }
 
-func planShape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
+// Shape returns the amount of load of a test over its time.
+func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 	load := &spec.Load
 	shape := plan.Shape{
 		Users:     int(value(load.Users)),

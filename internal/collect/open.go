@@ -43,6 +43,9 @@ func Open(config Config) (*Session, error) {
 		series:  record.NewSeries(cfg.Run, time.Time{}, cfg.Step, cfg.Ops, cfg.Pods),
 	}
 	s.series.SetTallies(cfg.Tallies)
+	if cfg.ReadOnly != nil {
+		s.series.SetReadOnly(cfg.ReadOnly)
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	for i := range cfg.Pods {
 		p := &pod{index: i, ledgerWanted: cfg.Ledger, poke: make(chan struct{}, 1), unreachableSince: s.base}

@@ -32,6 +32,7 @@ type Config struct {
 	Step        time.Duration // plan.Plan.Interval
 	Ops         []string      // plan.Plan.Operations()
 	Tallies     []string      // plan.Plan.Tallies()
+	ReadOnly    []bool        // plan.Plan.ReadOnly()
 	Pods        int           // plan.Plan.Pods
 	Credentials agent.Credentials
 	Store       Store

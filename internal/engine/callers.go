@@ -22,6 +22,8 @@ type callers struct {
 	close func() error
 	// timeout bounds an operation; 0 = the client that performs it sets its own timeouts.
 	timeout time.Duration
+	gaps    *sharedGaps
+	heart   heartbeat
 }
 
 // open creates the client that performs the operations. kind is the deployment's topology.
@@ -68,6 +70,11 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 
 // start runs the goroutines in group; they return when the load is over.
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
+	c.gaps = newSharedGaps(c.run.thresholds, c.run.sharded)
+	c.run.gaps = gapMerge{c.gaps.source()}
+	beating, stop := context.WithCancel(ctx)
+	go c.heart.run(beating, c.run.now)
+	context.AfterFunc(ctx, stop)
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
 		due = make(chan arrival)
@@ -86,7 +93,7 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	for i := range c.count {
 		one := &caller{
 			run: c.run, stripe: c.run.rec.stripes[int(i)%len(c.run.rec.stripes)], caller: c.make(int64(c.run.pod)*c.count+i, int64(c.run.plan.Pods)*c.count),
-			tally: make([]uint64, len(c.run.plan.Tallies())), number: i, timeout: c.timeout,
+			tally: make([]uint64, len(c.run.plan.Tallies())), number: i, timeout: c.timeout, of: c,
 		}
 		group.Go(func() {
 			if due != nil {
@@ -164,6 +171,7 @@ func (c *callers) await(ctx context.Context, wake waiter, i int64) int64 {
 
 // caller is the state of one goroutine of callers.
 type caller struct {
+	of      *callers
 	run     *runState
 	stripe  *stripe
 	caller  workload.Caller
@@ -210,6 +218,8 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 // call performs one operation and records it.
 func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	sent := c.run.now()
+	parts := c.run.parts.of[op]
+	c.of.gaps.begin(parts, sent)
 	within, cancel := ctx, context.CancelFunc(func() {})
 	if c.timeout > 0 {
 		within, cancel = context.WithTimeout(ctx, c.timeout)
@@ -246,24 +256,38 @@ func (c *caller) call(ctx context.Context, op int, user, due int64) {
 	default:
 		s.unknown(op, at, result.Class, waited, result.BytesIn)
 	}
-	c.noteShard(s, &result, at)
-	if result.Outcome == workload.OK {
-		c.run.gaps.success(at)
+	c.noteGaps(parts, &result, c.noteShard(s, &result, at), sent, at)
+}
+
+// noteGaps notes an outcome for the gap logs.
+func (c *caller) noteGaps(parts uint64, result *workload.Result, shard int, sent, at int64) {
+	lo := min(max(sent, c.of.heart.since()), at)
+	switch {
+	case result.Outcome == workload.OK:
+		c.of.gaps.end(parts, receipt{hi: at, lo: lo, surely: lo, ok: parts, shard: shard}, at)
+	case result.Class == record.ClassTimeout || result.BytesIn > 0: // it was in flight all the time
+		c.of.gaps.end(parts, receipt{hi: at, lo: lo, sent: sent, failed: parts, shard: shard}, at)
+	default:
+		c.of.gaps.broken(parts, shard, sent, at)
 	}
 }
 
-// noteShard counts the outcome for the shard that serves the key now. A request without a key is counted for no shard.
-func (c *caller) noteShard(s *partial, result *workload.Result, at int64) {
-	if c.run.shards == nil || c.run.redis == nil || result.Slot == workload.NoSlot {
-		return
+// noteShard counts the outcome for the shard that serves the key now, and returns its number; -1 for a request without a key, which is counted for
+// no shard.
+func (c *caller) noteShard(s *partial, result *workload.Result, at int64) int {
+	if !c.run.sharded || c.run.redis == nil || result.Slot == workload.NoSlot {
+		return -1
 	}
 	shard, ok := c.run.routes.current().ShardOf(result.Slot)
 	switch {
 	case !ok || shard >= record.MaxShards:
+		return -1
 	case result.Outcome == workload.OK:
-		s.shard(shard).OK++
-		c.run.shards.gaps[shard].success(at)
+		if at < s.end {
+			s.shard(shard).OK++
+		}
 	default:
 		s.shard(shard).Errors++
 	}
+	return shard
 }

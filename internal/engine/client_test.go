@@ -1,12 +1,14 @@
 package engine
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // TestMaximumAge: each connection lives 180 to 200 ms of the run's second, and is replaced as soon as nothing is in flight.
@@ -146,4 +148,27 @@ func TestLedgerInVirtualTime(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Arrivals of ledger writes that the full book does not take are sent as ordinary requests.
+func TestTruthAFullLedgerDropsNothing(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		p := bare()
+		p.Shape = plan.Shape{Rate: 1000, Duration: time.Second}
+		p.Verify = &plan.Verify{Share: 0.5}
+		r := prepared(t, p, w.dialled())
+		const left = 100
+		for range 1<<26 - left { // what a book takes
+			r.loops[0].book.Next(0)
+		}
+		_, wait := inBackground(t, t.Context(), r)
+		o, err := wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		addsUp(t, o)
+		truth.Report(t, "T13", "the ledger is full", "1000 ok, 0 dropped, 100 ledger writes",
+			fmt.Sprintf("%d ok, %d dropped, %d ledger writes", o.sum.OK, o.sum.Dropped, w.server.Calls("SETBIT")-1), // one extends the bitmap
+			o.sum.OK == 1000 && o.sum.Dropped == 0 && w.server.Calls("SETBIT") == left+1)
+	})
 }

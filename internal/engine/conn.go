@@ -5,7 +5,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"os"
 	"syscall"
 	"time"
 
@@ -23,12 +22,16 @@ type conn struct {
 
 	// generation counts the sockets, so that events of a previous socket can be recognized.
 	generation   int32
+	attempt      int32 // counts the dials in the same way
 	up           bool
+	replacing    bool // a dial is in progress although it is up, as its server is silent
 	free         bool // it is in the pool's list of connections that can send
 	renewPending bool // replace the socket as soon as nothing is in flight
 	address      string
 	born         int64 // when it was made
-	renewed      int64 // when it was last replaced because its server refused writes
+	heard        int64 // when data was last received
+	silentFrom   int64 // heard when the dial of the replacement began
+	renewed      int64 // when it was last replaced because its server was no primary
 	socket       socket
 	pump         *pump // replaces socket where the connection uses TLS
 	stopDial     context.CancelFunc
@@ -46,10 +49,15 @@ const maxRawReply = 1 << 20
 // adopt starts to send load over an established connection.
 func (c *conn) adopt(stands line) {
 	l := c.loop
+	if c.stopDial != nil {
+		c.stopDial()
+	}
 	c.generation++
+	c.attempt++
 	c.scan.Reset()
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
-	c.up, c.renewPending, c.address, c.born = true, false, stands.address, l.run.now()
+	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.now()
+	c.heard = c.born
 	l.run.connections.Add(1)
 	if s, ok := stands.Conn.(syscall.Conn); ok {
 		if fd, ok := detach(s); ok {
@@ -63,7 +71,7 @@ func (c *conn) adopt(stands line) {
 		}
 	}
 	generation := c.generation
-	c.pump = newPump(stands, func(p *piece, err error) {
+	c.pump = newPump(stands.Conn, func(p *piece, err error) {
 		l.notify(note{conn: c, generation: generation, piece: p, err: err})
 	})
 	c.release()
@@ -82,6 +90,8 @@ func (c *conn) send() {
 		before := len(out)
 		out = l.encode(out, r)
 		l.inFlight++
+		l.flying[r.Op]++
+		c.pool.flying++
 		if r.sent == 0 {
 			r.sent = at
 			l.recordSent(r, at, len(out)-before)
@@ -99,7 +109,7 @@ func (c *conn) receive() {
 	l := c.loop
 	c.flush()
 	for generation := c.generation; c.up && generation == c.generation; {
-		n, err := c.socket.read(l.in)
+		n, stamp, err := l.receiver.read(c.socket, l.in)
 		l.invalidateClock()
 		switch {
 		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
@@ -111,7 +121,7 @@ func (c *conn) receive() {
 			c.lose(io.EOF)
 			return
 		}
-		c.take(l.in[:n])
+		c.take(l.in[:n], stamp)
 		if n < len(l.in) {
 			return
 		}
@@ -134,10 +144,16 @@ func (c *conn) flush() {
 	c.unsent = c.unsent[:copy(c.unsent, c.unsent[n:])]
 }
 
-// take scans the replies in p and settles their requests.
-func (c *conn) take(p []byte) {
+// take scans the replies in p and settles their requests. stamp is the kernel's stamp of their last byte, 0 = none.
+func (c *conn) take(p []byte, stamp int64) {
 	l := c.loop
-	at := l.stamp()
+	since := l.look.since
+	earliest := since
+	if c.pump != nil {
+		earliest = 0 // the pump may have read long before
+	}
+	at, exact := l.look.arrived(stamp, earliest, l.stamp())
+	c.heard = l.at
 	for len(p) > 0 {
 		k, reply, done, err := c.scan.Next(p)
 		if c.flight.count > 0 && c.flight.at(0).follows {
@@ -161,12 +177,19 @@ func (c *conn) take(p []byte) {
 			return
 		}
 		if r := c.flight.at(0); r.asking {
-			r.asking = false // the reply to ASKING
+			r.asking = false
+			c.raw = c.raw[:max(0, len(c.raw)-reply.Bytes)] // the reply to ASKING is none of the request's
 		} else if c.noteReply(r, &reply) {
 			c.flight.pop() // r stays readable: nothing is sent on this connection until it is settled
-			if l.addedLatency == 0 {
-				c.finishRound(r, c.raw, at)
-			} else { // simulate a slower network
+			switch {
+			case r.expired:
+			case l.addedLatency == 0:
+				lo := at
+				if !exact || c.flight.count > 0 && (len(p) > 0 || c.pump != nil) { // the stamp is that of the last reply
+					lo = min(at, since)
+				}
+				c.finishRound(r, c.raw, lo, at)
+			default: // simulate a slower network
 				c.held++
 				l.held.push(delayed{at: at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
 			}
@@ -194,6 +217,9 @@ func (c *conn) maxAge() int64 { return c.loop.maxAge - c.loop.maxAge/10*(c.numbe
 // renew replaces the connection, immediately or once nothing is in flight.
 func (c *conn) renew() {
 	if c.renewPending = true; c.flight.count+c.held > 0 {
+		if c.replacing { // perhaps by a connection to an outdated address
+			c.connect(c.loop.dialing)
+		}
 		return
 	}
 	c.disconnect()
@@ -203,12 +229,19 @@ func (c *conn) renew() {
 }
 
 // finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
-func (c *conn) finishRound(r *request, raw []byte, at int64) {
+func (c *conn) finishRound(r *request, raw []byte, lo, at int64) {
 	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw) {
 		return
 	}
+	c.landed(r)
+	c.loop.settle(c, r, lo, at)
+}
+
+// landed notes that a request is no longer in flight.
+func (c *conn) landed(r *request) {
 	c.loop.inFlight--
-	c.loop.settle(c, r, at)
+	c.loop.flying[r.Op]--
+	c.pool.flying--
 }
 
 // noteReply adds a reply to the request at the front and reports whether its round trip has ended.
@@ -216,14 +249,13 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	if r.reply.Kind != resp.Error {
 		r.reply.Kind, r.reply.Class = reply.Kind, reply.Class
 		if reply.Kind == resp.Error && reply.Class == record.ClassMoved {
-			c.loop.message = append(c.loop.message[:0], c.scan.Redirection()...)
+			r.redirection = parseRedirection(c.scan.Redirection(), c.address)
 		}
 	}
 	r.reply.Bytes += reply.Bytes
-	if r.replies--; r.replies > 0 {
-		return false
-	}
-	return true
+	r.replies--
+	r.asking = r.asked
+	return r.replies == 0
 }
 
 // sendNextRound writes a request's next round trip; false if there is none.
@@ -243,8 +275,9 @@ func (c *conn) sendNextRound(r *request, raw []byte) bool {
 		return false
 	}
 	r.replies = int32(replies)
+	l.out = r.ask(out, 0)
 	*c.flight.push() = *r
-	c.write(out)
+	c.write(l.out)
 	return true
 }
 
@@ -269,11 +302,18 @@ func (c *conn) write(p []byte) {
 	}
 }
 
-// expire closes the connection if its oldest request was sent before the given instant.
-func (c *conn) expire(before int64) {
-	if c.flight.count > 0 && c.flight.at(0).sent < before {
-		c.lose(os.ErrDeadlineExceeded)
+// expireAfterReading is expire for a loop that may not have read yet what arrived in time.
+func (c *conn) expireAfterReading(before int64) {
+	if c.flight.count == 0 || c.flight.at(0).sent >= before || !c.up {
+		return
 	}
+	switch {
+	case c.pump == nil:
+		c.receive()
+	case c.loop.look.overslept: // the pump may not have run either
+		return
+	}
+	c.expire(before)
 }
 
 // lose closes the connection: the outcome of requests in flight is unknown. A new connection is dialled immediately.
@@ -281,39 +321,50 @@ func (c *conn) lose(err error) {
 	if !c.up {
 		return
 	}
+	c.breakOff(lossClass(err))
+	c.loop.run.routes.refresh("a connection broke")
+	if !c.loop.closing() {
+		c.connect(c.loop.dialing)
+	}
+}
+
+// breakOff closes the connection: the outcome of requests in flight is unknown.
+func (c *conn) breakOff(class record.Class) {
 	l := c.loop
 	c.disconnect()
 	at := l.stamp()
-	class := lossClass(err)
+	if c.flight.count > 0 {
+		l.gaps.lost(c.pool.place.shard, l.look.since)
+	}
 	for c.flight.count > 0 {
 		r := *c.flight.at(0)
 		c.flight.pop()
-		l.inFlight--
+		if r.expired {
+			continue
+		}
+		c.landed(&r)
 		l.recordUnknown(c.pool, &r, at, class)
 		l.ended(&r, at)
-	}
-	l.run.routes.refresh("a connection broke")
-	if !l.closing() {
-		c.connect(l.dialing)
 	}
 }
 
 // connect dials in the background until a connection is established or ctx ends, and notifies the loop of each result. A dial in progress is
-// cancelled.
+// cancelled. A connection that is up stays so until its replacement is established.
 func (c *conn) connect(ctx context.Context) {
 	if c.stopDial != nil {
 		c.stopDial()
 	}
 	ctx, c.stopDial = context.WithCancel(ctx)
-	c.generation++
-	l, generation := c.loop, c.generation
+	c.attempt++
+	c.replacing, c.silentFrom = c.up, c.heard
+	l, attempt := c.loop, c.attempt
 	dialer := l.run.dialerTo(c.pool.place, c.number)
 	go func() {
 		stands, err := dialer.connect(ctx, func(err error, began time.Time) {
 			at := l.run.now()
-			l.notify(note{conn: c, generation: generation, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
+			l.notify(note{conn: c, attempt: attempt, refused: true, class: classOf(err), at: at, waited: at - l.run.at(began)})
 		})
-		if err == nil && !l.notify(note{conn: c, generation: generation, line: stands}) {
+		if err == nil && !l.notify(note{conn: c, attempt: attempt, line: stands}) {
 			_ = stands.Close()
 		}
 	}()

@@ -34,7 +34,7 @@ func (l *loop) runDelayed(now int64) {
 		for i := range l.released {
 			e := &l.released[i]
 			e.conn.held--
-			e.conn.finishRound(&e.request, e.raw, now)
+			e.conn.finishRound(&e.request, e.raw, now, now)
 			e.conn.release()
 		}
 	}

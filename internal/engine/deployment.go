@@ -53,7 +53,7 @@ func (r *Runner) discover(ctx context.Context, progress func(string)) error {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: problem}
 	}
 	if len(m.Shards) > 1 {
-		n.shards = newShardLog()
+		n.sharded = true
 	}
 	if err := r.probeShards(m); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		if !ok {
 			continue
 		}
-		p, err := newProber(r.run, shard, tag)
+		p, err := newProber(r.run, tag)
 		if err != nil {
 			return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}

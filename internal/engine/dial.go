@@ -74,22 +74,22 @@ func (d *dialer) dialAddress(ctx context.Context, address string, greeting *atom
 		failed.Address = address
 		return nil, failed
 	}
-	one := redis.Dialer{Login: login, TCP: d.tcp, Setup: d.setup()}
-	if greeting != nil {
-		stands := false
-		one.TCP = func(ctx context.Context, network, address string) (net.Conn, error) {
-			c, err := d.tcp(ctx, network, address)
-			if stands = err == nil; stands {
-				greeting.Add(1)
-			}
-			return c, err
+	stands := false
+	one := redis.Dialer{Login: login, Setup: d.setup(), TCP: func(ctx context.Context, network, address string) (net.Conn, error) {
+		c, err := d.tcp(ctx, network, address)
+		if err != nil {
+			return nil, err
 		}
-		defer func() {
-			if stands {
-				greeting.Add(-1)
-			}
-		}()
-	}
+		if stands = greeting != nil; stands {
+			greeting.Add(1)
+		}
+		return stamped(c), nil
+	}}
+	defer func() {
+		if stands {
+			greeting.Add(-1)
+		}
+	}()
 	return one.Dial(ctx, address)
 }
 

@@ -29,8 +29,9 @@ func onlyGap(t *testing.T, whose string, gaps []record.Gap) record.Gap {
 
 func wantGap(t *testing.T, whose string, gaps []record.Gap, from, to time.Duration) {
 	t.Helper()
-	if g := onlyGap(t, whose, gaps); g != (record.Gap{From: int64(from), To: int64(to)}) {
-		t.Errorf("%s: the gap is %s to %s, want %s to %s", whose, time.Duration(g.From), time.Duration(g.To), from, to)
+	if g := onlyGap(t, whose, gaps); g.From != int64(from) || g.To != int64(to) || g.Open || g.AtLeast(0) == 0 {
+		t.Errorf("%s: the gap is %s to %s, want %s to %s; %s of it are proven", whose, time.Duration(g.From), time.Duration(g.To), from, to,
+			time.Duration(g.AtLeast(0)))
 	}
 }
 

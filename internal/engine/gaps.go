@@ -2,8 +2,9 @@ package engine
 
 import (
 	"cmp"
+	"math"
+	"math/bits"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -13,109 +14,266 @@ import (
 // gapFloor is the minimum length of a gap.
 const gapFloor = int64(5 * time.Millisecond)
 
-// gapLog records every period without a success that is longer than its threshold, with exact ends. Instants are nanoseconds since the start.
+// gapLog records every period without a success that can have been longer than its threshold, as one client sees it: an event loop, or a probe.
+// Instants are nanoseconds since the start. It has no lock.
 type gapLog struct {
-	last      atomic.Int64 // the latest success; 0 before the first: the start
-	threshold atomic.Int64
-
-	mu    sync.Mutex
-	ended []record.Gap
+	threshold *atomic.Int64 // all clients of a pod share it: the merged gaps of a pod are complete above it
+	last      int64         // the latest success; 0 before the first: the start
+	surely    int64         // the latest instant at which a success up to last can have arrived at the earliest
+	proof     proof         // since last
+	ended     []record.Gap  // by time; not yet forgotten
 }
 
-func newGapLog(threshold int64) *gapLog {
-	g := &gapLog{}
-	g.threshold.Store(max(threshold, gapFloor))
+// receipt is one or several outcomes that were read together.
+type receipt struct {
+	hi     int64  // when they arrived, at the latest
+	lo     int64  // when the first of them arrived, at the earliest
+	surely int64  // when the last of them arrived, at the earliest
+	ok     uint64 // the gap logs that have a success; see parts
+	failed uint64 // the gap logs that have a failure
+	sent   int64  // when the first failed request was sent
+	shard  int
+}
+
+// success records successes. They may be reported out of order.
+func (g *gapLog) success(a *receipt) {
+	if a.hi <= g.last {
+		g.late(a)
+		return
+	}
+	if n := len(g.ended); n > 0 && a.lo < g.ended[n-1].To {
+		g.sooner(a.lo)
+	}
+	if a.hi-g.surely > g.threshold.Load() { // it is known only that a success arrived until surely
+		from, to := g.proof.longest(a.hi)
+		g.ended = append(g.ended, record.Gap{From: g.last, To: a.hi, MaybeBefore: g.last - g.surely, MaybeSooner: a.hi - a.lo}.Proven(from, to))
+	}
+	g.last, g.surely = a.hi, max(g.surely, a.surely)
+	g.proof = proof{}
+}
+
+// failure records that a request failed which had been in flight from one instant to the other.
+func (g *gapLog) failure(from, to int64) {
+	if from = max(from, g.last); from <= to {
+		g.proof.failed(from, to)
+	}
+}
+
+// sooner notes that a success which was read after a gap can have arrived in it.
+func (g *gapLog) sooner(lo int64) {
+	for i := range g.ended {
+		if e := &g.ended[i]; lo < e.To {
+			e.MaybeSooner = max(e.MaybeSooner, e.To-lo)
+		}
+	}
+}
+
+// late records successes that arrived before one that was reported earlier. They can divide a gap.
+func (g *gapLog) late(a *receipt) {
+	for i := 0; i < len(g.ended); i++ {
+		e := g.ended[i]
+		switch {
+		case a.hi <= e.From:
+			g.ended[i].MaybeBefore = min(e.MaybeBefore, max(0, e.From-a.surely))
+		case a.hi >= e.To:
+			g.ended[i].MaybeSooner = max(e.MaybeSooner, e.To-a.lo)
+		default:
+			before, after := e.Divide(a.lo, a.surely, a.hi)
+			g.ended = slices.Replace(g.ended, i, i+1, before, after)
+			i++
+		}
+	}
+	g.surely = max(g.surely, a.surely)
+	g.proof = proof{} // it seemed to be in flight since
+}
+
+// silence returns the gaps that have not been forgotten, and the period since the last success, which has no end.
+func (g *gapLog) silence() []record.Gap {
+	from, to := g.proof.longest(math.MaxInt64)
+	open := record.Gap{From: g.last, To: math.MaxInt64, MaybeBefore: g.last - g.surely}.Proven(from, to)
+	return append(g.ended[:len(g.ended):len(g.ended)], open)
+}
+
+// forget drops the gaps that ended before the instant until.
+func (g *gapLog) forget(until int64) {
+	g.ended = slices.DeleteFunc(g.ended, func(e record.Gap) bool { return e.To < until })
+}
+
+// proof collects when a request was unanswered, or failed, since the last success: only that proves an outage.
+type proof struct {
+	from, to       int64 // of the current period; 0, 0 = none
+	bestFrom, best int64 // the longest earlier one
+	waiting        bool  // a request has been in flight since the current period's end
+}
+
+// failed adds that a request failed that was in flight from one instant to the other. Whether another is in flight will be noted next.
+func (p *proof) failed(from, to int64) {
+	p.seen(from, to)
+	p.waiting = false
+}
+
+func (p *proof) seen(from, to int64) {
+	if p.to > 0 && !p.waiting && from > p.to+record.Bridge {
+		if p.to-p.from > p.best {
+			p.bestFrom, p.best = p.from, p.to-p.from
+		}
+		p.from, p.to = from, to
+		return
+	}
+	if p.to == 0 {
+		p.from = from
+	}
+	p.from, p.to = min(p.from, from), max(p.to, to)
+}
+
+// wait adds that a request is in flight at an instant. It stays in flight until lost or idle is called.
+func (p *proof) wait(at int64) {
+	if !p.waiting {
+		p.seen(at, at)
+		p.waiting = true
+	}
+}
+
+// idle notes that no request is in flight any more: they failed.
+func (p *proof) idle() { p.waiting = false }
+
+// lost notes that a request in flight lost its connection, after the instant until.
+func (p *proof) lost(until int64) {
+	if p.waiting {
+		p.to = max(p.to, until)
+		p.waiting = false
+	}
+}
+
+// longest returns the longest period; end is its end if a request is still in flight. Without any it returns 0, 0.
+func (p *proof) longest(end int64) (from, to int64) {
+	from, to = p.from, p.to
+	if p.waiting {
+		to = end
+	}
+	if p.best > to-from {
+		return p.bestFrom, p.bestFrom + p.best
+	}
+	return from, to
+}
+
+// parts are the bits of the gap logs: bit 0 is the load's, bit 1+p that of record.Part p. A load with one operation has only the first.
+type parts struct {
+	count int
+	of    []uint64 // by operation
+}
+
+func partsOf(readOnly []bool) parts {
+	p := parts{count: 1, of: make([]uint64, len(readOnly))}
+	for op := range p.of {
+		p.of[op] = 1
+		if len(readOnly) > 1 {
+			kind := record.Writes
+			if readOnly[op] {
+				kind = record.Reads
+			}
+			p.of[op] |= 2<<kind | 2<<record.OpPart(op)
+		}
+	}
+	if len(readOnly) > 1 {
+		p.count = 1 + int(record.OpPart(len(readOnly)))
+	}
+	return p
+}
+
+// thresholds are those of the gap logs of a pod.
+type thresholds struct{ parts, shards []atomic.Int64 }
+
+// newThresholds returns thresholds that are equal for all logs, nanoseconds.
+func newThresholds(parts, shards int, each int64) *thresholds {
+	t := &thresholds{make([]atomic.Int64, parts), make([]atomic.Int64, shards)}
+	for _, list := range [][]atomic.Int64{t.parts, t.shards} {
+		for i := range list {
+			list[i].Store(max(each, gapFloor))
+		}
+	}
+	return t
+}
+
+// gapLogs are the gap logs of one client: of the load and its parts, and of the shards if there are several.
+type gapLogs struct {
+	thresholds *thresholds
+	parts      []gapLog
+	shards     []gapLog // grows as requests reach the shards
+	sharded    bool
+}
+
+func newGapLogs(t *thresholds, sharded bool) gapLogs {
+	g := gapLogs{thresholds: t, parts: make([]gapLog, len(t.parts)), sharded: sharded}
+	for i := range g.parts {
+		g.parts[i].threshold = &t.parts[i]
+	}
 	return g
 }
 
-// success records a success at the instant at. Successes may be reported out of order: only one that is later than all previous ones ends a gap.
-func (g *gapLog) success(at int64) {
-	for {
-		last := g.last.Load()
-		if at <= last {
-			return
+// shard returns the log of a shard; nil if there is one shard, or none with this number.
+func (g *gapLogs) shard(shard int) *gapLog {
+	if !g.sharded || shard < 0 || shard >= len(g.thresholds.shards) {
+		return nil
+	}
+	for len(g.shards) <= shard {
+		g.shards = append(g.shards, gapLog{threshold: &g.thresholds.shards[len(g.shards)]})
+	}
+	return &g.shards[shard]
+}
+
+// add records what was read in one wake-up, in order of receipt.
+func (g *gapLogs) add(list []receipt) {
+	if !slices.IsSortedFunc(list, byReceipt) {
+		slices.SortFunc(list, byReceipt)
+	}
+	for i := range list {
+		a := &list[i]
+		for m := a.ok; m != 0; m &= m - 1 {
+			g.parts[bits.TrailingZeros64(m)].success(a)
 		}
-		if !g.last.CompareAndSwap(last, at) {
+		for m := a.failed &^ a.ok; m != 0; m &= m - 1 {
+			g.parts[bits.TrailingZeros64(m)].failure(a.sent, a.lo)
+		}
+		if s := g.shard(a.shard); s == nil {
 			continue
+		} else if a.ok != 0 {
+			s.success(a)
+		} else if a.failed != 0 {
+			s.failure(a.sent, a.lo)
 		}
-		if at-last > g.threshold.Load() {
-			g.mu.Lock()
-			g.ended = append(g.ended, record.Gap{From: last, To: at})
-			g.mu.Unlock()
-		}
-		return
 	}
 }
 
-// take removes and returns the gaps that ended before instant end, in order of time.
-func (g *gapLog) take(end int64) []record.Gap {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var out, keep []record.Gap
-	for _, gap := range g.ended {
-		if gap.To < end {
-			out = append(out, gap)
+func byReceipt(a, b receipt) int { return cmp.Compare(a.hi, b.hi) }
+
+// waiting notes at an instant which of the load's logs have a request in flight.
+func (g *gapLogs) waiting(at int64, logs uint64) {
+	for i := range g.parts {
+		if p := &g.parts[i].proof; logs>>i&1 != 0 {
+			p.wait(at)
 		} else {
-			keep = append(keep, gap)
+			p.idle()
 		}
 	}
-	g.ended = keep
-	slices.SortFunc(out, func(a, b record.Gap) int { return cmp.Compare(a.From, b.From) })
-	return out
 }
 
-// open returns the gap that has not ended at the instant end, if there is one.
-func (g *gapLog) open(end int64) (record.Gap, bool) {
-	last := g.last.Load()
-	return record.Gap{From: last, To: end, Open: true}, end-last > g.threshold.Load()
-}
-
-// successPace is the mean time between recent successes. gapLog's threshold follows it in a closed loop, whose rate is not known in advance.
-// Periods longer than pauseCut without a success are excluded, so that an outage does not change the mean.
-type successPace struct {
-	step  int64
-	ring  []paceCell
-	next  int
-	spent int64 // sum of the ring
-	count uint64
-	quiet int64 // time without a success, in whole intervals
-}
-
-type paceCell struct {
-	spent int64
-	count uint64
-}
-
-const (
-	paceWindow = int64(10 * time.Second)
-	pauseCut   = int64(time.Second)
-)
-
-func newSuccessPace(step int64) *successPace {
-	return &successPace{step: step, ring: make([]paceCell, max(1, paceWindow/step))}
-}
-
-// add adds a finished interval with ok successes.
-func (p *successPace) add(ok uint64) {
-	if ok > 0 {
-		p.quiet = 0
-	} else if p.quiet += p.step; p.quiet > pauseCut {
-		return
+// refused notes that a connection to a shard was refused at an instant.
+func (g *gapLogs) refused(shard int, at int64) {
+	for i := range g.parts {
+		g.parts[i].proof.seen(at, at)
 	}
-	c := &p.ring[p.next]
-	p.spent += p.step - c.spent
-	p.count += ok - c.count
-	*c = paceCell{spent: p.step, count: ok}
-	p.next = (p.next + 1) % len(p.ring)
-}
-
-// mean is the mean time between successes, in nanoseconds; 0 if there were none.
-func (p *successPace) mean() int64 {
-	if p.count == 0 {
-		return 0
+	if s := g.shard(shard); s != nil {
+		s.proof.seen(at, at)
 	}
-	return p.spent / int64(p.count)
 }
 
-// unknownPace is the assumed time between successes before the first one, nanoseconds.
-const unknownPace = int64(50 * time.Millisecond)
+// lost notes that a connection to a shard broke after an instant, with requests in flight.
+func (g *gapLogs) lost(shard int, until int64) {
+	for i := range g.parts {
+		g.parts[i].proof.lost(until)
+	}
+	if s := g.shard(shard); s != nil {
+		s.proof.lost(until)
+	}
+}

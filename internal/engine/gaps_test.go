@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 
@@ -9,64 +11,165 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-func TestGapLog(t *testing.T) {
-	g := newGapLog(10 * ms)
-	for _, at := range []int64{ms, 11 * ms, 22 * ms, 5 * ms, 23 * ms, 150 * ms} {
-		g.success(at)
+// testLogs returns the gap logs of clients, as sources of a merge.
+func testLogs(clients int, threshold int64) ([]*gapLogs, gapMerge) {
+	t := newThresholds(1, 0, threshold)
+	logs, merge := make([]*gapLogs, clients), gapMerge{}
+	for i := range logs {
+		g := newGapLogs(t, false)
+		logs[i] = &g
+		merge = append(merge, gapSource{lock: new(sync.Mutex), logs: &g, settled: func() int64 { return never }})
 	}
-	// 10 ms is not over the threshold, 11 is; a success that is reported late opens no gap.
-	want := []record.Gap{{From: 11 * ms, To: 22 * ms}}
-	if diff := cmp.Diff(want, g.take(100*ms)); diff != "" {
+	return logs, merge
+}
+
+func loadLog(g *gapLogs) *gapLog { return &g.parts[0] }
+
+// exactly is a success whose arrival is known exactly.
+func exactly(at int64) receipt { return receipt{hi: at, lo: at, surely: at, ok: 1} }
+
+func TestGapLog(t *testing.T) {
+	logs, merge := testLogs(1, 10*ms)
+	g := logs[0]
+	g.waiting(0, 1)
+	for _, at := range []int64{ms, 11 * ms, 22 * ms, 5 * ms, 23 * ms, 150 * ms} {
+		g.add([]receipt{exactly(at)})
+		g.waiting(at, 1)
+	}
+	// 10 ms is not over the threshold, 11 is; a success that is reported late begins no gap.
+	if diff := cmp.Diff([]record.Gap{{From: 11 * ms, To: 22 * ms}}, merge.gaps(loadLog, 100*ms, 100*ms, false)); diff != "" {
 		t.Errorf("gaps that ended before 100 ms (-want +got):\n%s", diff)
 	}
-	if diff := cmp.Diff([]record.Gap{{From: 23 * ms, To: 150 * ms}}, g.take(200*ms)); diff != "" {
+	if diff := cmp.Diff([]record.Gap{{From: 23 * ms, To: 150 * ms}}, merge.gaps(loadLog, 200*ms, 200*ms, false)); diff != "" {
 		t.Errorf("gaps that ended before 200 ms (-want +got):\n%s", diff)
 	}
-	if got := g.take(1 << 62); len(got) != 0 {
-		t.Errorf("a gap is returned twice: %v", got)
+	if got := merge.gaps(loadLog, never, 155*ms, true); len(got) != 0 {
+		t.Errorf("a gap is returned twice, or 5 ms are an open gap: %v", got)
 	}
-	if gap, open := g.open(155 * ms); open {
-		t.Errorf("5 ms are an open gap: %v", gap)
-	}
-	if gap, open := g.open(200 * ms); !open || gap != (record.Gap{From: 150 * ms, To: 200 * ms, Open: true}) {
-		t.Errorf("the open gap is %v, %v", gap, open)
+	if diff := cmp.Diff([]record.Gap{{From: 150 * ms, To: 200 * ms, Open: true}}, merge.gaps(loadLog, never, 200*ms, true)); diff != "" {
+		t.Errorf("open gap (-want +got):\n%s", diff)
 	}
 }
 
 func TestGapFromTheStart(t *testing.T) {
-	g := newGapLog(0)
-	g.success(gapFloor + 1)
-	if diff := cmp.Diff([]record.Gap{{From: 0, To: gapFloor + 1}}, g.take(1<<62)); diff != "" {
+	logs, merge := testLogs(1, 0)
+	logs[0].add([]receipt{exactly(gapFloor + 1)})
+	if diff := cmp.Diff([]record.Gap{record.Unproven(0, gapFloor+1)}, merge.gaps(loadLog, never, 1000*ms, false)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if gap, open := newGapLog(ms).open(1000 * ms); !open || gap.From != 0 {
-		t.Errorf("a run without a success has the gap %v, %v", gap, open)
+	_, none := testLogs(2, ms)
+	if got := none.gaps(loadLog, never, 1000*ms, true); len(got) != 1 || !got[0].Open || got[0].From != 0 || got[0].AtLeast(0) != 0 {
+		t.Errorf("a run without a request has the gaps %v", got)
 	}
 }
 
-func TestGapLogOfManyWorkers(t *testing.T) {
-	g := newGapLog(gapFloor)
-	var all sync.WaitGroup
-	for w := range int64(8) {
-		all.Go(func() {
-			for i := range int64(1000) {
-				at := i*ms + w
-				if i >= 500 {
-					at += 100 * ms // no worker has a success in between
-				}
-				g.success(at)
-			}
-		})
+// A wake-up's replies are in the order of the sockets, not of time: gaps are between any two of them.
+func TestGapsWithinAWakeUp(t *testing.T) {
+	logs, merge := testLogs(1, 5*ms)
+	logs[0].add([]receipt{exactly(40 * ms), exactly(ms), exactly(20 * ms), exactly(22 * ms)})
+	want := []record.Gap{record.Unproven(ms, 20*ms), record.Unproven(22*ms, 40*ms)}
+	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 100*ms, false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
-	all.Wait()
-	var long []record.Gap
-	for _, gap := range g.take(1 << 62) {
-		if gap.To-gap.From >= 100*ms {
-			long = append(long, gap)
+}
+
+// A success that is read late can have arrived in a gap that another loop has reported.
+func TestLateSuccessDividesAGap(t *testing.T) {
+	logs, merge := testLogs(1, 5*ms)
+	g := logs[0]
+	g.add([]receipt{exactly(10 * ms)})
+	g.waiting(10*ms, 1)
+	g.add([]receipt{exactly(60 * ms)})
+	g.add([]receipt{{hi: 30 * ms, lo: 28 * ms, surely: 29 * ms, ok: 1}})
+	want := []record.Gap{record.Unproven(0, 10*ms), {From: 10 * ms, To: 30 * ms, MaybeSooner: 2 * ms, UnprovenTail: 2 * ms}, {From: 30 * ms, To: 60 * ms, MaybeBefore: ms}}
+	if diff := cmp.Diff(want, merge.gaps(loadLog, never, 100*ms, false)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestProof(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		do       func(*proof)
+		from, to int64
+	}{
+		{name: "nothing", do: func(*proof) {}},
+		{name: "in flight", do: func(p *proof) { p.wait(5); p.wait(9) }, from: 5, to: 1000},
+		{name: "failed", do: func(p *proof) { p.failed(5, 9); p.idle() }, from: 5, to: 9},
+		{name: "broken after a look", do: func(p *proof) { p.wait(5); p.lost(30) }, from: 5, to: 30},
+		{name: "redialled in time", do: func(p *proof) { p.wait(5); p.lost(30); p.failed(40, 40); p.wait(90) }, from: 5, to: 1000},
+		{name: "not redialled for long", do: func(p *proof) { p.wait(5); p.lost(30); p.failed(40+record.Bridge, 60+record.Bridge) }, from: 5, to: 30},
+		{name: "the longer part", do: func(p *proof) { p.wait(5); p.lost(30); p.failed(40+record.Bridge, 140+record.Bridge) },
+			from: 40 + record.Bridge, to: 140 + record.Bridge},
+	} {
+		var p proof
+		c.do(&p)
+		if from, to := p.longest(1000); from != c.from || to != c.to {
+			t.Errorf("%s: proven from %d to %d, expected %d to %d", c.name, from, to, c.from, c.to)
 		}
 	}
-	if len(long) != 1 || g.last.Load() != 1099*ms+7 {
-		t.Errorf("gaps of 100 ms and more: %v, last success %d", long, g.last.Load())
+}
+
+// Several loops, each kept from running at random, find the outage with the truth within the bounds, whatever the order in which they report.
+func TestTruthWithinBoundsOfLateLoops(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for round := range 2000 {
+		down := 200*ms + r.Int64N(100*ms)
+		up := down + 20*ms + r.Int64N(200*ms)
+		logs, merge := testLogs(1+r.IntN(3), 5*ms)
+		for _, g := range logs {
+			simulateLoop(r, g, down, up)
+		}
+		var atLeast, atMost int64 // a late success divides the gap: each bound is the greatest of all
+		gaps := merge.gaps(loadLog, never, 700*ms, false)
+		for _, g := range gaps {
+			if g.To > down && g.From < up {
+				atLeast, atMost = max(atLeast, g.AtLeast(0)), max(atMost, g.AtMost())
+			}
+		}
+		if truth := up - down; atLeast > truth || atMost < truth {
+			t.Fatalf("round %d: truth %d us, bounds %d to %d us: %+v", round, truth/1000, atLeast/1000, atMost/1000, gaps)
+		}
+	}
+}
+
+// simulateLoop sends a request every few milliseconds while the loop runs. The server answers at once, except within [down, up). Half of the replies have a
+// stamp; the others are known only to have come since the last look.
+func simulateLoop(r *rand.Rand, g *gapLogs, down, up int64) {
+	type flight struct{ sent, answered int64 }
+	var flying []flight
+	var before, last int64 // instants at which the loop looked
+	for now := int64(0); now < 600*ms; {
+		var read []receipt
+		flying = slices.DeleteFunc(flying, func(f flight) bool {
+			if f.answered > now {
+				return false
+			}
+			a := receipt{hi: now, lo: max(before, f.sent), ok: 1}
+			if r.IntN(2) == 0 {
+				a.hi, a.lo = f.answered, f.answered
+			}
+			a.surely = a.lo
+			read = append(read, a)
+			return true
+		})
+		g.add(read)
+		if len(flying) < 20 {
+			answered := now
+			if now >= down {
+				answered = max(now, up)
+			}
+			flying = append(flying, flight{now, answered})
+		}
+		var waiting uint64
+		if len(flying) > 0 {
+			waiting = 1
+		}
+		g.waiting(now, waiting)
+		before, last = last, now
+		if now += r.Int64N(4 * ms); r.IntN(20) == 0 {
+			now += r.Int64N(100 * ms) // the loop does not run
+		}
 	}
 }
 

@@ -68,24 +68,16 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	iv := n.rec.close(i)
 	iv.Connections = int(n.connections.Load())
 	n.countDue(iv, i*n.rec.step, end)
-	until := end
-	if last {
-		until = math.MaxInt64
+	until := int64(math.MaxInt64)
+	if !last {
+		until = min(end, n.gaps.settled())
 	}
-	iv.Gaps = n.gaps.take(until)
-	if last {
-		if gap, open := n.gaps.open(end); open {
-			iv.Gaps = append(iv.Gaps, gap)
-		}
-	}
+	n.gaps.take(iv, n.parts.count, until, end, last)
 	r.sampling.follow(n, iv, end)
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.step, end, last)
 	}
 	slices.SortFunc(iv.ProbeGaps, func(a, b record.Gap) int { return cmp.Compare(a.From, b.From) })
-	if n.shards != nil {
-		n.shards.take(iv, until, end, last)
-	}
 	if r.observer != nil {
 		iv.Servers = r.observer.take()
 	}
@@ -108,24 +100,6 @@ func (r *runState) countDue(iv *record.Interval, from, to int64) {
 	}
 	for i := first; i < end; i++ {
 		iv.Ops[r.opOf(i)].Due++
-	}
-}
-
-// follow sets the gap log's threshold to twice the mean time between successes: the measured one, and at least the one that the plan implies.
-func (s *sampling) follow(n *runState, iv *record.Interval, at int64) {
-	var ok uint64
-	for i := range iv.Ops {
-		ok += iv.Ops[i].OK
-	}
-	s.pace.add(ok)
-	mean := s.pace.mean()
-	if mean == 0 {
-		mean = unknownPace
-	}
-	pace := max(mean, n.plannedPace(at))
-	n.gaps.threshold.Store(max(2*pace, gapFloor))
-	if n.shards != nil {
-		n.shards.setThresholds(len(iv.Shards), pace)
 	}
 }
 

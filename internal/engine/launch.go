@@ -8,10 +8,13 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
+// watchingPods is how many pods watch what the servers evict: one may be lost.
+const watchingPods = 2
+
 // Run waits until start, generates the load, and calls sink from the goroutine of its caller with every finished interval, from index 0 without holes,
 // including empty ones. It returns after the last interval. If ctx ends it stops sending, waits at most 100 ms for requests in flight (whose
 // outcome then is unknown), delivers the open interval and returns ctx's cause.
-// Requests in flight at the end of the run are awaited and recorded in the last interval.
+// Requests in flight at the end of the run are awaited and recorded in the last interval, successes as drained.
 func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
 	n := r.run
 	n.start = withMonotonic(start)
@@ -47,8 +50,9 @@ func (r *Runner) Run(ctx context.Context, start time.Time, sink func(*record.Int
 func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	n := r.run
 	if n.length > 0 {
-		n.rec.setLast((n.length - 1) / n.rec.step)
+		n.rec.setEnd(n.length)
 	}
+	r.openGapLogs()
 	var load, all sync.WaitGroup
 	probing, endProbe := context.WithCancel(ctx)
 	for _, p := range r.probes {
@@ -61,6 +65,9 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 	var observing sync.WaitGroup
 	if r.observer != nil {
 		observing.Go(func() { r.observer.loop(probing) })
+	}
+	if n.audit != nil && n.pod < watchingPods {
+		observing.Go(func() { n.audit.Watch(probing, n.knownLayout) })
 	}
 	sampled := make(chan struct{})
 	go func() {
@@ -100,6 +107,15 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		close(done)
 	}()
 	return done, nil
+}
+
+// openGapLogs merges the gap logs of the loops, once it is known whether there are several shards.
+func (r *Runner) openGapLogs() {
+	n := r.run
+	for _, l := range r.loops {
+		l.gaps.sharded = n.sharded
+		n.gaps = append(n.gaps, gapSource{lock: &l.stripe.mu, logs: &l.gaps, settled: l.settled})
+	}
 }
 
 // lastsUntilEnd waits for the end of a run of fixed length, as its last request may be much earlier. It returns false if the run ends before: all

@@ -49,18 +49,20 @@ type loop struct {
 		count uint32
 		bytes uint64
 	}
-	firstOK  int64 // -1 = none
+	receipts []receipt // of this wake-up
 	lastOK   int64
 	nextScan int64
+	look     look
 
+	gaps             gapLogs
 	inFlight, queued int
-	ending           int64 // after an abort: when requests in flight are abandoned; 0 = no abort
+	flying           []int32 // requests in flight by operation
+	ending           int64   // after an abort: when requests in flight are abandoned; 0 = no abort
 	dialing          context.Context
 	in, out          []byte
+	receiver         receiver
 	values           []resp.Value
-	message          []byte // the last redirection
 	drawn            request
-	shardOK          []shardSuccess
 	book             *ledger.Book // nil if there is no ledger
 	unrecorded       uint64       // requests that ended while recording is disabled
 	issued           int64        // requests of a closed loop so far; selects the ledger writes
@@ -86,9 +88,18 @@ type note struct {
 	class      record.Class
 	at, waited int64
 
-	generation int32
+	attempt    int32 // of a dial
+	generation int32 // of a pump
 	piece      *piece
 	err        error
+}
+
+// outdated reports whether the note is about a previous dial or socket.
+func (n *note) outdated() bool {
+	if n.refused || n.line.Conn != nil {
+		return n.attempt != n.conn.attempt
+	}
+	return n.generation != n.conn.generation
 }
 
 // demand decides which requests a loop sends and when.
@@ -179,7 +190,9 @@ func (l *loop) serve(ctx context.Context) {
 		if done {
 			return
 		}
-		ready = l.poll.wait(l.run.now(), min(next, l.nextWake(), l.held.next(), l.retries.next()))
+		until := min(next, l.nextWake(), l.held.next(), l.retries.next())
+		ready = l.poll.wait(l.look.entered, until)
+		l.look.returned(len(ready), until)
 	}
 }
 
@@ -195,20 +208,25 @@ func (l *loop) flushUnrecorded() {
 // wakeUp reads the clock and locks the loop's stripe for recording.
 func (l *loop) wakeUp() {
 	l.at, l.read = l.run.now(), true
+	l.look.woke(l.run, l.at)
 	l.partial, l.partialEnd = l.stripe.lock(l.at)
-	l.firstOK = -1
+	l.noteStall(l.look.lateSince, l.at)
 }
 
-// sleep unlocks the stripe and passes the wake-up's successes to the gap logs.
+// sleep passes the wake-up's receipts to the gap logs and unlocks the stripe.
 func (l *loop) sleep() {
 	l.recordBatch()
+	if len(l.receipts) > 0 {
+		l.gaps.add(l.receipts)
+		l.receipts = l.receipts[:0]
+	}
+	l.look.entered = l.run.now()
+	if l.look.entered-l.look.wokeAt > stalledAwake {
+		l.noteStall(l.look.wokeAt, l.look.entered)
+	}
+	l.noteWaiting(l.look.entered)
 	l.stripe.unlock()
 	l.partial = nil
-	if l.firstOK >= 0 {
-		l.run.gaps.success(l.firstOK)
-		l.run.gaps.success(l.lastOK)
-		l.noteShardSuccesses()
-	}
 }
 
 // nextWake is when the loop must wake up even without an event.
@@ -221,6 +239,9 @@ func (l *loop) nextWake() int64 {
 	}
 	if l.inFlight == 0 && l.queued == 0 {
 		return math.MaxInt64
+	}
+	if l.inFlight > 0 && l.at-l.lastOK > gapFloor {
+		return min(l.nextScan, l.at+lookEvery)
 	}
 	return l.nextScan
 }
@@ -243,7 +264,7 @@ func (l *loop) expire(now int64) {
 	}
 	l.nextScan = now + l.run.scanEvery
 	for _, c := range l.conns {
-		c.expire(now - l.run.timeout)
+		c.expireAfterReading(now - l.run.timeout)
 	}
 	for _, p := range l.pools {
 		l.dropLate(p, now)
@@ -316,19 +337,19 @@ func (l *loop) drainNotes() {
 		n := &l.drained[i]
 		c := n.conn
 		switch {
-		case c.generation != n.generation:
+		case n.outdated():
 			if n.line.Conn != nil {
 				_ = n.line.Close()
 			}
 		case n.line.Conn != nil:
-			c.adopt(n.line)
+			c.established(n.line)
 		case n.refused:
-			l.refuse(c.pool, n)
+			l.refuse(c, n)
 		case n.err != nil:
 			c.lose(n.err)
 		default:
 			l.invalidateClock()
-			c.take(n.piece.bytes[:n.piece.length])
+			c.take(n.piece.bytes[:n.piece.length], n.piece.arrived)
 		}
 		if n.piece != nil {
 			pieces.Put(n.piece)
@@ -349,9 +370,10 @@ func (l *loop) pump() {
 	}
 }
 
-// refuse fails the next queued request of the pool: its connection could not be established.
-func (l *loop) refuse(p *pool, n *note) {
-	if p.waiting.count == 0 || l.closing() {
+// refuse fails the next queued request of a connection's pool: the connection could not be established.
+func (l *loop) refuse(c *conn, n *note) {
+	p := c.pool
+	if c.up || p.waiting.count == 0 || l.closing() {
 		return
 	}
 	r := *p.waiting.at(0)
@@ -361,6 +383,7 @@ func (l *loop) refuse(p *pool, n *note) {
 	if r.due >= 0 {
 		waited = n.at - r.due
 	}
+	l.gaps.refused(p.place.shard, n.at-n.waited)
 	if l.retryLater(&r, l.stamp()) {
 		return
 	}
@@ -389,19 +412,17 @@ func (l *loop) closing() bool { return l.ending > 0 }
 
 // encode appends the request's bytes.
 func (l *loop) encode(out []byte, r *request) []byte {
-	if r.asking {
-		out = append(out, asking...)
-	}
+	begin := len(out)
 	if r.ledger > 0 {
 		r.replies = 1
-		return l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+		out = l.book.Append(out, int(r.Key), uint64(r.ledger-1))
+	} else {
+		var replies int
+		out, replies = l.source.Append(out, &r.Request)
+		r.replies = int32(replies)
 	}
-	out, replies := l.source.Append(out, &r.Request)
-	r.replies = int32(replies)
-	return out
+	return r.ask(out, begin)
 }
-
-var asking = resp.AppendCommand(nil, "ASKING")
 
 // enqueue adds a new request to the queue of the pool that will send it.
 func (l *loop) enqueue(op int, user, due int64, t *turn) {

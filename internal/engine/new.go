@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // Option changes how a Runner works.
@@ -40,7 +41,6 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
 		turns: p.Turns(),
 		users: plan.NewSchedule(p.Shape),
-		gaps:  newGapLog(2 * unknownPace),
 		dialer: &dialer{
 			target: p.Target, timeout: p.Client.DialTimeout, protocol: p.Client.Protocol,
 			tcp:    newResolver().tcp,
@@ -48,7 +48,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		},
 	}
 	n.scanEvery = min(max(n.timeout/20, scanShortest), scanLongest)
-	r := &Runner{run: n, sampling: sampling{newSuccessPace(int64(p.Interval))}}
+	r := &Runner{run: n}
 	if err := r.chooseWorkload(); err != nil {
 		return nil, err
 	}
@@ -60,8 +60,8 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	if p.Shape.Requests > 0 {
 		n.budget.left.Store(n.requests())
 	}
-	if p.Probe.Rate > 0 {
-		first, err := newProber(n, 0, "")
+	if pod < p.ProbePods() {
+		first, err := newProber(n, "")
 		if err != nil {
 			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}
@@ -101,6 +101,9 @@ func (r *Runner) chooseWorkload() error {
 		}
 	}
 	n.operations = operationsOf(n.plan, n.workload.Operations())
+	n.parts = partsOf(n.plan.ReadOnly())
+	n.thresholds = newThresholds(n.parts.count, record.MaxShards, 2*unknownPace)
+	r.sampling = newSampling(int64(n.plan.Interval), n.parts.count)
 	return nil
 }
 

@@ -36,13 +36,9 @@ func (d *openLoop) issue(now int64) int64 {
 		case l.queued >= maxQueued || l.closing():
 			return late // or when a request ends, which wakes the loop
 		default:
-			op := l.run.opOf(d.next)
-			if l.book != nil && op == l.run.ledgerOp() {
-				if !l.enqueueLedger(d.number, d.due, nil) {
-					l.stripe.partialAt(d.due).dropped(op) // the book is full
-				}
-			} else {
-				l.enqueue(op, d.number, d.due, nil)
+			ledgerWrite := l.book != nil && l.run.isLedgerWrite(l.run.arrival(d.next))
+			if !ledgerWrite || !l.enqueueLedger(d.number, d.due, nil) { // the book may be full
+				l.enqueue(l.run.unledgeredOp(d.next), d.number, d.due, nil)
 			}
 		}
 		d.next += d.loops

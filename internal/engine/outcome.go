@@ -16,31 +16,34 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 	}
 }
 
-// settle records the outcome of a request whose replies are complete, or follows their redirection.
-func (l *loop) settle(c *conn, r *request, at int64) {
+// settle records the outcome of a request whose replies are complete, or follows their redirection. They arrived within [lo, at].
+func (l *loop) settle(c *conn, r *request, lo, at int64) {
+	lo, at = max(lo, r.sent), max(at, r.sent)
 	service := at - r.sent
 	reply := &r.reply
 	switch {
 	case l.run.noRecording:
 		l.unrecorded++
 	case service > l.run.timeout:
-		l.partial.unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
-		l.failed(l.partial, c.pool.place.shard)
+		l.partialFor(at).unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
+		l.failed(l.partialFor(at), c.pool.place.shard)
 		l.account(r, ledger.Unknown, at)
 	case reply.Kind == resp.Error:
-		if reply.Class == record.ClassMoved && l.redirect(r, l.message, c.address) {
-			return
-		}
-		if retried[reply.Class] && l.retryLater(r, at) {
+		if reply.Class == record.ClassMoved && l.redirect(r) {
 			return
 		}
 		if reply.Class == record.ClassReadOnly && !c.pool.place.replica {
 			l.onReadOnly(c, at)
 		}
-		l.partial.fail(r.Op, at, reply.Class, service, reply.Bytes)
-		l.failed(l.partial, c.pool.place.shard)
+		if retried[reply.Class] && l.retryLater(r, at) {
+			return
+		}
+		l.partialFor(at).fail(r.Op, at, reply.Class, service, reply.Bytes)
+		l.failed(l.partialFor(at), c.pool.place.shard)
+		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
 	default:
+		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		one := success{op: r.Op, shard: c.pool.place.shard, at: at, latency: service, service: -1}
 		if r.due >= 0 {
 			one.latency, one.service = at-r.due, service
@@ -55,16 +58,40 @@ func (l *loop) settle(c *conn, r *request, at int64) {
 			l.account(r, ledger.Acked, at)
 		}
 	}
-	l.ended(r, at)
+	l.ended(r, l.at)
+}
+
+// partialFor returns the partial for an outcome at an instant, which may be before the wake-up's interval.
+func (l *loop) partialFor(at int64) *partial {
+	if at >= l.partialEnd-l.stripe.step {
+		return l.partial
+	}
+	return l.stripe.partialAt(at)
+}
+
+// noteReceipt notes an outcome for the gap logs. Those read together are one.
+func (l *loop) noteReceipt(a receipt) {
+	if n := len(l.receipts); n > 0 {
+		if b := &l.receipts[n-1]; b.hi == a.hi && b.shard == a.shard {
+			b.lo, b.surely = min(b.lo, a.lo), max(b.surely, a.surely)
+			b.ok |= a.ok
+			if b.failed == 0 || a.failed != 0 && a.sent < b.sent {
+				b.sent = a.sent
+			}
+			b.failed |= a.failed
+			return
+		}
+	}
+	l.receipts = append(l.receipts, a)
 }
 
 // retried are the errors after which a client may retry: the server did not apply the request, and may do so later, or another server may.
 var retried = [record.NumClasses]bool{
 	record.ClassReadOnly: true, record.ClassMoved: true, record.ClassClusterDown: true, record.ClassLoading: true, record.ClassMasterDown: true,
-	record.ClassBusy: true,
+	record.ClassBusy: true, record.ClassNoReplicas: true,
 }
 
-// onReadOnly handles a server that refuses writes: the topology is refreshed and the connection replaced, as clients do.
+// onReadOnly handles a server that is no primary: the topology is refreshed and the connection replaced, as clients do.
 func (l *loop) onReadOnly(c *conn, at int64) {
 	l.run.routes.refresh("a primary replied READONLY")
 	if at-c.renewed > renewEvery || c.renewed == 0 {
@@ -98,51 +125,18 @@ func (l *loop) recordBatch() {
 	if a.count == 0 {
 		return
 	}
-	l.partial.ok(a.op, a.at, a.latency, a.service, a.bytes, a.count)
-	l.succeeded(a.shard, a.at, a.count)
+	p := l.partialFor(a.at)
+	p.ok(a.op, a.at, a.latency, a.service, a.bytes, a.count)
+	l.lastOK = max(l.lastOK, a.at)
+	if l.gaps.sharded && a.shard < record.MaxShards && a.at < p.end {
+		p.shard(a.shard).OK += uint64(a.count)
+	}
 	a.count, a.bytes = 0, 0
-}
-
-// succeeded records n successes at a shard.
-func (l *loop) succeeded(shard int, at int64, n uint32) {
-	if l.firstOK < 0 {
-		l.firstOK = at
-	}
-	l.lastOK = at
-	if l.run.shards == nil || shard >= record.MaxShards {
-		return
-	}
-	l.partial.shard(shard).OK += uint64(n)
-	for len(l.shardOK) <= shard {
-		l.shardOK = append(l.shardOK, shardSuccess{first: -1})
-	}
-	s := &l.shardOK[shard]
-	if s.first < 0 {
-		s.first = at
-	}
-	s.last = at
 }
 
 // failed records an outcome other than success at a shard.
 func (l *loop) failed(s *partial, shard int) {
-	if l.run.shards != nil && shard < record.MaxShards {
+	if l.run.sharded && shard < record.MaxShards {
 		s.shard(shard).Errors++
 	}
-}
-
-// noteShardSuccesses passes the wake-up's successes to the gap logs of the shards.
-func (l *loop) noteShardSuccesses() {
-	for i := range l.shardOK {
-		if s := &l.shardOK[i]; s.first >= 0 {
-			log := l.run.shards.gaps[i]
-			log.success(s.first)
-			log.success(s.last)
-			s.first = -1
-		}
-	}
-}
-
-// shardSuccess is the first and last success at a shard in one wake-up, for the gap logs.
-type shardSuccess struct {
-	first, last int64 // first -1 = none
 }

@@ -1,14 +1,20 @@
 package engine
 
-import "github.com/redquake/redquake/internal/record"
+import (
+	"math"
+
+	"github.com/redquake/redquake/internal/record"
+)
 
 // partial is what one stripe recorded in one interval. It is written under the stripe's lock.
 type partial struct {
 	ops                                      []partialOp
 	firstOK, lastOK, firstError, lastFailure int64 // -1 = none
 	maxLag                                   int64
+	end                                      int64 // of the load as planned; math.MaxInt64 = none
 	tallies                                  []uint64
 	shards                                   []record.ShardCounts
+	stalls                                   []record.Stall
 }
 
 // partialOp is one operation in a partial. The histograms, 68 KiB each, are allocated on first use.
@@ -18,7 +24,7 @@ type partialOp struct {
 }
 
 func newPartial(ops, tallies int) *partial {
-	s := &partial{ops: make([]partialOp, ops), tallies: make([]uint64, tallies)}
+	s := &partial{ops: make([]partialOp, ops), tallies: make([]uint64, tallies), end: math.MaxInt64}
 	s.reset()
 	return s
 }
@@ -34,7 +40,7 @@ func (s *partial) reset() {
 		}
 	}
 	clear(s.tallies)
-	s.shards = s.shards[:0]
+	s.shards, s.stalls = s.shards[:0], s.stalls[:0]
 	s.firstOK, s.lastOK, s.firstError, s.lastFailure, s.maxLag = -1, -1, -1, -1, 0
 }
 
@@ -59,6 +65,9 @@ func (s *partial) lag(ns int64) { s.maxLag = max(s.maxLag, ns) }
 func (s *partial) ok(op int, at, latency, service int64, bytes uint64, n uint32) {
 	o := &s.ops[op]
 	o.OK += uint64(n)
+	if at >= s.end {
+		o.Drained += uint64(n)
+	}
 	o.BytesIn += bytes
 	count(&o.latency, latency, n)
 	if service >= 0 {
@@ -111,6 +120,7 @@ func (s *partial) addTo(op *record.Op, i int) {
 	op.Due += o.Due
 	op.Sent += o.Sent
 	op.OK += o.OK
+	op.Drained += o.Drained
 	op.Fail += o.Fail
 	op.Unknown += o.Unknown
 	op.Dropped += o.Dropped

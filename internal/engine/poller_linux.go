@@ -118,11 +118,51 @@ func detach(c syscall.Conn) (s socket, ok bool) {
 	}
 	fd := -1
 	err = raw.Control(func(old uintptr) { fd, _ = unix.FcntlInt(old, unix.F_DUPFD_CLOEXEC, 0) })
-	return socket(fd), err == nil && fd >= 0
+	if err != nil || fd < 0 {
+		return -1, false
+	}
+	_ = unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1) // without stamps, figures have wider bounds
+	return socket(fd), true
 }
 
-// read is read(2): 0 at the end of the stream, errAgain if no data is available.
-func (s socket) read(p []byte) (int, error) { return s.call(unix.SYS_READ, p) }
+// receiver reads sockets with the kernel's stamps of when the data arrived. One goroutine at a time may use it.
+type receiver struct {
+	header  unix.Msghdr
+	data    unix.Iovec
+	control [64]byte
+}
+
+// read is recvmsg(2): 0 bytes at the end of the stream, errAgain if no data is available. stamp is when the last byte arrived, by the wall
+// clock in nanoseconds; 0 if the kernel does not tell.
+func (r *receiver) read(s socket, p []byte) (n int, stamp int64, err error) {
+	r.data.Base = unsafe.SliceData(p)
+	r.data.SetLen(len(p))
+	r.header.Iov, r.header.Iovlen, r.header.Control = &r.data, 1, &r.control[0]
+	for {
+		r.header.SetControllen(len(r.control))
+		got, _, errno := unix.RawSyscall(unix.SYS_RECVMSG, uintptr(s), uintptr(unsafe.Pointer(&r.header)), unix.MSG_DONTWAIT)
+		switch errno {
+		case 0:
+			return int(got), stampOf(&r.header), nil
+		case unix.EINTR:
+		default:
+			return 0, 0, errno
+		}
+	}
+}
+
+// stampOf returns the stamp among a message's control data.
+func stampOf(h *unix.Msghdr) int64 {
+	if h.Controllen < uint64(unix.CmsgLen(int(unsafe.Sizeof(unix.Timespec{})))) {
+		return 0
+	}
+	c := (*unix.Cmsghdr)(unsafe.Pointer(h.Control))
+	if c.Level != unix.SOL_SOCKET || c.Type != unix.SO_TIMESTAMPNS {
+		return 0
+	}
+	t := (*unix.Timespec)(unsafe.Add(unsafe.Pointer(h.Control), unix.CmsgLen(0)))
+	return t.Nano()
+}
 
 // write is write(2): it may write less than p, or nothing with errAgain.
 func (s socket) write(p []byte) (int, error) { return s.call(unix.SYS_WRITE, p) }

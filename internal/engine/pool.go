@@ -6,6 +6,7 @@ type pool struct {
 	conns   []*conn
 	free    connRing
 	waiting queue
+	flying  int // requests in flight
 }
 
 // pump sends the queued requests over the free connections. The connection that has been free for the longest time goes first, so that all are
@@ -17,7 +18,10 @@ func (p *pool) pump() {
 			return
 		}
 		c.free = false
-		if c.up {
+		switch {
+		case c.renewPending:
+			c.release()
+		case c.up:
 			c.send()
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // idleProbes is how many idle connections a probe keeps for the next arrivals.
@@ -24,10 +25,11 @@ const maxGreetings = 8
 // a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
 type prober struct {
 	run         *runState
-	shard       int
+	slot        uint16       // of its key
+	last        atomic.Int64 // the shard that last served the slot
 	pacer       *pacer
 	source      workload.Source
-	gaps        *gapLog
+	gaps        *sharedGaps
 	maxInFlight int64 // concurrent arrivals
 	waiter      waiter
 
@@ -45,8 +47,8 @@ type probeConn struct {
 	in   [1024]byte
 }
 
-// newProber creates the probe of a shard. tag is appended to the command's key, so that the key belongs to the shard.
-func newProber(n *runState, shard int, tag string) (*prober, error) {
+// newProber creates a probe. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
+func newProber(n *runState, tag string) (*prober, error) {
 	p := n.plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
@@ -58,12 +60,14 @@ func newProber(n *runState, shard int, tag string) (*prober, error) {
 	if err != nil {
 		return nil, err
 	}
-	q := *p // the arrivals of the probe are those of a plan with the probe's rate per pod
-	q.Shape = plan.Shape{Rate: p.Probe.Rate * float64(p.Pods), Duration: p.Shape.Length(), Requests: 0}
-	threshold := int64(2e9 / p.Probe.Rate)
+	q := *p // the arrivals of the probe are those of a plan with the probe's rate and pods
+	q.Pods, q.Shape = p.ProbePods(), plan.Shape{Rate: p.Probe.Rate, Duration: p.Shape.Length()}
+	rate := p.Probe.Rate / float64(q.Pods)
+	threshold := int64(2e9 / rate)
 	return &prober{
-		run: n, shard: shard, pacer: newPacer(&q, n.pod), gaps: newGapLog(threshold), source: commands.Source(int64(n.pod), int64(p.Pods), false),
-		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*p.Probe.Rate) + 8, greeting: new(atomic.Int64),
+		run: n, slot: topology.SlotOf([]byte(tag)), pacer: newPacer(&q, n.pod), source: commands.Source(int64(n.pod), int64(p.Pods), false),
+		gaps:        newSharedGaps(newThresholds(1, 0, threshold), false),
+		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
 	}, nil
 }
 
@@ -109,43 +113,84 @@ func (p *prober) request() []byte {
 
 // send sends the request of one arrival and records its outcome.
 func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *atomic.Int64) {
-	c := p.takeIdle()
+	c, began := p.takeIdle(), p.run.now()
+	p.gaps.begin(1, began)
 	if c == nil {
 		var err error
 		if c, err = p.dial(ctx, due, greeting); err != nil {
-			at := p.run.now()
-			p.settle(at, func(s *partial) {
-				if ctx.Err() != nil {
-					s.dropped(0) // the run was aborted
-				} else {
-					s.fail(0, at, classOf(err), at-due, 0)
-				}
-			})
+			p.unsent(ctx, began, due, err)
 			return
 		}
 	}
 	sent := p.run.now()
 	p.settle(sent, func(s *partial) { s.sent(0, len(request)) })
-	reply, err := p.exchange(ctx, c, request)
-	at := p.run.now()
+	e := p.ask(ctx, c, due, request, greeting)
+	c, reply, err := e.conn, e.reply, e.err
+	if c == nil {
+		p.unsent(ctx, began, due, err)
+		return
+	}
+	read := p.run.now()
+	lo, at := p.arrived(c, sent, read)
+	outcome := receipt{hi: at, lo: lo, surely: lo, sent: began}
 	switch {
 	case err != nil:
+		at = read
+		p.noteFailure(ctx, began, at, lossClass(err))
 		p.discard(c)
 		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0) })
 		return
 	case at-sent > p.run.timeout:
+		outcome.failed = 1
 		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
 	case reply.Kind == resp.Error:
+		outcome.failed = 1
 		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
 		if p.onErrorReply(c, reply.Class, at) {
 			p.discard(c)
 			return
 		}
 	default:
+		outcome.ok = 1
 		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
-		p.gaps.success(at)
 	}
+	p.gaps.end(1, outcome, read)
 	p.putIdle(c)
+}
+
+// arrived returns between which instants a reply arrived that was read at the instant read.
+func (p *prober) arrived(c *probeConn, sent, read int64) (lo, hi int64) {
+	k := look{offset: p.run.wallOffset()}
+	at, exact := k.arrived(stampOfLast(stamperOf(c.Conn)), sent, read)
+	if !exact {
+		return sent, read
+	}
+	return max(at, sent), max(at, sent)
+}
+
+// unsent records an arrival for which no connection could be established since the instant began.
+func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
+	at := p.run.now()
+	p.noteFailure(ctx, began, at, classOf(err))
+	p.settle(at, func(s *partial) {
+		if ctx.Err() != nil {
+			s.dropped(0) // the run was aborted
+		} else {
+			s.fail(0, at, classOf(err), at-due, 0)
+		}
+	})
+}
+
+// noteFailure notes for the gap log that a request failed without a reply.
+func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.Class) {
+	switch {
+	case ctx.Err() != nil: // the run was aborted
+		p.gaps.end(1, receipt{}, at)
+	case class == record.ClassTimeout: // it was in flight all the time
+		p.gaps.end(1, receipt{hi: at, lo: at, sent: began, failed: 1}, at)
+	default:
+		p.gaps.broken(1, 0, began, at)
+	}
 }
 
 func (p *prober) settle(at int64, write func(*partial)) {
@@ -156,16 +201,20 @@ func (p *prober) settle(at int64, write func(*partial)) {
 
 // dial establishes a connection within the requestTimeout of the arrival.
 func (p *prober) dial(ctx context.Context, due int64, greeting *atomic.Int64) (*probeConn, error) {
+	return p.dialWith(ctx, p.dialer(), due, greeting)
+}
+
+func (p *prober) dialWith(ctx context.Context, d *dialer, due int64, greeting *atomic.Int64) (*probeConn, error) {
 	ctx, cancel := context.WithDeadline(ctx, p.run.start.Add(time.Duration(due+p.run.timeout)))
 	defer cancel()
-	c, err := p.dialer().dial(ctx, 0, greeting)
+	c, err := d.dial(ctx, 0, greeting)
 	if err != nil {
 		return nil, err
 	}
 	return &probeConn{line: c}, nil
 }
 
-func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard}, 0) }
+func (p *prober) dialer() *dialer { return p.run.dialerTo(place{shard: p.shard()}, 0) }
 
 // onErrorReply handles an error reply and reports whether the connection must be replaced: it leads to a server that was demoted and did not close
 // its clients' connections. The topology is refreshed.
@@ -173,8 +222,8 @@ func (p *prober) onErrorReply(c *probeConn, class record.Class, at int64) bool {
 	routes := &p.run.routes
 	switch class {
 	case record.ClassMoved:
-		if slot, to, ok := movedTo(c.scan.Redirection(), c.address); ok && routes.tracker != nil {
-			routes.tracker.Moved(slot, to)
+		if to := parseRedirection(c.scan.Redirection(), c.address); to != nil && to.kind == moved && routes.tracker != nil {
+			routes.tracker.Moved(to.slot, to.to)
 		}
 	case record.ClassReadOnly:
 		routes.refresh("the probe received READONLY")
@@ -236,13 +285,21 @@ func (p *prober) leadsElsewhere(c *probeConn) bool {
 	return primary != "" && primary != c.address
 }
 
-// primary returns the shard's current primary; "" if it has none, or if the target's addresses are used.
+// shard is the shard that serves the probe's key. While none does, it is the last one.
+func (p *prober) shard() int {
+	if shard, ok := p.run.routes.current().ShardOf(p.slot); ok {
+		p.last.Store(int64(shard))
+	}
+	return int(p.last.Load())
+}
+
+// primary returns that shard's current primary; "" if it has none, or if the target's addresses are used.
 func (p *prober) primary() string {
-	m := p.run.routes.current()
-	if p.shard >= len(m.Shards) {
+	m, shard := p.run.routes.current(), p.shard()
+	if shard >= len(m.Shards) {
 		return ""
 	}
-	return m.Shards[p.shard].Primary
+	return m.Shards[shard].Primary
 }
 
 func (p *prober) putIdle(c *probeConn) {
@@ -273,12 +330,10 @@ func (p *prober) close() {
 // complete adds the probe's figures of the interval [from, to).
 func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 	iv.Probe.Due += uint64(p.pacer.arrivals(to) - p.pacer.arrivals(from))
-	if !last {
-		iv.ProbeGaps = append(iv.ProbeGaps, p.gaps.take(to)...)
-		return
+	until := to
+	if last {
+		until = never
 	}
-	iv.ProbeGaps = append(iv.ProbeGaps, p.gaps.take(1<<63-1)...)
-	if gap, open := p.gaps.open(to); open {
-		iv.ProbeGaps = append(iv.ProbeGaps, gap)
-	}
+	logs := gapMerge{p.gaps.source()}
+	iv.ProbeGaps = append(iv.ProbeGaps, logs.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, to, last)...)
 }

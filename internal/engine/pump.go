@@ -19,11 +19,13 @@ type pump struct {
 func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 	p := &pump{conn: c}
 	p.changed = sync.NewCond(&p.mu)
+	stamps := stamperOf(c)
 	go func() {
 		for {
 			some := pieces.Get().(*piece)
 			n, err := c.Read(some.bytes[:])
 			if some.length = n; n > 0 {
+				some.arrived = stampOfLast(stamps)
 				got(some, nil)
 			} else {
 				pieces.Put(some)
@@ -40,8 +42,9 @@ func newPump(c net.Conn, got func(p *piece, err error)) *pump {
 
 // piece is the data of one read of a pump.
 type piece struct {
-	bytes  [4 << 10]byte
-	length int
+	bytes   [4 << 10]byte
+	length  int
+	arrived int64 // as stamper.Stamp
 }
 
 var pieces = sync.Pool{New: func() any { return new(piece) }}

@@ -14,10 +14,14 @@ type request struct {
 	reply   resp.Reply // combined reply so far; an error is kept
 	replies int32      // of the current round trip that are still missing
 	follows bool       // its replies are read as values, and may lead to further round trips
-	asking  bool       // preceded by ASKING, which has a separate reply
+	asked   bool       // ASKING precedes each command
+	asking  bool       // the next reply is that to ASKING
 	hops    int8       // how often it was redirected
 	tries   int32      // how often it was retried
+	expired bool       // timed out: its outcome is recorded, and its reply will be discarded
 	ledger  int64      // number of the ledger write, from 1; 0 = not a ledger write
+
+	redirection *redirection // in the error reply; nil = none
 }
 
 // queue is a FIFO queue of requests in a ring buffer that grows. The zero value is an empty queue.

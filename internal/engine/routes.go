@@ -45,5 +45,5 @@ type place struct {
 	address string // "" = according to the topology map
 }
 
-// renewEvery is the minimum time between two replacements of a connection because its server refuses writes, nanoseconds.
+// renewEvery is the minimum time between two replacements of a connection because its server is no primary, nanoseconds.
 const renewEvery = int64(100 * time.Millisecond)

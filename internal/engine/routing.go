@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"bytes"
-
 	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -11,32 +9,27 @@ import (
 // maxHops is how often a request is redirected before MOVED counts as its failure.
 const maxHops = 8
 
-// redirect follows the redirection in an error reply, which is not a failure; false if there is none. from, the address of the server that replied,
-// completes an address without a host.
-func (l *loop) redirect(r *request, message []byte, from string) bool {
-	if l.layout.Kind != topology.KindCluster || r.hops == maxHops {
+// redirect follows the redirection in a request's error reply, which is not a failure; false if there is none.
+func (l *loop) redirect(r *request) bool {
+	to := r.redirection
+	if to == nil || l.layout.Kind != topology.KindCluster || r.hops == maxHops {
 		return false
 	}
 	r.hops++
-	if bytes.HasPrefix(message, []byte("TRYAGAIN")) { // the keys of one command are on both sides of a slot migration
+	switch to.kind {
+	case tryAgain:
 		l.requeue(r, l.route(r))
-		return true
-	}
-	if slot, to, ok := movedTo(message, from); ok {
-		l.run.routes.tracker.Moved(slot, to)
+	case ask:
+		l.requeue(r, l.poolAt(to.to)).asked = true
+	case moved:
+		l.run.routes.tracker.Moved(to.slot, to.to)
 		if m := l.run.routes.current(); m != l.layout {
 			l.follow(m)
 		}
-		r.Slot = slot
-		l.requeue(r, l.primaries[l.shardOf(slot)])
-		return true
+		r.Slot = to.slot
+		l.requeue(r, l.primaries[l.shardOf(to.slot)])
 	}
-	_, to, ok := redirection(message, "ASK ", from)
-	if ok {
-		r.asking = true
-		l.requeue(r, l.poolAt(to))
-	}
-	return ok
+	return true
 }
 
 // route returns the pool that sends a request.
@@ -145,9 +138,11 @@ func (l *loop) newPool(to place, conns int64) *pool {
 	return p
 }
 
-// requeue adds a request to the queue of p once more.
-func (l *loop) requeue(r *request, p *pool) {
-	r.reply, r.replies = replyNone, 0
+// requeue adds a request to the queue of p once more, and returns it there.
+func (l *loop) requeue(r *request, p *pool) *request {
+	r.reply, r.replies, r.asked, r.redirection = replyNone, 0, false, nil
 	l.queued++
-	*p.waiting.push() = *r
+	queued := p.waiting.push()
+	*queued = *r
+	return queued
 }

@@ -22,7 +22,7 @@ type runState struct {
 
 	timeout    int64 // requestTimeout, nanoseconds
 	dialer     *dialer
-	shards     *shardLog       // nil if there is one shard
+	sharded    bool            // there are several shards
 	audit      *ledger.Audit   // nil if no ledger is kept
 	sampler    *ledger.Sampler // nil if nothing is sampled during the load
 	workload   workload.Workload
@@ -30,7 +30,9 @@ type runState struct {
 	operations []plan.Operation
 	routes     routes
 	rec        *recorder
-	gaps       *gapLog
+	parts      parts
+	thresholds *thresholds // of the gap logs of the loops or callers
+	gaps       gapMerge
 
 	turns   *plan.Turns           // nil if operations are mixed
 	users   plan.Schedule         // closed loop: how many are active, over all pods
@@ -49,16 +51,20 @@ func (r *runState) now() int64 { return int64(time.Since(r.start)) }
 // at converts an instant to nanoseconds since T.
 func (r *runState) at(t time.Time) int64 { return int64(t.Sub(r.start)) }
 
-// opOf returns the operation of this pod's arrival i.
+// opOf returns the operation of this pod's arrival i according to the plan: once the ledger is full, ledger writes are sent as other operations.
 func (r *runState) opOf(i int64) int {
-	arrival := i*int64(r.plan.Pods) + int64(r.pod)
-	if r.isLedgerWrite(arrival) {
+	if r.isLedgerWrite(r.arrival(i)) {
 		return r.ledgerOp()
 	}
+	return r.unledgeredOp(i)
+}
+
+// unledgeredOp is opOf for an arrival that is no ledger write.
+func (r *runState) unledgeredOp(i int64) int {
 	if r.turns != nil {
 		return r.turns.At(time.Duration(r.pacer.Load().due(i)), i, r.requests())
 	}
-	return r.workload.OperationOf(arrival)
+	return r.workload.OperationOf(r.arrival(i))
 }
 
 // pick returns the operation of the next request of a closed loop, at the instant now, after it was claimed from the budget. source chooses among
@@ -75,6 +81,9 @@ func (r *runState) pick(source interface{ Pick() int }, now int64) int {
 func (r *runState) requests() int64 {
 	return int64(share(r.plan.Shape.Requests, uint64(r.plan.Pods), uint64(r.pod)))
 }
+
+// arrival returns the number over all pods of this pod's arrival i.
+func (r *runState) arrival(i int64) int64 { return i*int64(r.plan.Pods) + int64(r.pod) }
 
 // budget is how many requests this pod may still send.
 type budget struct{ left atomic.Int64 }

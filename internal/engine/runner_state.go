@@ -24,11 +24,6 @@ type Runner struct {
 	stepping sync.Mutex // one Step at a time
 }
 
-// sampling is the state that Run's goroutine keeps between intervals.
-type sampling struct {
-	pace *successPace
-}
-
 // Server returns the reading of INFO that Prepare made, with At = 0; nil before, or if the server rejects INFO. It is safe for use during Prepare
 // and Run.
 func (r *Runner) Server() *record.Server {

@@ -64,6 +64,18 @@ func (r *recorder) setLast(i int64) {
 	}
 }
 
+// setEnd makes the interval before the instant end the last one, and counts the successes from end on as drained.
+func (r *recorder) setEnd(end int64) {
+	for _, s := range r.stripes {
+		s.mu.Lock()
+		for _, p := range s.partials {
+			p.end = end
+		}
+		s.mu.Unlock()
+	}
+	r.setLast((end - 1) / r.step)
+}
+
 func (r *recorder) all() []*stripe { return append(r.stripes[:len(r.stripes):len(r.stripes)], r.probe) }
 
 // close merges interval i, which must be the open one, from all stripes.
@@ -83,6 +95,7 @@ func (r *recorder) close(i int64) *record.Interval {
 			iv.FirstOK, iv.LastOK = join(iv.FirstOK, iv.LastOK, sl.firstOK, sl.lastOK)
 			iv.FirstError, iv.LastError = join(iv.FirstError, iv.LastError, sl.firstError, sl.lastFailure)
 			iv.MaxLag = max(iv.MaxLag, sl.maxLag)
+			iv.Stalls = append(iv.Stalls, sl.stalls...)
 			for k, n := range sl.tallies {
 				iv.Tallies[k] += n
 			}

@@ -59,12 +59,17 @@ func (r *Runner) expectedWrites() uint64 {
 	return uint64(float64(p.arrivals(n.length))*n.plan.Verify.Share)/uint64(len(r.loops)) + 1
 }
 
-// ledgerLayout returns the deployment as the ledger's audit needs it.
+// ledgerLayout queries the topology for the ledger's audit.
 func (r *runState) ledgerLayout(context.Context) (ledger.Layout, error) {
+	r.routes.refresh("the ledger is read back")
+	return r.knownLayout()
+}
+
+// knownLayout returns the topology as the load knows it.
+func (r *runState) knownLayout() (ledger.Layout, error) {
 	if r.routes.tracker == nil {
 		return ledger.Layout{Nodes: []ledger.Node{{Address: r.plan.Target.Addresses[0], Primary: true}}}, nil
 	}
-	r.routes.refresh("the ledger is read back")
 	m := r.routes.current()
 	layout := ledger.Layout{}
 	for i, s := range m.Shards {

@@ -37,6 +37,15 @@ func For(spec *v1alpha1.RedisFaultSpec, deps contract.Deps) (contract.Injector, 
 	return kinds.For(spec, deps)
 }
 
+// Lasts reports whether the effect of a fault stays until it is reverted; false for a type that is not supported.
+func Lasts(spec *v1alpha1.RedisFaultSpec) bool {
+	injector, err := For(spec, contract.Deps{})
+	if err != nil {
+		return false
+	}
+	return injector.Traits().Stays()
+}
+
 // Types are all types of faults that this operator can inject, by either engine.
 func Types() []v1alpha1.FaultType {
 	return slices.Compact(slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(kinds)), chaosmesh.Types()...))))

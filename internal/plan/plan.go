@@ -187,7 +187,7 @@ func (s Shape) MeasuredFrom() time.Duration { return s.RampUp + s.WarmUp }
 // connection is established every arrival dials a new one, even while older dials hang, to measure the first instant at which the
 // server serves a new client. Its command may contain the placeholders of Command; {user} is the pod's index.
 type Probe struct {
-	Rate  float64  `json:"rate"`            // per second and pod; 0 = no probe
+	Rate  float64  `json:"rate"`            // per second, of the run; in a cluster for each shard; 0 = no probe
 	Words []string `json:"words,omitempty"` // e.g. SET rq:probe:{user} {seq} EX 60: a write, because a read-only server is an outage for most applications
 }
 
@@ -209,6 +209,15 @@ func (p *Plan) Operations() []string {
 		names = append(names, LedgerOperation)
 	}
 	return names
+}
+
+// ReadOnly tells which of the Operations only read.
+func (p *Plan) ReadOnly() []bool {
+	only := make([]bool, len(p.Operations()))
+	for i, o := range p.Workload.Operations() {
+		only[i] = o.ReadOnly
+	}
+	return only
 }
 
 // Tallies are the names of the plan's further counters, nil for most workloads.

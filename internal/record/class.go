@@ -8,7 +8,7 @@ const (
 	ClassTimeout     Class = iota // sent, no reply within requestTimeout
 	ClassRefused                  // the connection could not be made: refused, unreachable, dial timed out, name not found
 	ClassReset                    // the connection broke while the request was in flight: reset, EOF, broken pipe
-	ClassReadOnly                 // -READONLY, -NOREPLICAS
+	ClassReadOnly                 // -READONLY
 	ClassMoved                    // -MOVED, -ASK, -TRYAGAIN, -CROSSSLOT that could not be followed
 	ClassClusterDown              // -CLUSTERDOWN
 	ClassLoading                  // -LOADING
@@ -19,12 +19,13 @@ const (
 	ClassMisconf                  // -MISCONF
 	ClassProtocol                 // not a RESP reply
 	ClassOther                    // any other error reply
+	ClassNoReplicas               // -NOREPLICAS
 	NumClasses       = iota
 )
 
 var classNames = [NumClasses]string{
 	"timeout", "refused", "reset", "readonly", "moved", "clusterdown", "loading",
-	"masterdown", "auth", "oom", "busy", "misconf", "protocol", "other",
+	"masterdown", "auth", "oom", "busy", "misconf", "protocol", "other", "noreplicas",
 }
 
 // String returns the class's name in lower case, as reports and metrics label it.

@@ -12,6 +12,7 @@ type Counts struct {
 	Due      uint64 // open loop: arrivals scheduled for this interval; closed loop: equals Sent
 	Sent     uint64 // written to a connection
 	OK       uint64 // replied to in time, without an error
+	Drained  uint64 // of OK, those replied to after the load's planned end: not part of a rate
 	Fail     uint64 // certainly not applied: an error reply, or no connection could be established
 	Unknown  uint64 // sent, then timed out, replied to too late, or the connection broke
 	Dropped  uint64 // open loop: never sent, because requestTimeout had passed since its arrival
@@ -31,16 +32,9 @@ type Op struct {
 	Waited Buckets
 }
 
-// Gap is a period without a success: From is the last success before it (or 0, the start), To the first success after it,
-// in nanoseconds since T. Open means that the record ended at To without another success.
-type Gap struct {
-	From, To int64
-	Open     bool
-}
-
 // ShardCounts are the requests to one shard of a Redis Cluster during one interval.
 type ShardCounts struct {
-	OK     uint64 // as Counts.OK
+	OK     uint64 // as Counts.OK, without those replied to after the load's planned end
 	Errors uint64 // Fail and Unknown together
 }
 
@@ -52,6 +46,9 @@ type ShardGap struct {
 
 // MaxShards bounds the number of shards in a record: Redis Cluster is designed for up to 1,000 nodes.
 const MaxShards = 1000
+
+// maxParts bounds the number of shards, and of parts, that a record is decoded with.
+const maxParts = 2000
 
 // Interval is the record of one step of the grid, of one pod or, after merging, of all pods.
 type Interval struct {
@@ -65,8 +62,10 @@ type Interval struct {
 	FirstError, LastError int64
 	FirstOK, LastOK       int64
 
-	Gaps      []Gap // of the load, in the interval in which they ended; empty after merging (Series keeps them)
-	ProbeGaps []Gap // of the probe, in the same way
+	Gaps      []Gap     // of the load, in the interval in which they ended; empty after merging (Series keeps them)
+	ProbeGaps []Gap     // of the probe, in the same way
+	PartGaps  []PartGap // of reads and of writes, and of each operation, in the same way; empty for a load with a single operation
+	Stalls    []Stall   // of the load generator: one list from a pod; empty after merging
 
 	MaxLag      int64 // open loop: the longest time from an arrival's due time to its send, nanoseconds
 	Connections int   // load connections established at the end of the interval

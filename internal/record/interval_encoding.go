@@ -6,7 +6,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 2
+const intervalVersion = 3
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
 // It has no terminator: the transport frames it.
@@ -24,6 +24,8 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	}
 	dst = appendGaps(dst, iv.Gaps)
 	dst = appendGaps(dst, iv.ProbeGaps)
+	dst = appendPartGaps(dst, iv.PartGaps)
+	dst = appendStalls(dst, iv.Stalls)
 	dst = appendUint(dst, uint64(len(iv.Tallies)))
 	for _, n := range iv.Tallies {
 		dst = appendUint(dst, n)
@@ -68,6 +70,8 @@ func (iv *Interval) Decode(b []byte) error {
 	iv.Connections = int(r.int())
 	iv.Gaps = r.gaps()
 	iv.ProbeGaps = r.gaps()
+	iv.PartGaps = r.partGaps()
+	iv.Stalls = r.stalls()
 	iv.Tallies = nil
 	if n := r.count(1); n > 0 {
 		iv.Tallies = make([]uint64, n)
@@ -95,8 +99,8 @@ func (r *reader) small() int {
 	return int(v)
 }
 
-// minOpSize is the length of an empty Op: eight counts, no class, three empty histograms.
-const minOpSize = 8 + 1 + 3
+// minOpSize is the length of an empty Op: nine counts, no class, three empty histograms.
+const minOpSize = 9 + 1 + 3
 
 func appendOp(dst []byte, op *Op) []byte {
 	for _, p := range op.figures() {

@@ -19,8 +19,8 @@ func (o *Op) merge(from *Op) {
 }
 
 // figures lists the counts in the order of the encoding.
-func (c *Counts) figures() [8]*uint64 {
-	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped}
+func (c *Counts) figures() [9]*uint64 {
+	return [...]*uint64{&c.OK, &c.Sent, &c.Due, &c.BytesOut, &c.BytesIn, &c.Fail, &c.Unknown, &c.Dropped, &c.Drained}
 }
 
 func (iv *Interval) mergeTallies(from *Interval) {

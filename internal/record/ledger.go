@@ -2,6 +2,7 @@ package record
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 )
 
@@ -14,7 +15,7 @@ type Ledger struct {
 	UnknownPresent uint64 `json:"unknownPresent,omitempty"` // of Unknown, those found by the read, which is legitimate
 	FailedPresent  uint64 `json:"failedPresent,omitempty"`  // of Failed, those found by the read: the server rejected and applied them
 
-	Lost      uint64 `json:"lost"`                // acknowledged, but absent at the primary
+	Lost      uint64 `json:"lost"`                // acknowledged, but absent at the primary; see LostAtLeast
 	FirstLost int64  `json:"firstLost,omitempty"` // earliest time at which the first of these was acknowledged; 0 if Lost is 0
 	LastLost  int64  `json:"lastLost,omitempty"`  // latest time at which the last of these was acknowledged
 	Errors    uint64 `json:"errors,omitempty"`    // approximate number of requests without success during Losses, including other requests than ledger writes
@@ -22,8 +23,9 @@ type Ledger struct {
 
 	ReplicaMissing uint64 `json:"replicaMissing,omitempty"` // acknowledged and present at the primary, but absent at a replica that is in sync; the worst replica
 	Replicas       int    `json:"replicas"`                 // replicas that were read
-	Evicted        uint64 `json:"evicted,omitempty"`        // keys that the servers evicted during the run; already subtracted from Lost, as they may be ledger keys
 	Unique         bool   `json:"unique,omitempty"`         // keys instead of bits
+	// Evictions are the server processes, by run_id, that evicted keys during the run which may be ledger keys, or may have.
+	Evictions map[string]Evictions `json:"evictions,omitempty"`
 
 	Stale *Staleness   `json:"stale,omitempty"` // if it was enabled
 	Dual  *DualPrimary `json:"dual,omitempty"`  // if it was enabled
@@ -94,7 +96,7 @@ func MergeLedgers(results ...*Ledger) *Ledger {
 
 func (r *Ledger) clone() *Ledger {
 	c := *r
-	c.Notes, c.Losses = slices.Clone(r.Notes), slices.Clone(r.Losses)
+	c.Notes, c.Losses, c.Evictions = slices.Clone(r.Notes), slices.Clone(r.Losses), maps.Clone(r.Evictions)
 	if r.Stale != nil {
 		stale := *r.Stale
 		c.Stale = &stale
@@ -118,8 +120,8 @@ func (r *Ledger) add(o *Ledger) {
 	r.Losses = JoinLosses(append(r.Losses, o.Losses...))
 	r.ReplicaMissing += o.ReplicaMissing
 	r.Replicas = max(r.Replicas, o.Replicas)
-	r.Evicted = max(r.Evicted, o.Evicted) // every pod reads the same servers' counters
 	r.Unique = r.Unique || o.Unique
+	r.Evictions = MergeEvictions(r.Evictions, o.Evictions)
 	if o.Stale != nil {
 		if r.Stale == nil {
 			r.Stale = &Staleness{}

@@ -13,7 +13,7 @@ func TestMergeInAnyOrder(t *testing.T) {
 	for i := range 7 {
 		r := &Ledger{
 			Acked: draw.Uint64N(100), Failed: draw.Uint64N(9), Unknown: draw.Uint64N(9), UnknownPresent: 1, FailedPresent: 2, Errors: draw.Uint64N(9),
-			Replicas: i, Evicted: uint64(i), ReplicaMissing: 1, Unique: i == 3, Settings: "s", Notes: []string{"same", strconv.Itoa(i)},
+			Replicas: i, Evictions: map[string]Evictions{"a": {Keys: uint64(i)}, strconv.Itoa(i): {Keys: 1, Final: true}}, ReplicaMissing: 1, Unique: i == 3, Settings: "s", Notes: []string{"same", strconv.Itoa(i)},
 		}
 		if i%2 == 0 {
 			r.Lost, r.FirstLost, r.LastLost = 3, 100+draw.Int64N(100), 300+draw.Int64N(100)

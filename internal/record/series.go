@@ -28,6 +28,7 @@ type Series struct {
 	Pods        int           // how many pods share the load
 	Notes       []string      // human-readable: what was coarsened and why
 
+	readOnly  []bool // by operation, see SetReadOnly
 	intervals []Interval
 	pods      []podRecord
 	servers   []Server
@@ -43,8 +44,10 @@ type podRecord struct {
 	finished    bool
 	connections int // of the last interval
 	load, probe stream
-	shards      []shardStream // by the shard's number
-	agents      []AgentUse    // by time
+	shards      []partStream // by the shard's number
+	parts       []partStream // by Part
+	stalls      []Stall      // the longest ones, by time
+	agents      []AgentUse   // by time
 }
 
 // NewSeries returns an empty record. It panics unless step and pods are positive: both come from a validated plan.
@@ -54,7 +57,7 @@ func NewSeries(run string, start time.Time, step time.Duration, ops []string, po
 	}
 	s := &Series{
 		Run: run, Start: start.Round(0).UTC(), PodStep: step, Step: step, LatencyStep: step,
-		Ops: slices.Clone(ops), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep,
+		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep,
 	}
 	for i := range s.pods {
 		s.pods[i] = podRecord{load: newStream(), probe: newStream()}

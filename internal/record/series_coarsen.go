@@ -193,6 +193,9 @@ func (s *Series) streams() []*stream {
 		for k := range p.shards {
 			list = append(list, &p.shards[k].stream)
 		}
+		for k := range p.parts {
+			list = append(list, &p.parts[k].stream)
+		}
 	}
 	return list
 }

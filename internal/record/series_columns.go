@@ -7,7 +7,7 @@ import (
 
 func appendColumns(b []byte, s *Series) []byte {
 	for k := range len(s.Ops) + 1 {
-		for col := range 8 {
+		for col := range (&Counts{}).figures() {
 			before := &Counts{}
 			for i := range s.intervals {
 				now := &s.intervals[i].op(k).Counts
@@ -51,7 +51,7 @@ func appendColumns(b []byte, s *Series) []byte {
 
 func (r *reader) columns(s *Series) {
 	for k := range len(s.Ops) + 1 {
-		for col := range 8 {
+		for col := range (&Counts{}).figures() {
 			before := &Counts{}
 			for i := range s.intervals {
 				now := &s.intervals[i].op(k).Counts

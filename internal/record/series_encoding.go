@@ -79,6 +79,7 @@ func (s *Series) shallow() *Series {
 	c.pods = slices.Clone(s.pods)
 	for i := range c.pods {
 		c.pods[i].shards = slices.Clone(c.pods[i].shards)
+		c.pods[i].parts = slices.Clone(c.pods[i].parts)
 	}
 	c.intervals = slices.Clone(s.intervals)
 	for i := range c.intervals {
@@ -172,6 +173,9 @@ func (s *Series) appendState(b []byte) []byte {
 			b = appendText(b, t)
 		}
 	}
+	for _, only := range s.readOnly {
+		b = appendBool(b, only)
+	}
 	b = appendUint(b, uint64(len(s.pods)))
 	for i := range s.pods {
 		p := &s.pods[i]
@@ -181,7 +185,9 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendInt(b, int64(p.connections))
 		b = appendStream(b, &p.load)
 		b = appendStream(b, &p.probe)
-		b = appendShardStreams(b, p.shards)
+		b = appendPartStreams(b, p.shards)
+		b = appendPartStreams(b, p.parts)
+		b = appendStalls(b, p.stalls)
 		b = appendAgents(b, p.agents)
 	}
 	b = appendUint(b, uint64(s.agentStep/agentStep))
@@ -193,6 +199,10 @@ func (r *reader) state() *Series {
 	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
 	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
+	s.readOnly = make([]bool, len(s.Ops))
+	for i := range s.readOnly {
+		s.readOnly[i] = r.bool()
+	}
 	most := r.pods(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {
@@ -202,7 +212,7 @@ func (r *reader) state() *Series {
 	s.agentStep = time.Duration(steps) * agentStep
 	s.servers = r.servers()
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
-	n := r.count((len(s.Ops)+1)*9 + len(s.Tallies) + 1)
+	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)
 	if s.Pods == 0 || s.PodStep <= 0 || s.Step <= 0 || s.Step%s.PodStep != 0 || s.LatencyStep <= 0 || s.LatencyStep%s.Step != 0 {
 		r.fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
 		return nil
@@ -229,14 +239,14 @@ func (r *reader) texts() []string {
 
 // pods reads the state of each pod, and returns the maximum number of intervals that a pod delivered.
 func (r *reader) pods(s *Series) (most int64) {
-	s.Pods = r.count(4 + 2*4 + 2)
+	s.Pods = r.count(4 + 2*4 + 4)
 	s.pods = make([]podRecord, s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
 		p.next, p.lost, p.finished, p.connections = r.int(), r.bool(), r.bool(), int(r.int())
 		r.stream(&p.load)
 		r.stream(&p.probe)
-		p.shards, p.agents = r.shardStreams(), r.agents()
+		p.shards, p.parts, p.stalls, p.agents = r.partStreams(), r.partStreams(), r.stalls(), r.agents()
 		s.agentReadings += len(p.agents)
 		if p.next < 0 {
 			r.fail("pod %d at interval %d", i, p.next)

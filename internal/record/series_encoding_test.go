@@ -195,7 +195,7 @@ func TestSeriesThatCannotFit(t *testing.T) {
 	list := silentFor(500)
 	r := rand.New(rand.NewPCG(1, 1))
 	for i := range list {
-		for range 20 {
+		for range 25 {
 			from := int64(i)*int64(testStep) + r.Int64N(int64(testStep))
 			list[i].Gaps = append(list[i].Gaps, Gap{From: from, To: from + minGap + r.Int64N(1e6)})
 		}

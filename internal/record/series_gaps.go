@@ -6,9 +6,10 @@ package record
 // A pod logs only gaps longer than max(2 x its mean interval between successes, 5 ms), and a gap of the run is where the logs of all pods
 // overlap for more than 5 ms. So every period that is longer than the longest of the pods' thresholds is found, with exact ends; a shorter one
 // may be missed or reported shorter. With n equal pods that threshold is 2n times the run's mean interval between successes.
+// What one pod knows about a gap's begin, end and proof narrows what the others know.
 // A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
 func (s *Series) Gaps() []Gap {
-	return s.intersect(func(p *podRecord) *stream { return &p.load })
+	return s.intersect(func(p *podRecord) *stream { return &p.load }, int64(s.End()))
 }
 
 // ProbeGaps is like Gaps, for the probes. If the probe's last success is not followed by another, the gap begins somewhere in the interval of
@@ -17,7 +18,21 @@ func (s *Series) ProbeGaps() []Gap {
 	if !s.HasProbe() {
 		return nil
 	}
-	return s.intersect(func(p *podRecord) *stream { return &p.probe })
+	return s.intersect(func(p *podRecord) *stream { return &p.probe }, s.probedUntil())
+}
+
+// probedUntil is when the probe's record ends: once the pods that probe are lost, the others do not tell whether servers serve.
+func (s *Series) probedUntil() int64 {
+	until := int64(0)
+	for i := range s.pods {
+		if p := &s.pods[i]; p.probe.ok > 0 {
+			until = max(until, p.next*int64(s.PodStep))
+		}
+	}
+	if until == 0 { // no success at all
+		return int64(s.End())
+	}
+	return min(until, int64(s.End()))
 }
 
 // HasProbe reports whether a probe ran in parallel with the load.
@@ -30,8 +45,8 @@ func (s *Series) HasProbe() bool {
 	return false
 }
 
-func (s *Series) intersect(of func(*podRecord) *stream) []Gap {
-	end := int64(s.End())
+// intersect returns the gaps of the run until end.
+func (s *Series) intersect(of func(*podRecord) *stream, end int64) []Gap {
 	var common []Gap
 	for i := range s.pods {
 		p := &s.pods[i]
@@ -39,7 +54,7 @@ func (s *Series) intersect(of func(*podRecord) *stream) []Gap {
 		if i == 0 {
 			common = list
 		} else {
-			common = overlap(common, list)
+			common = Overlap(common, list)
 		}
 	}
 	return cut(common, end)

@@ -124,3 +124,29 @@ func TestSeriesProbeGaps(t *testing.T) {
 		t.Error("a run without a probe has probe gaps")
 	}
 }
+
+// The probe of the first pod ends with it: the other pod, which does not probe, proves no outage.
+func TestProbeEndsWithTheLastPodThatProbes(t *testing.T) {
+	const step = 100 * time.Millisecond
+	s := NewSeries("r", time.Unix(0, 0), step, []string{"get"}, 2)
+	for i := range int64(100) {
+		for pod := range 2 {
+			if pod == 0 && i == 50 {
+				s.Lose(0)
+			}
+			if pod == 0 && i >= 50 {
+				continue
+			}
+			iv := &Interval{Index: i, Pods: 1, Ops: make([]Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
+			if pod == 0 {
+				iv.Probe.Due, iv.Probe.Sent, iv.Probe.OK = 10, 10, 10
+			}
+			if err := s.Add(pod, iv); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if gaps := s.ProbeGaps(); len(gaps) > 0 {
+		t.Errorf("the probe has gaps %v after its pod was lost", gaps)
+	}
+}

@@ -1,7 +1,5 @@
 package record
 
-import "slices"
-
 // addShards adds a pod's shard figures of the interval [begin, end).
 func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	n := len(iv.Shards)
@@ -9,19 +7,10 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 		n = max(n, iv.ShardGaps[i].Shard+1)
 	}
 	for len(p.shards) < n {
-		p.shards = append(p.shards, shardStream{stream: newStream(), tried: -1, failed: -1})
+		p.shards = append(p.shards, newPartStream())
 	}
 	for k := range iv.Shards {
-		c, t := &iv.Shards[k], &p.shards[k]
-		if c.OK+c.Errors > 0 {
-			t.tried = earlier(t.tried, begin)
-		}
-		if c.Errors > 0 {
-			t.failed = end
-		}
-		if c.OK > 0 {
-			t.add(nil, c.OK, begin, end) // intervals do not contain the shards' instants
-		}
+		p.shards[k].count(iv.Shards[k].OK, iv.Shards[k].Errors, begin, end)
 	}
 	for _, g := range iv.ShardGaps {
 		t := &p.shards[g.Shard]
@@ -42,39 +31,5 @@ func (s *Series) Shards() int {
 // is in the same interval as that request. If the last success is not followed by another, the gap is assumed to begin at the end of its interval,
 // and it counts only if a later interval has an error of that shard: otherwise no more requests were sent to it.
 func (s *Series) ShardGaps(shard int) []Gap {
-	end := int64(s.End())
-	born, failed := int64(-1), int64(-1)
-	var lists [][]Gap
-	for i := range s.pods {
-		p := &s.pods[i]
-		if shard < 0 || shard >= len(p.shards) || p.shards[shard].tried < 0 {
-			continue
-		}
-		t := p.shards[shard]
-		born, failed = earlier(born, t.tried), max(failed, t.failed)
-		if t.tried > 0 { // until then this pod does not affect the gaps of the others
-			t.gaps = append(slices.Clone(t.gaps), Gap{To: t.tried})
-		}
-		lists = append(lists, t.silence(p.next*int64(s.PodStep), end))
-	}
-	if lists == nil {
-		return nil
-	}
-	common := lists[0]
-	for _, list := range lists[1:] {
-		common = overlap(common, list)
-	}
-	var gaps []Gap
-	for _, g := range cut(common, end) {
-		if g.From <= born {
-			if g.From = born; g.To <= born+int64(s.PodStep) {
-				continue
-			}
-		}
-		if g.Open && failed <= g.From {
-			continue
-		}
-		gaps = append(gaps, g)
-	}
-	return gaps
+	return s.partial(func(p *podRecord) *partStream { return at(p.shards, shard) })
 }

@@ -17,7 +17,7 @@ var (
 )
 
 // sameSeries compares everything a Series holds.
-var sameSeries = cmp.Options{cmp.AllowUnexported(Series{}, podRecord{}, stream{}, shardStream{}), cmpopts.EquateEmpty()}
+var sameSeries = cmp.Options{cmp.AllowUnexported(Series{}, podRecord{}, stream{}, partStream{}), cmpopts.EquateEmpty()}
 
 // difference returns that of cmp.Diff. It compares with reflect first, which is twenty times faster if the values are equal.
 func difference(want, got any, options ...cmp.Option) string {
@@ -84,6 +84,7 @@ func podIntervals(r *rand.Rand, n int) []*Interval {
 				SlowLog: SlowLog{Total: 3, WorstMicros: r.Int64N(1e6), Command: "KEYS"}, Latency: []LatencyEvent{{Name: "fork", Unix: 1, LatestMillis: 2, MaxMillis: r.Int64N(9)}}})
 		}
 		iv.simulateShards(r, shardOK)
+		iv.simulateParts(r)
 		list[i] = &iv
 	}
 	return list
@@ -107,6 +108,25 @@ func (iv *Interval) simulateShards(r *rand.Rand, lastOK []int64) {
 			iv.ShardGaps = append(iv.ShardGaps, ShardGap{Shard: k, Gap: Gap{From: lastOK[k], To: at}})
 		}
 		lastOK[k] = at
+	}
+}
+
+// simulateParts has gaps with bounds for the parts that had no success, and stalls.
+func (iv *Interval) simulateParts(r *rand.Rand) {
+	begin := iv.Index * int64(testStep)
+	for part := range OpPart(len(testOps)) {
+		if r.IntN(8) > 0 {
+			continue
+		}
+		to := begin + r.Int64N(int64(testStep))
+		g := Gap{From: max(0, to-minGap-1-r.Int64N(int64(testStep))), To: to, MaybeBefore: r.Int64N(1e6), MaybeSooner: r.Int64N(1e6)}
+		if r.IntN(2) == 0 {
+			g.UnprovenHead, g.UnprovenTail = r.Int64N(1e6), r.Int64N(1e6)
+		}
+		iv.PartGaps = append(iv.PartGaps, PartGap{Part: part, Gap: g})
+	}
+	if r.IntN(10) == 0 {
+		iv.Stalls = []Stall{{From: begin, To: begin + r.Int64N(int64(testStep))}}
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"time"
 )
 
 // stream describes when one pod's load, or its probe, had successes.
@@ -34,7 +33,7 @@ func (t *stream) silence(delivered, end int64) []Gap {
 	}
 	list := slices.Clone(t.gaps)
 	if delivered < end {
-		list = append(list, Gap{From: open.From, To: math.MaxInt64})
+		list = append(list, Unproven(open.From, math.MaxInt64))
 	} else if open.To-open.From > max(2*mean, minGap) {
 		list = append(list, open)
 	}
@@ -43,50 +42,19 @@ func (t *stream) silence(delivered, end int64) []Gap {
 	for _, g := range list {
 		// Adjacent gaps have a success between them; overlapping gaps are the log's open gap and its continuation.
 		if n := len(apart); n > 0 && g.From < apart[n-1].To {
-			apart[n-1].To = max(apart[n-1].To, g.To)
+			apart[n-1] = apart[n-1].continued(g)
 			continue
 		}
-		apart = append(apart, Gap{From: g.From, To: g.To})
+		apart = append(apart, g)
 	}
 	return apart
 }
 
-// cut truncates gaps at end and drops those that are too short.
-func cut(common []Gap, end int64) []Gap {
-	var gaps []Gap
-	for _, g := range common {
-		g.Open = g.To >= end
-		g.To = min(g.To, end)
-		if g.To-g.From > minGap {
-			gaps = append(gaps, g)
-		}
-	}
-	return gaps
-}
-
-// overlap returns the intersections of two lists of gaps. Both are ascending and disjoint, and so is the result.
-func overlap(a, b []Gap) []Gap {
-	var both []Gap
-	for i, j := 0, 0; i < len(a) && j < len(b); {
-		from, to := max(a[i].From, b[j].From), min(a[i].To, b[j].To)
-		if from < to {
-			both = append(both, Gap{From: from, To: to})
-		}
-		if a[i].To < b[j].To {
-			i++
-		} else {
-			j++
-		}
-	}
-	return both
-}
-
-// minGap is the minimum length of a gap.
-const minGap = int64(5 * time.Millisecond)
-
-// shardStream describes when one pod's load had successes and errors at one shard.
-type shardStream struct {
+// partStream describes when one pod's load had successes and errors at one shard, or of one part of the load.
+type partStream struct {
 	stream
 	tried  int64 // beginning of the first interval with a request; -1 = none yet
 	failed int64 // end of the last interval with an error; -1 = none yet
 }
+
+func newPartStream() partStream { return partStream{stream: newStream(), tried: -1, failed: -1} }

@@ -1,11 +1,11 @@
 package record
 
-func appendShardStreams(dst []byte, shards []shardStream) []byte {
-	dst = appendUint(dst, uint64(len(shards)))
-	for i := range shards {
-		dst = appendStream(dst, &shards[i].stream)
-		dst = appendInt(dst, shards[i].tried)
-		dst = appendInt(dst, shards[i].failed)
+func appendPartStreams(dst []byte, parts []partStream) []byte {
+	dst = appendUint(dst, uint64(len(parts)))
+	for i := range parts {
+		dst = appendStream(dst, &parts[i].stream)
+		dst = appendInt(dst, parts[i].tried)
+		dst = appendInt(dst, parts[i].failed)
 	}
 	return dst
 }
@@ -17,21 +17,21 @@ func appendStream(b []byte, t *stream) []byte {
 	return appendGaps(b, t.gaps)
 }
 
-func (r *reader) shardStreams() []shardStream {
+func (r *reader) partStreams() []partStream {
 	n := r.count(6)
-	if n > MaxShards {
-		r.fail("%d shards", n)
+	if n > maxParts {
+		r.fail("%d shards or parts", n)
 		return nil
 	}
 	if n == 0 {
 		return nil
 	}
-	shards := make([]shardStream, n)
-	for i := range shards {
-		r.stream(&shards[i].stream)
-		shards[i].tried, shards[i].failed = r.int(), r.int()
+	parts := make([]partStream, n)
+	for i := range parts {
+		r.stream(&parts[i].stream)
+		parts[i].tried, parts[i].failed = r.int(), r.int()
 	}
-	return shards
+	return parts
 }
 
 func (r *reader) stream(t *stream) {

@@ -63,16 +63,19 @@ func NewCourse(series *record.Series, every time.Duration, operation string, fau
 	if operation != "" && selected < 0 {
 		return nil, fmt.Errorf("the run has no operation %q, it has %q", operation, series.Ops)
 	}
+	whole := impact.SummarizeWindow(series, 0, series.End())
+	total := OperationOf("all", &whole.Figures)
+	usual := usualWait(&total)
 	every = max(1, (every+series.Step-1)/series.Step) * series.Step
 	c := &Course{
 		Version: CourseVersion, Run: series.Run, Start: series.Start, Every: Seconds(every), Step: Seconds(series.Step), Latencies: Seconds(series.LatencyStep),
-		All: series.Ops, Rows: []Row{}, Gaps: gapsOf(series.Gaps()), Faults: faults, Notes: series.Notes,
+		All: series.Ops, Rows: []Row{}, Gaps: gapsOf(series.Gaps(), usual), Faults: faults, Notes: series.Notes,
 	}
 	if series.HasProbe() {
-		c.ProbeGaps = gapsOf(series.ProbeGaps())
+		c.ProbeGaps = gapsOf(series.ProbeGaps(), usual)
 	}
 	for shard := range series.Shards() {
-		for _, g := range gapsOf(series.ShardGaps(shard)) {
+		for _, g := range gapsOf(series.ShardGaps(shard), usual) {
 			c.ShardGaps = append(c.ShardGaps, ShardGap{Shard: shard, Gap: g})
 		}
 	}
@@ -104,15 +107,30 @@ func (c *Course) mark() {
 	}
 }
 
-func gapsOf(gaps []record.Gap) []Gap {
+func gapsOf(gaps []record.Gap, usual time.Duration) []Gap {
 	var out []Gap
 	for _, g := range gaps {
-		out = append(out, gapOf(g))
+		out = append(out, gapOf(g, usual))
 	}
 	return out
 }
 
-func gapOf(g record.Gap) Gap {
-	length := Seconds(g.To - g.From)
-	return Gap{At: Seconds(g.From), Length: length, AtLeast: length, AtMost: length, Open: g.Open}
+// gapOf converts a gap of a record. usual is how long a request waits for a server that serves.
+func gapOf(g record.Gap, usual time.Duration) Gap {
+	return Gap{
+		At: Seconds(g.From), Length: Seconds(g.To - g.From), AtLeast: Seconds(g.AtLeast(int64(usual))), AtMost: Seconds(g.AtMost()), Open: g.Open,
+	}
+}
+
+// usualWait is how long a request of an operation waits for a server that serves: the 99th percentile of the service time, and one mean time
+// between successes.
+func usualWait(o *Operation) time.Duration {
+	q := o.Service
+	if q == nil {
+		q = o.Latency
+	}
+	if q == nil || o.Throughput <= 0 {
+		return 0
+	}
+	return time.Duration(q.P99) + time.Duration(float64(time.Second)/o.Throughput)
 }

@@ -13,42 +13,44 @@ type Fault struct{ impact.Impact }
 
 // Losses are the acknowledged ledger writes that were lost because of a fault: a lower bound of all lost writes.
 type Losses struct {
-	Count uint64
+	Count Count
 	First time.Duration // when the first was acknowledged, at the earliest, from the load's start; 0 if nothing was lost
 	Last  time.Duration // when the last was acknowledged, at the latest
 	// Errors is the approximate number of requests without success between First and Last.
 	Errors uint64
 }
 
-// WorstOutage is the longest gap of the load as a whole or of one shard: a client may use a single shard only.
-func (f *Fault) WorstOutage() Bounded {
-	return Exactly(max(f.Outage, f.ShardOutage))
+// WorstOutage is the longest outage of the load, its reads and writes, of one shard, or of the server: a client may need any of them.
+func (f *Fault) WorstOutage() impact.Bounded {
+	return f.Outage.Max(f.ShardOutage).Max(f.ServerOutage)
 }
 
 // Recovery is the time from the injection to sustained recovery; false without a recovery.
-func (f *Fault) Recovery() (Bounded, bool) {
-	return Exactly(max(0, f.RecoveryTime)), f.Recovered
+func (f *Fault) Recovery() (impact.Bounded, bool) {
+	return f.RecoveryTime.Max(impact.Bounded{}), f.Recovered
 }
 
 // lossSlack is the longest time from the end of a loss to the injection of the fault that caused it.
 const lossSlack = time.Second
 
 // LossesOf sums the losses caused by fault i: those whose end plus lossSlack is after the injection of fault i, but of no later fault. injected
-// is when each fault on the load was injected, from the load's start; negative = not injected.
-func LossesOf(i int, injected []time.Duration, losses []record.Loss) *Losses {
+// is when each fault on the load was injected, from the load's start; negative = not injected. all is the number of losses of the whole load:
+// what its bounds differ by may be evictions at any time.
+func LossesOf(i int, injected []time.Duration, losses []record.Loss, all Count) *Losses {
 	sum := &Losses{}
 	for _, l := range losses {
 		if cause(injected, time.Duration(l.Last)+lossSlack) != i {
 			continue
 		}
 		first, last := time.Duration(l.First), time.Duration(l.Last)
-		if sum.Count == 0 {
+		if sum.Count.AtMost == 0 {
 			sum.First = first
 		}
 		sum.First, sum.Last = min(sum.First, first), max(sum.Last, last)
-		sum.Count += l.Count
+		sum.Count.AtMost += l.Count
 		sum.Errors += l.Errors
 	}
+	sum.Count.AtLeast = sum.Count.AtMost - min(sum.Count.AtMost, all.AtMost-all.AtLeast)
 	return sum
 }
 

@@ -7,10 +7,12 @@ type Verification struct {
 	Unknown        uint64 `json:"unknown"`
 	UnknownPresent uint64 `json:"unknownPresent"` // of Unknown, those that were found, which is no error
 
-	Lost      *uint64 `json:"lostWrites,omitempty"`       // acknowledged and not found; not set if Unread is
-	FirstLost Seconds `json:"firstLostSeconds,omitempty"` // when the first of them was acknowledged, at the earliest, from the load's start
-	LastLost  Seconds `json:"lastLostSeconds,omitempty"`  // and the last, at the latest
-	Errors    uint64  `json:"errorsMeanwhile,omitempty"`  // approximate number of failed requests between FirstLost and LastLost
+	Lost        *uint64 `json:"lostWrites,omitempty"`        // acknowledged and not found; not set if Unread is, or if some of them may have been evicted
+	LostAtLeast *uint64 `json:"lostWritesAtLeast,omitempty"` // set with LostAtMost instead of Lost, if some of those not found may have been evicted
+	LostAtMost  *uint64 `json:"lostWritesAtMost,omitempty"`
+	FirstLost   Seconds `json:"firstLostSeconds,omitempty"` // when the first of those not found was acknowledged, at the earliest, from the load's start
+	LastLost    Seconds `json:"lastLostSeconds,omitempty"`  // and the last, at the latest
+	Errors      uint64  `json:"errorsMeanwhile,omitempty"`  // approximate number of failed requests between FirstLost and LastLost
 
 	Replicas       int    `json:"replicasRead"`
 	ReplicaMissing uint64 `json:"missingAtReplica,omitempty"` // found at the primary, but not at a replica in sync with it; of the worst replica
@@ -36,4 +38,24 @@ type DualPrimary struct {
 	Writes uint64  `json:"writes"`                 // accepted by a node while another one of the shard accepted them, too
 	First  Seconds `json:"firstSeconds,omitempty"` // from the load's start
 	Last   Seconds `json:"lastSeconds,omitempty"`
+}
+
+// LostWrites returns the number of lost writes with its bounds; nil if it is unknown.
+func (v *Verification) LostWrites() *Count {
+	switch {
+	case v.Lost != nil:
+		return &Count{AtLeast: *v.Lost, AtMost: *v.Lost}
+	case v.LostAtLeast != nil && v.LostAtMost != nil:
+		return &Count{AtLeast: *v.LostAtLeast, AtMost: *v.LostAtMost}
+	}
+	return nil
+}
+
+// SetLost sets the number of lost writes, or its bounds if they differ.
+func (v *Verification) SetLost(lost Count) {
+	if n, exact := lost.Exact(); exact {
+		v.Lost = &n
+	} else {
+		v.LostAtLeast, v.LostAtMost = &lost.AtLeast, &lost.AtMost
+	}
 }

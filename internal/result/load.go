@@ -87,9 +87,10 @@ type Operation struct {
 	Name       string     `json:"name"`
 	Requests   uint64     `json:"requests"` // that had an outcome, or were dropped
 	OK         uint64     `json:"ok"`
-	Failed     uint64     `json:"failed"`  // without effect
-	Unknown    uint64     `json:"unknown"` // with or without effect
-	Dropped    uint64     `json:"dropped"` // never sent, because they would have been too late
+	Drained    uint64     `json:"drained,omitempty"` // of OK, those answered after the planned end, which are no throughput
+	Failed     uint64     `json:"failed"`            // without effect
+	Unknown    uint64     `json:"unknown"`           // with or without effect
+	Dropped    uint64     `json:"dropped"`           // never sent, because they would have been too late
 	Throughput float64    `json:"throughputPerSecond"`
 	Sent       *Seconds   `json:"sentSeconds,omitempty"`    // how long it was sent, if operations were sent one after the other; Throughput counts this time
 	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
@@ -105,8 +106,8 @@ type ErrorCount struct {
 
 // Shard is the figures of one shard of a cluster.
 type Shard struct {
-	Shard      int     `json:"shard"` // in the order of the slots that they served at the start
-	OK         uint64  `json:"ok"`
+	Shard      int     `json:"shard"`  // in the order of the slots that they served at the start
+	OK         uint64  `json:"ok"`     // within the planned time
 	Errors     uint64  `json:"errors"` // failed and unknown
 	Throughput float64 `json:"throughput"`
 	LongestGap Seconds `json:"longestGapSeconds"` // recorded; 0 = none

@@ -35,13 +35,14 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		outside := impact.SummarizeWithout(series, from, end, in.Faults)
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
+	usual := usualWait(&r.Total)
 	r.Trend = impact.Trend(series, trendWidth)
-	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from, end), longestOfShards(series, from, end)
+	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from, end, usual), longestOfShards(series, from, end, usual)
 	if series.HasProbe() {
-		r.ProbeGap = longest(series.ProbeGaps(), from, end)
+		r.ProbeGap = longest(series.ProbeGaps(), from, end, usual)
 	}
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, in.Faults) {
+		for _, a := range impact.Anomalies(series, from, plan.Shape.Course(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}
@@ -162,10 +163,10 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 }
 
 // longestOfShards is the longest gap of any shard; nil with a single shard, or without a gap.
-func longestOfShards(series *record.Series, from, end time.Duration) *ShardGap {
+func longestOfShards(series *record.Series, from, end, usual time.Duration) *ShardGap {
 	var found *ShardGap
 	for shard := range series.Shards() {
-		if g := longest(series.ShardGaps(shard), from, end); g != nil && (found == nil || g.Length > found.Length) {
+		if g := longest(series.ShardGaps(shard), from, end, usual); g != nil && (found == nil || g.Length > found.Length) {
 			found = &ShardGap{Shard: shard, Gap: *g}
 		}
 	}
@@ -173,14 +174,14 @@ func longestOfShards(series *record.Series, from, end time.Duration) *ShardGap {
 }
 
 // longest is the longest gap that ends after from and begins before end; nil = none.
-func longest(gaps []record.Gap, from, end time.Duration) *Gap {
+func longest(gaps []record.Gap, from, end, usual time.Duration) *Gap {
 	var found *Gap
 	for _, g := range gaps {
 		if time.Duration(g.To) <= from || time.Duration(g.From) >= end {
 			continue
 		}
 		if found == nil || Seconds(g.To-g.From) > found.Length {
-			found = new(gapOf(g))
+			found = new(gapOf(g, usual))
 		}
 	}
 	return found
@@ -189,7 +190,7 @@ func longest(gaps []record.Gap, from, end time.Duration) *Gap {
 // OperationOf converts figures of package impact to an Operation.
 func OperationOf(name string, f *impact.Figures) Operation {
 	return Operation{
-		Name: name, Requests: f.Requests, OK: f.OK, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
+		Name: name, Requests: f.Requests, OK: f.OK, Drained: f.Drained, Failed: f.Fail, Unknown: f.Unknown, Dropped: f.Dropped, Throughput: f.Throughput, ErrorRate: f.ErrorRate,
 		Latency: quantilesOf(f.Latency), Service: quantilesOf(f.Service),
 	}
 }

@@ -149,13 +149,13 @@ func TestDescriptionOfShape(t *testing.T) {
 func TestLongestGap(t *testing.T) {
 	gap := func(from, to int64) record.Gap { return record.Gap{From: from, To: to} }
 	gaps := []record.Gap{gap(0, 90), gap(100, 120), {From: 200, To: 240, Open: true}}
-	if got, want := longest(gaps, 95, 240), (&Gap{At: 200, Length: 40, AtLeast: 40, AtMost: 40, Open: true}); !cmp.Equal(got, want) {
+	if got, want := longest(gaps, 95, 240, 0), (&Gap{At: 200, Length: 40, AtLeast: 40, AtMost: 40, Open: true}); !cmp.Equal(got, want) {
 		t.Errorf("after the warm-up: %+v, want %+v", got, want)
 	}
-	if got := longest(gaps[:1], 95, 240); got != nil {
+	if got := longest(gaps[:1], 95, 240, 0); got != nil {
 		t.Errorf("only in the warm-up: %+v, want none", got)
 	}
-	if got := longest(gaps[2:], 95, 200); got != nil {
+	if got := longest(gaps[2:], 95, 200, 0); got != nil {
 		t.Errorf("only after the end of the load: %+v, want none", got)
 	}
 }
@@ -217,6 +217,7 @@ func TestWorkloadFigures(t *testing.T) {
 	plan := &plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 2 * time.Second}, Workload: plan.Workload{CacheAside: &plan.CacheAside{}}}
 	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"read"}, 1)
 	series.SetTallies(plan.Tallies())
+	series.SetReadOnly(plan.ReadOnly())
 	for i := range int64(2) {
 		begin := i * int64(time.Second)
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin, Tallies: []uint64{9, 1, 5000, 3000}}

@@ -12,7 +12,7 @@ func (r *Load) Verified(l *record.Ledger) {
 		Replicas: l.Replicas, ReplicaMissing: l.ReplicaMissing, Settings: l.Settings, Unread: l.Unknowable(),
 	}
 	if v.Unread == "" {
-		v.Lost = &l.Lost
+		v.SetLost(Count{AtLeast: l.LostAtLeast(), AtMost: l.Lost})
 		v.FirstLost, v.LastLost, v.Errors = Seconds(l.FirstLost), Seconds(l.LastLost), l.Errors
 	}
 	if s := l.Stale; s != nil {
@@ -23,4 +23,7 @@ func (r *Load) Verified(l *record.Ledger) {
 	}
 	r.Verification = v
 	r.Notes = append(r.Notes, l.Notes...)
+	if note := l.EvictionNote(); v.Unread == "" && note != "" {
+		r.Notes = append(r.Notes, note)
+	}
 }

@@ -20,7 +20,7 @@ func (r *Load) setTurns(p *plan.Plan, series *record.Series, from, end time.Dura
 		o := &r.Operations[k]
 		o.Sent = new(Seconds(sent))
 		if o.Throughput = 0; sent > 0 {
-			o.Throughput = float64(o.OK) / sent.Seconds()
+			o.Throughput = float64(o.OK-o.Drained) / sent.Seconds()
 		}
 	}
 }

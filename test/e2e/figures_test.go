@@ -66,7 +66,7 @@ func (n *namespace) impactFigures(scenario string, i *v1alpha1.Impact, least map
 		n.Fatalf("%s: there is no impact", scenario)
 	}
 	values := map[string]string{
-		"baselineTPS": string(i.BaselineTPS), "tpsDip": shareText(i.TPSDip), "outage": durationText(i.Outage),
+		"baselineTPS": string(i.BaselineTPS), "tpsDip": shareText(i.TPSDip), "outage": durationText(&i.Outage.BoundedDuration),
 		"errors": fmt.Sprint(i.Errors), "lostRequests": fmt.Sprint(i.LostRequests),
 	}
 	// These are absent if there is nothing to measure: no error, no shards, no recovery.

@@ -132,8 +132,8 @@ func (n *namespace) phasesAddUp(fault *v1alpha1.RedisFault) {
 	}
 	var sum time.Duration
 	for _, p := range i.Phases {
-		n.Logf("%10s  until %-20s %s", format.Duration(p.Duration.Duration()), p.Name, p.Source)
-		sum += p.Duration.Duration()
+		n.Logf("%10s  until %-20s %s", format.Duration(p.Duration.Value.Duration()), p.Name, p.Source)
+		sum += p.Duration.Value.Duration()
 	}
 	if whole := i.RecoveryTime.Value.Duration(); (sum - whole).Abs() > time.Duration(len(i.Phases))*time.Microsecond {
 		n.Errorf("the phases are %s together, recovery took %s", sum, whole)
@@ -157,7 +157,7 @@ func (n *namespace) checkWatcher(fault *v1alpha1.RedisFault, seen []time.Time, s
 		outage *v1alpha1.BoundedDuration
 		gaps   []record.Gap
 	}{
-		{"watcherOverOutage", i.Outage, series.Gaps()},
+		{"watcherOverOutage", &i.Outage.BoundedDuration, series.Gaps()},
 		{"watcherOverServerOutage", i.ServerOutage, series.ProbeGaps()},
 	} {
 		reported := c.outage.Value.Duration()

@@ -82,7 +82,7 @@ func classes(r *result.Load) string {
 // operations returns the table of figures, beginning with the total.
 func operations(r *result.Load) string {
 	var t table
-	t.row("OPERATION", "REQUESTS", "OK", "FAILED", "UNKNOWN", "DROPPED", "OK/S", "P50", "P90", "P99", "P99.9", "MAX")
+	t.row("OPERATION", "REQUESTS", "OK", "DRAINED", "FAILED", "UNKNOWN", "DROPPED", "OK/S", "P50", "P90", "P99", "P99.9", "MAX")
 	rows := []result.Operation{r.Total}
 	if len(r.Operations) > 1 {
 		rows = append(rows, r.Operations...)
@@ -93,18 +93,18 @@ func operations(r *result.Load) string {
 		t.operation(o.Name, o, o.Latency)
 	}
 	if r.Total.Service != nil {
-		t.row("all, service", "", "", "", "", "", "")
+		t.row("all, service", "", "", "", "", "", "", "")
 		last := &t.rows[len(t.rows)-1]
 		*last = append(*last, quantiles(r.Total.Service)...)
 	}
-	t.dropEmpty("FAILED", "UNKNOWN", "DROPPED")
+	t.dropEmpty("DRAINED", "FAILED", "UNKNOWN", "DROPPED")
 	return t.String()
 }
 
 func (t *table) operation(name string, o result.Operation, latency *result.Quantiles) {
 	count := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	t.row(append([]string{
-		name, count(o.Requests), count(o.OK), count(o.Failed), count(o.Unknown), count(o.Dropped), format.Rate(o.Throughput),
+		name, count(o.Requests), count(o.OK), count(o.Drained), count(o.Failed), count(o.Unknown), count(o.Dropped), format.Rate(o.Throughput),
 	}, quantiles(latency)...)...)
 }
 

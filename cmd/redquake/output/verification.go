@@ -9,18 +9,21 @@ import (
 
 // verification writes the result of reading back the ledger writes.
 func verification(b *strings.Builder, v *result.Verification) {
-	switch {
-	case v.Unread != "":
+	switch lost := v.LostWrites(); {
+	case lost == nil:
 		line(b, "Lost writes", "not known: %s", v.Unread)
-	case *v.Lost == 0:
+	case lost.AtMost == 0:
 		line(b, "Lost writes", "none of %d acknowledged ledger writes (%s)", v.Acknowledged, qualification(v))
 	default:
 		seen := "no client saw an error then"
 		if v.Errors > 0 {
 			seen = fmt.Sprintf("about %d requests failed then", v.Errors)
 		}
-		line(b, "Lost writes", "%d of %d acknowledged ledger writes, at least, acknowledged from %s to %s; %s (%s)",
-			*v.Lost, v.Acknowledged, seconds(v.FirstLost), seconds(v.LastLost), seen, qualification(v))
+		text := fmt.Sprintf("%d of %d acknowledged ledger writes, at least", lost.AtMost, v.Acknowledged)
+		if _, exact := lost.Exact(); !exact {
+			text = fmt.Sprintf("between %d and %d of %d acknowledged ledger writes, as others may have been evicted", lost.AtLeast, lost.AtMost, v.Acknowledged)
+		}
+		line(b, "Lost writes", "%s, acknowledged from %s to %s; %s (%s)", text, seconds(v.FirstLost), seconds(v.LastLost), seen, qualification(v))
 	}
 	if s := v.Stale; s != nil {
 		line(b, "Stale reads", "%d of %d replies of replicas, at most %d writes and %s behind; %d went backwards", s.Stale, s.Reads, s.MaxWrites, seconds(s.MaxBehind), s.Backwards)

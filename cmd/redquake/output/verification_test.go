@@ -30,6 +30,10 @@ func TestVerification(t *testing.T) {
 			&record.Ledger{Acked: 10, Lost: 1, LastLost: int64(time.Second), Errors: 7},
 			[]string{"about 7 requests failed then"},
 		},
+		"evicted": {
+			&record.Ledger{Acked: 1000, Lost: 100, Unique: true, Evictions: map[string]record.Evictions{"a": {Keys: 30, Final: true}}},
+			[]string{"Lost writes between 70 and 100 of 1000 acknowledged ledger writes, as others may have been evicted, acknowledged from", "100 acknowledged writes are absent, and Redis may have evicted some of them"},
+		},
 		"unread": {&record.Ledger{Acked: 10, Lost: 10, Unread: "no primary"}, []string{"Lost writes not known: no primary"}},
 		"beside it": {
 			&record.Ledger{Acked: 1, Stale: &record.Staleness{Reads: 100, Stale: 3, MaxWrites: 2, MaxBehind: int64(4 * time.Millisecond), NonMonotonic: 1, RolledBack: 1}, Dual: &record.DualPrimary{Writes: 5, First: 1e9, Last: 2e9}},

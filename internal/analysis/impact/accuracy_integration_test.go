@@ -110,7 +110,7 @@ func summarize(name string, runs []measured) outcome {
 	slices.SortFunc(runs, func(a, b measured) int { return cmp.Compare(a.off(), b.off()) })
 	m := runs[len(runs)/2]
 	o := outcome{
-		Case: name, Truth: m.known.Seconds(), Measured: m.impact.Outage.Seconds(), Error: m.off().Seconds(),
+		Case: name, Truth: m.known.Seconds(), Measured: m.impact.Outage.Value.Seconds(), Error: m.off().Seconds(),
 		Least: runs[0].off().Seconds(), Most: runs[len(runs)-1].off().Seconds(), Repeats: len(runs),
 	}
 	for _, r := range runs {
@@ -147,7 +147,7 @@ type measured struct {
 	stall  time.Duration // how late the test's own timer was around the outage's ends
 }
 
-func (m measured) off() time.Duration { return m.impact.Outage - m.known }
+func (m measured) off() time.Duration { return m.impact.Outage.Value - m.known }
 
 // measure makes the outage of a case once.
 func measure(t *testing.T, c outageCase) measured {

@@ -27,7 +27,9 @@ type analysis struct {
 
 	first     int           // the interval that contains t0
 	baseFirst int           // the first interval of the baseline, which ends at first
-	seconds   []float64     // 1 s rates of the baseline
+	planned   level         // of the load's plan, 1 at t0
+	expected  level         // planned, if the throughput follows it; otherwise constant
+	seconds   []float64     // 1 s rates of the baseline, at the level of t0
 	baseline  float64       // median of seconds
 	baseError float64       // share of requests that did not succeed in the baseline
 	sustain   int           // SustainFor in intervals
@@ -48,7 +50,8 @@ func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 	c := a.curve
 	a.first = c.floor(f.At)
 	a.baseFirst = min(c.ceil(max(f.At-o.BaselineWindow, o.MeasuredFrom)), a.first)
-	a.seconds = c.secondsBefore(a.baseFirst, a.first)
+	a.follow()
+	a.seconds = a.expected.secondsBefore(c, a.baseFirst, a.first)
 	a.baseline = median(a.seconds)
 	a.baseError = c.errorRate(a.baseFirst, a.first)
 	a.sustain = max(int((o.SustainFor+c.step-1)/c.step), c.wide)

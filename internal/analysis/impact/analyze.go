@@ -12,21 +12,24 @@ import (
 //
 //   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the BaselineWindow before t0, none before MeasuredFrom.
 //   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
+//   - Where the plan of the load changes and the throughput follows it, every rate is compared with the baseline times the planned level, which is
+//     1 at t0. BaselineRate and MinRate are for that level. See Course.
 //   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
-//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count.
+//     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count. Outage is the worst of the load's, of
+//     the reads' and of the writes'; parts of the load and shards have one only where a request waited in vain.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
 	m := Impact{
 		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
-		TimeToImpact: -1, ServerOutage: -1, ServerOutageEnd: -1, RecoveryTime: -1,
+		TimeToImpact: none, ServerOutage: none, ServerOutageEnd: -1, RecoveryTime: none,
 	}
 	recovered, ok := a.recovery()
 	m.Recovered = ok
 	a.until = a.limit
 	if ok {
 		a.until = recovered
-		m.RecoveryTime = recovered - f.At
+		m.RecoveryTime = a.recoveryTime(recovered)
 	}
 	end := a.curve.ceil(a.until)
 	if ok && recovered == f.At {
@@ -37,7 +40,8 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a.timeToImpact(&m)
 	a.losses(&m, end)
 	a.latencies(&m, end)
-	m.Doubts = a.doubts(ok)
+	m.Operations = a.operations(end)
+	m.Doubts = append(a.doubts(ok), m.Doubts...)
 	return m
 }
 
@@ -52,44 +56,15 @@ func Settled(s *record.Series, f Fault, o Options) bool {
 	return ok
 }
 
-// outages sets the figures about gaps: of the load, of each shard, of the probe.
-func (a *analysis) outages(m *Impact) {
-	gaps := a.gapsOf(a.gaps, a.lead)
-	m.Outage, m.OutageEnd = a.longestOutage(gaps)
-	for _, g := range gaps {
-		m.TotalOutage += g.length()
-	}
-	s := a.curve.series
-	for shard := range s.Shards() {
-		// The mean time between successes of one shard is longer by the number of shards.
-		lead := max(a.curve.step, a.lead*time.Duration(s.Shards()))
-		if longest := longestOf(a.gapsOf(s.ShardGaps(shard), lead)).length(); longest > m.ShardOutage {
-			m.ShardOutage, m.ShardDown = longest, shard
-		}
-	}
-	if s.HasProbe() {
-		m.ServerOutage, m.ServerOutageEnd = a.longestOutage(a.gapsOf(s.ProbeGaps(), a.probeLead()))
-	}
-}
-
-// longestOutage returns the length of the longest gap and when it ended, counted from t0; -1 = no gap, or it did not end.
-func (a *analysis) longestOutage(gaps []gap) (length, end time.Duration) {
-	longest := longestOf(gaps)
-	if longest.length() > 0 && !longest.Open {
-		return longest.length(), time.Duration(longest.To) - a.fault.At
-	}
-	return longest.length(), -1
-}
-
 // timeToImpact sets ErrorWindow and TimeToImpact from the errors and the first gap.
 func (a *analysis) timeToImpact(m *Impact) {
 	first, last := a.errorInstants()
 	if first >= 0 {
 		m.ErrorWindow = last - first
-		m.TimeToImpact = first - a.fault.At
+		m.TimeToImpact = a.sinceInjection(first, first, first)
 	}
-	if at, any := a.firstGap(); any && (m.TimeToImpact < 0 || at < m.TimeToImpact) {
-		m.TimeToImpact = at
+	if g := a.firstGap(); g != nil && (!m.TimeToImpact.Known() || time.Duration(g.From)-a.fault.At < m.TimeToImpact.Value) {
+		m.TimeToImpact = a.sinceInjection(time.Duration(g.From), time.Duration(g.From-g.MaybeBefore), time.Duration(g.From+g.UnprovenHead))
 	}
 }
 
@@ -98,7 +73,7 @@ func (a *analysis) losses(m *Impact, end int) {
 	s := a.curve.series
 	for i := a.first; i < end; i++ {
 		got := float64(a.curve.ok[i+1] - a.curve.ok[i])
-		m.LostRequests += max(0, a.baseline*a.curve.step.Seconds()-got)
+		m.LostRequests += max(0, a.expectedRate(i, i+1)*a.curve.step.Seconds()-got)
 		for k := range s.At(i).Ops {
 			for class, n := range s.At(i).Ops[k].Errors {
 				m.ErrorsByClass[class] += n
@@ -119,17 +94,7 @@ func (a *analysis) latencies(m *Impact, end int) {
 	}
 	after := min(end+a.sustain, a.curve.n)
 	m.After = a.curve.latency(end, after)
-	if a.baseline > 0 {
-		m.RecoveredThroughput = a.curve.rate(end, after) / a.baseline
+	if expected := a.expectedRate(end, after); expected > 0 {
+		m.RecoveredThroughput = a.curve.rate(end, after) / expected
 	}
-}
-
-func longestOf(gaps []gap) gap {
-	var longest gap
-	for _, g := range gaps {
-		if g.length() > longest.length() {
-			longest = g
-		}
-	}
-	return longest
 }

@@ -157,8 +157,8 @@ func TestAnalyze(t *testing.T) {
 			s := c.load.record(t)
 			s.Finish(0)
 			m := Analyze(s, c.fault, Options{})
-			got := want{m.Dip, m.MinRate, m.Outage, m.TotalOutage, m.ServerOutage, m.OutageEnd, m.TimeToImpact, m.ErrorWindow,
-				m.Recovered, m.RecoveryTime, m.LostRequests, m.Errors, reasons(m)}
+			got := want{m.Dip, m.MinRate, m.Outage.Value, m.TotalOutage, m.ServerOutage.Value, m.OutageEnd, m.TimeToImpact.Value, m.ErrorWindow,
+				m.Recovered, m.RecoveryTime.Value, m.LostRequests, m.Errors, reasons(m)}
 			if c.name == "few requests" && got.lost > 0 {
 				got.lost = c.want.lost // one request per five intervals: the sum of the shortfalls of the others is random
 			}
@@ -226,8 +226,8 @@ func TestAnalyzeLostPod(t *testing.T) {
 	if m.Recovered || reasons(m) != RecordIncomplete || !strings.Contains(m.Doubts[0].Message, "only 1 of 2 load pods delivered between 45s") {
 		t.Errorf("recovered %v, doubts %v", m.Recovered, m.Doubts)
 	}
-	if m.Outage != 1001*ms {
-		t.Errorf("outage %v", m.Outage)
+	if m.Outage.Value != 1001*ms {
+		t.Errorf("outage %v", m.Outage.Value)
 	}
 }
 
@@ -238,8 +238,8 @@ func TestAnalyzeDegraded(t *testing.T) {
 		t.Error("half the throughput is not recovered by default")
 	}
 	m := Analyze(s, Fault{At: 40 * time.Second}, Options{RecoveredShare: 0.4})
-	if !m.Recovered || !near(m.RecoveredThroughput, 0.5, 0.001) || m.RecoveryTime < 990*ms || m.RecoveryTime > 1010*ms {
-		t.Errorf("recovered %v after %v at %v", m.Recovered, m.RecoveryTime, m.RecoveredThroughput)
+	if !m.Recovered || !near(m.RecoveredThroughput, 0.5, 0.001) || m.RecoveryTime.Value < 990*ms || m.RecoveryTime.Value > 1010*ms {
+		t.Errorf("recovered %v after %v at %v", m.Recovered, m.RecoveryTime.Value, m.RecoveredThroughput)
 	}
 }
 
@@ -251,8 +251,8 @@ func TestRecoveryIsAsLongAsTheOutage(t *testing.T) {
 		length := 20*ms + time.Duration(r.Int64N(int64(4*time.Second)))
 		l := load{rate: 1000, length: 60 * time.Second, down: []Window{{at, at + length}}}
 		m := Analyze(l.record(t), Fault{At: at}, Options{})
-		if !m.Recovered || (m.RecoveryTime-length).Abs() > step || (m.Outage-length).Abs() > 2*ms || m.OutageEnd > m.RecoveryTime {
-			t.Errorf("down for %v from %v: outage %v until %v, recovered %v after %v", length, at, m.Outage, m.OutageEnd, m.Recovered, m.RecoveryTime)
+		if !m.Recovered || (m.RecoveryTime.Value-length).Abs() > step || (m.Outage.Value-length).Abs() > 2*ms || m.OutageEnd > m.RecoveryTime.Value {
+			t.Errorf("down for %v from %v: outage %v until %v, recovered %v after %v", length, at, m.Outage.Value, m.OutageEnd, m.Recovered, m.RecoveryTime.Value)
 		}
 	}
 }
@@ -284,7 +284,7 @@ func TestAnalyzeScalesWithTheRate(t *testing.T) {
 		fast.rate *= 5
 		a, b := Analyze(l.record(t), Fault{At: at}, Options{}), Analyze(fast.record(t), Fault{At: at}, Options{})
 		if b.BaselineRate != 5*a.BaselineRate || b.Errors != 5*a.Errors || !near(b.LostRequests, 5*a.LostRequests, 1e-6) || !near(a.Dip, b.Dip, 1e-9) ||
-			(a.RecoveryTime-b.RecoveryTime).Abs() > 3*ms || (a.Outage-b.Outage).Abs() > 5*ms {
+			(a.RecoveryTime.Value-b.RecoveryTime.Value).Abs() > 3*ms || (a.Outage.Value-b.Outage.Value).Abs() > 5*ms {
 			t.Errorf("%v from %v: slow %+v\nfast %+v", length, at, a, b)
 		}
 	}
@@ -337,7 +337,7 @@ func TestSettled(t *testing.T) {
 				if m := Analyze(s, fault, Options{}); !m.Recovered {
 					t.Error("settled by recovery, but not recovered")
 				}
-			} else if m := Analyze(s, fault, Options{}); m.Recovered || m.RecoveryTime != -1 || len(m.Doubts) > 0 || m.Dip < 0 || m.Dip > 1 {
+			} else if m := Analyze(s, fault, Options{}); m.Recovered || m.RecoveryTime.Value != -1 || len(m.Doubts) > 0 || m.Dip < 0 || m.Dip > 1 {
 				t.Fatalf("at %v: %+v", s.End(), m)
 			}
 		}
@@ -369,7 +369,7 @@ func TestAnalyzeCoarsened(t *testing.T) {
 	for s.Step < 2*time.Second {
 		s.Coarsen("the test runs")
 		m := Analyze(s, Fault{At: 40 * time.Second}, Options{})
-		if m.Outage != fine.Outage || m.RecoveryTime != fine.RecoveryTime || m.BaselineRate != 1000 || !near(m.LostRequests, 3000, 1e-6) || m.Dip != 1 {
+		if m.Outage.Value != fine.Outage.Value || m.RecoveryTime.Value != fine.RecoveryTime.Value || m.BaselineRate != 1000 || !near(m.LostRequests, 3000, 1e-6) || m.Dip != 1 {
 			t.Errorf("per %v: %+v", s.Step, m)
 		}
 	}

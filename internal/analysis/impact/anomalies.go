@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"math"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -10,9 +11,9 @@ import (
 type Anomaly struct {
 	At      time.Duration // its begin, from the start of the run, to the second
 	Length  time.Duration // whole seconds, at least 2
-	MinRate float64       // successes/s in its lowest second
+	MinRate float64       // successes/s in its deepest second
 	Usual   float64       // successes/s: the running median before the dip
-	Depth   float64       // 1 - MinRate/Usual, in [0, 1]
+	Depth   float64       // of that second below the usual rate, in [0, 1]: 1 - MinRate/Usual, unless the planned rate fell meanwhile
 }
 
 const (
@@ -26,8 +27,11 @@ const (
 // 2 s or more. The seconds are adjacent from measuredFrom on. The running median is that of the up to 30 such seconds before, dips included, so
 // that a new level that lasts is no anomaly. If pods are missing, rates are scaled to all of them: a lost pod is not a dip of Redis. exclude are
 // the faults, each from its injection to its recovery.
-func Anomalies(s *record.Series, measuredFrom time.Duration, exclude []Window) []Anomaly {
-	d := dipDetector{curve: newCurve(s)}
+//
+// A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
+// begins anew.
+func Anomalies(s *record.Series, measuredFrom time.Duration, course Course, exclude []Window) []Anomaly {
+	d := dipDetector{curve: newCurve(s), course: course}
 	c := d.curve
 	for i := c.ceil(measuredFrom); i+c.wide <= c.n; i += c.wide {
 		pods := s.At(i).Pods
@@ -38,6 +42,7 @@ func Anomalies(s *record.Series, measuredFrom time.Duration, exclude []Window) [
 			d.end()
 			continue
 		}
+		d.plan(Window{c.at(i), c.at(i + c.wide)})
 		d.add(c.at(i), c.windowRate(i)*float64(s.Pods)/float64(pods))
 	}
 	d.end()
@@ -46,36 +51,63 @@ func Anomalies(s *record.Series, measuredFrom time.Duration, exclude []Window) [
 
 // dipDetector finds anomalies in the rates of consecutive windows.
 type dipDetector struct {
-	curve  *curve
-	recent []float64 // the rates of the running median
-	dip    *Anomaly  // the current one, of any length; nil = none
-	found  []Anomaly
+	curve    *curve
+	course   Course
+	level    float64   // the planned rate or users of the current window; 1 if they are constant
+	recent   []float64 // the rates of the running median
+	shares   []float64 // the same, each divided by its level
+	dip      *Anomaly  // the current one, of any length; nil = none
+	dipLevel float64   // the level at its begin
+	found    []Anomaly
+}
+
+// plan sets the planned level of the next window.
+func (d *dipDetector) plan(w Window) {
+	before := d.level
+	d.level = 1
+	if d.course.Mean == nil {
+		return
+	}
+	d.level = d.course.Mean(w.From, w.To)
+	if changed := math.Abs(d.level-before) > changedShare*before; d.level <= 0 || changed && !d.course.Rate {
+		d.end()
+		d.recent, d.shares = nil, nil
+	}
+}
+
+// usual is the rate that the windows before imply for the current one: never more than they had, as a higher planned rate may be too high.
+func (d *dipDetector) usual() float64 {
+	return min(median(d.recent), d.level*median(d.shares))
 }
 
 // add evaluates the window that begins at at.
 func (d *dipDetector) add(at time.Duration, rate float64) {
-	usual := median(d.recent)
+	usual := d.usual()
 	if d.dip != nil {
-		usual = d.dip.Usual
+		usual = d.dip.Usual * min(1, d.level/d.dipLevel)
 	}
 	if len(d.recent) >= anomalyLearn && rate < anomalyShare*usual {
 		d.extend(at, rate, usual)
 	} else {
 		d.end()
 	}
-	if d.recent = append(d.recent, rate); len(d.recent) > anomalyMemory {
-		d.recent = d.recent[1:]
+	if d.level <= 0 {
+		return
+	}
+	if d.recent, d.shares = append(d.recent, rate), append(d.shares, rate/d.level); len(d.recent) > anomalyMemory {
+		d.recent, d.shares = d.recent[1:], d.shares[1:]
 	}
 }
 
 // extend adds a window to the current dip, or begins one with it.
 func (d *dipDetector) extend(at time.Duration, rate, usual float64) {
 	if d.dip == nil {
-		d.dip = &Anomaly{At: at, MinRate: rate, Usual: usual}
+		d.dip, d.dipLevel = &Anomaly{At: at, MinRate: rate, Usual: usual}, d.level
 	}
 	d.dip.Length += d.curve.width()
-	d.dip.MinRate = min(d.dip.MinRate, rate)
-	d.dip.Depth = 1 - d.dip.MinRate/d.dip.Usual
+	if depth := 1 - rate/usual; depth > d.dip.Depth {
+		d.dip.MinRate, d.dip.Depth = rate, depth
+	}
 	// A level that has lasted for the length of the running median is the new usual one.
 	if d.dip.Length >= anomalyMemory*second {
 		d.end()

@@ -13,7 +13,7 @@ type curve struct {
 	n      int // complete intervals, without the last one if the record ends within it
 	wide   int // intervals per window: 1 s, or one interval if that is longer
 
-	ok, bad []uint64 // sums of the intervals before i over all operations; bad = fail + unknown + dropped
+	ok, bad []uint64 // sums of the intervals before i over all operations; ok without drained, bad = fail + unknown + dropped
 }
 
 // second is the width of the windows over which rates are taken.
@@ -30,7 +30,7 @@ func newCurve(s *record.Series) *curve {
 		c.ok[i+1], c.bad[i+1] = c.ok[i], c.bad[i]
 		for k := range iv.Ops {
 			o := &iv.Ops[k].Counts
-			c.ok[i+1] += o.OK
+			c.ok[i+1] += o.OK - o.Drained
 			c.bad[i+1] += o.Fail + o.Unknown + o.Dropped
 		}
 	}
@@ -52,16 +52,6 @@ func (c *curve) errorRate(first, end int) float64 {
 		return 0
 	}
 	return float64(bad) / float64(ok+bad)
-}
-
-// secondsBefore returns the rates of the adjacent windows in [first, end), the last of which ends at end, in order of time.
-func (c *curve) secondsBefore(first, end int) []float64 {
-	k := max(end-first, 0) / c.wide
-	rates := make([]float64, k)
-	for i := range rates {
-		rates[i] = c.windowRate(end - (k-i)*c.wide)
-	}
-	return rates
 }
 
 // windowRate is the rate of the window that begins with interval i; it must end within the record.

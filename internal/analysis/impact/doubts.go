@@ -11,7 +11,9 @@ const (
 	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
 	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
 	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
+	GeneratorStalled = "GeneratorStalled" // a load generator did not run, which makes an outage uncertain
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
+	PlanChanged      = "PlanChanged"      // the plan of the load changes around the fault, in a way that no baseline follows
 )
 
 const (
@@ -38,6 +40,9 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	case variation(a.seconds) > limit:
 		doubt(BaselineUnsteady, "throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
 			100*variation(a.seconds), 100*limit, brief(length))
+	}
+	if why := a.planChange(recovered); why != "" {
+		doubt(PlanChanged, "%s", why)
 	}
 	if from, to, least := a.fewerPods(); to > from {
 		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))

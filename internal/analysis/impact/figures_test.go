@@ -58,7 +58,7 @@ func TestSteady(t *testing.T) {
 		{"the same relative waves, slow", slowWaves, 0, false, "throughput varies by 10.3 % (limit 10 %)"},
 		{"rising", rising, 0, false, "throughput varies by 5.4 % (limit 5 %)"},
 	} {
-		ok, why := Steady(perSecond(t, c.rates...), 20*time.Second, c.from)
+		ok, why := Steady(perSecond(t, c.rates...), 20*time.Second, c.from, Course{})
 		if ok != c.want || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %v, %q, want %v, %q", c.name, ok, why, c.want, c.why)
 		}
@@ -72,7 +72,7 @@ func TestSteady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ok, why := Steady(s, 20*time.Second, 0); ok || !strings.Contains(why, "throughput falls by 5.8 % (limit 5 %)") {
+	if ok, why := Steady(s, 20*time.Second, 0, Course{}); ok || !strings.Contains(why, "throughput falls by 5.8 % (limit 5 %)") {
 		t.Errorf("slowly falling: %v, %q", ok, why)
 	}
 }
@@ -104,7 +104,7 @@ func TestAnomalies(t *testing.T) {
 			want: []Anomaly{{At: 40 * time.Second, Length: 30 * time.Second, MinRate: 400, Usual: 1000, Depth: 0.6}}},
 		{name: "too early for a baseline", rates: join(repeat(3, 1000), repeat(3, 0), repeat(10, 1000))},
 	} {
-		if diff := cmp.Diff(c.want, Anomalies(perSecond(t, c.rates...), 0, c.exclude), approx); diff != "" {
+		if diff := cmp.Diff(c.want, Anomalies(perSecond(t, c.rates...), 0, Course{}, c.exclude), approx); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
 		}
 	}
@@ -121,7 +121,7 @@ func TestLostPodIsNoAnomaly(t *testing.T) {
 		}
 	}
 	s.Lose(1)
-	if found := Anomalies(s, 0, nil); len(found) > 0 || s.Complete() != 400 {
+	if found := Anomalies(s, 0, Course{}, nil); len(found) > 0 || s.Complete() != 400 {
 		t.Errorf("found %v in %d intervals", found, s.Complete())
 	}
 }
@@ -246,11 +246,11 @@ func TestRecoveryWaitsForTheEffect(t *testing.T) {
 	early := Analyze(s, f, Options{})
 	f.SeenAt = 42 * time.Second
 	late := Analyze(s, f, Options{})
-	if !early.Recovered || early.RecoveryTime != 0 {
-		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered, early.RecoveryTime)
+	if !early.Recovered || early.RecoveryTime.Value != 0 {
+		t.Errorf("without the effect's instant: recovered %v after %v, want at once", early.Recovered, early.RecoveryTime.Value)
 	}
-	if !late.Recovered || late.RecoveryTime < 14*time.Second || late.RecoveryTime > 15*time.Second+time.Millisecond || late.Dip != 1 {
-		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime, late.Dip)
+	if !late.Recovered || late.RecoveryTime.Value < 14*time.Second || late.RecoveryTime.Value > 15*time.Second+time.Millisecond || late.Dip != 1 {
+		t.Errorf("with it: recovered %v after %v, dip %v, want after 15 s, dip 1", late.Recovered, late.RecoveryTime.Value, late.Dip)
 	}
 }
 
@@ -277,14 +277,14 @@ func TestImpactOfShardOutage(t *testing.T) {
 	}
 	s.Finish(0)
 	m := Analyze(s, Fault{At: down * time.Second}, Options{})
-	if m.Outage != 0 || m.ShardOutage != 6*time.Second+5*time.Millisecond || m.ShardDown != 1 {
-		t.Errorf("outage %s, of shard %d %s; want none, and 6.005s of shard 1", m.Outage, m.ShardDown, m.ShardOutage)
+	if m.Outage.Value != 0 || m.ShardOutage.Value != 6*time.Second+5*time.Millisecond || m.ShardDown != 1 {
+		t.Errorf("outage %s, of shard %d %s; want none, and 6.005s of shard 1", m.Outage.Value, m.ShardDown, m.ShardOutage.Value)
 	}
-	if before := Analyze(s, Fault{At: 45 * time.Second}, Options{}); before.ShardOutage != 0 {
-		t.Errorf("a later fault is blamed for %s", before.ShardOutage)
+	if before := Analyze(s, Fault{At: 45 * time.Second}, Options{}); before.ShardOutage.Value != 0 {
+		t.Errorf("a later fault is blamed for %s", before.ShardOutage.Value)
 	}
 	sum := Summarize(s, 0)
-	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[1].Gap != m.ShardOutage || sum.Shards[0].Gap != 0 || sum.Shards[0].Throughput != 100 {
+	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[1].Gap != m.ShardOutage.Value || sum.Shards[0].Gap != 0 || sum.Shards[0].Throughput != 100 {
 		t.Errorf("shards %+v", sum.Shards)
 	}
 }

@@ -196,7 +196,7 @@ func (c outageCase) inVirtualTime(t *testing.T) {
 		t.Fatalf("the outage was %v, want %v", known, c.length)
 	}
 	outage, probed := c.bounds()
-	outage.check(t, "the outage", got.Outage)
-	probed.check(t, "the outage by the probe", got.ServerOutage)
-	span{c.length, outage.most}.check(t, "the recovery", got.RecoveryTime)
+	outage.check(t, "the outage", got.Outage.Value)
+	probed.check(t, "the outage by the probe", got.ServerOutage.Value)
+	span{c.length, outage.most}.check(t, "the recovery", got.RecoveryTime.Value)
 }

@@ -17,11 +17,15 @@ type Fault struct {
 	At       time.Duration // t0, just before the injecting call was sent
 	SeenAt   time.Duration // when the effect was observed; recovery must hold until SustainFor after it. 0 = immediately
 	Deadline time.Duration // the latest recovery that counts is at At+Deadline; 0 = the end of the record
+
+	Uncertainty time.Duration // of At and of the pods' instants on the record's clock
+	Took        time.Duration // how long the injecting call took
 }
 
 // Options are the configurable limits. The zero value means the defaults.
 type Options struct {
 	MeasuredFrom    time.Duration // end of ramp-up and warm-up: nothing before it is a baseline
+	Course          Course        // the load's own plan; the zero value is constant
 	BaselineWindow  time.Duration // length of the baseline before t0; default 30 s
 	BaselineMinimum time.Duration // a shorter baseline is a doubt; default 10 s
 	RecoveredShare  float64       // share of the baseline rate from which the load counts as recovered; default 0.90
@@ -46,29 +50,31 @@ type Latency struct {
 
 // Impact is the effect of one fault on the clients.
 type Impact struct {
-	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline
+	BaselineRate        float64       // successes/s: median of the 1 s success rates of the baseline, at the planned level of t0
 	BaselineNoise       float64       // successes/s: median absolute deviation of these rates
-	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery
+	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery, at the planned level of t0
 	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
-	TimeToImpact        time.Duration // t0 to the first error or the start of the first gap; -1 = neither occurred
-	Outage              time.Duration // longest gap of the load that begins after t0 - 1 interval
+	TimeToImpact        Bounded       // t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither occurred
+	Outage              Bounded       // longest gap of the load, its reads or its writes that begins after t0 - 1 interval
+	OutageOf            string        // Reads or Writes, if only these had it; "" = the load
 	TotalOutage         time.Duration // sum of the load's gaps until recovery
-	ShardOutage         time.Duration // the longest gap of any shard; 0 with a single shard, or without a gap
+	ShardOutage         Bounded       // the longest gap of any shard; 0 with a single shard, or without a gap
 	ShardDown           int           // the shard with this gap
-	ServerOutage        time.Duration // Outage by the record of the probe; -1 = no probe
+	ServerOutage        Bounded       // Outage by the record of the probe; -1 = no probe
 	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it did not end
 	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it did not end
-	ErrorWindow         time.Duration // first error after t0 to last error before recovery
+	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery
 	Recovered           bool
-	RecoveryTime        time.Duration // t0 to sustained recovery; -1 = not recovered
-	RecoveredThroughput float64       // rate after recovery / BaselineRate; 0 = not recovered
-	LostRequests        float64       // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
-	Errors              uint64        // fail + unknown + dropped from t0 to recovery
+	RecoveryTime        Bounded // t0 to sustained recovery; -1 = not recovered
+	RecoveredThroughput float64 // rate after recovery / BaselineRate; 0 = not recovered
+	LostRequests        float64 // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
+	Errors              uint64  // fail + unknown + dropped from t0 to recovery
 	ErrorsByClass       [record.NumClasses]uint64
-	Before              Latency // of the baseline window
-	During              Latency // from t0 to recovery
-	After               Latency // from recovery to recovery + SustainFor
-	Doubts              []Doubt // why the figures should not be trusted; empty = conclusive
+	Before              Latency  // of the baseline window
+	During              Latency  // from t0 to recovery
+	After               Latency  // from recovery to recovery + SustainFor
+	Operations          []Effect // on each operation; nil for a load with one
+	Doubts              []Doubt  // why the figures should not be trusted; empty = conclusive
 }
 
 // Doubt is a reason why the figures are inconclusive: a CamelCase word for conditions and a sentence with figures.

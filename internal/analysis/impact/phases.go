@@ -10,13 +10,15 @@ import (
 type Milestone struct {
 	Name string
 	At   time.Duration // from t0
+	// Sooner is by how much earlier the event can have been: Kubernetes' own timestamps are in whole seconds.
+	Sooner time.Duration
 }
 
 // Phase is the part of a recovery that ended with a milestone.
 type Phase struct {
 	Name     string
 	At       time.Duration // its end, from t0
-	Duration time.Duration
+	Duration Bounded
 }
 
 // The milestones of clients, and the name of a phase without a known cause.
@@ -34,20 +36,24 @@ const explained = 150 * time.Millisecond
 // Phases divides [0, recovery] at the milestones: each phase ends with the milestone of its name, and their durations add up to recovery.
 // The time between the last milestone of servers and cluster and the probe's first success is Unexplained if it is longer than explained.
 // Milestones before t0 and after recovery are ignored.
-func Phases(milestones []Milestone, recovery time.Duration) []Phase {
-	within := slices.DeleteFunc(slices.Clone(milestones), func(m Milestone) bool { return m.At < 0 || m.At > recovery || m.Name == Sustained })
-	slices.SortStableFunc(within, func(a, b Milestone) int { return cmp.Compare(a.At, b.At) })
-	within = append(within, Milestone{Sustained, recovery})
+func Phases(milestones []Milestone, recovery Bounded) []Phase {
+	whole := recovery.Value
+	list := slices.DeleteFunc(slices.Clone(milestones), func(m Milestone) bool { return m.At < 0 || m.At > whole || m.Name == Sustained })
+	slices.SortStableFunc(list, func(a, b Milestone) int { return cmp.Compare(a.At, b.At) })
+	list = append(list, Milestone{Sustained, whole, whole - recovery.AtLeast})
 	var phases []Phase
-	var last time.Duration
-	for _, m := range within {
-		length := m.At - last
-		if m.Name == Serves && length > explained {
+	var last Milestone
+	for _, m := range list {
+		length := within(m.At-last.At, m.At-last.At-m.Sooner, m.At-last.At+last.Sooner)
+		if m.Name == Sustained {
+			length.AtMost += recovery.AtMost - whole
+		}
+		if m.Name == Serves && length.Value > explained {
 			phases = append(phases, Phase{Unexplained, m.At, length})
-			length = 0
+			length = Bounded{}
 		}
 		phases = append(phases, Phase{m.Name, m.At, length})
-		last = m.At
+		last = m
 	}
 	return phases
 }

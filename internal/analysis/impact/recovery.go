@@ -38,7 +38,8 @@ func (a *analysis) goodFor() []int {
 	c := a.curve
 	run := make([]int, c.n+2)
 	for i := c.n - c.wide; i >= a.first; i-- {
-		if c.windowRate(i) >= a.options.RecoveredShare*a.baseline && c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
+		if c.windowRate(i) >= a.options.RecoveredShare*a.expectedRate(i, i+c.wide) && a.judgeable(i, i+c.wide) &&
+			c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
 			run[i] = run[i+1] + 1
 		}
 	}
@@ -75,13 +76,16 @@ func (a *analysis) lastTrouble(i int) time.Duration {
 	return last
 }
 
-// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline.
-// Until a window is complete the rate is the baseline's.
+// dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline. Each rate is
+// divided by the planned level of its window. Until a window is complete the rate is the baseline's.
 func (a *analysis) dip(end int) (lowest, depth float64) {
 	c := a.curve
 	lowest = a.baseline
 	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
-		if r := c.windowRate(i); i == a.first || r < lowest {
+		if !a.judgeable(i, i+c.wide) {
+			continue
+		}
+		if r := c.windowRate(i) / a.expected.mean(i, i+c.wide); i == a.first || r < lowest {
 			lowest = r
 		}
 	}
@@ -91,42 +95,35 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 	return lowest, depth
 }
 
-// errorInstants returns the first error at or after t0 and the last one until recovery; -1 = none.
-func (a *analysis) errorInstants() (first, last time.Duration) {
-	first, last = -1, -1
-	for i := a.first; i < a.curve.n && a.curve.at(i) <= a.until; i++ {
-		iv := a.curve.series.At(i)
-		for _, at := range [...]time.Duration{time.Duration(iv.FirstError), time.Duration(iv.LastError)} {
-			if at < a.fault.At || at > a.until {
-				continue
-			}
-			if first < 0 || at < first {
-				first = at
-			}
-			last = max(last, at)
+// recoveryTime is the time from t0 to the recovery. One that is the end of a gap is as uncertain as that.
+func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
+	if recovered == a.fault.At {
+		return Exactly(0)
+	}
+	earliest, latest := recovered, recovered
+	if recovered%a.curve.step == 0 { // a window that begins with an interval
+		earliest, latest = recovered-a.curve.step, recovered+a.curve.step
+	}
+	for _, g := range a.gaps {
+		if time.Duration(g.To) == recovered {
+			earliest, latest = recovered-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), recovered
 		}
 	}
-	return first, last
+	return a.sinceInjection(recovered, earliest, latest)
 }
 
-// firstGap returns the time from t0 to the begin of the first gap that is longer than those of the baseline.
-func (a *analysis) firstGap() (time.Duration, bool) {
+// sinceInjection returns the time from t0 to an instant that can have been between two others.
+func (a *analysis) sinceInjection(at, earliest, latest time.Duration) Bounded {
+	t0, u := a.fault.At, a.fault.Uncertainty
+	return within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
+}
+
+// firstGap returns the first gap of this fault that is longer than those of the baseline; nil if there is none.
+func (a *analysis) firstGap() *gap {
 	for _, g := range a.gapsOf(a.gaps, a.lead) {
 		if g.length() > a.noise {
-			return max(0, time.Duration(g.From)-a.fault.At), true
+			return &g
 		}
 	}
-	return 0, false
-}
-
-// probeLead is lead for the probe: one interval, or two of the probe's mean times between successes.
-func (a *analysis) probeLead() time.Duration {
-	var ok uint64
-	for i := a.baseFirst; i < a.first; i++ {
-		ok += a.curve.series.At(i).Probe.OK
-	}
-	if ok == 0 {
-		return a.curve.step
-	}
-	return max(a.curve.step, 2*a.curve.at(a.first-a.baseFirst)/time.Duration(ok))
+	return nil
 }

@@ -24,7 +24,7 @@ type load struct {
 	late    time.Duration
 }
 
-func within(list []Window, t time.Duration) bool {
+func amid(list []Window, t time.Duration) bool {
 	for _, w := range list {
 		if t >= w.From && t < w.To {
 			return true
@@ -60,16 +60,16 @@ func (l load) intervals(pod, pods int) []*record.Interval {
 	n := 0
 	for t := l.late + spacing/2; t < l.length; t += spacing {
 		n++
-		if n%pods != pod || within(l.slow, t) && n/pods%2 == 0 {
+		if n%pods != pod || amid(l.slow, t) && n/pods%2 == 0 {
 			continue
 		}
 		iv := list[t/step]
 		op := &iv.Ops[0]
 		switch {
-		case within(l.down, t):
+		case amid(l.down, t):
 			op.Due++
 			op.Sent++
-		case within(l.failing, t):
+		case amid(l.failing, t):
 			op.Due++
 			op.Sent++
 			op.Fail++
@@ -100,7 +100,7 @@ func (l load) intervals(pod, pods int) []*record.Interval {
 			probe := &list[t/step].Probe
 			probe.Due++
 			probe.Sent++
-			if within(l.down, t) || within(l.failing, t) {
+			if amid(l.down, t) || amid(l.failing, t) {
 				continue
 			}
 			probe.OK++

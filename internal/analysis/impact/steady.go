@@ -13,15 +13,19 @@ const (
 	steadyTrend     = 0.05 // |Theil-Sen slope| x window / median
 )
 
-// Steady reports whether throughput is steady over the last window of the complete record, which must not begin before measuredFrom. why is a
-// sentence with the figures in both cases.
-func Steady(s *record.Series, window, measuredFrom time.Duration) (ok bool, why string) {
+// Steady reports whether throughput is steady over the last window of the complete record, which must not begin before measuredFrom. The rates of a
+// load whose course is a changing rate are those for the level at the end. why is a sentence with the figures in both cases.
+func Steady(s *record.Series, window, measuredFrom time.Duration, course Course) (ok bool, why string) {
 	c := newCurve(s)
 	first := c.ceil(max(c.at(c.n)-window, measuredFrom))
 	if have := c.at(max(0, c.n-first)); have < window {
 		return false, fmt.Sprintf("measured for %s of the %s that must be steady", brief(have), brief(window))
 	}
-	rates := c.secondsBefore(first, c.n)
+	var planned level
+	if course.Rate {
+		planned = levelOf(c, course, c.n-1)
+	}
+	rates := planned.secondsBefore(c, first, c.n)
 	if len(rates) < 3 {
 		return false, fmt.Sprintf("%s are too short to tell whether throughput is steady", brief(window))
 	}

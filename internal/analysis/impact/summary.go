@@ -11,12 +11,13 @@ import (
 type Figures struct {
 	Requests   uint64 // ok + fail + unknown + dropped
 	OK         uint64
+	Drained    uint64 // of OK, those after the load's planned end
 	Fail       uint64
 	Unknown    uint64
 	Dropped    uint64
 	ByClass    [record.NumClasses]uint64 // Fail and Unknown
 	ErrorRate  float64                   // (fail + unknown + dropped) / Requests; 0 without requests
-	Throughput float64                   // successes/s
+	Throughput float64                   // successes/s, without drained ones
 	BytesOut   uint64
 	BytesIn    uint64
 	Latency    Latency // of successes: response time (open loop), service time (closed loop)
@@ -166,6 +167,7 @@ func (s *Shard) finish(gaps []record.Gap, from, to, length time.Duration) {
 
 func (f *Figures) add(c *record.Counts) {
 	f.OK += c.OK
+	f.Drained += c.Drained
 	f.Fail += c.Fail
 	f.Unknown += c.Unknown
 	f.Dropped += c.Dropped
@@ -183,7 +185,7 @@ func (f *Figures) finish(length time.Duration, latency, service *record.Distribu
 		f.ErrorRate = float64(bad) / float64(f.Requests)
 	}
 	if length > 0 {
-		f.Throughput = float64(f.OK) / length.Seconds()
+		f.Throughput = float64(f.OK-f.Drained) / length.Seconds()
 	}
 	f.Latency, f.Service = latencyOf(latency), latencyOf(service)
 }

@@ -20,7 +20,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 		atMost("maxOutage", objectives.MaxOutage, r.WorstOutage(), true),
 		recovery(objectives.MaxRecoveryTime, r),
 		share("maxTPSDip", objectives.MaxTPSDip, r.Dip, true),
-		count("maxErrors", objectives.MaxErrors, r.Errors, true),
+		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
 	))
 }
 
@@ -30,9 +30,9 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alp
 		return nil
 	}
 	if losses == nil {
-		return inStatus(set(count("maxLostWrites", objectives.MaxLostWrites, 0, false)))
+		return inStatus(set(countWithin("maxLostWrites", objectives.MaxLostWrites, nil)))
 	}
-	return inStatus(set(count("maxLostWrites", objectives.MaxLostWrites, losses.Count, true)))
+	return inStatus(set(countWithin("maxLostWrites", objectives.MaxLostWrites, &losses.Count)))
 }
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,

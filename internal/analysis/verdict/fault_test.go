@@ -12,12 +12,12 @@ import (
 
 // hit is a fault with a dip of 60 %, an outage of 2 s and 7 errors, recovered after 5 s.
 func hit() *result.Fault {
-	return &result.Fault{Impact: impact.Impact{Recovered: true, Dip: 0.6, Outage: 2 * time.Second, RecoveryTime: 5 * time.Second, Errors: 7}}
+	return &result.Fault{Impact: impact.Impact{Recovered: true, Dip: 0.6, Outage: impact.Exactly(2 * time.Second), RecoveryTime: impact.Exactly(5 * time.Second), Errors: 7}}
 }
 
 // judgeFault judges a fault that lost 3 writes.
 func judgeFault(o *v1alpha1.FaultObjectives, r *result.Fault) Judgement {
-	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: 3})...), r.Doubts, "")
+	return Conclude(append(Fault(o, r), Losses(o, &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 3}})...), r.Doubts, "")
 }
 
 func TestEachObjectiveOfAFault(t *testing.T) {
@@ -43,7 +43,7 @@ func TestEachObjectiveOfAFault(t *testing.T) {
 
 // The bounds of a figure decide: a limit between them is inconclusive.
 func TestObjectiveComparesBounds(t *testing.T) {
-	outage := result.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
+	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1900 * time.Millisecond, AtMost: 2100 * time.Millisecond}
 	for limit, want := range map[time.Duration]*bool{
 		2100 * time.Millisecond: new(true), 2099 * time.Millisecond: nil, 1900 * time.Millisecond: nil, 1899 * time.Millisecond: new(false),
 	} {
@@ -63,7 +63,7 @@ func TestObjectiveComparesBounds(t *testing.T) {
 // The aggregate hides an outage of one shard; the objective counts it.
 func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 	f := hit()
-	f.ShardOutage = 50 * time.Second
+	f.ShardOutage = impact.Exactly(50 * time.Second)
 	for limit, want := range map[time.Duration]v1alpha1.Verdict{5 * time.Second: v1alpha1.VerdictFail, time.Minute: v1alpha1.VerdictPass} {
 		if j := judgeFault(&v1alpha1.FaultObjectives{MaxOutage: d(limit)}, f); j.Verdict != want {
 			t.Errorf("limit %s: %s, %s", limit, j.Verdict, j.Message)
@@ -73,7 +73,7 @@ func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 
 func TestMissingRecoveryExceedsEveryLimit(t *testing.T) {
 	f := hit()
-	f.Recovered, f.RecoveryTime = false, -1
+	f.Recovered, f.RecoveryTime = false, impact.Exactly(-1)
 	j := judgeFault(&v1alpha1.FaultObjectives{MaxRecoveryTime: d(time.Hour)}, f)
 	if o := judgedOne(t, j, v1alpha1.VerdictFail); o.Actual != "" || !strings.Contains(j.Message, "no recovery") {
 		t.Errorf("%+v: %s", o, j.Message)

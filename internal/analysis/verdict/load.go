@@ -48,9 +48,9 @@ func failure(r *result.Load) string {
 func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []result.Objective {
 	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *result.Objective {
 		if judged.Latency == nil {
-			return atMost(name, limit, result.Bounded{}, false)
+			return atMost(name, limit, impact.Bounded{}, false)
 		}
-		return atMost(name, limit, result.Exactly(time.Duration(of(judged.Latency))), true)
+		return atMost(name, limit, impact.Exactly(time.Duration(of(judged.Latency))), true)
 	}
 	return set(
 		latency("maxLatencyP50", o.MaxLatencyP50, func(q *result.Quantiles) result.Seconds { return q.P50 }),
@@ -68,8 +68,8 @@ func noRequests(o *result.Operation) []impact.Doubt {
 }
 
 func lostWrites(limit *int64, v *result.Verification) *result.Objective {
-	if v == nil || v.Lost == nil {
-		return count("maxLostWrites", limit, 0, false)
+	if v == nil {
+		return countWithin("maxLostWrites", limit, nil)
 	}
-	return count("maxLostWrites", limit, *v.Lost, true)
+	return countWithin("maxLostWrites", limit, v.LostWrites())
 }

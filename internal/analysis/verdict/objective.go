@@ -7,13 +7,14 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
 // undecided. known is false if there is no figure. It returns nil if no limit is set.
-func atMost(name string, limit *metav1.Duration, actual result.Bounded, known bool) *result.Objective {
+func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
@@ -55,20 +56,31 @@ func share(name string, limit *string, actual float64, known bool) *result.Objec
 	return r
 }
 
-// count evaluates a count that must not exceed a limit.
-func count(name string, limit *int64, actual uint64, known bool) *result.Objective {
+// countWithin evaluates a count that must not exceed a limit, as atMost does with a duration; nil = there is no figure.
+func countWithin(name string, limit *int64, actual *result.Count) *result.Objective {
 	if limit == nil {
 		return nil
 	}
+	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
 	r := &result.Objective{Name: name, Unit: result.UnitCount, Limit: float64(*limit)}
-	if !known {
+	if actual == nil {
 		return unjudged(r)
 	}
-	r.Actual = new(float64(actual))
-	if int64(actual) > *limit {
-		return missed(r, strconv.FormatUint(actual, 10), strconv.FormatInt(*limit, 10))
+	shown := text(actual.AtMost)
+	if n, exact := actual.Exact(); exact {
+		r.Actual = new(float64(n))
+	} else {
+		r.AtLeast, r.AtMost = new(float64(actual.AtLeast)), new(float64(actual.AtMost))
+		shown = "between " + text(actual.AtLeast) + " and " + text(actual.AtMost)
 	}
-	r.Met = new(true)
+	switch limitText := strconv.FormatInt(*limit, 10); {
+	case actual.AtMost <= uint64(*limit):
+		r.Met = new(true)
+	case actual.AtLeast > uint64(*limit):
+		return missed(r, shown, limitText)
+	default:
+		r.Message = fmt.Sprintf("%s is %s, which is not exact enough for the limit %s", name, shown, limitText)
+	}
 	return r
 }
 

@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 // load is a run of 1000 requests at 100/s with 1 % errors and 3 lost writes.
@@ -81,6 +83,33 @@ func TestEachObjectiveOfALoad(t *testing.T) {
 			checkObjective(t, tc.name, tc.unit, tc.limit, Load(&tc.met, load(nil)), Load(&tc.missed, load(nil)))
 			checkUnjudged(t, tc.name, Load(&tc.met, load(tc.without)))
 		})
+	}
+}
+
+// A range of lost writes is within the limit, beyond it, or cannot be judged.
+func TestTruthLostWritesBetweenBounds(t *testing.T) {
+	bounded := load(func(r *result.Load) {
+		r.Verification = &result.Verification{}
+		r.Verification.SetLost(result.Count{AtLeast: 3, AtMost: 7})
+	})
+	fault := &result.Losses{Count: result.Count{AtLeast: 3, AtMost: 7}}
+	for _, tc := range []struct {
+		limit int64
+		want  v1alpha1.Verdict
+		text  string
+	}{
+		{7, v1alpha1.VerdictPass, "all 1"},
+		{6, v1alpha1.VerdictInconclusive, "maxLostWrites is between 3 and 7, which is not exact enough for the limit 6"},
+		{3, v1alpha1.VerdictInconclusive, "limit 3"},
+		{2, v1alpha1.VerdictFail, "maxLostWrites is between 3 and 7, limit 2"},
+	} {
+		for name, j := range map[string]Judgement{
+			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded),
+			"fault": Conclude(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault), nil, ""),
+		} {
+			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want), string(j.Verdict)+": "+j.Message,
+				j.Verdict == tc.want && strings.Contains(j.Message, tc.text))
+		}
 	}
 }
 

@@ -43,7 +43,7 @@ const (
 	askWithin = 10 * time.Second
 )
 
-// Audit prepares ledgers and reads them back. Discover, Dial and Wait must be set. Not safe for concurrent use.
+// Audit prepares ledgers and reads them back. Discover, Dial and Wait must be set. Only Watch may run beside a Sampler that uses the Audit.
 type Audit struct {
 	// Discover queries the current topology.
 	Discover func(ctx context.Context) (Layout, error)
@@ -56,12 +56,9 @@ type Audit struct {
 	// Keep leaves the keys in Redis after they were read, until their TTL ends.
 	Keep bool
 
-	begun  map[string]counters // by run_id, read before the load
-	before int                 // number of nodes before the load
+	evictions evictions
+	before    int // number of nodes before the load
 }
-
-// counters are a server's counters since its start.
-type counters struct{ evicted int64 }
 
 // Begin reads INFO from every node before the load, and reports whether Options.Unique is needed because a server may evict keys.
 func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
@@ -69,7 +66,8 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("ledger: find the nodes: %w", err)
 	}
-	a.begun, a.before = map[string]counters{}, len(layout.Nodes)
+	a.before = len(layout.Nodes)
+	var read []redis.Info
 	for _, n := range layout.Nodes {
 		info, err := a.infoOf(ctx, n.Address)
 		if err != nil && n.Primary {
@@ -78,10 +76,14 @@ func (a *Audit) Begin(ctx context.Context) (unique bool, err error) {
 		if err != nil {
 			continue // the replica may have recovered by the time its keys are read
 		}
-		a.begun[info["run_id"]] = counters{evicted: info.Int("evicted_keys")}
+		read = append(read, info)
 		if policy := info["maxmemory_policy"]; n.Primary && policy != "" && policy != "noeviction" {
 			unique = true
 		}
+	}
+	a.evictions.unique = unique
+	for _, info := range read {
+		a.evictions.add(info, true, false)
 	}
 	return unique, nil
 }

@@ -4,6 +4,7 @@ package ledger
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"strconv"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis"
 	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 func TestCleanRunsLoseNothing(t *testing.T) {
@@ -73,6 +75,33 @@ func TestPlantedLossIsFoundExactly(t *testing.T) {
 			if left := d.Primary.Do("dbsize"); left != int64(0) {
 				t.Errorf("%v keys are left", left)
 			}
+		})
+	}
+}
+
+// Redis evicts ledger keys under allkeys-lru, where no loss is certain, and others under volatile-lru, where a planted loss is found exactly.
+func TestTruthEvictionByRedis(t *testing.T) {
+	t.Parallel()
+	for policy, lost := range map[string]bool{"allkeys-lru": false, "volatile-lru": true} {
+		t.Run(policy, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t, "maxmemory 4mb", "maxmemory-policy "+policy)
+			w := newWorld(t, 1, static(Node{Address: server.Address(), Primary: true}))
+			w.load()
+			w.writes(2000)
+			w.settled()
+			var planted uint64
+			if lost {
+				planted = plant(w, server, 97)
+			}
+			for i := range 400 {
+				server.Do("set", "other:"+strconv.Itoa(i), strings.Repeat("x", 32<<10), "ex", 3600)
+			}
+			r := w.verify()
+			evicted, _ := strconv.Atoi(server.Info("evicted_keys"))
+			truth.Report(t, "T1", "Redis evicts by "+policy, fmt.Sprintf("%d lost", planted),
+				fmt.Sprintf("%d to %d, %d keys evicted", r.LostAtLeast(), r.Lost, evicted),
+				evicted > 0 && r.LostAtLeast() == planted && r.Lost >= planted && (lost == (r.Lost == planted)))
 		})
 	}
 }

@@ -180,18 +180,12 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 		if err != nil {
 			continue
 		}
-		result.Evicted += uint64(max(0, info.Int("evicted_keys")-r.audit.begun[info["run_id"]].evicted))
+		r.audit.evictions.add(info, false, true)
 		if n.Primary && result.Settings == "" {
 			result.Settings = r.settings(ctx, n, info)
 		}
 	}
-	if taken := min(result.Lost, result.Evicted); taken > 0 {
-		result.Lost -= taken
-		result.AddNote(fmt.Sprintf("Redis evicted %d keys during the run. Evicted keys are not lost: as many absent ledger writes were not counted.", result.Evicted))
-	}
-	if result.Lost == 0 {
-		result.FirstLost, result.LastLost, result.Losses = 0, 0, nil
-	}
+	result.Evictions = r.audit.evictions.result()
 	result.Losses = record.JoinLosses(result.Losses)
 	for i := range result.Losses {
 		l := &result.Losses[i]

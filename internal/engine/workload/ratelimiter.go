@@ -52,9 +52,11 @@ func (s *rateLimiterSource) Draw(op int, r *Request) {
 	}
 }
 
-// Append encodes INCR.
+// Append encodes INCR. Once that has succeeded, PEXPIRE was redirected: a second INCR would count the request twice.
 func (s *rateLimiterSource) Append(dst []byte, r *Request) ([]byte, int) {
-	r.step = 0
+	if r.step > 0 {
+		return s.appendExpire(dst, r), 1
+	}
 	return appendNumber(append(dst, s.limiter.incr...), s.limiter.prefix, r.Key), 1
 }
 
@@ -75,9 +77,13 @@ func (s *rateLimiterSource) Next(dst []byte, r *Request, replies []resp.Value, t
 	if replies[0].Text != "1" {
 		return dst, 0
 	}
+	return s.appendExpire(dst, r), 1
+}
+
+func (s *rateLimiterSource) appendExpire(dst []byte, r *Request) []byte {
 	dst = append(dst, s.limiter.pexpire...)
 	dst = appendNumber(dst, s.limiter.prefix, r.Key)
-	return appendNumber(dst, "", s.limiter.spec.Window.Milliseconds()), 1
+	return appendNumber(dst, "", s.limiter.spec.Window.Milliseconds())
 }
 
 // over reports whether a decimal number is above the limit.

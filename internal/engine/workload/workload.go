@@ -51,7 +51,8 @@ type Source interface {
 	// Draw starts a request: it sets all fields of r except User, which the caller has set. r may have been used before.
 	Draw(op int, r *Request)
 	// Append encodes the request's first, and usually only, round trip, and returns the number of its replies. It may be called again for the
-	// same r when the request is redirected (MOVED, ASK): random values are drawn again, the key stays.
+	// same r when the request is redirected (MOVED, ASK) or retried: random values are drawn again, the key stays. If a later round trip was
+	// redirected, it encodes that one, or the first one again if that does no harm.
 	Append(dst []byte, r *Request) ([]byte, int)
 }
 

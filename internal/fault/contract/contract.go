@@ -51,6 +51,9 @@ type Traits struct {
 	RollsPods  bool          // injecting or reverting it replaces pods by design
 }
 
+// Stays reports whether the effect of a fault stays until it is reverted.
+func (t Traits) Stays() bool { return t.Lasts > 0 || t.RollsPods }
+
 // Sighting is an observed event; it is added to the timeline once.
 type Sighting struct {
 	At                     time.Time

@@ -14,8 +14,10 @@ func Classify(message []byte) record.Class {
 		word = message[:i]
 	}
 	switch string(word) {
-	case "READONLY", "NOREPLICAS":
+	case "READONLY":
 		return record.ClassReadOnly
+	case "NOREPLICAS":
+		return record.ClassNoReplicas
 	case "MOVED", "ASK", "TRYAGAIN", "CROSSSLOT":
 		return record.ClassMoved
 	case "CLUSTERDOWN":

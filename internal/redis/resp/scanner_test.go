@@ -131,7 +131,7 @@ func TestScannerTakesDeepestNesting(t *testing.T) {
 func TestClassify(t *testing.T) {
 	tests := map[string]record.Class{
 		"READONLY You can't write against a read only replica.": record.ClassReadOnly,
-		"NOREPLICAS Not enough good replicas to write.":         record.ClassReadOnly,
+		"NOREPLICAS Not enough good replicas to write.":         record.ClassNoReplicas,
 		"MOVED 3999 127.0.0.1:6381":                             record.ClassMoved,
 		"ASK 3999 127.0.0.1:6381":                               record.ClassMoved,
 		"TRYAGAIN Multiple keys request during rehashing":       record.ClassMoved,

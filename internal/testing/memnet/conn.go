@@ -11,12 +11,16 @@ import (
 // stream is one direction of a connection. The network's mutex guards it.
 type stream struct {
 	data, held   []byte
-	end, heldEnd error // io.EOF or errReset, for the reader behind the data
+	arrived      time.Time // of the last byte of data
+	end, heldEnd error     // io.EOF or errReset, for the reader behind the data
 	changed      signal
 }
 
 // release delivers the data that was held.
 func (s *stream) release() {
+	if len(s.held) > 0 {
+		s.arrived = time.Now()
+	}
 	s.data, s.held = append(s.data, s.held...), nil
 	if s.end == nil {
 		s.end, s.heldEnd = s.heldEnd, nil
@@ -100,9 +104,20 @@ func (c *conn) Write(p []byte) (int, error) {
 		c.out.held = append(c.out.held, p...)
 	} else {
 		c.out.data = append(c.out.data, p...)
+		c.out.arrived = time.Now()
 		c.out.changed.send()
 	}
 	return len(p), nil
+}
+
+// Stamp returns when the last byte that can be read arrived, as a kernel tells it: by the wall clock in nanoseconds; 0 before the first.
+func (c *conn) Stamp() int64 {
+	c.network.mu.Lock()
+	defer c.network.mu.Unlock()
+	if c.in.arrived.IsZero() {
+		return 0
+	}
+	return c.in.arrived.UnixNano()
 }
 
 func passed(deadline time.Time) bool { return !deadline.IsZero() && !time.Now().Before(deadline) }

@@ -2,6 +2,7 @@ package memredis
 
 import (
 	"cmp"
+	"crypto/sha1"
 	"fmt"
 	"math/bits"
 	"strconv"
@@ -77,6 +78,8 @@ func init() {
 		"DBSIZE":   {1, false, false, dbsize},
 		"FLUSHALL": {1, true, false, flushall},
 
+		"ASKING": {1, false, false, ok},
+
 		"SUBSCRIBE": {2, false, true, subscribe},
 	}
 }
@@ -88,6 +91,9 @@ func (c *session) reply(out []byte, words []string) []byte {
 	fixed := s.fixed[words[0]]
 	if len(words) > 1 {
 		fixed = cmp.Or(s.fixed[words[0]+" "+strings.ToUpper(words[1])], fixed)
+	}
+	if moved := c.movedTo(words[0], known.write); moved != "" {
+		return fail(out, "%s", moved)
 	}
 	switch {
 	case fixed != "":
@@ -104,6 +110,15 @@ func (c *session) reply(out []byte, words []string) []byte {
 		return fail(out, "LOADING Redis is loading the dataset in memory")
 	}
 	return known.do(c, out, words)
+}
+
+// movedTo is the redirection of a command on a key that ASKING does not precede; "" = none.
+func (c *session) movedTo(name string, write bool) string {
+	asked := c.asked
+	if c.asked = name == "ASKING"; asked || !write && name != "GET" {
+		return ""
+	}
+	return c.server.moved
 }
 
 func ping(_ *session, out []byte, words []string) []byte {
@@ -190,11 +205,16 @@ func (c *session) info() string {
 	for key, e := range p.keys {
 		memory += len(key) + len(e.value) + 64
 	}
-	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%040d\r\nuptime_in_seconds:%d\r\n"+
-		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:0\r\nmaxmemory_policy:noeviction\r\n"+
-		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\nrejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:0\r\n"+
+	return fmt.Sprintf("# Server\r\nredis_version:%s\r\nredis_mode:standalone\r\nrun_id:%s\r\nuptime_in_seconds:%d\r\n"+
+		"# Clients\r\nconnected_clients:%d\r\nmaxclients:10000\r\nblocked_clients:0\r\n# Memory\r\nused_memory:%d\r\nused_memory_rss:%d\r\nmaxmemory:%d\r\nmaxmemory_policy:%s\r\n"+
+		"# Persistence\r\nloading:%d\r\naof_enabled:0\r\n# Stats\r\ntotal_commands_processed:%d\r\nrejected_connections:0\r\nexpired_keys:0\r\nevicted_keys:%d\r\n"+
 		"# Replication\r\n%s\r\nmaster_repl_offset:%d\r\n# CPU\r\nused_cpu_sys:0.000000\r\nused_cpu_user:%f\r\nused_cpu_sys_main_thread:0.000000\r\nused_cpu_user_main_thread:%f\r\n",
-		Version, s.runs, int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, loading, p.served, written, p.served, busy, busy)
+		Version, s.runID(), int(time.Since(p.began).Seconds()), len(p.conns), memory, memory, s.limit, s.policy, loading, p.served, p.evicted, written, p.served, busy, busy)
+}
+
+// runID identifies the process among those of all servers.
+func (s *Server) runID() string {
+	return fmt.Sprintf("%040x", sha1.Sum(fmt.Append(nil, s.address, s.runs)))
 }
 
 func config(c *session, out []byte, words []string) []byte {

@@ -36,6 +36,9 @@ type Server struct {
 	cost     time.Duration
 	readOnly bool
 	loading  bool
+	moved    string            // reply to commands on keys without ASKING before them; "" = none
+	limit    int               // maxmemory, in bytes
+	policy   string            // maxmemory-policy
 	fixed    map[string]string // replies of commands that the test chose
 	calls    map[string]int
 }
@@ -54,6 +57,7 @@ type process struct {
 	began   time.Time
 	busy    time.Duration
 	served  int
+	evicted int
 	clients int // so far: CLIENT ID
 	slow    []slowEntry
 
@@ -64,7 +68,7 @@ type process struct {
 func Start(t testing.TB, network *memnet.Network, address string, o Options) *Server {
 	t.Helper()
 	s := &Server{
-		t: t, network: network, address: address, options: o, cost: o.Cost,
+		t: t, network: network, address: address, options: o, cost: o.Cost, policy: "noeviction",
 		fixed: map[string]string{}, calls: map[string]int{},
 	}
 	s.Restart()
@@ -138,6 +142,33 @@ func (s *Server) SetLoading(on bool) {
 	s.loading = on
 }
 
+// SetImporting makes the server a node of a cluster that imports a slot from another node: it performs a command on a key only if ASKING is the
+// command before it.
+func (s *Server) SetImporting(slot uint16, from string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moved = fmt.Sprintf("MOVED %d %s", slot, from)
+}
+
+// SetMemory sets maxmemory, in bytes, and maxmemory-policy. The server evicts nothing by itself: see Evict.
+func (s *Server) SetMemory(limit int, policy string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.limit, s.policy = limit, policy
+}
+
+// Evict removes keys, as Redis does at maxmemory, and counts them, whether they exist or not.
+func (s *Server) Evict(keys ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if p := s.process; p != nil {
+		p.evicted += len(keys)
+		for _, key := range keys {
+			delete(p.keys, key)
+		}
+	}
+}
+
 // SetCost sets how long a command takes from now on.
 func (s *Server) SetCost(d time.Duration) {
 	s.mu.Lock()
@@ -171,6 +202,17 @@ func (s *Server) Get(key string) (string, bool) {
 	}
 	e, ok := s.process.find(key)
 	return e.value, ok
+}
+
+// Expires reports whether a key exists and has a TTL.
+func (s *Server) Expires(key string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process == nil {
+		return false
+	}
+	e, ok := s.process.find(key)
+	return ok && !e.expires.IsZero()
 }
 
 // Put sets a key without a command, as replication does.
@@ -227,6 +269,7 @@ type session struct {
 	id      int
 	version int // of RESP
 	allowed bool
+	asked   bool // the command before was ASKING
 }
 
 // serve performs commands and sends replies until the connection or the process ends. All commands of one read are one turn, as in Redis.

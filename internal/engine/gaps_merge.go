@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// gapSource is a client whose gap logs are merged with those of the pod's other clients.
+type gapSource struct {
+	lock sync.Locker
+	logs *gapLogs
+	// settled is the instant up to which all arrivals are in the logs; it is called with the lock held.
+	settled func() int64
+}
+
+// gapMerge merges the gaps of a pod's clients: a gap of the pod is one that all of them have.
+type gapMerge []gapSource
+
+// settled is the instant up to which all clients have reported their arrivals: a client that did not run for a while may still have to report
+// earlier ones, and these would divide a gap.
+func (m gapMerge) settled() int64 {
+	least := int64(math.MaxInt64)
+	for _, s := range m {
+		s.lock.Lock()
+		least = min(least, s.settled())
+		s.lock.Unlock()
+	}
+	return least
+}
+
+// take adds the gaps that ended before until to the interval. With last it also adds those that are open at the instant end.
+func (m gapMerge) take(iv *record.Interval, parts int, until, end int64, last bool) {
+	of := func(part int) func(*gapLogs) *gapLog { return func(g *gapLogs) *gapLog { return &g.parts[part] } }
+	iv.Gaps = m.gaps(of(0), until, end, last)
+	for part := 1; part < parts; part++ {
+		for _, g := range m.gaps(of(part), until, end, last) {
+			iv.PartGaps = append(iv.PartGaps, record.PartGap{Part: record.Part(part - 1), Gap: g})
+		}
+	}
+	for shard := range iv.Shards {
+		for _, g := range m.gaps(func(g *gapLogs) *gapLog { return g.shard(shard) }, until, end, last) {
+			iv.ShardGaps = append(iv.ShardGaps, record.ShardGap{Shard: shard, Gap: g})
+		}
+	}
+}
+
+// gaps takes the common gaps of one log from all clients.
+func (m gapMerge) gaps(of func(*gapLogs) *gapLog, until, end int64, last bool) []record.Gap {
+	ended := last
+	for _, s := range m {
+		s.lock.Lock()
+		g := of(s.logs)
+		ended = ended || len(g.ended) > 0 && g.ended[0].To < until
+		s.lock.Unlock()
+	}
+	if !ended {
+		return nil
+	}
+	common := []record.Gap{record.Unproven(0, never)}
+	threshold := gapFloor
+	for i, s := range m {
+		s.lock.Lock()
+		g := of(s.logs)
+		threshold = g.threshold.Load()
+		list := g.silence()
+		if i == 0 {
+			common = slices.Clone(list) // forget modifies the client's list
+		} else {
+			common = record.Overlap(common, list)
+		}
+		g.forget(until)
+		s.lock.Unlock()
+	}
+	var out []record.Gap
+	for _, g := range common {
+		if g.To >= end && last {
+			g = g.OpenAt(end)
+		} else if g.To >= until {
+			continue
+		}
+		if g.AtMost() > threshold {
+			out = append(out, g)
+		}
+	}
+	return out
+}

@@ -1,0 +1,123 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Limits of a loop's looks at its sockets, nanoseconds.
+const (
+	lookEvery    = int64(time.Millisecond)      // while requests wait for longer than a gap's minimum: what is read next then arrived after the last look
+	lateWake     = int64(5 * time.Millisecond)  // a later wake-up is a stall
+	stalledAwake = int64(20 * time.Millisecond) // a longer wake-up is a stall: the loop was kept from running
+	stampSlack   = int64(50 * time.Microsecond) // of the kernel's stamps, which are of the wall clock
+	offsetEvery  = int64(100 * time.Millisecond)
+)
+
+// look is when a loop looked at its sockets, which tells when what it reads can have arrived. All instants are nanoseconds since the start.
+type look struct {
+	entered int64 // the loop entered the current wait
+	// since is when the last wait before the current one was entered that reported all sockets with data: what is read now arrived after it. The
+	// instant at which a wait returned will not do, as the thread can be suspended between the kernel's answer and reading the clock.
+	since, next int64
+	lateSince   int64 // when the loop should have woken up, if it woke up late; otherwise 0
+	until       int64
+	wokeAt      int64
+	overslept   bool
+
+	offset, offsetAt int64 // wall clock minus nanoseconds since the start
+}
+
+// returned notes the end of a wait that was to end at the instant until, with n events.
+func (k *look) returned(n int, until int64) {
+	k.since = k.next
+	if n < maxEvents-2 { // the poller has two events of its own
+		k.next = k.entered
+	}
+	k.until = until
+}
+
+// woke notes the instant at which the loop continues.
+func (k *look) woke(r *runState, at int64) {
+	k.wokeAt, k.lateSince = at, 0
+	if should := max(k.until, k.entered); k.until > 0 && at-should > lateWake {
+		k.lateSince = should
+	}
+	k.overslept = k.lateSince > 0
+	if k.offset == 0 || at-k.offsetAt > offsetEvery {
+		k.offset, k.offsetAt = r.wallOffset(), at
+	}
+}
+
+// wallOffset is the wall clock minus the time since the start, from the closest of a few pairs of readings.
+func (r *runState) wallOffset() int64 {
+	closest, offset := never, int64(0)
+	for range 5 {
+		before := time.Now()
+		t := time.Now()
+		if apart := int64(time.Since(before)); apart < closest {
+			closest, offset = apart, t.UnixNano()-r.at(t)
+		}
+		if closest < 500 {
+			break
+		}
+	}
+	return offset
+}
+
+// arrived returns when data arrived that was read at the instant read, and not before since, by the kernel's stamp (wall clock, nanoseconds; 0 =
+// none). An impossible stamp is ignored: the wall clock was set.
+func (k *look) arrived(stamp, since, read int64) (at int64, ok bool) {
+	if stamp == 0 {
+		return read, false
+	}
+	at = stamp - k.offset
+	if at < since-stampSlack || at > read+stampSlack {
+		return read, false
+	}
+	return min(at, read), true
+}
+
+// noteStall records that the loop did not run from an instant, if it is not 0.
+func (l *loop) noteStall(from, to int64) {
+	if from > 0 {
+		l.partial.stalls = append(l.partial.stalls, record.Stall{From: from, To: to})
+	}
+}
+
+// noteWaiting notes at an instant which parts of the load have requests in flight.
+func (l *loop) noteWaiting(at int64) {
+	var logs uint64
+	if l.inFlight > 0 {
+		for op, n := range l.flying {
+			if n > 0 {
+				logs |= l.run.parts.of[op]
+			}
+		}
+	}
+	l.gaps.waiting(at, logs)
+	if !l.gaps.sharded {
+		return
+	}
+	for _, p := range l.pools {
+		if p.place.replica {
+			continue
+		}
+		if s := l.gaps.shard(p.place.shard); s == nil {
+			continue
+		} else if p.flying > 0 {
+			s.proof.wait(at)
+		} else {
+			s.proof.idle()
+		}
+	}
+}
+
+// settled is the instant up to which all arrivals are in the loop's gap logs. The stripe is locked.
+func (l *loop) settled() int64 {
+	if l.inFlight == 0 {
+		return never
+	}
+	return l.look.entered
+}

@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// sampling is the state that Run's goroutine keeps between intervals: the pace of the load, of its parts and of its shards.
+type sampling struct {
+	step   int64
+	parts  []*successPace
+	shards []*successPace
+}
+
+func newSampling(step int64, parts int) sampling {
+	s := sampling{step: step}
+	for range parts {
+		s.parts = append(s.parts, newSuccessPace(step))
+	}
+	return s
+}
+
+// follow sets each gap log's threshold to twice the mean time between its successes: the measured one, and at least the one that the plan implies.
+func (s *sampling) follow(n *runState, iv *record.Interval, at int64) {
+	planned := n.plannedPace(at)
+	for part, pace := range s.parts {
+		var ok uint64
+		for op := range iv.Ops {
+			if n.parts.of[op]>>part&1 != 0 {
+				ok += iv.Ops[op].OK
+			}
+		}
+		n.thresholds.parts[part].Store(pace.threshold(ok, planned))
+	}
+	for len(s.shards) < len(iv.Shards) {
+		s.shards = append(s.shards, newSuccessPace(s.step))
+	}
+	for shard := range iv.Shards {
+		n.thresholds.shards[shard].Store(s.shards[shard].threshold(iv.Shards[shard].OK, planned))
+	}
+}
+
+// successPace is the mean time between recent successes, which thresholds of gap logs follow.
+// Periods longer than pauseCut without a success are excluded, so that an outage does not change the mean.
+type successPace struct {
+	step  int64
+	ring  []paceCell
+	next  int
+	spent int64 // sum of the ring
+	count uint64
+	quiet int64 // time without a success, in whole intervals
+}
+
+type paceCell struct {
+	spent int64
+	count uint64
+}
+
+const (
+	paceWindow = int64(10 * time.Second)
+	pauseCut   = int64(time.Second)
+)
+
+func newSuccessPace(step int64) *successPace {
+	return &successPace{step: step, ring: make([]paceCell, max(1, paceWindow/step))}
+}
+
+// add adds a finished interval with ok successes.
+func (p *successPace) add(ok uint64) {
+	if ok > 0 {
+		p.quiet = 0
+	} else if p.quiet += p.step; p.quiet > pauseCut {
+		return
+	}
+	c := &p.ring[p.next]
+	p.spent += p.step - c.spent
+	p.count += ok - c.count
+	*c = paceCell{spent: p.step, count: ok}
+	p.next = (p.next + 1) % len(p.ring)
+}
+
+// mean is the mean time between successes, in nanoseconds; 0 if there were none.
+func (p *successPace) mean() int64 {
+	if p.count == 0 {
+		return 0
+	}
+	return p.spent / int64(p.count)
+}
+
+// threshold adds a finished interval, and returns the length above which a period without a success is a gap. least is the lower bound of the mean.
+func (p *successPace) threshold(ok uint64, least int64) int64 {
+	p.add(ok)
+	mean := p.mean()
+	if mean == 0 {
+		mean = unknownPace
+	}
+	return max(2*max(mean, least), gapFloor)
+}
+
+// unknownPace is the assumed time between successes before the first one, nanoseconds.
+const unknownPace = int64(50 * time.Millisecond)

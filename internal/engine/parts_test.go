@@ -1,0 +1,79 @@
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/truth"
+)
+
+// TestTruthWritesFailWhileReadsSucceed has a demoted primary refuse all writes for 3 s and serve reads: the application is down.
+func TestTruthWritesFailWhileReadsSucceed(t *testing.T) {
+	virtually(t, 0, func(t *testing.T, w *world) {
+		const broken, back, length = 4 * time.Second, 7 * time.Second, 12 * time.Second
+		p := bare()
+		p.Shape = plan.Shape{Rate: 1000, Duration: length}
+		p.Workload.Commands[0].Weight, p.Workload.Commands[1].Weight = 1, 4
+		r, err := New(p, 0, w.dialled())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Prepare(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		start, wait := inBackground(t, t.Context(), r)
+		time.Sleep(time.Until(start.Add(broken)))
+		w.server.SetReadOnly(true)
+		time.Sleep(time.Until(start.Add(back)))
+		w.server.SetReadOnly(false)
+		o, err := wait()
+		if err != nil {
+			t.Fatal(err)
+		}
+		addsUp(t, o)
+		m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: broken}, impact.Options{BaselineMinimum: time.Second, SustainFor: 2 * time.Second})
+		about := func(d time.Duration) bool { return d > 2990*time.Millisecond && d < 3010*time.Millisecond }
+		truth.Report(t, "T3", "80% GET succeed, all SET get READONLY for 3 s", "outage of writes 3s, of reads 0s",
+			fmt.Sprintf("outage of %s %s (%s to %s), of get %s", m.OutageOf, m.Outage.Value.Round(time.Millisecond), m.Outage.AtLeast.Round(time.Millisecond),
+				m.Outage.AtMost.Round(time.Millisecond), m.Operations[1].Outage.Value),
+			m.OutageOf == impact.Writes && about(m.Outage.Value) && about(m.Outage.AtLeast) && about(m.Outage.AtMost) && m.Operations[1].Outage.Value == 0)
+		set, get := m.Operations[0], m.Operations[1]
+		if set.Errors < 500 || set.Errors > 700 || get.Errors != 0 || get.FirstError != -1 || set.Dip != 1 || get.Dip > 0.05 || set.FirstError < 0 || set.FirstError > 10*time.Millisecond ||
+			set.LastError < 2990*time.Millisecond || set.LastError > 3*time.Second {
+			t.Errorf("set %+v, get %+v", set, get)
+		}
+	})
+}
+
+// seriesOf merges the record of a single pod.
+func seriesOf(t *testing.T, p *plan.Plan, o *outcome) *record.Series {
+	t.Helper()
+	series := record.NewSeries(p.Run, time.Now(), p.Interval, p.Operations(), 1)
+	series.SetReadOnly(p.ReadOnly())
+	for i := range o.intervals {
+		if err := series.Add(0, &o.intervals[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	series.Finish(0)
+	return series
+}
+
+// TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.
+func TestTruthRepliesWithinAWakeUp(t *testing.T) {
+	logs, merge := testLogs(1, 5*ms)
+	logs[0].add([]receipt{exactly(0)})
+	for wake := range int64(182) {
+		var read []receipt
+		for i := range int64(128) {
+			read = append(read, exactly(wake*14*ms+i*ms/10))
+		}
+		logs[0].add(read)
+	}
+	gaps := merge.gaps(loadLog, never, never, false)
+	truth.Report(t, "T7", "182 wake-ups with 128 replies each, 0.1 ms apart", "no gap", fmt.Sprintf("%d gaps", len(gaps)), len(gaps) == 0)
+}

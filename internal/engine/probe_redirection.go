@@ -1,0 +1,48 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/resp"
+)
+
+// probeExchange is a request of the probe: the connection that it was last sent on, nil = none could be established, and the reply.
+type probeExchange struct {
+	conn  *probeConn
+	reply resp.Reply
+	err   error
+}
+
+// ask sends a request and, as the load does, once more to the server that the reply names.
+func (p *prober) ask(ctx context.Context, c *probeConn, due int64, request []byte, greeting *atomic.Int64) probeExchange {
+	e := probeExchange{conn: c}
+	if e.reply, e.err = p.exchange(ctx, c, request); e.err != nil || e.reply.Kind != resp.Error || e.reply.Class != record.ClassMoved {
+		return e
+	}
+	to := parseRedirection(c.scan.Redirection(), c.address)
+	if to == nil || to.kind == tryAgain || p.run.routes.tracker == nil {
+		return e
+	}
+	var dialer *dialer
+	if to.kind == moved {
+		p.run.routes.tracker.Moved(to.slot, to.to)
+		p.discard(c)
+		dialer = p.dialer()
+	} else { // the slot is being moved: the next request is for this server again
+		p.putIdle(c)
+		dialer = p.run.dialerTo(place{address: to.to}, 0)
+	}
+	if e.conn, e.err = p.dialWith(ctx, dialer, due, greeting); e.err != nil {
+		e.conn = nil
+		return e
+	}
+	if to.kind == ask {
+		if e.reply, e.err = p.exchange(ctx, e.conn, asking); e.err != nil {
+			return e
+		}
+	}
+	e.reply, e.err = p.exchange(ctx, e.conn, request)
+	return e
+}

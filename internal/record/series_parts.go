@@ -1,0 +1,134 @@
+package record
+
+import "slices"
+
+// ReadGaps is like ShardGaps, for the operations that only read; nil without such an operation. See SetReadOnly.
+func (s *Series) ReadGaps() []Gap { return s.kindGaps(Reads, true) }
+
+// WriteGaps is like ReadGaps, for the other operations.
+func (s *Series) WriteGaps() []Gap { return s.kindGaps(Writes, false) }
+
+// OpGaps is like ShardGaps, for one operation.
+func (s *Series) OpGaps(op int) []Gap {
+	if len(s.Ops) == 1 {
+		return s.Gaps()
+	}
+	return s.partGaps(OpPart(op))
+}
+
+func (s *Series) kindGaps(part Part, readOnly bool) []Gap {
+	switch {
+	case !slices.Contains(s.readOnly, readOnly):
+		return nil
+	case !slices.Contains(s.readOnly, !readOnly): // there is no other kind
+		return s.Gaps()
+	}
+	return s.partGaps(part)
+}
+
+func (s *Series) partGaps(part Part) []Gap {
+	return s.partial(func(p *podRecord) *partStream { return at(p.parts, int(part)) })
+}
+
+// SetReadOnly tells which operations only read, in the order of Ops; without it, all count as writes. It panics after the first Add.
+func (s *Series) SetReadOnly(readOnly []bool) {
+	if len(s.intervals) > 0 || len(readOnly) != len(s.Ops) {
+		panic("kinds of operations set after the first interval, or not for each")
+	}
+	s.readOnly = slices.Clone(readOnly)
+}
+
+// ReadOnly reports whether operation op only reads.
+func (s *Series) ReadOnly(op int) bool { return s.readOnly[op] }
+
+// addParts adds a pod's figures of reads, writes and operations of the interval [begin, end). A load with one operation has no parts.
+func (p *podRecord) addParts(s *Series, iv *Interval, begin, end int64) {
+	if len(s.Ops) == 1 {
+		return
+	}
+	for len(p.parts) < int(OpPart(len(s.Ops))) {
+		p.parts = append(p.parts, newPartStream())
+	}
+	var ok, errors [2]uint64
+	for k := range iv.Ops {
+		c := &iv.Ops[k].Counts
+		p.parts[OpPart(k)].count(c.OK, c.Fail+c.Unknown, begin, end)
+		kind := s.kind(k)
+		ok[kind] += c.OK
+		errors[kind] += c.Fail + c.Unknown
+	}
+	for kind := range ok {
+		p.parts[kind].count(ok[kind], errors[kind], begin, end)
+	}
+	for _, g := range iv.PartGaps {
+		t := &p.parts[g.Part]
+		t.gaps = append(t.gaps, g.Gap)
+	}
+}
+
+func (s *Series) kind(op int) Part {
+	if s.readOnly[op] {
+		return Reads
+	}
+	return Writes
+}
+
+// count adds the outcomes of an interval. Intervals do not contain the instants of parts.
+func (t *partStream) count(ok, errors uint64, begin, end int64) {
+	if ok+errors > 0 {
+		t.tried = earlier(t.tried, begin)
+	}
+	if errors > 0 {
+		t.failed = end
+	}
+	if ok > 0 {
+		t.add(nil, ok, begin, end)
+	}
+}
+
+// at returns entry i of the list; nil if there is none.
+func at(list []partStream, i int) *partStream {
+	if i < 0 || i >= len(list) {
+		return nil
+	}
+	return &list[i]
+}
+
+// partial intersects the gaps of the pods that sent requests to a part.
+func (s *Series) partial(of func(*podRecord) *partStream) []Gap {
+	end := int64(s.End())
+	born, failed := int64(-1), int64(-1)
+	var common []Gap
+	for i := range s.pods {
+		p := &s.pods[i]
+		part := of(p)
+		if part == nil || part.tried < 0 {
+			continue
+		}
+		t, first := *part, born < 0
+		born, failed = earlier(born, t.tried), max(failed, t.failed)
+		if t.tried > 0 { // until then this pod does not affect the gaps of the others
+			t.gaps = append(slices.Clone(t.gaps), Unproven(0, t.tried))
+		}
+		list := t.silence(p.next*int64(s.PodStep), end)
+		if first {
+			common = list
+		} else {
+			common = Overlap(common, list)
+		}
+	}
+	var gaps []Gap
+	for _, g := range cut(common, end) {
+		if g.From <= born {
+			g.UnprovenHead, g.From = max(0, g.UnprovenHead-(born-g.From)), born
+			if g.To <= born+int64(s.PodStep) {
+				continue
+			}
+		}
+		if g.Open && failed <= g.From {
+			continue
+		}
+		gaps = append(gaps, g)
+	}
+	return gaps
+}
