@@ -200,7 +200,7 @@ func TestResultsRefuses(t *testing.T) {
 		"no record":        {"kind: ConfigMap\n", nil, "FILE: contains no ConfigMap with the key series in binaryData"},
 		"two records":      {asYAML(t, results, results), nil, "FILE: contains more than one record"},
 		"a damaged record": {string(storedRun(t)[:40]), nil, "FILE: corrupt record: "},
-		"another version":  {"\x09" + string(storedRun(t)[1:]), nil, "FILE: corrupt record: not a series of version 1"},
+		"another version":  {"\x09" + string(storedRun(t)[1:]), nil, "FILE: corrupt record: not a series of version "},
 		"no YAML":          {"a: [", nil, "FILE: is neither a record nor YAML: "},
 		"an operation":     {string(storedRun(t)), []string{"--operation", "get"}, `the run has no operation "get", it has ["set"]`},
 		"format":           {"", []string{"-o", "yaml"}, `--output: "yaml" is none of table, json and csv`},

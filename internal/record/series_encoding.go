@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the version before,
-	// and adds a file to testdata: see TestSeriesVersions.
-	seriesVersion = 1
+	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
+	// testdata, and adds a file there: see TestSeriesVersions.
+	seriesVersion = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
 	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
