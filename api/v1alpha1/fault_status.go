@@ -392,7 +392,9 @@ const (
 type Outage struct {
 	BoundedDuration `json:",inline"`
 
-	// of names the requests that had no success, if the others had: Reads or Writes. Not set if no request had.
+	// of names the requests that had no success, if the others had. Not set if no request had.
+	// Reads: those of operations that only read.
+	// Writes: all others.
 	// +optional
 	Of RequestKind `json:"of,omitempty"`
 }

@@ -376,7 +376,7 @@ type OperationSummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
-	// throughput is the mean of successes per second.
+	// throughput is the mean of successes per second: over the measured time, or, for a test of a benchmark in sequence, over its part of that.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 	// latency of successes.

@@ -114,8 +114,11 @@ func (r *Reconciler) setLoadPods(s *scope) {
 	}
 }
 
-// setTarget sets the addresses of the load, and what the servers there reported.
+// setTarget sets the addresses of the load, and what the servers there reported; nothing for a load without a target.
 func (s *scope) setTarget() {
+	if !s.plan.Target.IsSet() {
+		return
+	}
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
 	target := &v1alpha1.TargetStatus{Addresses: first(addresses), Topology: v1alpha1.TopologyStandalone}
 	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {

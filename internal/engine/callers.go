@@ -115,7 +115,7 @@ func (c *callers) noteStall(stall record.Stall) {
 // arrival is one scheduled request: its number and its due time.
 type arrival struct{ number, due int64 }
 
-// deal hands each arrival to an idle goroutine when it is due, and drops it once requestTimeout has passed.
+// deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an operation has passed.
 func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
@@ -129,7 +129,7 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 			c.drop(a, now)
 			continue
 		}
-		late := a.due + r.timeout
+		late := a.due + int64(r.plan.OperationTimeout())
 		select { // usually a goroutine is idle
 		case to <- a:
 			continue
@@ -216,7 +216,7 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 		if c.run.budget.claim(1) == 0 {
 			return
 		}
-		c.call(ctx, c.caller.Pick(), t.user, -1)
+		c.call(ctx, c.run.pick(c.caller, now), t.user, -1)
 		u.schedule(t, c.run.now()+u.think)
 	}
 }

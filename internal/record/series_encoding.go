@@ -11,6 +11,8 @@ import (
 )
 
 const (
+	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
+	// testdata, and adds a file there: see TestSeriesVersions.
 	seriesVersion = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
@@ -100,6 +102,11 @@ func pack(raw []byte) []byte {
 		panic(err) // writing to a bytes.Buffer does not fail
 	}
 	return b.Bytes()
+}
+
+// IsSeries reports whether b begins as the output of Encode does, of any version. No text does.
+func IsSeries(b []byte) bool {
+	return len(b) > 3 && b[0] > 0 && b[0] < ' ' && b[1] == 0x1f && b[2] == 0x8b
 }
 
 // DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt.

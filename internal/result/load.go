@@ -14,6 +14,10 @@ type Load struct {
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"` // why a run was interrupted or failed
 
+	Verdict    string      `json:"verdict,omitempty"`        // Pass, Fail or Inconclusive
+	Why        string      `json:"verdictMessage,omitempty"` // the reasons for the verdict, in words
+	Objectives []Objective `json:"objectives,omitempty"`
+
 	Start    time.Time `json:"start"`           // when the load began, UTC
 	Elapsed  Seconds   `json:"elapsedSeconds"`  // duration including ramp-up and warm-up
 	Planned  Seconds   `json:"plannedSeconds"`  // planned duration; 0 if only a number of requests ends the load
@@ -98,6 +102,7 @@ type Operation struct {
 	Unknown    uint64     `json:"unknown"`           // with or without effect
 	Dropped    uint64     `json:"dropped"`           // never sent, because they would have been too late
 	Throughput float64    `json:"throughputPerSecond"`
+	Sent       *Seconds   `json:"sentSeconds,omitempty"`    // how long it was sent, if operations were sent one after the other; Throughput counts this time
 	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
 	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent without any
 	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
@@ -120,9 +125,11 @@ type Shard struct {
 
 // Gap is a time without a success.
 type Gap struct {
-	At     Seconds `json:"atSeconds"` // from the load's start
-	Length Seconds `json:"lengthSeconds"`
-	Open   bool    `json:"open,omitempty"` // it had not ended when the run did
+	At      Seconds `json:"atSeconds"` // from the load's start
+	Length  Seconds `json:"lengthSeconds"`
+	AtLeast Seconds `json:"atLeastSeconds"` // the bounds of Length
+	AtMost  Seconds `json:"atMostSeconds"`
+	Open    bool    `json:"open,omitempty"` // it had not ended when the run did
 }
 
 // ShardGap is a Gap of one shard.

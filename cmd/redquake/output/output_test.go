@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -40,6 +41,13 @@ func ms(n float64) result.Seconds { return result.Seconds(n * float64(time.Milli
 func full() *result.Load {
 	return &result.Load{
 		Outcome: result.Interrupted, Message: "by the user",
+		Verdict: "Inconclusive", Why: "the load did not run to its end: by the user",
+		Objectives: []result.Objective{
+			{Name: "minThroughput", Unit: result.UnitPerSecond, Limit: 2000, Actual: new(2972.67), Met: new(true)},
+			{Name: "maxLatencyP99", Unit: result.UnitSeconds, Limit: 0.001, Actual: new(0.001904), Met: new(false), Message: "maxLatencyP99 is 1.9ms, limit 1ms"},
+			{Name: "maxErrorRate", Unit: result.UnitShare, Limit: 0.05, Actual: new(0.01319), Met: new(true)},
+			{Name: "maxLostWrites", Unit: result.UnitCount, Message: "maxLostWrites cannot be evaluated: its figure was not measured"},
+		},
 		Start:   time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(42_000), Planned: ms(60_000), Measured: ms(30_000),
 		Target:  result.Target{Addresses: []string{"127.0.0.1:6379"}, Topology: "Standalone", Server: "redis", Version: "7.0.15", Servers: []result.Server{{Address: "127.0.0.1:6379", Role: "primary"}}},
@@ -56,14 +64,15 @@ func full() *result.Load {
 		},
 		Errors:     []result.ErrorCount{{Class: "timeout", Count: 1100}, {Class: "readonly", Count: 12}},
 		MaxLag:     ms(1100),
-		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), Open: true},
-		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190)},
+		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), AtLeast: ms(1200), AtMost: ms(1215), Open: true},
+		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190), AtLeast: ms(1190), AtMost: ms(1190)},
 
-		LongestShardGap: &result.ShardGap{Shard: 2, Gap: result.Gap{At: ms(20_050), Length: ms(1260)}},
+		LongestShardGap: &result.ShardGap{Shard: 2, Gap: result.Gap{At: ms(20_050), Length: ms(1260), AtLeast: ms(1260), AtMost: ms(1260)}},
 
 		Anomalies: []result.Anomaly{{At: ms(25_000), Length: ms(2100), Dip: 0.41}},
 		Redis:     &result.Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
 		Trend:     "▇▇▇▇▁▁▁▄▇▇",
+		Doubts:    []impact.Doubt{{Reason: "Interrupted", Message: "the load did not run to its end: by the user"}},
 		Notes:     []string{"the load of 3 pods was sent by this process"},
 	}
 }
@@ -90,7 +99,7 @@ func dead() *result.Load {
 	r.Operations[0] = result.Operation{Name: "incr", Requests: 5, Failed: 5, ErrorRate: 1}
 	r.Total = r.Operations[0]
 	r.Errors = []result.ErrorCount{{Class: "refused", Count: 5}}
-	r.LongestGap = &result.Gap{Length: ms(10_000), Open: true}
+	r.LongestGap = &result.Gap{Length: ms(10_000), AtLeast: ms(10_000), AtMost: ms(10_000), Open: true}
 	return r
 }
 

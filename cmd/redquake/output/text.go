@@ -40,6 +40,7 @@ func head(b *strings.Builder, r *result.Load) {
 		outcome += ": " + r.Message
 	}
 	line(b, "Outcome", "%s", outcome)
+	verdict(b, r)
 	line(b, "Target", "%s", target(r.Target))
 	if all := servers(r.Target); all != "" {
 		line(b, "Servers", "%s", all)
@@ -190,14 +191,26 @@ func gap(g *result.Gap, what string) string {
 	if g.Open {
 		end = ", not over when the run ended"
 	}
-	return fmt.Sprintf("%s at %s: %s%s", seconds(g.Length), seconds(g.At), what, end)
+	return fmt.Sprintf("%s at %s: %s%s", bounded(g.Length, g.AtLeast, g.AtMost), seconds(g.At), what, end)
 }
 
-// target describes the deployment: its topology, the addresses that the load was given, and the server's version.
+// bounded is a duration with the larger distance to one of its bounds, unless it is exact.
+func bounded(value, atLeast, atMost result.Seconds) string {
+	if off := max(value-atLeast, atMost-value); off > 0 {
+		return seconds(value) + " ±" + seconds(off)
+	}
+	return seconds(value)
+}
+
+// target describes the deployment: its topology, the addresses that the load was given, and the server's version. A load of an API or a database may
+// have none.
 func target(t result.Target) string {
 	given := t.Addresses
 	if len(given) == 0 {
 		given = t.Sentinels
+	}
+	if len(given) == 0 {
+		return "none"
 	}
 	parts := []string{t.Topology + " at " + strings.Join(given, ",")}
 	if t.Server != "" || t.Version != "" {

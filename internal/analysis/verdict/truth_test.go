@@ -21,7 +21,7 @@ func TestTruthVerdictsJudgeNumbers(t *testing.T) {
 	loads := func(o v1alpha1.Objectives) Judgement {
 		return Load(&o, load(func(r *result.Load) {
 			r.Total.Latency.P99, r.Total.ErrorRate, r.Total.Throughput = result.Seconds(beyond), 0.0100001, 989.96
-		}), "")
+		}))
 	}
 	for name, j := range map[string]Judgement{
 		"outage of 5.004 s, limit 5 s":           faults(v1alpha1.FaultObjectives{MaxOutage: d(5 * time.Second)}),
