@@ -12,28 +12,21 @@ import (
 // cluster is the policy for a Redis Cluster: it merges the views of the nodes.
 type cluster struct{ seeds []string }
 
+// ask reads CLUSTER SLOTS. In CLUSTER SHARDS of Redis 8 and Valkey 9, a primary that was replaced stays a master of its shard until it answers again,
+// beside the new one, and meanwhile the shard may be listed without its slots.
 func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, error) {
-	replies, err := questions(ctx, c, []string{"CLUSTER", "SHARDS"}, []string{"CLUSTER", "NODES"})
+	replies, err := questions(ctx, c, []string{"CLUSTER", "SLOTS"}, []string{"CLUSTER", "NODES"})
 	if err != nil {
 		return nil, err
 	}
-	var v View
-	if refusal, refused := replies[0].(redis.Error); refused { // before Redis 7.0, or not permitted
-		slots, err := question(ctx, c, "CLUSTER", "SLOTS")
-		if redis.IsReply(err) {
-			return nil, refusal
-		}
-		if err != nil {
-			return nil, err
-		}
-		v, err = ParseSlots(slots, address)
-		if err != nil {
-			return nil, err
-		}
-	} else if v, err = ParseShards(replies[0], address, c.Secured()); err != nil {
+	if refusal, refused := replies[0].(redis.Error); refused {
+		return nil, refusal
+	}
+	v, err := ParseSlots(replies[0], address)
+	if err != nil {
 		return nil, err
 	}
-	if told, err := ParseNodes(textOf(replies[1]), address); err == nil {
+	if told, err := ParseNodes(textOf(replies[1]), address); err == nil { // not permitted to every user
 		v.Epochs = told.Epochs
 	}
 	return v, nil
@@ -59,7 +52,7 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	m := number(before, groups)
 	var known []string
 	for _, g := range groups { // query primaries first
-		if p := g.primary(); p != nil && p.Address != "" && !p.Down {
+		if p := g.primary(); p != nil && p.Address != "" {
 			known = append(known, p.Address)
 		}
 	}
@@ -281,7 +274,7 @@ func (m *Map) fill(n int, g *Group) {
 			if s.ID == "" {
 				s.ID = node.ID
 			}
-		case !node.Down:
+		default:
 			s.Replicas = append(s.Replicas, node.Address)
 		}
 	}

@@ -39,7 +39,7 @@ func securities(t *testing.T) []security {
 		{
 			name: "secured",
 			servers: redistest.Options{TLS: a, Password: "admin",
-				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|shards +cluster|slots"}},
+				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|slots"}},
 			sentinels: redistest.SentinelOptions{SentinelPassword: "guard", SentinelUsers: []string{"watcher on >look &* -@all +@connection +sentinel +subscribe"}},
 			login:     as("app", "secret"), sentinel: as("watcher", "look"),
 		},
