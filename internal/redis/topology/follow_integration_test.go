@@ -46,15 +46,17 @@ func securities(t *testing.T) []security {
 	}
 }
 
-// eachSecurity runs a test for each of them.
+// eachSecurity runs a test for each of them, with each release.
 func eachSecurity(t *testing.T, test func(t *testing.T, s security)) {
-	t.Parallel()
-	for _, s := range securities(t) {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, s)
-		})
-	}
+	redistest.Each(t, func(t *testing.T) {
+		t.Parallel()
+		for _, s := range securities(t) {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s)
+			})
+		}
+	})
 }
 
 // logger writes to the test.
@@ -172,7 +174,9 @@ func settled(t *testing.T, tracker Tracker, d *redistest.Sentinel, what string) 
 }
 
 // One sentinel of three is no majority: it must not move the load alone.
-func TestSentinelMinority(t *testing.T) {
+func TestSentinelMinority(t *testing.T) { redistest.Each(t, testSentinelMinority) }
+
+func testSentinelMinority(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
 	tracker := follow(t, Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName}, KindSentinel)
@@ -273,7 +277,9 @@ func TestClusterChanges(t *testing.T) {
 }
 
 // A MOVED of a real cluster takes effect immediately.
-func TestClusterMoved(t *testing.T) {
+func TestClusterMoved(t *testing.T) { redistest.Each(t, testClusterMoved) }
+
+func testClusterMoved(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedCluster(t)
 	tracker := follow(t, Target{Addresses: d.Addresses()}, KindCluster)
@@ -294,7 +300,9 @@ func TestClusterMoved(t *testing.T) {
 	}
 }
 
-func TestStartErrors(t *testing.T) {
+func TestStartErrors(t *testing.T) { redistest.Each(t, testStartErrors) }
+
+func testStartErrors(t *testing.T) {
 	t.Parallel()
 	a := redistest.NewAuthority(t)
 	server := redistest.NewServer(t, redistest.Options{TLS: a, Password: "admin"})
@@ -351,7 +359,9 @@ func (w *whenLogged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestDetect(t *testing.T) {
+func TestDetect(t *testing.T) { redistest.Each(t, testDetect) }
+
+func testDetect(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 1})
 	alone := redistest.NewServer(t, redistest.Options{})
