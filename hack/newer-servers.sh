@@ -7,7 +7,7 @@
 # ${XDG_CACHE_HOME:-~/.cache}/redquake/servers/NAME-VERSION holds the unpacked packages, and bin/ the programs valkey-server, valkey-sentinel,
 # valkey-cli, redis-server-8, redis-sentinel-8 and redis-cli-8: scripts that start them with their own dynamic loader.
 # If all of them run, nothing is done and no network is used; --update looks for newer packages nevertheless. Programs with these names in PATH
-# serve as well. The mirror is that of apt's sources; apt checks the signatures.
+# serve as well. The mirror is that of apt's sources, or else deb.debian.org; apt checks the signatures.
 set -euo pipefail
 umask 022
 export LC_ALL=C
@@ -36,9 +36,9 @@ case "${1-}" in
 esac
 
 for tool in apt-get dpkg dpkg-deb flock timeout; do
-  command -v "$tool" >/dev/null || fail "$tool is missing: it needs a Debian"
+  command -v "$tool" >/dev/null || fail "$tool is missing: it needs Debian or a system derived from it"
 done
-codename=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME-sid}") || fail "this is not Debian: its mirrors have no sid"
+codename=$(. /etc/os-release && echo "${VERSION_CODENAME-sid}")
 arch=$(dpkg --print-architecture)
 
 mkdir -p "$base/bin"
@@ -97,11 +97,10 @@ why() { tail -n 12 "$tmp/out" | sed 's/^/    /'; }
 apt-get -o "Dir::State=$tmp/state" update --print-uris >"$tmp/uris" 2>"$tmp/out" || fail "apt cannot read its sources:
 $(why)"
 mirrors=$(sed -n "s#^'\(.*\)/dists/\($codename\|stable\|oldstable\|testing\|unstable\|sid\)/InRelease' .*#\1#p" "$tmp/uris" | sort -u | head -n 4)
-[ -n "$mirrors" ] || fail "apt's sources name no mirror of Debian $codename"
 
 keyring=/usr/share/keyrings/debian-archive-keyring.gpg
 found=
-for mirror in $mirrors; do
+for mirror in $(printf '%s\n' $mirrors http://deb.debian.org/debian | awk '!seen[$0]++'); do
   printf 'Types: deb\nURIs: %s\nSuites: sid\nComponents: main\nArchitectures: %s\nTargets: Packages\n' "$mirror" "$arch" >"$tmp/sid.sources"
   [ ! -r "$keyring" ] || echo "Signed-By: $keyring" >>"$tmp/sid.sources" # else apt accepts all keys that it trusts
   echo "reading the packages of sid from $mirror (11 MB)"
@@ -110,7 +109,7 @@ for mirror in $mirrors; do
     break
   fi
 done
-[ -n "$found" ] || fail "no mirror of apt's sources has sid. If a key is missing, install a newer debian-archive-keyring. The output of apt:
+[ -n "$found" ] || fail "no mirror has sid. If a key is missing, install a newer package debian-archive-keyring. The output of apt:
 $(why)"
 
 # wrap NAME-VERSION SERVER PROGRAM: writes the script PROGRAM. The server gets its name, by which it recognizes a sentinel, as its own.
