@@ -250,6 +250,12 @@ func TestClusterChanges(t *testing.T) {
 			t.Errorf("the shard changed its name from %s to %s", first.Shards[1].ID, id)
 		}
 
+		d.Shards[1][1].Stop() // so that it cannot say that it lost its slots
+		d.Failover(d.Shards[1][0], "takeover")
+		until(t, tracker, "CLUSTER FAILOVER TAKEOVER is followed", layout(1, d.Shards[1][0]))
+		d.Shards[1][1].Cont()
+		until(t, tracker, "the one that hung is back as a replica", layout(1, d.Shards[1][0], d.Shards[1][1]))
+
 		slot := 100
 		d.MigrateSlot(slot, d.Shards[2][0])
 		until(t, tracker, "the migration of a slot is followed", func(m *Map) error {

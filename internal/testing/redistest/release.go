@@ -57,6 +57,12 @@ func ReleaseOf(t testing.TB) Release {
 // String is redis-7.
 func (r Release) String() string { return r.Product + "-" + r.Major }
 
+// ServerProgram returns the path of the server that a test starts by itself.
+func ServerProgram(t testing.TB) string {
+	t.Helper()
+	return ReleaseOf(t).program(t, server)
+}
+
 // program returns the path of product-server or product-sentinel.
 func (r Release) program(t testing.TB, kind kind) string {
 	t.Helper()
