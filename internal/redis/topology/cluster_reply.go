@@ -26,6 +26,8 @@ type Node struct {
 	ID      string
 	Address string // host:port as a client dials it; "" = unknown
 	Role    Role
+
+	Unlisted bool // a replica that CLUSTER SLOTS leaves out: it failed or has no data yet, but may be elected
 }
 
 // primary returns the group's primary; nil if the view has none.
@@ -34,6 +36,33 @@ func (g *Group) primary() *Node {
 		return &g.Nodes[0]
 	}
 	return nil
+}
+
+// addUnlisted adds the replicas that only CLUSTER NODES names.
+func (v *View) addUnlisted(told View) {
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		same := slices.IndexFunc(told.Groups, func(o Group) bool { return o.primary() != nil && o.primary().ID == g.Nodes[0].ID })
+		if same < 0 {
+			continue
+		}
+		for _, n := range told.Groups[same].Nodes {
+			if !slices.ContainsFunc(g.Nodes, func(o Node) bool { return o.ID == n.ID }) {
+				n.Unlisted = true
+				g.Nodes = append(g.Nodes, n)
+			}
+		}
+	}
+}
+
+// listed is the number of nodes that CLUSTER SLOTS lists.
+func (g *Group) listed() (n int) {
+	for _, node := range g.Nodes {
+		if !node.Unlisted {
+			n++
+		}
+	}
+	return n
 }
 
 // ParseSlots reads the reply of CLUSTER SLOTS: each range with the primary that serves it, even one that failed, and the replicas that are up and
