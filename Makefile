@@ -114,14 +114,18 @@ unit: ## Run the tests without other processes; with the race detector where gor
 	  exit $$code'
 
 .PHONY: integration
-integration: ## Run the tests against real redis-servers and a real kube-apiserver
+integration: servers ## Run the tests against real servers (Redis 7 and 8, Valkey 9) and a real kube-apiserver
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) integration \
 	  env $(GO_TEST) -json -tags integration -count=1 -p 2 -parallel 8 -timeout 20m -run "^($$names)$$" $(INTEGRATION_PACKAGES)
 
+.PHONY: servers
+servers:
+	@hack/newer-servers.sh
+
 .PHONY: race
-race: ## Run unit and integration tests with the race detector everywhere (more than an hour)
+race: servers ## Run unit and integration tests with the race detector everywhere (more than an hour)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) race \
 	  go test -json -race -trimpath -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...
