@@ -75,8 +75,21 @@ type Status struct {
 	// It needs a pod whose clock is aligned, is 0 before, and has an error of at most ClockShiftUncertainty.
 	ClockShift, ClockShiftUncertainty time.Duration
 
-	Saved      time.Time // when the last checkpoint was stored; zero = not by this session
-	StoreError string    // why the last attempt failed, "" if it did not
+	Saved time.Time // when the last checkpoint was stored; zero = not by this session
+}
+
+// Finished is Status().Finished.
+func (s *Session) Finished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.finished
+}
+
+// StoreError is why the last attempt to store a checkpoint failed; nil if it did not.
+func (s *Session) StoreError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.storeErr
 }
 
 // Status returns the current state. It copies a few hundred bytes per pod.
@@ -85,9 +98,6 @@ func (s *Session) Status() Status {
 	defer s.mu.Unlock()
 	now := s.now()
 	status := Status{Pods: make([]PodStatus, len(s.pods)), Saved: s.saved, Finished: s.finished, Skew: -1, StartError: -1}
-	if s.storeErr != nil {
-		status.StoreError = s.storeErr.Error()
-	}
 	started := 0
 	begun := make([]beginning, 0, len(s.pods))
 	for i, p := range s.pods {

@@ -29,6 +29,7 @@ type Series struct {
 	Notes       []string      // human-readable: what was coarsened and why
 
 	intervals []Interval
+	requests  uint64 // of all intervals
 	pods      []podRecord
 	servers   []Server
 
@@ -129,6 +130,9 @@ func (s *Series) End() time.Duration {
 	}
 	return time.Duration(s.Complete()) * s.Step
 }
+
+// Requests is how many requests have ended so far, with any outcome: a running count.
+func (s *Series) Requests() uint64 { return s.requests }
 
 // Len is the number of intervals that any pod delivered.
 func (s *Series) Len() int { return len(s.intervals) }

@@ -70,7 +70,9 @@ func (s *Series) mergeFigures(i int64, iv *Interval) {
 	sum := &s.intervals[i]
 	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // the interval that holds the histograms
 	for k := range iv.Ops {
-		sum.Ops[k].Counts.add(&iv.Ops[k].Counts)
+		c := &iv.Ops[k].Counts
+		sum.Ops[k].Counts.add(c)
+		s.requests += c.OK + c.Fail + c.Unknown + c.Dropped
 		at.Ops[k].merge(&iv.Ops[k])
 	}
 	sum.Probe.Counts.add(&iv.Probe.Counts)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	seriesVersion = 2
+	seriesVersion = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
 	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
@@ -165,6 +165,7 @@ func (s *Series) appendState(b []byte) []byte {
 			b = appendText(b, t)
 		}
 	}
+	b = appendUint(b, s.requests)
 	b = appendUint(b, uint64(len(s.pods)))
 	for i := range s.pods {
 		p := &s.pods[i]
@@ -186,6 +187,7 @@ func (r *reader) state() *Series {
 	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
 	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
+	s.requests = r.uint()
 	most := r.pods(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {

@@ -113,7 +113,7 @@ func (r *Run) Read(f func(*record.Series)) bool {
 }
 
 // Finished reports whether every load pod has ended and its whole record was collected.
-func (r *Run) Finished() bool { return r.Begun() && r.Session.Status().Finished }
+func (r *Run) Finished() bool { return r.Begun() && r.Session.Finished() }
 
 // ClockShift is by how much this process's clock moved against the load pods' during the run.
 func (r *Run) ClockShift() time.Duration {
