@@ -35,21 +35,20 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
+	seen := effectCompletedAt(&s.fault.Status, s.traits)
 	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
-		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
-		seen := effectCompletedAt(&s.fault.Status, s.traits)
+		f := impact.Fault{At: state.InjectedAfter(&s.fault.Status, start), Deadline: deadline}
 		if !seen.IsZero() {
-			f.SeenAt = seen.Sub(start)
+			f.SeenAt = f.At + s.sinceInjection(seen)
 		}
 		options := impact.Options{MeasuredFrom: s.quietFrom}
 		measured := impact.Analyze(series, f, options)
 		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
+		s.addClockDoubts(series)
 	})
-	if read {
-		s.addClockDoubts()
-	} else {
+	if !read {
 		// After the end of the load, the record does not become available by waiting; before that, the session may resume.
 		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
 	}
@@ -71,17 +70,30 @@ func (s *scope) activeFor(now time.Time) time.Duration {
 	case s.traits.Lasts == 0 && !s.traits.RollsPods:
 		return 0
 	case status.RevertedAt != nil:
-		return status.RevertedAt.Sub(status.InjectedAt.Time)
+		return s.sinceInjection(status.RevertedAt.Time)
 	case s.seen.InjectedAll:
-		return max(s.seen.ActiveAt.Add(s.traits.Lasts).Sub(status.InjectedAt.Time), now.Sub(status.InjectedAt.Time))
+		return max(s.sinceInjection(s.seen.ActiveAt)+s.traits.Lasts, s.sinceInjection(now))
 	}
-	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
+	return s.sinceInjection(now) + s.traits.Lasts
 }
 
-// addClockDoubts adds a doubt if the operator's clock, which t0 was read from, was changed.
-func (s *scope) addClockDoubts() {
-	for _, d := range state.ClockDoubts(s.run.ClockShift()) {
+// sinceInjection returns the time from the injection to an instant, even if the operator's wall clock was set in between.
+func (s *scope) sinceInjection(wall time.Time) time.Duration {
+	if offset := s.fault.Status.InjectedOffset; offset != nil {
+		if at, _, ok := s.run.At(wall); ok {
+			return at - offset.Duration()
+		}
+	}
+	return wall.Sub(s.fault.Status.InjectedAt.Time)
+}
+
+// addClockDoubts adds the doubts about the clocks: of the load pods, and of the operator, from which t0 was read.
+func (s *scope) addClockDoubts(series *record.Series) {
+	for _, d := range state.ClockDoubts(series) {
 		s.measured.Doubt(d)
+	}
+	if s.fault.Status.InjectedOffset == nil {
+		s.measured.Doubt(impact.Doubt{Reason: "ClockStepped", Message: "the operator's wall clock was set around the injection, and its process restarted: the instant of the injection is uncertain"})
 	}
 }
 

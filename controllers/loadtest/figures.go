@@ -174,7 +174,7 @@ func (s *scope) faultWindows() []impact.Window {
 		if f.Status.InjectedAt == nil {
 			continue
 		}
-		from := f.Status.InjectedAt.Sub(s.seen.StartedAt)
+		from := state.InjectedAfter(&f.Status, s.seen.StartedAt)
 		length := f.Spec.RecoveryDeadline.Duration
 		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {
 			length = i.RecoveryTime.Value.Duration()

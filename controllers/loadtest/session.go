@@ -94,6 +94,7 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 		},
 		Store:  resultsStore{client: r.Client, test: owner},
 		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
+		Wall:   r.Clock.Now,
 		Dial:   r.Runs.Dial,
 	})
 }

@@ -25,7 +25,6 @@ func TestDoubtsOfARun(t *testing.T) {
 		}, v1alpha1.ReasonPodsLost},
 		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew }, ""},
 		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew + 1 }, "StartSkew"},
-		{"a clock that was set", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.ClockShift = -state.MaxSkew - 1 }, "ClockShift"},
 		{"a saturated generator", v1alpha1.ReasonSucceeded, func(s *scope) {
 			s.result = &result.Load{Bottleneck: &result.Bottleneck{Component: string(bottleneck.LoadGenerator), Evidence: "load pod 0 used 95% of its limit"}}
 		}, "LoadGeneratorSaturated"},

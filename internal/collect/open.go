@@ -28,6 +28,7 @@ func Open(config Config) (*Session, error) {
 	s := &Session{
 		cfg:  cfg,
 		base: cfg.Now(),
+		wall: wallClock{base: cfg.Wall().Round(0)},
 		transport: &http.Transport{ // no proxy, even if set in the environment; HTTP/1.1 with one persistent connection per pod
 			DialContext:            cfg.Dial,
 			TLSClientConfig:        secure,
@@ -73,6 +74,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Wall == nil {
+		c.Wall = c.Now
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext

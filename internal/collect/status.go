@@ -70,8 +70,8 @@ type Status struct {
 	Skew, SkewUncertainty time.Duration
 	// StartError is the maximum difference between the start instant and a pod's actual start; -1 until all began.
 	StartError time.Duration
-	// ClockShift is Start minus the instant that was set: near zero, unless the operator's wall clock has changed since then, as
-	// after a restart on another node. Instants stored before by the wall clock are off by this amount.
+	// ClockShift is by how much the operator's wall clock is ahead of what it would be if it had counted on from the start instant: near zero,
+	// unless it was set since then, or the operator was restarted on another node.
 	// It needs a pod whose clock is aligned, is 0 before, and has an error of at most ClockShiftUncertainty.
 	ClockShift, ClockShiftUncertainty time.Duration
 
@@ -162,7 +162,9 @@ func (s *Session) startStatus(status *Status) {
 	slices.Sort(starts)
 	start := starts[len(starts)/2]
 	status.Start = s.instant(start)
-	status.ClockShift = time.Duration(start - s.startAt)
+	if s.aligned {
+		status.ClockShift = time.Duration(s.wall.ahead - s.wall.since(s.start) - s.lead)
+	}
 }
 
 // ledger merges the verification results of the pods. The caller holds mu.

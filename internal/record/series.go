@@ -28,6 +28,13 @@ type Series struct {
 	Pods        int           // how many pods share the load
 	Notes       []string      // human-readable: what was coarsened and why
 
+	// ClockUncertainty is the greatest error of an instant of any pod against the clock of the run: of its alignment and of its drift. A period
+	// between instants of two pods, or between one of a pod and t0, is uncertain by at most twice as much.
+	ClockUncertainty time.Duration
+	// ClockSpread is how far the clocks of the pods ran apart. It is taken out of gaps and instants, but not out of counts: rates over a second are
+	// blurred by as much.
+	ClockSpread time.Duration
+
 	intervals []Interval
 	requests  uint64 // of all intervals
 	pods      []podRecord
@@ -42,7 +49,8 @@ type podRecord struct {
 	next        int64 // index of the next interval to deliver, in PodStep
 	lost        bool
 	finished    bool
-	connections int // of the last interval
+	connections int   // of the last interval
+	ahead       int64 // of the run's clock, nanoseconds
 	load, probe stream
 	shards      []shardStream // by the shard's number
 	agents      []AgentUse    // by time

@@ -14,13 +14,14 @@ func (s *Series) Add(pod int, iv *Interval) error {
 		return err
 	}
 	p := &s.pods[pod]
+	iv = p.corrected(iv)
 	share := s.share()
 	i := iv.Index / share
 	if i == int64(len(s.intervals)) {
 		s.intervals = append(s.intervals, s.newInterval(i))
 	}
 	sum := &s.intervals[i]
-	s.mergeFigures(i, iv)
+	s.mergeFigures(i, p, iv)
 	if iv.Index%share == 0 {
 		sum.Pods++
 		sum.Connections += iv.Connections
@@ -29,7 +30,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	}
 	p.connections = iv.Connections
 	p.next++
-	begin, end := iv.Index*int64(s.PodStep), p.next*int64(s.PodStep)
+	begin, end := max(0, iv.Index*int64(s.PodStep)-p.ahead), p.delivered(s.PodStep)
 	p.load.add(iv.Gaps, sumOK(iv.Ops), iv.FirstOK, iv.LastOK)
 	first, last := int64(-1), int64(-1)
 	if iv.Probe.OK > 0 {
@@ -66,7 +67,7 @@ func (s *Series) check(pod int, iv *Interval) error {
 }
 
 // mergeFigures adds all additive figures: all but Pods, Connections and the lists.
-func (s *Series) mergeFigures(i int64, iv *Interval) {
+func (s *Series) mergeFigures(i int64, p *podRecord, iv *Interval) {
 	sum := &s.intervals[i]
 	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // the interval that holds the histograms
 	for k := range iv.Ops {
@@ -77,7 +78,7 @@ func (s *Series) mergeFigures(i int64, iv *Interval) {
 	}
 	sum.Probe.Counts.add(&iv.Probe.Counts)
 	at.Probe.merge(&iv.Probe)
-	sum.mergeInstants(iv)
+	s.mergeInstants(sum, p, iv)
 	sum.mergeTallies(iv)
 }
 

@@ -181,7 +181,7 @@ func (s *Series) dropShortGaps(reason string) {
 	for _, t := range streams {
 		t.gaps = slices.DeleteFunc(slices.Clone(t.gaps), func(g Gap) bool { return g.To-g.From <= limit })
 	}
-	s.note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
+	s.Note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
 }
 
 // streams returns all streams, each of which has a gap log.
@@ -198,12 +198,12 @@ func (s *Series) streams() []*stream {
 }
 
 func (s *Series) noteCoarse(reason string) {
-	s.note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, so that %s.",
+	s.Note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, so that %s.",
 		s.Step, s.LatencyStep, s.PodStep, reason))
 }
 
-// note replaces the note that begins in the same way.
-func (s *Series) note(begin, rest string) {
+// Note adds a note, and replaces the one that begins in the same way.
+func (s *Series) Note(begin, rest string) {
 	s.Notes = slices.DeleteFunc(s.Notes, func(n string) bool { return strings.HasPrefix(n, begin) })
 	s.Notes = append(s.Notes, begin+rest)
 }

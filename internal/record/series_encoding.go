@@ -165,6 +165,8 @@ func (s *Series) appendState(b []byte) []byte {
 			b = appendText(b, t)
 		}
 	}
+	b = appendInt(b, int64(s.ClockUncertainty))
+	b = appendInt(b, int64(s.ClockSpread))
 	b = appendUint(b, s.requests)
 	b = appendUint(b, uint64(len(s.pods)))
 	for i := range s.pods {
@@ -173,6 +175,7 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendBool(b, p.lost)
 		b = appendBool(b, p.finished)
 		b = appendInt(b, int64(p.connections))
+		b = appendInt(b, p.ahead)
 		b = appendStream(b, &p.load)
 		b = appendStream(b, &p.probe)
 		b = appendShardStreams(b, p.shards)
@@ -187,6 +190,7 @@ func (r *reader) state() *Series {
 	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
 	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
+	s.ClockUncertainty, s.ClockSpread = time.Duration(r.int()), time.Duration(r.int())
 	s.requests = r.uint()
 	most := r.pods(s)
 	steps := r.uint()
@@ -224,11 +228,11 @@ func (r *reader) texts() []string {
 
 // pods reads the state of each pod, and returns the maximum number of intervals that a pod delivered.
 func (r *reader) pods(s *Series) (most int64) {
-	s.Pods = r.count(4 + 2*4 + 2)
+	s.Pods = r.count(5 + 2*4 + 2)
 	s.pods = make([]podRecord, s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
-		p.next, p.lost, p.finished, p.connections = r.int(), r.bool(), r.bool(), int(r.int())
+		p.next, p.lost, p.finished, p.connections, p.ahead = r.int(), r.bool(), r.bool(), int(r.int()), r.int()
 		r.stream(&p.load)
 		r.stream(&p.probe)
 		p.shards, p.agents = r.shardStreams(), r.agents()

@@ -35,7 +35,7 @@ func (s *Series) intersect(of func(*podRecord) *stream) []Gap {
 	var common []Gap
 	for i := range s.pods {
 		p := &s.pods[i]
-		list := of(p).silence(p.next*int64(s.PodStep), end)
+		list := of(p).silence(p.delivered(s.PodStep), end)
 		if i == 0 {
 			common = list
 		} else {

@@ -55,7 +55,7 @@ func (s *Series) ShardGaps(shard int) []Gap {
 		if t.tried > 0 { // until then this pod does not affect the gaps of the others
 			t.gaps = append(slices.Clone(t.gaps), Gap{To: t.tried})
 		}
-		lists = append(lists, t.silence(p.next*int64(s.PodStep), end))
+		lists = append(lists, t.silence(p.delivered(s.PodStep), end))
 	}
 	if lists == nil {
 		return nil
