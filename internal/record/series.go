@@ -38,7 +38,14 @@ type Series struct {
 	intervals []Interval
 	requests  uint64 // of all intervals
 	pods      []podRecord
-	servers   []Server
+
+	servers    []Server
+	serverStep time.Duration     // the grid of the servers' readings; 0 = all are kept
+	processes  map[process]int64 // the first reading of each; nil = to be computed
+
+	loadGaps, probeGaps merging
+	shardGaps           []merging // by the shard's number
+	pending, foldAt     int       // gaps of pods since the last fold; from how many on they are merged
 
 	agentStep     time.Duration // of the load generators' readings
 	agentReadings int           // their number over all pods
@@ -63,7 +70,7 @@ func NewSeries(run string, start time.Time, step time.Duration, ops []string, po
 	}
 	s := &Series{
 		Run: run, Start: start.Round(0).UTC(), PodStep: step, Step: step, LatencyStep: step,
-		Ops: slices.Clone(ops), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep,
+		Ops: slices.Clone(ops), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep, foldAt: leastFold,
 	}
 	for i := range s.pods {
 		s.pods[i] = podRecord{load: newStream(), probe: newStream()}
@@ -202,9 +209,6 @@ func (s *Series) completeShares() int64 {
 	}
 	return least
 }
-
-// Servers returns the readings of the servers, by time.
-func (s *Series) Servers() []Server { return slices.Clone(s.servers) }
 
 const (
 	// agentStep is the finest grid on which a series keeps the load generators' readings.

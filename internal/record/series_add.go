@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -38,6 +37,9 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	}
 	p.probe.add(iv.ProbeGaps, iv.Probe.OK, first, last)
 	p.addShards(iv, begin, end)
+	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps); s.pending > s.foldAt {
+		s.foldGaps()
+	}
 	s.addServers(iv.Servers)
 	s.addAgents(pod, iv.Agents)
 	return nil
@@ -80,19 +82,4 @@ func (s *Series) mergeFigures(i int64, p *podRecord, iv *Interval) {
 	at.Probe.merge(&iv.Probe)
 	s.mergeInstants(sum, p, iv)
 	sum.mergeTallies(iv)
-}
-
-func (s *Series) addServers(servers []Server) {
-	for i := range servers {
-		at, _ := slices.BinarySearchFunc(s.servers, servers[i], compareServers)
-		s.servers = slices.Insert(s.servers, at, servers[i])
-	}
-	if len(servers) > 0 {
-		s.thinServers()
-	}
-}
-
-func compareServers(a, b Server) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Address, b.Address), cmp.Compare(a.RunID, b.RunID),
-		cmp.Compare(a.CommandsProcessed, b.CommandsProcessed), cmp.Compare(a.CPUSeconds, b.CPUSeconds))
 }

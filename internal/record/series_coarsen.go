@@ -106,7 +106,7 @@ func (s *Series) coarsenCounts(step time.Duration) {
 		coarse = append(coarse, sum)
 	}
 	s.intervals, s.Step = coarse, step
-	s.thinServers()
+	s.thinServers(step)
 }
 
 func (s *Series) coarsenHistograms(step time.Duration) {
@@ -134,42 +134,16 @@ func leastCommonMultiple(a, b time.Duration) time.Duration {
 	return a / x * b
 }
 
-// thinServers reduces the readings of a coarsened record to the first one of each server process and the last one of each interval.
-func (s *Series) thinServers() {
-	if s.Step == s.PodStep {
-		return
-	}
-	type process struct{ address, runID string }
-	seen := map[process]int64{} // the interval of the newest kept reading
-	first := map[process]int{}
-	for i := range s.servers {
-		p := process{s.servers[i].Address, s.servers[i].RunID}
-		if _, ok := first[p]; !ok {
-			first[p] = i
-		}
-	}
-	kept := make([]Server, 0, len(s.servers))
-	for i := len(s.servers) - 1; i >= 0; i-- {
-		p := process{s.servers[i].Address, s.servers[i].RunID}
-		at := s.servers[i].At / int64(s.Step)
-		if newest, ok := seen[p]; !ok || newest != at || first[p] == i {
-			kept = append(kept, s.servers[i])
-			seen[p] = at
-		}
-	}
-	slices.Reverse(kept)
-	s.servers = kept
-}
-
 // gapNote is the beginning of the note about omitted gaps.
 const gapNote = "Short gaps left out: "
 
-// dropShortGaps drops the shorter half of the logged gaps: the last resort if a run has so many that they alone exceed the limit.
+// dropShortGaps drops the shorter half of the gaps: the last resort if a run has so many that they alone exceed the limit.
 func (s *Series) dropShortGaps(reason string) {
+	s.foldGaps()
 	var lengths []int64
-	streams := s.streams()
-	for _, t := range streams {
-		for _, g := range t.gaps {
+	lists := s.gapLists()
+	for _, list := range lists {
+		for _, g := range *list {
 			lengths = append(lengths, g.To-g.From)
 		}
 	}
@@ -178,10 +152,22 @@ func (s *Series) dropShortGaps(reason string) {
 	}
 	slices.Sort(lengths)
 	limit := lengths[len(lengths)/2]
-	for _, t := range streams {
-		t.gaps = slices.DeleteFunc(slices.Clone(t.gaps), func(g Gap) bool { return g.To-g.From <= limit })
+	for _, list := range lists {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(g Gap) bool { return g.To-g.From <= limit })
 	}
-	s.Note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
+	s.Note(gapNote, fmt.Sprintf("those of up to %v, so that %s.", time.Duration(limit), reason))
+}
+
+// gapLists returns all lists of gaps: those of the run and, of every pod, those that can still become some.
+func (s *Series) gapLists() []*[]Gap {
+	var lists []*[]Gap
+	for _, m := range s.mergings() {
+		lists = append(lists, &m.gaps)
+	}
+	for _, t := range s.streams() {
+		lists = append(lists, &t.gaps)
+	}
+	return lists
 }
 
 // streams returns all streams, each of which has a gap log.

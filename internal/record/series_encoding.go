@@ -78,6 +78,11 @@ func (s *Series) shallow() *Series {
 	for i := range c.pods {
 		c.pods[i].shards = slices.Clone(c.pods[i].shards)
 	}
+	c.processes = nil
+	c.shardGaps = slices.Clone(s.shardGaps)
+	for _, m := range c.mergings() {
+		m.gaps = slices.Clip(m.gaps)
+	}
 	c.intervals = slices.Clone(s.intervals)
 	for i := range c.intervals {
 		c.intervals[i].Ops = slices.Clone(c.intervals[i].Ops)
@@ -133,8 +138,8 @@ func DecodeSeries(b []byte) (*Series, error) {
 
 // appendRaw returns the record before compression, and how many bytes of it are gap lists and histograms.
 func (s *Series) appendRaw() (raw []byte, gaps, histograms int) {
-	for _, t := range s.streams() {
-		gaps += len(appendGaps(nil, t.gaps)) - 1
+	for _, list := range s.gapLists() {
+		gaps += len(appendGaps(nil, *list)) - 1
 	}
 	raw = s.appendState(nil)
 	raw = appendColumns(raw, s)
@@ -181,24 +186,30 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendShardStreams(b, p.shards)
 		b = appendAgents(b, p.agents)
 	}
+	b = appendMergings(b, s.mergings())
 	b = appendUint(b, uint64(s.agentStep/agentStep))
+	b = appendInt(b, int64(s.serverStep))
 	b = appendServers(b, s.servers)
 	return appendUint(b, uint64(len(s.intervals)))
 }
 
 func (r *reader) state() *Series {
-	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
+	s := &Series{foldAt: leastFold, Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
 	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
 	s.ClockUncertainty, s.ClockSpread = time.Duration(r.int()), time.Duration(r.int())
 	s.requests = r.uint()
 	most := r.pods(s)
+	r.mergings(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {
 		r.fail("load generator readings every %d s", steps)
 		return nil
 	}
 	s.agentStep = time.Duration(steps) * agentStep
+	if s.serverStep = time.Duration(r.int()); s.serverStep < 0 {
+		r.fail("readings of servers every %v", s.serverStep)
+	}
 	s.servers = r.servers()
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
 	n := r.count((len(s.Ops)+1)*9 + len(s.Tallies) + 1)

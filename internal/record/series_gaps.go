@@ -8,7 +8,7 @@ package record
 // may be missed or reported shorter. With n equal pods that threshold is 2n times the run's mean interval between successes.
 // A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
 func (s *Series) Gaps() []Gap {
-	return s.intersect(func(p *podRecord) *stream { return &p.load })
+	return s.intersect(&s.loadGaps, func(p *podRecord) *stream { return &p.load })
 }
 
 // ProbeGaps is like Gaps, for the probes. If the probe's last success is not followed by another, the gap begins somewhere in the interval of
@@ -17,7 +17,7 @@ func (s *Series) ProbeGaps() []Gap {
 	if !s.HasProbe() {
 		return nil
 	}
-	return s.intersect(func(p *podRecord) *stream { return &p.probe })
+	return s.intersect(&s.probeGaps, func(p *podRecord) *stream { return &p.probe })
 }
 
 // HasProbe reports whether a probe ran in parallel with the load.
@@ -30,17 +30,7 @@ func (s *Series) HasProbe() bool {
 	return false
 }
 
-func (s *Series) intersect(of func(*podRecord) *stream) []Gap {
+func (s *Series) intersect(m *merging, of func(*podRecord) *stream) []Gap {
 	end := int64(s.End())
-	var common []Gap
-	for i := range s.pods {
-		p := &s.pods[i]
-		list := of(p).silence(p.delivered(s.PodStep), end)
-		if i == 0 {
-			common = list
-		} else {
-			common = overlap(common, list)
-		}
-	}
-	return cut(common, end)
+	return cut(m.common(s.silences(of, end)), end)
 }

@@ -1,7 +1,5 @@
 package record
 
-import "slices"
-
 // addShards adds a pod's shard figures of the interval [begin, end).
 func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	n := len(iv.Shards)
@@ -13,8 +11,10 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	}
 	for k := range iv.Shards {
 		c, t := &iv.Shards[k], &p.shards[k]
-		if c.OK+c.Errors > 0 {
-			t.tried = earlier(t.tried, begin)
+		if c.OK+c.Errors > 0 && t.tried < 0 {
+			if t.tried = begin; begin > 0 { // until then this pod does not affect the gaps of the others
+				t.gaps = append(t.gaps, Gap{To: begin})
+			}
 		}
 		if c.Errors > 0 {
 			t.failed = end
@@ -50,22 +50,19 @@ func (s *Series) ShardGaps(shard int) []Gap {
 		if shard < 0 || shard >= len(p.shards) || p.shards[shard].tried < 0 {
 			continue
 		}
-		t := p.shards[shard]
+		t := &p.shards[shard]
 		born, failed = earlier(born, t.tried), max(failed, t.failed)
-		if t.tried > 0 { // until then this pod does not affect the gaps of the others
-			t.gaps = append(slices.Clone(t.gaps), Gap{To: t.tried})
-		}
 		lists = append(lists, t.silence(p.delivered(s.PodStep), end))
 	}
 	if lists == nil {
 		return nil
 	}
-	common := lists[0]
-	for _, list := range lists[1:] {
-		common = overlap(common, list)
+	var merged merging
+	if shard < len(s.shardGaps) {
+		merged = s.shardGaps[shard]
 	}
 	var gaps []Gap
-	for _, g := range cut(common, end) {
+	for _, g := range cut(merged.common(lists), end) {
 		if g.From <= born {
 			if g.From = born; g.To <= born+int64(s.PodStep) {
 				continue
