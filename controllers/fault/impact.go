@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -22,6 +23,9 @@ import (
 // sustainFor is how long the throughput must stay recovered.
 const sustainFor = 10 * time.Second // impact.Options' default
 
+// keepAround is how long the record is kept at full resolution before the injection and after the recovery.
+const keepAround = 2 * time.Minute
+
 // observeImpact measures the impact on clients so far, and reads the pods for the timeline.
 func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
@@ -36,6 +40,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	}
 	s.seen.SettleWithin = deadline + sustainFor
 	seen := effectCompletedAt(&s.fault.Status, s.traits)
+	s.keepRecord(math.MaxInt64)
 	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
 		f := impact.Fault{At: state.InjectedAfter(&s.fault.Status, start), Deadline: deadline}
@@ -44,10 +49,13 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		}
 		options := impact.Options{MeasuredFrom: s.quietFrom}
 		measured := impact.Analyze(series, f, options)
-		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
+		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.Fine(f.At, f.At).End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
 		s.addClockDoubts(series)
 	})
+	if read && s.seen.Settled {
+		s.keepRecord(s.recordEnd + keepAround)
+	}
 	if !read {
 		// After the end of the load, the record does not become available by waiting; before that, the session may resume.
 		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
@@ -61,6 +69,15 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	}
 	s.pods = slices.DeleteFunc(pods, func(p corev1.Pod) bool { return !s.isAffected(&p) })
 	s.podsRead, s.podsAt = true, r.Clock.Now()
+}
+
+// keepRecord keeps the record at full resolution from 2 minutes before the injection to an instant, both since the start.
+func (s *scope) keepRecord(until time.Duration) {
+	if s.test == nil || s.test.Status.StartTime == nil {
+		return
+	}
+	t0 := state.InjectedAfter(&s.fault.Status, s.test.Status.StartTime.Time)
+	s.run.Keep(string(s.fault.UID), t0-keepAround, until)
 }
 
 // activeFor returns the time from the injection to the actual or the expected revert; 0 for a fault without a lasting effect.

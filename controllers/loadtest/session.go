@@ -96,6 +96,7 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
 		Wall:   r.Clock.Now,
 		Dial:   r.Runs.Dial,
+		Memory: &r.Runs.Memory,
 	})
 }
 

@@ -69,8 +69,8 @@ func (c Config) withDefaults() Config {
 	if c.CheckpointLimit == 0 {
 		c.CheckpointLimit = DefaultCheckpointLimit
 	}
-	if c.MemoryLimit == 0 {
-		c.MemoryLimit = DefaultMemoryLimit
+	if c.Memory == nil {
+		c.Memory = &Memory{}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
@@ -109,6 +109,7 @@ func (s *Session) Close() {
 	s.cancel()
 	s.loops.Wait()
 	s.transport.CloseIdleConnections()
+	s.cfg.Memory.leave(s)
 }
 
 // SetPods sets the addresses of pods. Pods that are not passed keep their address.

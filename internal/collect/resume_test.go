@@ -175,7 +175,7 @@ func addCounts(to *record.Counts, c record.Counts) {
 func TestMemoryLimitCoarsens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100, nil)
-		w.config.MemoryLimit = 100 << 10
+		w.config.Memory = &collect.Memory{Limit: 100 << 10}
 		s := w.open()
 		w.start(s)
 		w.until(s, "finished", finished)

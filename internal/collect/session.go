@@ -42,7 +42,7 @@ type Config struct {
 	StatusEvery     time.Duration // interval of reading a pod's status while its load runs; default 5 s, or 10 times PullEvery if that is longer
 	CheckpointEvery time.Duration // default 10 s
 	CheckpointLimit int           // bytes; default 900 KiB
-	MemoryLimit     int           // size in bytes above which the series is coarsened; default 128 MiB
+	Memory          *Memory       // shared by all sessions of the process; default one of its own
 	RequestTimeout  time.Duration // of one request to a pod; default 10 s
 
 	Now    func() time.Time                                                     // with a monotonic reading; default time.Now

@@ -14,19 +14,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	}
 	p := &s.pods[pod]
 	iv = p.corrected(iv)
-	share := s.share()
-	i := iv.Index / share
-	if i == int64(len(s.intervals)) {
-		s.intervals = append(s.intervals, s.newInterval(i))
-	}
-	sum := &s.intervals[i]
-	s.mergeFigures(i, p, iv)
-	if iv.Index%share == 0 {
-		sum.Pods++
-		sum.Connections += iv.Connections
-	} else {
-		sum.Connections += iv.Connections - p.connections
-	}
+	s.mergeFigures(p, iv)
 	p.connections = iv.Connections
 	p.next++
 	begin, end := max(0, iv.Index*int64(s.PodStep)-p.ahead), p.delivered(s.PodStep)
@@ -42,6 +30,9 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	}
 	s.addServers(iv.Servers)
 	s.addAgents(pod, iv.Agents)
+	if s.fine != nil && p.next%s.blockLen() == 0 {
+		s.seal()
+	}
 	return nil
 }
 
@@ -68,10 +59,9 @@ func (s *Series) check(pod int, iv *Interval) error {
 	return nil
 }
 
-// mergeFigures adds all additive figures: all but Pods, Connections and the lists.
-func (s *Series) mergeFigures(i int64, p *podRecord, iv *Interval) {
-	sum := &s.intervals[i]
-	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // the interval that holds the histograms
+// mergeFigures adds all figures but the lists.
+func (s *Series) mergeFigures(p *podRecord, iv *Interval) {
+	sum, at, begins := s.place(iv.Index)
 	for k := range iv.Ops {
 		c := &iv.Ops[k].Counts
 		sum.Ops[k].Counts.add(c)
@@ -82,4 +72,32 @@ func (s *Series) mergeFigures(i int64, p *podRecord, iv *Interval) {
 	at.Probe.merge(&iv.Probe)
 	s.mergeInstants(sum, p, iv)
 	sum.mergeTallies(iv)
+	if begins {
+		sum.Pods++
+		sum.Connections += iv.Connections
+	} else {
+		sum.Connections += iv.Connections - p.connections
+	}
 }
+
+// place returns the interval to which a pod's interval is added, the one that holds its histograms, and whether the pod's is the first in it.
+func (s *Series) place(index int64) (sum, at *Interval, begins bool) {
+	if s.fine != nil {
+		b := s.blockOf(index)
+		i := index % s.blockLen()
+		first := i - i%s.fine.group
+		if sealed := b.number*s.blockLen() + first; sealed < s.fine.sealed { // its histograms are already in the coarse record
+			return &b.intervals[i], s.holder(sealed / s.share()), true
+		}
+		return &b.intervals[i], &b.intervals[first], true
+	}
+	share := s.share()
+	i := index / share
+	if i == int64(len(s.intervals)) {
+		s.intervals = append(s.intervals, s.newInterval(i))
+	}
+	return &s.intervals[i], s.holder(i), index%share == 0
+}
+
+// holder returns the interval that holds the histograms of interval i.
+func (s *Series) holder(i int64) *Interval { return &s.intervals[i-i%int64(s.LatencyStep/s.Step)] }

@@ -62,20 +62,32 @@ func (s *Series) mergeInstants(own *Interval, p *podRecord, iv *Interval) {
 	}
 	own.MaxLag = max(own.MaxLag, iv.MaxLag)
 	for _, at := range [...]int64{iv.FirstError, iv.LastError} {
-		if at >= 0 {
-			to := s.intervalOf(at)
+		for _, to := range s.intervalsOf(at) {
 			to.FirstError, to.LastError = earlier(to.FirstError, at), max(to.LastError, at)
 		}
 	}
 	for _, at := range [...]int64{iv.FirstOK, iv.LastOK} {
-		if at >= 0 {
-			to := s.intervalOf(at)
+		for _, to := range s.intervalsOf(at) {
 			to.FirstOK, to.LastOK = earlier(to.FirstOK, at), max(to.LastOK, at)
 		}
 	}
 }
 
-// intervalOf returns the interval that contains an instant, or the last one.
-func (s *Series) intervalOf(at int64) *Interval {
-	return &s.intervals[min(at/int64(s.Step), int64(len(s.intervals)-1))]
+// intervalsOf returns the intervals that contain an instant, or the last one; none for -1.
+func (s *Series) intervalsOf(at int64) []*Interval {
+	if at < 0 {
+		return nil
+	}
+	var list []*Interval
+	index := at / int64(s.PodStep)
+	if s.fine != nil {
+		if index >= s.fine.sealed {
+			b := s.blockOf(index)
+			return append(list, &b.intervals[index%s.blockLen()])
+		}
+		if iv := s.fineAt(index); iv != nil {
+			list = append(list, iv)
+		}
+	}
+	return append(list, &s.intervals[min(index/s.share(), int64(len(s.intervals)-1))])
 }

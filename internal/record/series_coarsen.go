@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // coarseNote is the beginning of the note about what was coarsened.
@@ -12,36 +13,102 @@ const coarseNote = "Kept more coarsely than measured: "
 
 // Coarsen makes the record smaller and keeps it exact on a coarser grid. It first merges the histograms onto a grid of 1 s, and then, whichever
 // takes more memory, the histograms (2 s, 10 s, 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles of
-// periods that begin and end on the new grid do not change, and intervals can still be added. It adds a note; reason completes "so that ...".
-func (s *Series) Coarsen(reason string) {
-	histograms, rest := s.memory()
-	s.coarsenLarger(histograms, rest)
-	s.noteCoarse(reason)
-}
+// periods that begin and end on the new grid do not change, and intervals can still be added. Full resolution is kept of the last three minutes and of
+// what Keep names, unless that is the larger part: see Fine. It adds a note; reason completes "so that ...".
+// It returns false if the record is as coarse as it can be.
+func (s *Series) Coarsen(reason string) bool { return s.coarsen(s.memory(), 4<<20, reason) }
 
-// Memory is the approximate size of the intervals in bytes. It iterates over all of them: do not call it for every Add.
+// Memory is the approximate size of the record in bytes. It iterates over all intervals: do not call it for every Add.
 func (s *Series) Memory() int {
-	histograms, rest := s.memory()
-	return histograms + rest
+	m := s.memory()
+	return m.histograms + m.counts + m.fine + m.gaps + m.others
 }
 
-func (s *Series) memory() (histograms, rest int) {
-	for i := range s.intervals {
-		iv := &s.intervals[i]
-		rest += 200 + 350*(len(iv.Ops)+1) + 8*len(iv.Tallies) + 16*cap(iv.Shards)
-		for _, h := range iv.allHistograms() {
-			histograms += 8 * cap(*h)
+// sizes are those of the parts of a record, in bytes.
+type sizes struct{ histograms, counts, fine, gaps, others int }
+
+func (s *Series) memory() sizes {
+	var m sizes
+	m.histograms, m.counts = s.memoryOf(s.intervals)
+	if s.fine != nil {
+		for _, b := range s.fine.blocks {
+			histograms, counts := s.memoryOf(b.intervals)
+			m.fine += histograms + counts
 		}
 	}
-	return histograms, rest
+	for _, list := range s.gapLists() {
+		m.gaps += cap(*list) * int(unsafe.Sizeof(Gap{}))
+	}
+	m.others = cap(s.servers)*int(unsafe.Sizeof(Server{})) + s.agentReadings*int(unsafe.Sizeof(AgentUse{})) + len(s.pods)*int(unsafe.Sizeof(podRecord{}))
+	return m
+}
+
+func (s *Series) memoryOf(intervals []Interval) (histograms, counts int) {
+	counts = (int(unsafe.Sizeof(Interval{})) + int(unsafe.Sizeof(Op{}))*len(s.Ops) + 8*len(s.Tallies)) * cap(intervals)
+	for i := range intervals {
+		iv := &intervals[i]
+		counts += int(unsafe.Sizeof(ShardCounts{})) * cap(iv.Shards)
+		for k := range len(iv.Ops) + 1 {
+			for _, h := range iv.op(k).histograms() {
+				histograms += int(unsafe.Sizeof(Bucket{})) * cap(*h)
+			}
+		}
+	}
+	return histograms, counts
+}
+
+// coarsen coarsens the largest part by one step. Gaps are dropped only if they take more than least. It returns false if it is at its
+// coarsest.
+func (s *Series) coarsen(m sizes, least int, reason string) bool {
+	all := m.histograms + m.counts + m.fine + m.gaps
+	switch {
+	case m.gaps > max(least, all/3):
+		s.dropShortGaps(reason)
+		return true
+	case m.fine > all/2 && s.thinFine():
+	case len(s.intervals) > 1:
+		s.coarsenLarger(m.histograms, m.counts)
+	case s.thinFine():
+	case m.gaps > least:
+		s.dropShortGaps(reason)
+		return true
+	default:
+		return false
+	}
+	s.noteCoarse(reason)
+	return true
+}
+
+// CoarsenAs coarsens the record at least as much as another one of the same run.
+func (s *Series) CoarsenAs(o *Series) {
+	if o.LatencyStep > s.LatencyStep {
+		s.coarsenHistograms(o.LatencyStep)
+	}
+	if o.Step > s.Step {
+		s.coarsenCounts(o.Step)
+	}
+	if s.fine != nil && o.fine != nil {
+		if s.fine.tail = min(s.fine.tail, o.fine.tail); o.fine.group > s.fine.group {
+			s.regroup(o.fine.group)
+		}
+	}
+	s.windows = slices.DeleteFunc(s.windows, func(w window) bool {
+		return !slices.ContainsFunc(o.windows, func(kept window) bool { return kept.id == w.id })
+	})
+	s.seal()
+	for _, note := range o.Notes {
+		if strings.HasPrefix(note, coarseNote) {
+			s.Note(coarseNote, strings.TrimPrefix(note, coarseNote))
+		}
+	}
 }
 
 // coarsenLarger coarsens the larger part by one step. Histograms finer than 1 s are coarsened first: few figures need them.
 // They stay at 20 s or finer until the counts are at 1 s, because latency after a fault is reported per ten seconds.
 func (s *Series) coarsenLarger(histograms, rest int) {
 	step := nextStep(s.LatencyStep)
-	if s.LatencyStep < time.Second {
-		for step < time.Second {
+	if s.LatencyStep < fineLatencyStep {
+		for step < fineLatencyStep {
 			step = nextStep(step)
 		}
 		s.coarsenHistograms(step)
@@ -72,10 +139,11 @@ func nextStep(step time.Duration) time.Duration {
 }
 
 func (s *Series) coarsenCounts(step time.Duration) {
+	s.split()
 	if s.LatencyStep%step != 0 {
 		s.coarsenHistograms(leastCommonMultiple(s.LatencyStep, step))
 	}
-	group, share := int(step/s.Step), s.share()
+	group := int(step / s.Step)
 	coarse := make([]Interval, 0, len(s.intervals)/group+1)
 	for first := 0; first < len(s.intervals); first += group {
 		parts := s.intervals[first:min(first+group, len(s.intervals))]
@@ -95,14 +163,7 @@ func (s *Series) coarsenCounts(step time.Duration) {
 			}
 			sum.Probe.Counts.add(&parts[i].Probe.Counts)
 		}
-		last := &parts[len(parts)-1]
-		sum.Pods, sum.Connections = parts[0].Pods, last.Connections
-		for p := range s.pods {
-			// A pod that has not delivered the last part keeps the connections of its own last interval.
-			if next := s.pods[p].next; next > int64(first)*share && next <= last.Index*share {
-				sum.Connections += s.pods[p].connections
-			}
-		}
+		sum.Pods, sum.Connections = parts[0].Pods, parts[len(parts)-1].Connections
 		coarse = append(coarse, sum)
 	}
 	s.intervals, s.Step = coarse, step
@@ -110,6 +171,14 @@ func (s *Series) coarsenCounts(step time.Duration) {
 }
 
 func (s *Series) coarsenHistograms(step time.Duration) {
+	if step > time.Duration(s.fineGroup())*s.PodStep {
+		s.split()
+	}
+	s.mergeHistograms(step)
+}
+
+// mergeHistograms is coarsenHistograms for the intervals alone.
+func (s *Series) mergeHistograms(step time.Duration) {
 	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
 	for first := 0; first < len(s.intervals); first += to {
 		sums := s.intervals[first].allHistograms()
@@ -184,7 +253,7 @@ func (s *Series) streams() []*stream {
 }
 
 func (s *Series) noteCoarse(reason string) {
-	s.Note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, so that %s.",
+	s.Note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, except around faults, so that %s.",
 		s.Step, s.LatencyStep, s.PodStep, reason))
 }
 

@@ -47,33 +47,29 @@ func (s *Series) encode(limit int) ([]byte, *Series, error) {
 	}
 	c := s
 	for {
-		raw, gaps, histograms := c.appendRaw()
+		raw, parts := c.appendRaw()
 		if len(raw) <= maxRawSeries {
 			packed := pack(raw)
 			if len(packed) <= limit {
 				return packed, c, nil
 			}
-			if len(c.intervals) <= 1 && gaps == 0 {
-				return nil, nil, fmt.Errorf("record takes %d bytes at its coarsest, allowed are %d", len(packed), limit)
-			}
 		}
 		if c == s {
 			c = s.shallow()
 		}
-		reason := fmt.Sprintf("the record fits %d KiB", limit>>10)
-		if gaps > len(raw)/3 || len(c.intervals) <= 1 {
-			c.dropShortGaps(reason)
-			continue
+		if !c.coarsen(parts, 0, fmt.Sprintf("the record fits %d KiB", limit>>10)) {
+			return nil, nil, fmt.Errorf("record takes %d bytes at its coarsest, before compression; allowed are %d", len(raw), limit)
 		}
-		c.coarsenLarger(histograms, len(raw)-histograms)
-		c.noteCoarse(reason)
 	}
 }
 
 // shallow copies the parts of s that coarsening modifies.
 func (s *Series) shallow() *Series {
 	c := *s
-	c.Notes = slices.Clone(s.Notes)
+	c.Notes, c.windows = slices.Clone(s.Notes), slices.Clone(s.windows)
+	if s.fine != nil {
+		c.fine = &fine{s.fine.sealed, s.fine.group, s.fine.tail, slices.Clone(s.fine.blocks)}
+	}
 	c.pods = slices.Clone(s.pods)
 	for i := range c.pods {
 		c.pods[i].shards = slices.Clone(c.pods[i].shards)
@@ -136,16 +132,22 @@ func DecodeSeries(b []byte) (*Series, error) {
 	return s, nil
 }
 
-// appendRaw returns the record before compression, and how many bytes of it are gap lists and histograms.
-func (s *Series) appendRaw() (raw []byte, gaps, histograms int) {
+// appendRaw returns the record before compression, and how many bytes of it are which part.
+func (s *Series) appendRaw() (raw []byte, parts sizes) {
 	for _, list := range s.gapLists() {
-		gaps += len(appendGaps(nil, *list)) - 1
+		parts.gaps += len(appendGaps(nil, *list)) - 1
 	}
 	raw = s.appendState(nil)
+	parts.others = len(raw) - parts.gaps
 	raw = appendColumns(raw, s)
+	parts.counts = len(raw) - parts.others - parts.gaps
 	n := len(raw)
 	raw = appendHistograms(raw, s)
-	return raw, gaps, len(raw) - n
+	parts.histograms = len(raw) - n
+	n = len(raw)
+	raw = s.appendFine(raw)
+	parts.fine = len(raw) - n
+	return raw, parts
 }
 
 func (r *reader) series() *Series {
@@ -155,6 +157,17 @@ func (r *reader) series() *Series {
 	}
 	r.columns(s)
 	r.histograms(s)
+	if r.fine(s); r.err != nil {
+		return nil
+	}
+	held := s.delivered()
+	if s.fine != nil {
+		held = s.fine.sealed
+	}
+	if n, share := int64(len(s.intervals)), s.share(); held/share > n || (held+share-1)/share != n {
+		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, held, s.PodStep)
+		return nil
+	}
 	return s
 }
 
@@ -199,7 +212,7 @@ func (r *reader) state() *Series {
 	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
 	s.ClockUncertainty, s.ClockSpread = time.Duration(r.int()), time.Duration(r.int())
 	s.requests = r.uint()
-	most := r.pods(s)
+	r.pods(s)
 	r.mergings(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {
@@ -217,11 +230,10 @@ func (r *reader) state() *Series {
 		r.fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
 		return nil
 	}
-	if share := s.share(); most/share > int64(n) || (most+share-1)/share != int64(n) {
-		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, most, s.PodStep)
-		return nil
+	s.intervals = make([]Interval, n)
+	for i := range s.intervals {
+		s.intervals[i] = s.newInterval(int64(i))
 	}
-	s.makeIntervals(n)
 	return s
 }
 
@@ -237,8 +249,8 @@ func (r *reader) texts() []string {
 	return list
 }
 
-// pods reads the state of each pod, and returns the maximum number of intervals that a pod delivered.
-func (r *reader) pods(s *Series) (most int64) {
+// pods reads the state of each pod.
+func (r *reader) pods(s *Series) {
 	s.Pods = r.count(5 + 2*4 + 2)
 	s.pods = make([]podRecord, s.Pods)
 	for i := range s.pods {
@@ -251,22 +263,5 @@ func (r *reader) pods(s *Series) (most int64) {
 		if p.next < 0 {
 			r.fail("pod %d at interval %d", i, p.next)
 		}
-		most = max(most, p.next)
-	}
-	return most
-}
-
-// makeIntervals creates n empty intervals, each with the number of pods that delivered it.
-func (s *Series) makeIntervals(n int) {
-	s.intervals = make([]Interval, n)
-	until := make([]int, n+1) // number of pods whose record ends before this interval
-	for i := range s.pods {
-		until[(s.pods[i].next+s.share()-1)/s.share()]++
-	}
-	pods := s.Pods
-	for i := range s.intervals {
-		s.intervals[i] = s.newInterval(int64(i))
-		pods -= until[i]
-		s.intervals[i].Pods = pods
 	}
 }

@@ -22,8 +22,8 @@ func (s *Series) ProbeGaps() []Gap {
 
 // HasProbe reports whether a probe ran in parallel with the load.
 func (s *Series) HasProbe() bool {
-	for i := range s.intervals {
-		if c := &s.intervals[i].Probe.Counts; c.Due > 0 || c.Sent > 0 || c.OK > 0 {
+	for i := range s.Len() {
+		if c := &s.At(i).Probe.Counts; c.Due > 0 || c.Sent > 0 || c.OK > 0 {
 			return true
 		}
 	}

@@ -20,6 +20,8 @@ import (
 type Registry struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) // to the load pods; nil = over the network
 
+	Memory collect.Memory // of all records
+
 	mu   sync.Mutex
 	byID map[types.UID]*Run
 }
@@ -129,6 +131,13 @@ func (r *Run) At(wall time.Time) (at, uncertainty time.Duration, ok bool) {
 		return 0, 0, false
 	}
 	return r.Session.At(wall)
+}
+
+// Keep keeps a part of the record at full resolution; see collect.Session.
+func (r *Run) Keep(id string, from, to time.Duration) {
+	if r.Begun() {
+		r.Session.Keep(id, from, to)
+	}
 }
 
 // Begun reports whether the record can be read.

@@ -12,6 +12,7 @@ const (
 	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
 	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
+	CoarseRecord     = "CoarseRecord"     // the record around the fault is coarser than the pods recorded it
 )
 
 const (
@@ -38,6 +39,10 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	case variation(a.seconds) > limit:
 		doubt(BaselineUnsteady, "throughput varied by %.1f %% (limit %.0f %%) over the %s before the fault",
 			100*variation(a.seconds), 100*limit, brief(length))
+	}
+	if c.series.Step > c.series.PodStep {
+		doubt(CoarseRecord, "the record around the fault has %s instead of %s per interval: a dip or a recovery shorter than that is blurred",
+			brief(c.series.Step), brief(c.series.PodStep))
 	}
 	if from, to, least := a.fewerPods(); to > from {
 		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))
