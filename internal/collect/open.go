@@ -94,7 +94,7 @@ const (
 	DefaultStatusEvery     = 5 * time.Second
 	DefaultCheckpointEvery = 10 * time.Second
 	DefaultCheckpointLimit = 900 << 10
-	DefaultMemoryLimit     = 128 << 20
+	DefaultMemoryLimit     = 64 << 20
 	DefaultRequestTimeout  = 10 * time.Second
 )
 

@@ -279,7 +279,7 @@ func (s *Series) addCoarse(iv *Interval) {
 	s.holder(i).addHistograms(iv)
 }
 
-// thinFine reduces what is kept at full resolution by a step: the histograms, then the oldest window that is over, then any, then the newest part.
+// thinFine reduces what is kept at full resolution by a step: the histograms, then the oldest window that is over, then the newest part, then any.
 // It returns false if nothing is left.
 func (s *Series) thinFine() bool {
 	if s.fine == nil {
@@ -289,22 +289,19 @@ func (s *Series) thinFine() bool {
 		s.regroup(s.blockLen())
 		return true
 	}
-	done := s.completeShares()
-	for _, over := range []bool{true, false} {
-		for i, w := range s.windows {
-			if !over || w.to <= done*int64(s.PodStep) {
-				s.windows = slices.Delete(slices.Clone(s.windows), i, i+1)
-				s.dropBlocks()
-				return true
-			}
+	end := s.completeShares() * int64(s.PodStep)
+	drop := slices.IndexFunc(s.windows, func(w window) bool { return w.to <= end })
+	switch {
+	case drop < 0 && s.fine.tail > 0:
+		if s.fine.tail /= 2; s.fine.tail < int64(time.Second) {
+			s.fine.tail = 0
+			s.sealCopy()
 		}
-	}
-	if s.fine.tail == 0 {
+	case len(s.windows) > 0:
+		drop = max(drop, 0)
+		s.windows = slices.Delete(slices.Clone(s.windows), drop, drop+1)
+	default:
 		return false
-	}
-	if s.fine.tail /= 2; s.fine.tail < int64(time.Second) {
-		s.fine.tail = 0
-		s.sealCopy()
 	}
 	s.dropBlocks()
 	return true
