@@ -99,6 +99,7 @@ func (s *Session) limitMemory() {
 	if used > limit && s.compact != nil {
 		s.series.CoarsenAs(s.compact)
 		s.compact = nil
+		used = s.memory()
 	}
 	for used > limit && s.series.Step < coarsestStep && s.series.LatencyStep < coarsestLatency {
 		if !s.series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory", limit>>20)) {
