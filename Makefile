@@ -84,7 +84,7 @@ bench: build ## Compare load generators by CPU per request: build/bench.json, do
 	go run ./hack/bench run $(BENCH_FLAGS)
 
 .PHONY: bench-collect
-bench-collect: ## Measure the collection from 1,000 simulated load pods: build/bench-collect.json, docs/benchmarks.md
+bench-collect: ## Measure the collection from 1,000 simulated load pods, and of a run of a day: build/bench-collect.json, build/bench-day.json, docs/benchmarks.md (8 minutes)
 	go run ./hack/bench collect $(BENCH_FLAGS)
 
 .PHONY: bench-search

@@ -10,6 +10,7 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -45,10 +46,7 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
 		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
 	}
-	if s.session.SkewUncertainty > state.MaxSkew {
-		add("ClockUncertainty", "the clocks of the load pods are known to within %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(state.MaxSkew))
-	}
-	doubts = append(doubts, state.ClockDoubts(s.session.ClockShift)...)
+	s.run.Read(func(series *record.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
 	for _, hole := range s.holes {
 		add(impact.IntervalsMissing, "%s", hole)
 	}

@@ -25,7 +25,6 @@ func TestDoubtsOfARun(t *testing.T) {
 		}, v1alpha1.ReasonPodsLost},
 		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew }, ""},
 		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew + 1 }, "StartSkew"},
-		{"a clock that was set", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.ClockShift = -state.MaxSkew - 1 }, "ClockShift"},
 		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []record.Hole{{Pod: 1, From: time.Second, To: 2 * time.Second}} }, "IntervalsMissing"},
 	} {
 		s := &scope{seen: lifecycle.LoadTest{PodsWanted: 2}}

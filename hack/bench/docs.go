@@ -36,7 +36,7 @@ func writeDocs() error {
 	for _, section := range []struct {
 		name string
 		make func() (string, error) // "" = not measured
-	}{{"bench", benchSection}, {"collect", collectSection}, {"accuracy", accuracySection}, {"inject", injectionSection}} {
+	}{{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"accuracy", accuracySection}, {"inject", injectionSection}} {
 		content, err := section.make()
 		if err != nil {
 			return err
@@ -165,7 +165,7 @@ func collectSection() (string, error) {
 	}
 	return c.Machine.describe() + fmt.Sprintf(`| figure | value |
 | --- | ---: |
-| agents | %d |
+| agents | %d, %d operations each |
 | their interval | %g s |
 | requests/s that their records tell of | %.0f |
 | measured time | %.0f s |
@@ -174,7 +174,7 @@ func collectSection() (string, error) {
 | CPU before that: handshakes, clocks, start, warm-up | %.1f s |
 | checkpoints stored meanwhile | %d, the last of %d KiB |
 | how far the merged record was behind the clock | %.1f s |
-`, c.Agents, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
+`, c.Agents, c.Operations, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
 }
 
 func injectionSection() (string, error) {

@@ -34,8 +34,8 @@ func (s *Series) AddHole(pod int, from, to int64) {
 // Holes returns what is missing, in the order in which it was noticed.
 func (s *Series) Holes() []Hole { return slices.Clone(s.holes) }
 
-// appendHoles appends the holes; nothing if there are none.
 func appendHoles(b []byte, holes []Hole) []byte {
+	b = appendUint(b, uint64(len(holes)))
 	for _, h := range holes {
 		b = appendUint(b, uint64(h.Pod))
 		b = appendInt(b, int64(h.From))
@@ -44,9 +44,8 @@ func appendHoles(b []byte, holes []Hole) []byte {
 	return b
 }
 
-// holes reads the rest of a series.
 func (r *reader) holes(pods int) (holes []Hole) {
-	for len(r.rest) > 0 {
+	for range r.count(3) {
 		h := Hole{Pod: r.small(), From: time.Duration(r.int()), To: time.Duration(r.int())}
 		if r.err == nil && (h.Pod >= pods || h.From < 0 || h.To < h.From || len(holes) == maxHoles) {
 			r.fail("hole %d of pod %d from %v to %v", len(holes), h.Pod, h.From, h.To)

@@ -51,6 +51,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 // the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
 	o = o.withDefaults()
+	s = around(s, f, o)
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
 		return true
 	}

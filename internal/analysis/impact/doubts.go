@@ -15,6 +15,7 @@ const (
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
 	IntervalsMissing = "IntervalsMissing" // a pod had to forget a part of its record
 	PlanChanged      = "PlanChanged"      // the plan of the load changes around the fault, in a way that no baseline follows
+	CoarseRecord     = "CoarseRecord"     // the record around the fault is coarser than the pods recorded it
 )
 
 const (
@@ -50,6 +51,10 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 			doubt(IntervalsMissing, "%s", hole)
 			break
 		}
+	}
+	if c.series.Step > c.series.PodStep {
+		doubt(CoarseRecord, "the record around the fault has %s instead of %s per interval: a dip or a recovery shorter than that is blurred",
+			brief(c.series.Step), brief(c.series.PodStep))
 	}
 	if from, to, least := a.fewerPods(); to > from {
 		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))
