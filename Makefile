@@ -56,9 +56,9 @@ demo-multi-attach: ## The same with a volume that stays on the old node for 20 s
 	hack/demo-multi-attach.sh
 
 .PHONY: accuracy
-accuracy: ## Compare measured outages with outages of known length: build/accuracy.json (3 minutes)
+accuracy: ## Plant outages of known length, also with a disturbed load generator, and compare: build/accuracy.json (12 minutes)
 	mkdir -p build
-	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 30m -run '^(TestMeasureGroundTruth|TestMeasureOpenLoopLatency)$$' ./internal/analysis/impact ./internal/engine
+	REDQUAKE_ACCURACY_OUT=$(CURDIR)/build/accuracy.json $(MEASURE) -timeout 40m -run '^(TestMeasureBounds|TestMeasureOpenLoopLatency)$$' ./test/accuracy ./internal/engine
 
 # The packages with a test of a scenario, see internal/testing/truth.
 TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTruth' --include='*_test.go' controllers cmd internal test))))
@@ -84,7 +84,7 @@ bench: build ## Compare load generators by CPU per request: build/bench.json, do
 	go run ./hack/bench run $(BENCH_FLAGS)
 
 .PHONY: bench-collect
-bench-collect: ## Measure the collection from 1,000 simulated load pods: build/bench-collect.json, docs/benchmarks.md
+bench-collect: ## Measure the collection from 1,000 simulated load pods, and of a run of a day: build/bench-collect.json, build/bench-day.json, docs/benchmarks.md (8 minutes)
 	go run ./hack/bench collect $(BENCH_FLAGS)
 
 .PHONY: bench-search
@@ -114,14 +114,18 @@ unit: ## Run the tests without other processes; with the race detector where gor
 	  exit $$code'
 
 .PHONY: integration
-integration: ## Run the tests against real redis-servers and a real kube-apiserver
+integration: servers ## Run the tests against real servers (Redis 7 and 8, Valkey 9) and a real kube-apiserver
 	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	names=$$(sed -nE 's/^func (Test[A-Z][A-Za-z0-9_]*)[(].*/\1/p' $(INTEGRATION_FILES) | grep -vx TestMain | sort -u | paste -sd'|'); \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) integration \
 	  env $(GO_TEST) -json -tags integration -count=1 -p 2 -parallel 8 -timeout 20m -run "^($$names)$$" $(INTEGRATION_PACKAGES)
 
+.PHONY: servers
+servers:
+	@hack/newer-servers.sh
+
 .PHONY: race
-race: ## Run unit and integration tests with the race detector everywhere (more than an hour)
+race: servers ## Run unit and integration tests with the race detector everywhere (more than an hour)
 	KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
 	go run -trimpath ./hack/tools/controlplane $(SUMMARY) race \
 	  go test -json -race -trimpath -vet=off -tags integration -count=1 -p 1 -parallel 4 -timeout 60m ./...

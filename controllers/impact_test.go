@@ -94,6 +94,36 @@ func TestImpactWithoutALoad(t *testing.T) {
 	})
 }
 
+// A setting that is held for 5 s without an effect on the clients has figures for this time, and its whole stay is in its window.
+func TestImpactOfASettingThatIsHeld(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startRedis("")
+		w.kubelet.Start()
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.address(), func(test *v1alpha1.RedisLoadTest) { test.Spec.Load.Duration = length(40 * time.Second) }))
+		w.create(hzFault(func(f *v1alpha1.RedisFault) {
+			f.Spec.Duration, f.Spec.Trigger.After = length(5*time.Second), length(12*time.Second)
+		}))
+		f := w.faultEnds("break", time.Minute)
+		active := f.Status.Impact.WhileActive
+		if active == nil {
+			w.t.Fatalf("no figures while it was active: %+v", f.Status.Impact)
+		}
+		if d := active.Length.Duration(); d < 4900*time.Millisecond || d > 5*time.Second {
+			w.t.Errorf("the figures cover %s, want 5 s in whole intervals", d)
+		}
+		if active.Throughput != "200" || active.Change != "0" || active.ErrorRate != "0" || active.ErrorRateChange != "0" || active.LatencyP50 == nil ||
+			active.LatencyP99 == nil || active.LatencyP99Change == "" || f.Status.Display.WhileActive == "" {
+			w.t.Errorf("while it was active %+v, display %+v", active, f.Status.Display)
+		}
+		if f.Status.Verdict != v1alpha1.VerdictPass {
+			w.t.Errorf("verdict %s, doubts %+v", f.Status.Verdict, f.Status.Impact.Doubts)
+		}
+		w.testEnds("run", time.Minute)
+	})
+}
+
 // A load with untilFaultsSettle ends when its last fault has settled, not at the end of its duration or of the extension.
 func TestLoadContinuesUntilFaultsSettle(t *testing.T) {
 	t.Parallel()

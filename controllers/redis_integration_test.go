@@ -14,15 +14,18 @@ import (
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
 // startRedis starts a StatefulSet of one pod with a real server.
 func startRedis(p *place, options ...string) *redisSet {
 	s := &redisSet{place: p, ip: p.subnet + "2", downFor: 400 * time.Millisecond}
+	program := redistest.ServerProgram(p.t)
 	s.launch = func() redisProcess {
-		server := &redisServer{exec.Command("redis-server", append([]string{"--port", "6379", "--bind", s.ip, "--save", "", "--dir", p.t.TempDir(), "--loglevel", "warning"}, options...)...), make(chan struct{})}
+		server := &redisServer{exec.Command(program, append([]string{"--port", "6379", "--bind", s.ip, "--save", "", "--dir", p.t.TempDir(), "--loglevel", "warning"}, options...)...), make(chan struct{})}
 		if err := server.command.Start(); err != nil {
-			p.t.Errorf("redis-server: %v", err)
+			p.t.Errorf("%s: %v", program, err)
 			return nil
 		}
 		go func() {

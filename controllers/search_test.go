@@ -43,7 +43,7 @@ func checkFound(t *testing.T, test *v1alpha1.RedisLoadTest) {
 			t.Errorf("trial %d began %v after the one before", i, trial.StartTime.Sub(found.Trials[i-1].StartTime.Time))
 		}
 	}
-	if want := []int32{20, 40, 80, 160, 160, 113, 113, 95, 95}; !found.Done || found.Rate != 80 || !slices.Equal(rates, want) {
+	if want := []int32{20, 40, 80, 160, 160, 113, 113, 95, 95, 80}; !found.Done || found.Rate != 80 || !slices.Equal(rates, want) {
 		t.Errorf("found %d/s, done %v, by trials of %v; want 80/s by %v: %s", found.Rate, found.Done, rates, want, found.Message)
 	}
 	if test.Status.Verdict != v1alpha1.VerdictPass || reason(test.Status.Conditions) != v1alpha1.ReasonSucceeded {

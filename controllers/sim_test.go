@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -37,7 +37,15 @@ type world struct {
 	network *memnet.Network
 	redis   *sim.Redis
 	kubelet *sim.Kubelet
+	clock   wallClock // of the operators
 }
+
+// wallClock is the time of an operator's node, without a monotonic reading. It can be set.
+type wallClock struct{ ahead atomic.Int64 }
+
+func (c *wallClock) Now() time.Time { return time.Now().Round(0).Add(time.Duration(c.ahead.Load())) }
+
+func (c *wallClock) Since(t time.Time) time.Duration { return c.Now().Sub(t) }
 
 // inWorld runs a test in its own world, with exact times: only waiting takes time.
 func inWorld(t *testing.T, test func(*world)) {
@@ -81,7 +89,7 @@ func (w *world) startReconcilers(s spy) *operator {
 	o := &operator{Life: sim.NewLife(), sessions: runs.NewRegistry()}
 	o.sessions.Dial = w.network.Dial
 	through := interceptor.NewClient(w.client, o.Intercept(s))
-	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: clock.RealClock{}, Runs: o.sessions, Servers: w.redis},
+	tests, faults := reconcilers(Settings{Image: "redquake:test", OperatorNamespace: w.home(), Clock: &w.clock, Runs: o.sessions, Servers: w.redis},
 		through, through, w.client, func(string) events.EventRecorder { return recorder{w.client} })
 	itself := func(_ context.Context, o client.Object) []reconcile.Request {
 		return []reconcile.Request{{NamespacedName: client.ObjectKeyFromObject(o)}}

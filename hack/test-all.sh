@@ -12,6 +12,7 @@ tier() {
 }
 
 hack/packages.sh
+hack/newer-servers.sh
 began=$SECONDS
 hack/lab/lab build
 times+=$(printf '%-12s %6d s (0 s if the lab is already compiled)' 'lab build' $((SECONDS - began)))$'\n'

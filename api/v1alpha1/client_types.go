@@ -74,8 +74,9 @@ type GoRedisOptions struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.driver) || self.driver != 'GoRedis' || !has(self.addedLatency) || duration(self.addedLatency) == duration('0s')",message="addedLatency belongs to driver Native"
 type LoadClient struct {
 	// connections per load pod. Each has one request in flight, or one batch if pipeline is above 1.
+	// Defaults to 50; with http and cacheAside to as many as users need, at most 10000.
+	// Users beyond the connections wait, which no latency contains: the verdict is then Inconclusive (UsersQueue).
 	// +optional
-	// +kubebuilder:default=50
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=10000
 	Connections int32 `json:"connections,omitempty"`
@@ -97,8 +98,8 @@ type LoadClient struct {
 	DialTimeout metav1.Duration `json:"dialTimeout,omitzero"`
 
 	// requestTimeout is how long a reply may take after the request was sent; a request with a later reply counts as unknown. Between 10ms and 60s.
+	// Defaults to 1s; with http and cacheAside to 30s.
 	// +optional
-	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('10ms') && duration(self) <= duration('60s')",message="must be between 10ms and 60s"
@@ -157,7 +158,7 @@ type LoadClient struct {
 	// addedLatency is added to each round trip in the client, to simulate a slower network. Between 0s and 10s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('10s')",message="must be between 0s and 10s"
 	// +kubebuilder:validation:Type=string
 	AddedLatency *metav1.Duration `json:"addedLatency,omitempty"`

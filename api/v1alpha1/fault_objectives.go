@@ -8,7 +8,7 @@ type FaultObjectives struct {
 	// maxOutage is the longest allowed period without a success, of the whole load or of one shard of a cluster.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s"
 	// +kubebuilder:validation:Type=string
 	MaxOutage *metav1.Duration `json:"maxOutage,omitempty"`
@@ -16,7 +16,7 @@ type FaultObjectives struct {
 	// maxRecoveryTime is the longest allowed time from the injection to sustained recovery.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s"
 	// +kubebuilder:validation:Type=string
 	MaxRecoveryTime *metav1.Duration `json:"maxRecoveryTime,omitempty"`

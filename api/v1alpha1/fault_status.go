@@ -148,6 +148,10 @@ type FaultDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Recovery string `json:"recovery,omitempty"`
+	// whileActive is the changes of throughput and p99 while a fault that lasts was there, such as throughput -12.5%, p99 +340%.
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	WhileActive string `json:"whileActive,omitempty"`
 }
 
 // FaultTarget is one target server and its state.
@@ -355,6 +359,9 @@ type Impact struct {
 	// latencyP99 before, during and after the fault.
 	// +optional
 	LatencyP99 *LatencyAround `json:"latencyP99,omitempty"`
+	// whileActive is the load while a fault that lasts was there: what a setting that is held costs. Not set for other faults.
+	// +optional
+	WhileActive *WhileActive `json:"whileActive,omitempty"`
 	// phases divide the recovery: each ends with the event that it is named after, and their sum is recoveryTime. Unexplained is time that neither
 	// cluster nor servers account for. Empty if there was no recovery, or nothing to recover from.
 	// +optional
@@ -385,7 +392,9 @@ const (
 type Outage struct {
 	BoundedDuration `json:",inline"`
 
-	// of names the requests that had no success, if the others had: Reads or Writes. Not set if no request had.
+	// of names the requests that had no success, if the others had. Not set if no request had.
+	// Reads: those of operations that only read.
+	// Writes: all others.
 	// +optional
 	Of RequestKind `json:"of,omitempty"`
 }
@@ -412,6 +421,41 @@ type OperationImpact struct {
 	// tpsDip is the depth of the dip of this operation's throughput, as a share of its baseline, from 0 to 1.
 	// +optional
 	TPSDip Decimal `json:"tpsDip,omitempty"`
+}
+
+// WhileActive is the load from the instant at which a fault was complete on all targets to its revert, and its changes against the baseline. A change
+// of throughput or latency is a share of the baseline's: -0.25 is a quarter less. It is not set if the baseline has none.
+type WhileActive struct {
+	// length of the time that the figures cover, in microseconds.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	Length Microseconds `json:"length"`
+	// throughput is the mean of successes per second.
+	// +optional
+	Throughput Decimal `json:"throughput,omitempty"`
+	// change of the throughput, as a share of the baseline's.
+	// +optional
+	Change Decimal `json:"change,omitempty"`
+	// latencyP50 is the median latency, in microseconds; not set without a success.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LatencyP50 *Microseconds `json:"latencyP50,omitempty"`
+	// latencyP50Change is the change of latencyP50, as a share of the baseline's.
+	// +optional
+	LatencyP50Change Decimal `json:"latencyP50Change,omitempty"`
+	// latencyP99 is the 99th percentile of latency, in microseconds; not set without a success.
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	LatencyP99 *Microseconds `json:"latencyP99,omitempty"`
+	// latencyP99Change is the change of latencyP99, as a share of the baseline's.
+	// +optional
+	LatencyP99Change Decimal `json:"latencyP99Change,omitempty"`
+	// errorRate is failed, unknown and dropped requests as a share of all, from 0 to 1.
+	// +optional
+	ErrorRate Decimal `json:"errorRate,omitempty"`
+	// errorRateChange is errorRate less that of the baseline, from -1 to 1.
+	// +optional
+	ErrorRateChange Decimal `json:"errorRateChange,omitempty"`
 }
 
 // PhaseSource is the source of the event that ended a phase.

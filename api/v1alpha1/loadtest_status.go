@@ -207,7 +207,14 @@ type TargetStatus struct {
 	// +kubebuilder:validation:items:MaxLength=300
 	Replicas []string `json:"replicas,omitempty"`
 
-	// addresses of the load, as in the spec.
+	// sentinels are host:port of the sentinels that the load was given.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MaxLength=300
+	Sentinels []string `json:"sentinels,omitempty"`
+
+	// addresses of the load, as in the spec. Empty if the load was given sentinels only.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=64
@@ -391,7 +398,7 @@ type OperationSummary struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
-	// throughput is the mean of successes per second.
+	// throughput is the mean of successes per second: over the measured time, or, for a test of a benchmark in sequence, over its part of that.
 	// +optional
 	Throughput Decimal `json:"throughput,omitempty"`
 	// latency of successes.

@@ -8,10 +8,13 @@ import (
 // RedisLoadTestSpec defines a load test.
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || (has(self.objectives) && (has(self.objectives.maxLatencyP50) || has(self.objectives.maxLatencyP99) || has(self.objectives.maxLatencyP999) || has(self.objectives.maxErrorRate)))",message="load.search needs one of objectives.maxLatencyP50, maxLatencyP99, maxLatencyP999 and maxErrorRate: it looks for the highest rate that meets them"
 // +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.pods) || !has(self.pods.lost) || self.pods.lost == 'Fail'",message="load.search needs pods.lost: Fail: the load of a lost pod would be missing from every rate"
+// +kubebuilder:validation:XValidation:rule="has(self.target) || has(self.workload.http) || (has(self.workload.cacheAside) && self.workload.cacheAside.mode == 'DatabaseOnly')",message="set target: only workload.http, and workload.cacheAside in mode DatabaseOnly, load no Redis"
+// +kubebuilder:validation:XValidation:rule="!has(self.load.search) || !has(self.workload.benchmark) || self.workload.benchmark.tests.size() == 1 || self.workload.benchmark.order == 'Mixed'",message="load.search needs all tests of workload.benchmark in each trial: set order: Mixed, or one test"
 // +kubebuilder:validation:XValidation:rule="!has(self.objectives) || !has(self.objectives.maxLostWrites) || (has(self.verify) && self.verify.acknowledgedWrites)",message="objectives.maxLostWrites needs verify.acknowledgedWrites: without it no lost write is found"
 type RedisLoadTestSpec struct {
-	// target is the Redis to load.
-	// +required
+	// target is the Redis to load. It may be absent with workload.http, and with workload.cacheAside in mode DatabaseOnly: then nothing is sent to a
+	// Redis or read from one, there is no probe, and a fault on this load names its own target.
+	// +optional
 	Target RedisTarget `json:"target,omitzero"`
 
 	// client is how load pods connect to Redis.
@@ -98,7 +101,7 @@ type LoadShape struct {
 	// thinkTime is a user's pause between a reply and its next request (closed loop). At most 1h.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m|h))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('0s') && duration(self) <= duration('1h')",message="must be between 0s and 1h"
 	// +kubebuilder:validation:Type=string
 	ThinkTime *metav1.Duration `json:"thinkTime,omitempty"`
@@ -351,7 +354,7 @@ type Objectives struct {
 	// maxLatencyP50 is the maximum median latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP50 *metav1.Duration `json:"maxLatencyP50,omitempty"`
@@ -359,7 +362,7 @@ type Objectives struct {
 	// maxLatencyP99 is the maximum 99th percentile of latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP99 *metav1.Duration `json:"maxLatencyP99,omitempty"`
@@ -367,7 +370,7 @@ type Objectives struct {
 	// maxLatencyP999 is the maximum 99.9th percentile of latency over the measured time, above 0s.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
-	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|ms|s|m))+$`
+	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
 	// +kubebuilder:validation:XValidation:rule="duration(self) > duration('0s')",message="must be above 0s: no request takes no time"
 	// +kubebuilder:validation:Type=string
 	MaxLatencyP999 *metav1.Duration `json:"maxLatencyP999,omitempty"`
@@ -404,7 +407,7 @@ type Objectives struct {
 // +kubebuilder:printcolumn:name="LostWrites",type=integer,priority=1,JSONPath=`.status.summary.lostWrites`,description="Acknowledged ledger writes that were lost"
 // +kubebuilder:printcolumn:name="Redis",type=string,priority=1,JSONPath=`.status.target.version`,description="Version of the server"
 // +kubebuilder:printcolumn:name="Message",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Complete")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (self.spec.target == oldSelf.spec.target && self.spec.client == oldSelf.spec.client && self.spec.load == oldSelf.spec.load && self.spec.workload == oldSelf.spec.workload && self.spec.pods == oldSelf.spec.pods && self.spec.probe == oldSelf.spec.probe && self.spec.observe == oldSelf.spec.observe && has(self.spec.verify) == has(oldSelf.spec.verify) && (!has(self.spec.verify) || self.spec.verify == oldSelf.spec.verify) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="the spec cannot change once the test has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.startTime) || (has(self.spec.target) == has(oldSelf.spec.target) && (!has(self.spec.target) || self.spec.target == oldSelf.spec.target) && self.spec.client == oldSelf.spec.client && self.spec.load == oldSelf.spec.load && self.spec.workload == oldSelf.spec.workload && self.spec.pods == oldSelf.spec.pods && self.spec.probe == oldSelf.spec.probe && self.spec.observe == oldSelf.spec.observe && has(self.spec.verify) == has(oldSelf.spec.verify) && (!has(self.spec.verify) || self.spec.verify == oldSelf.spec.verify) && has(self.spec.objectives) == has(oldSelf.spec.objectives) && (!has(self.spec.objectives) || self.spec.objectives == oldSelf.spec.objectives))",message="the spec cannot change once the test has started (only abort, suspend and ttlSecondsAfterFinished can): create a new object to run again"
 // +kubebuilder:validation:XValidation:rule="size(self.metadata.name) <= 52 && !self.metadata.name.contains('.')",message="the name must be at most 52 characters long and hold no dot: its children's names and labels are made from it"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.load.users) || self.spec.load.users >= self.spec.pods.count",message="spec.load.users must be at least spec.pods.count: a load pod without a user has nothing to do"
 // +kubebuilder:validation:XValidation:rule="!has(self.spec.load.requests) || self.spec.load.requests >= self.spec.pods.count",message="spec.load.requests must be at least spec.pods.count: a load pod without a request has nothing to do"

@@ -71,6 +71,11 @@ type RedisTarget struct {
 	Database int32 `json:"database,omitempty"`
 }
 
+// IsSet reports whether there is a target: an absent one is empty, and every other one names servers.
+func (t *RedisTarget) IsSet() bool {
+	return t.Service != nil || len(t.Addresses) > 0 || t.PodSelector != nil || t.Sentinel != nil
+}
+
 // SentinelTarget is the sentinels of a Redis deployment and their credentials.
 // +kubebuilder:validation:XValidation:rule="has(self.service) != has(self.addresses)",message="set service or addresses: one of them says where the sentinels are"
 type SentinelTarget struct {

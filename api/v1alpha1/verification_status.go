@@ -77,7 +77,7 @@ type Verification struct {
 	// +kubebuilder:validation:Minimum=0
 	DualPrimaryWrites *int64 `json:"dualPrimaryWrites,omitempty"`
 
-	// settings are the persistence settings and limits of the primary.
+	// settings are the persistence settings and limits of the primaries; each with its address if they differ.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Settings string `json:"settings,omitempty"`

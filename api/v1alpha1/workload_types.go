@@ -13,7 +13,7 @@ type Workload struct {
 	// +kubebuilder:validation:MaxItems=32
 	Commands []WorkloadCommand `json:"commands,omitempty"`
 
-	// benchmark is a mix of the tests of redis-benchmark.
+	// benchmark is the tests of redis-benchmark, one after the other or mixed.
 	// +optional
 	Benchmark *BenchmarkWorkload `json:"benchmark,omitempty"`
 
@@ -74,14 +74,32 @@ type WorkloadCommand struct {
 // +kubebuilder:validation:Enum=ping;set;get;incr;lpush;rpush;lpop;rpop;sadd;hset;spop;zadd;zpopmin;lrange_100;lrange_300;lrange_500;lrange_600;mset;xadd
 type BenchmarkTest string
 
-// BenchmarkWorkload is a mix of tests of redis-benchmark.
+// BenchmarkOrder is how the tests of a benchmark follow each other.
+// +kubebuilder:validation:Enum=Sequential;Mixed
+type BenchmarkOrder string
+
+// The orders.
+const (
+	BenchmarkSequential BenchmarkOrder = "Sequential" // one after the other
+	BenchmarkMixed      BenchmarkOrder = "Mixed"      // all at the same time, with equal weights
+)
+
+// BenchmarkWorkload is tests of redis-benchmark.
 type BenchmarkWorkload struct {
-	// tests to send, mixed with equal weights. Each is an operation with separate figures.
+	// tests to send. Each is an operation with separate figures.
 	// +required
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=19
 	Tests []BenchmarkTest `json:"tests,omitempty"`
+
+	// order is how the tests follow each other.
+	// Sequential: one after the other, as redis-benchmark does, each for an equal part of the measured time, or of load.requests if that is set. The
+	// throughput of a test counts its own part. The first test also covers rampUp and warmUp.
+	// Mixed: all at the same time, with equal weights: a closed loop then sends all tests at the pace of the slowest.
+	// +optional
+	// +kubebuilder:default=Sequential
+	Order BenchmarkOrder `json:"order,omitempty"`
 }
 
 // RankingWorkload is a sorted set {prefix}ranking, filled before the start.

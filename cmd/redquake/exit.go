@@ -11,7 +11,7 @@ type streams struct {
 	out, err io.Writer
 }
 
-// failure is an error other than a usage error, with its exit code.
+// failure is the end of a command with an exit code and without a hint at its help.
 type failure struct {
 	code int
 	err  error // nil = already reported
@@ -26,18 +26,18 @@ func (f *failure) Error() string {
 
 func (f *failure) Unwrap() error { return f.err }
 
-// failed wraps err in a failure with exit code 1.
-func failed(err error) error {
+// broken wraps err in a failure with exit code 2.
+func broken(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{code: exitFailed, err: err}
+	return &failure{code: exitError, err: err}
 }
 
-// Exit codes, as the help of the root command documents them.
+// Exit codes, as the help documents them.
 const (
 	exitOK          = 0
-	exitFailed      = 1
-	exitUsage       = 2
+	exitFailed      = 1   // the verdict is Fail; of an agent: its load failed
+	exitError       = 2   // there is no verdict, or it is Inconclusive
 	exitInterrupted = 130 // as in shells: 128 + SIGINT
 )

@@ -27,6 +27,7 @@ func TestHelp(t *testing.T) {
 		"help_root.txt":    {"redquake", "--help"},
 		"help_load.txt":    {"redquake", "load", "--help"},
 		"help_agent.txt":   {"redquake", "agent", "--help"},
+		"help_results.txt": {"redquake", "results", "--help"},
 		"help_kubectl.txt": {"/usr/local/bin/kubectl-redquake", "load", "--help"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,7 +72,7 @@ func TestUsageErrors(t *testing.T) {
 		"redquake load: --file: open /does/not/exist: no such file or directory":       {"load", "-f", "/does/not/exist"},
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
-		if code != exitUsage || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
+		if code != exitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
 			t.Errorf("%q: exit code %d, stdout %q, stderr\n%swant 2, nothing, and %s", args, code, stdout, stderr, want)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/cmd/redquake/output"
+	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -62,20 +63,20 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		if ctx.Err() != nil {
 			return &failure{code: exitInterrupted, err: errors.New("interrupted before the start of the load")}
 		}
-		return failed(err)
+		return broken(err)
 	}
 
 	start := time.Now()
 	series := record.NewSeries(plan.Run, start, plan.Interval, plan.Operations(), plan.Pods)
 	series.SetTallies(plan.Tallies())
 	series.SetReadOnly(plan.ReadOnly())
-	var broken error
+	var unrecorded error
 	runCtx, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	searching := newConductor(plan, objectives, runner.Step, progress.note, giveUp)
 	runErr := watchedRunner{runner}.Run(runCtx, start, func(iv *record.Interval) {
 		if err := series.Add(0, iv); err != nil {
-			broken = errors.Join(broken, err)
+			unrecorded = errors.Join(unrecorded, err)
 			return
 		}
 		if iv.Index%coarsenAfter == coarsenAfter-1 {
@@ -86,19 +87,23 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	})
 	progress.done()
 	series.Finish(0)
-	if broken != nil {
-		return failed(fmt.Errorf("record the load: %w", broken))
+	if unrecorded != nil {
+		return broken(fmt.Errorf("record the load: %w", unrecorded))
 	}
 
 	outcome, message := outcomeOf(ctx, runErr)
-	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome()})
+	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout()})
 	run.Notes = append(notes, run.Notes...)
 	if plan.Verify != nil {
 		run.Verified(verify(ctx, runner, progress.show, runErr))
 		progress.done()
 	}
+	if run.Outcome != result.Finished && runErr != nil {
+		run.Doubt(string(run.Outcome), "the load did not run to its end: "+run.Message)
+	}
+	verdict.Load(objectives, run)
 	if err := writeLoadRun(run, format, io.out); err != nil {
-		return failed(err)
+		return broken(err)
 	}
 	return exitOf(run)
 }
@@ -135,14 +140,15 @@ func writeLoadRun(run *result.Load, format string, out io.Writer) error {
 	return output.WriteText(out, run)
 }
 
-// exitOf returns nil for a successful run, otherwise the exit code. The result already contains the reason.
+// exitOf returns nil for the verdict Pass, otherwise the exit code. The result already contains the reason.
 func exitOf(run *result.Load) error {
-	switch run.Outcome {
-	case result.Interrupted:
+	switch {
+	case run.Outcome == result.Interrupted:
 		return &failure{code: exitInterrupted}
-	case result.Failed:
+	case run.Verdict == string(v1alpha1.VerdictPass):
+		return nil
+	case run.Verdict == string(v1alpha1.VerdictFail):
 		return &failure{code: exitFailed}
-	case result.Finished:
 	}
-	return nil
+	return &failure{code: exitError}
 }

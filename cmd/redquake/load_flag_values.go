@@ -20,6 +20,7 @@ type loadFlags struct {
 	sentinelTLS            bool
 	readFrom, mode, driver string
 	poolSize, maxRetries   int32
+	dialTimeout, timeout   time.Duration
 	stateReloadInterval    time.Duration
 	connectionMaxAge       time.Duration
 	retries                int32
@@ -39,9 +40,12 @@ type loadFlags struct {
 	verify, staleReads        bool
 	verifyShare               string
 	search, searchPrecision   string
-	searchTrial, maxP99       time.Duration
-	maxErrorRate              string
+	searchTrial               time.Duration
 	dualPrimary               bool
+
+	minThroughput, maxErrorRate string
+	maxP50, maxP99, maxP999     time.Duration
+	maxLostWrites               int64
 
 	unrecorded bool
 

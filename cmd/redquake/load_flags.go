@@ -24,6 +24,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
 	f.registerTarget(flags)
 	f.registerShape(flags)
+	f.registerObjectives(flags)
 	f.registerWorkload(flags)
 	f.registerClient(flags)
 	f.registerVerify(flags)
@@ -57,11 +58,18 @@ func (f *loadFlags) registerShape(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.rampUp, "ramp-up", 0, "time over which users or rate grow from 0, excluded from all figures")
 	flags.DurationVar(&f.warmUp, "warm-up", 0, "time after that, excluded from all figures")
 
-	flags.StringVar(&f.search, "search", "", "open loop: `FROM:TO`, find the highest rate in this range that meets the limits below;\n--duration, then 30m by default, limits the search")
-	flags.DurationVar(&f.maxP99, "max-latency-p99", 0, "highest 99th percentile of latency that --search allows")
-	flags.StringVar(&f.maxErrorRate, "max-error-rate", "", "highest `share` of errors that --search allows, as 0.1%")
+	flags.StringVar(&f.search, "search", "", "open loop: `FROM:TO`, find the highest rate in this range that meets the objectives of\nlatency and errors; --duration, then 30m by default, limits the search")
 	flags.DurationVar(&f.searchTrial, "search-trial", 10*time.Second, "minimum time over which --search evaluates each rate")
-	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the lowest rate that misses may be above the highest that meets the limits")
+	flags.StringVar(&f.searchPrecision, "search-precision", "5%", "`share` by which the lowest rate that misses may be above the highest that meets the objectives")
+}
+
+func (f *loadFlags) registerObjectives(flags *pflag.FlagSet) {
+	flags.StringVar(&f.minThroughput, "min-throughput", "", "lowest mean `rate` of successes per second")
+	flags.DurationVar(&f.maxP50, "max-latency-p50", 0, "highest median latency")
+	flags.DurationVar(&f.maxP99, "max-latency-p99", 0, "highest 99th percentile of latency")
+	flags.DurationVar(&f.maxP999, "max-latency-p999", 0, "highest 99.9th percentile of latency")
+	flags.StringVar(&f.maxErrorRate, "max-error-rate", "", "highest `share` of failed, unknown and dropped requests, as 0.1%")
+	flags.Int64Var(&f.maxLostWrites, "max-lost-writes", 0, "highest `number` of acknowledged writes that are lost; needs --verify-writes")
 }
 
 func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
@@ -73,8 +81,10 @@ func (f *loadFlags) registerWorkload(flags *pflag.FlagSet) {
 }
 
 func (f *loadFlags) registerClient(flags *pflag.FlagSet) {
-	flags.Int32Var(&f.connections, "connections", 50, "`number` of connections")
+	flags.Int32Var(&f.connections, "connections", 0, "`number` of connections (default 50; of an HTTP API or a database as many as users)")
 	flags.Int32Var(&f.pipeline, "pipeline", 1, "`number` of requests per batch")
+	flags.DurationVar(&f.timeout, "timeout", 0, "time that a reply may take; a request with a later reply counts as unknown, not as a success\n(default 1s; of an HTTP API or a database 30s)")
+	flags.DurationVar(&f.dialTimeout, "dial-timeout", time.Second, "time that one attempt to connect may take, TLS and login included")
 	flags.BoolVar(&f.resp2, "resp2", false, "use RESP2 instead of RESP3")
 	flags.StringVar(&f.readFrom, "read-from", "Primary", "`servers` that read-only commands go to: Primary, Replica or Any")
 	flags.StringVar(&f.mode, "mode", "Dedicated", "`way` of using connections: Dedicated: one request in flight per connection; Multiplexed: users share connections")
@@ -111,7 +121,8 @@ func (f *loadFlags) loadTest(io streams) (*v1alpha1.RedisLoadTest, error) {
 		return nil, err
 	}
 	f.applyShape(&test.Spec.Load)
-	if err := f.applySearch(&test.Spec); err != nil {
+	f.applyObjectives(&test.Spec)
+	if err := f.applySearch(&test.Spec.Load); err != nil {
 		return nil, err
 	}
 	f.applyClient(&test.Spec)
@@ -155,16 +166,15 @@ func (f *loadFlags) applyPhases(shape *v1alpha1.LoadShape) {
 // searchLimit is the default duration of a search.
 const searchLimit = 30 * time.Minute
 
-// applySearch sets the range of the search and its objectives.
-func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
-	f.applyObjectives(spec)
-	if err := f.applySearchRange(&spec.Load); err != nil {
+// applySearch sets the range of the search and its precision.
+func (f *loadFlags) applySearch(shape *v1alpha1.LoadShape) error {
+	if err := f.applySearchRange(shape); err != nil {
 		return err
 	}
-	search := spec.Load.Search
+	search := shape.Search
 	if search == nil {
-		if f.changed("search-trial") || f.changed("search-precision") || f.file == "" && spec.Objectives != nil {
-			return errors.New("--search-trial, --search-precision, --max-latency-p99 and --max-error-rate need --search")
+		if f.changed("search-trial") || f.changed("search-precision") {
+			return errors.New("--search-trial and --search-precision need --search")
 		}
 		return nil
 	}
@@ -175,18 +185,6 @@ func (f *loadFlags) applySearch(spec *v1alpha1.RedisLoadTestSpec) error {
 		search.Precision = f.searchPrecision
 	}
 	return nil
-}
-
-func (f *loadFlags) applyObjectives(spec *v1alpha1.RedisLoadTestSpec) {
-	if spec.Objectives == nil && (f.maxP99 > 0 || f.maxErrorRate != "") {
-		spec.Objectives = &v1alpha1.Objectives{}
-	}
-	if f.maxP99 > 0 {
-		spec.Objectives.MaxLatencyP99 = &metav1.Duration{Duration: f.maxP99}
-	}
-	if f.maxErrorRate != "" {
-		spec.Objectives.MaxErrorRate = &f.maxErrorRate
-	}
 }
 
 // applySearchRange makes the shape a search if --search is given. It overrides the rates of the file.
@@ -234,18 +232,6 @@ func (f *loadFlags) applyWorkload(workload *v1alpha1.Workload) error {
 }
 
 func (f *loadFlags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
-	if f.changed("connections") {
-		spec.Client.Connections = f.connections
-	}
-	if f.changed("pipeline") {
-		spec.Client.Pipeline = f.pipeline
-	}
-	if f.changed("resp2") {
-		spec.Client.Protocol = v1alpha1.RESP3
-		if f.resp2 {
-			spec.Client.Protocol = v1alpha1.RESP2
-		}
-	}
 	if f.changed("interval") {
 		spec.Observe.Interval = metav1.Duration{Duration: f.interval}
 	}
@@ -253,6 +239,7 @@ func (f *loadFlags) applyClient(spec *v1alpha1.RedisLoadTestSpec) {
 		spec.Target.Database = f.database
 	}
 	f.applyTopology(&spec.Target)
+	f.applyConnections(&spec.Client)
 	f.applyDriver(&spec.Client)
 }
 
@@ -299,6 +286,7 @@ func (f *loadFlags) checkPositive() error {
 	for name, bad := range map[string]bool{
 		"users": f.users < 1, "rate": f.rate < 1, "requests": f.requests < 1, "duration": f.duration <= 0, "keys": f.keys < 1,
 		"connections": f.connections < 1, "pipeline": f.pipeline < 1, "value-bytes": f.valueBytes < 1, "interval": f.interval <= 0,
+		"timeout": f.timeout <= 0, "dial-timeout": f.dialTimeout <= 0,
 	} {
 		// The zero value would be treated as not set and replaced by the default.
 		if bad && f.changed(name) {

@@ -76,7 +76,7 @@ func TestPlanOfFlags(t *testing.T) {
 		"--tls", "--ca", "ca.crt", "--cert", "c.crt", "--key", "c.key", "--server-name", "redis", "--insecure",
 		"--rate", "500", "--users", "20", "--requests", "1000", "--ramp-up", "1s", "--warm-up", "2s",
 		"--command", "INCR {key}", "--keys", "7", "--value-bytes", "8", "--prefill",
-		"--connections", "4", "--pipeline", "5", "--resp2", "--interval", "1s",
+		"--connections", "4", "--pipeline", "5", "--timeout", "200ms", "--dial-timeout", "3s", "--resp2", "--interval", "1s",
 		"--verify-writes", "--verify-share", "5%", "--verify-stale-reads")
 	if err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestPlanOfFlags(t *testing.T) {
 			Topology: plan.TopologyAuto, Addresses: []string{"a:1", "b:2"}, Username: "app", PasswordFile: password, Database: 3,
 			TLS: &plan.TLS{CAFile: "ca.crt", CertFile: "c.crt", KeyFile: "c.key", ServerName: "redis", InsecureSkipVerify: true},
 		},
-		Client: plan.Client{Connections: 4, Pipeline: 5, DialTimeout: time.Second, RequestTimeout: time.Second, Protocol: 2,
+		Client: plan.Client{Connections: 4, Pipeline: 5, DialTimeout: 3 * time.Second, RequestTimeout: 200 * time.Millisecond, Protocol: 2,
 			ReadFrom: plan.ReadPrimary, Mode: plan.Dedicated, Driver: plan.NativeDriver},
 		Shape: plan.Shape{Users: 20, Rate: 500, Requests: 1000, RampUp: time.Second, WarmUp: 2 * time.Second},
 		Workload: plan.Workload{
@@ -120,7 +120,7 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	if got.Pods != 1 || got.Client.Connections != 15 || got.Run != "checkout" || len(got.Workload.Commands) != 1 {
 		t.Errorf("the plan is %+v, want 1 pod with 15 connections, run checkout, the file's one command", got)
 	}
-	want := []string{"the load of 3 pods was sent by this process, over 15 connections", "spec.objectives are evaluated in a cluster only"}
+	want := []string{"the load of 3 pods was sent by this process, over 15 connections"}
 	if !cmp.Equal(notes, want) {
 		t.Errorf("notes are %q, want %q", notes, want)
 	}
@@ -198,5 +198,16 @@ func TestPasswordOfTheEnvironment(t *testing.T) {
 	}
 	if n := len((&loadFlags{passwordFile: "x"}).options()); n != 0 {
 		t.Errorf("%d options beside --password-file, want none", n)
+	}
+}
+
+// Durations below a millisecond are written with the letter µ by Go, in objects of a file as in those of flags.
+func TestPlanOfMicroseconds(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	text := strings.Replace(loadTestYAML, "spec:", "spec:\n  objectives: {maxLatencyP99: 900us}\n  client: {addedLatency: 0.5ms}", 1)
+	for _, args := range [][]string{{"-f", "FILE"}, {"--added-latency", "500us", "--max-latency-p99", "900us"}} {
+		if got, _, err := planOf(t, text, args...); err != nil || got.Client.AddedLatency != 500*time.Microsecond {
+			t.Errorf("%v: %+v, %v", args, got, err)
+		}
 	}
 }

@@ -14,38 +14,31 @@ import (
 // plan returns the plan of the test for this process instead of pods, with the credentials of the flags instead of Secrets. notes
 // are the differences from a run in the cluster.
 func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes []string, err error) {
-	if err := f.checkTarget(&test.Spec.Target); err != nil {
-		return nil, nil, err
+	if test.Spec.Target.IsSet() {
+		if err := f.checkTarget(&test.Spec.Target); err != nil {
+			return nil, nil, err
+		}
 	}
 	if err := manifest.Admit(test); err != nil {
 		return nil, nil, f.inFile(err)
 	}
-	notes = runHere(test)
+	pods := int(test.Spec.Pods.Count)
+	test.Spec.Pods.Count = 1
+	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
 	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
 		return nil, nil, f.inFile(err)
+	}
+	if pods > 1 {
+		if test.Spec.Client.Connections > 0 || !plan.Workload.IsRemote() { // otherwise they are as many as users need
+			plan.Client.Connections *= pods
+		}
+		notes = append(notes, fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods, plan.Client.Connections))
 	}
 	plan.Run = test.Name
 	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
 		return nil, nil, err
 	}
 	return plan, notes, nil
-}
-
-// runHere changes a test that is meant for a cluster to run in this process, and returns notes about what differs.
-func runHere(test *v1alpha1.RedisLoadTest) (notes []string) {
-	if pods := test.Spec.Pods.Count; pods > 1 {
-		connections := test.Spec.Client.Connections * pods
-		test.Spec.Pods.Count, test.Spec.Client.Connections = 1, connections
-		notes = append(notes, fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods, connections))
-	}
-	switch o := test.Spec.Objectives; {
-	case o != nil && test.Spec.Load.Search == nil:
-		notes = append(notes, "spec.objectives are evaluated in a cluster only")
-	case o != nil && (o.MinThroughput != nil || o.MaxLostWrites != nil):
-		notes = append(notes, "minThroughput and maxLostWrites of spec.objectives are evaluated in a cluster only")
-	}
-	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
-	return notes
 }
 
 // inFile adds the name of the file to err, if there is one.

@@ -32,6 +32,28 @@ func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 	}
 }
 
+// applyConnections overrides the client with the flags about its connections.
+func (f *loadFlags) applyConnections(client *v1alpha1.LoadClient) {
+	if f.changed("connections") {
+		client.Connections = f.connections
+	}
+	if f.changed("pipeline") {
+		client.Pipeline = f.pipeline
+	}
+	if f.changed("timeout") {
+		client.RequestTimeout = metav1.Duration{Duration: f.timeout}
+	}
+	if f.changed("dial-timeout") {
+		client.DialTimeout = metav1.Duration{Duration: f.dialTimeout}
+	}
+	if f.changed("resp2") {
+		client.Protocol = v1alpha1.RESP3
+		if f.resp2 {
+			client.Protocol = v1alpha1.RESP2
+		}
+	}
+}
+
 // applyDriver overrides the client with the flags about connections, retries and the driver.
 func (f *loadFlags) applyDriver(client *v1alpha1.LoadClient) {
 	if f.changed("read-from") {

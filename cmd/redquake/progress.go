@@ -79,7 +79,7 @@ func (p *progress) line(elapsed time.Duration, series *record.Series) string {
 	first, end := series.Window(from, elapsed)
 	for i := first; i < end; i++ {
 		for _, op := range series.At(i).Ops {
-			ok += op.OK
+			ok += op.OK - op.Drained
 			latency.Add(op.Latency)
 		}
 	}

@@ -26,7 +26,7 @@ func execute(ctx context.Context, args []string, io streams) int {
 	}
 	// All other errors are from cobra or from reading flags and files.
 	fmt.Fprintf(io.err, "%s: %v\nSee '%s --help'.\n", called.CommandPath(), err, called.CommandPath())
-	return exitUsage
+	return exitError
 }
 
 // newRoot returns the command tree. program is the name by which the process was called.
@@ -37,9 +37,9 @@ func newRoot(program string, io streams) *cobra.Command {
 		Long: `Load Redis and measure the effect of failures on its clients.
 
 Exit codes:
-  0    success
-  1    failure: Redis could not be reached, a command was rejected, no request succeeded
-  2    usage error: a flag or a file is invalid
+  0    success; of a load: its verdict is Pass
+  1    of a load: its verdict is Fail
+  2    an error, such as an invalid flag or a Redis that cannot be reached; of a load: its verdict is Inconclusive
   130  interrupted; the result until then was written`,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -52,6 +52,6 @@ Exit codes:
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
-	root.AddCommand(newAgent(io), newLoad(root.DisplayName(), io), newVersion(io))
+	root.AddCommand(newAgent(io), newLoad(root.DisplayName(), io), newResults(root.DisplayName(), io), newVersion(io))
 	return root
 }

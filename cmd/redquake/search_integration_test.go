@@ -66,10 +66,7 @@ func searchOnce(t *testing.T, address string) found {
 	t.Helper()
 	code, out, stderr := run(t, nil, "load", "--address", address, "--search", "20:1000", "--users", "4", "--added-latency", "100ms", "--max-error-rate", "5%",
 		"--search-trial", "2s", "--search-precision", "20%", "-o", "json")
-	if code != 0 {
-		t.Fatalf("exit code %d, stderr\n%s", code, stderr)
-	}
-	r := decoded(t, out)
+	r := judged(t, code, out, stderr)
 	if s := r.Search; s == nil || !s.Done || s.Rate > 40 || s.Rate <= 0 {
 		t.Fatalf("the search is %+v, want at most 40/s\n%s", s, stderr)
 	}

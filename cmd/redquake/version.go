@@ -17,7 +17,7 @@ func newVersion(io streams) *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(io.out, "redquake %s%s (%s, %s/%s)\n", version.Version, revision(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
-			return failed(err)
+			return broken(err)
 		},
 	}
 }

@@ -114,6 +114,9 @@ func (s *scope) impactMessage() string {
 	case i.LostWritesAtLeast != nil && i.LostWritesAtMost != nil:
 		text += fmt.Sprintf(", between %d and %d acknowledged writes lost", *i.LostWritesAtLeast, *i.LostWritesAtMost)
 	}
+	if display.WhileActive != "" {
+		text += ", while active " + display.WhileActive
+	}
 	switch {
 	case i.Recovered:
 		return text + ", recovered after " + display.Recovery

@@ -26,4 +26,6 @@ func TestImpactMessage(t *testing.T) {
 	contains("not recovered within 1m")
 	f.Status.Impact.Recovered, f.Status.Display.Recovery = true, "2s"
 	contains("recovered after 2s")
+	f.Status.Display.WhileActive = "throughput -12.5%, p99 +340%"
+	contains("3 acknowledged writes lost, while active throughput -12.5%, p99 +340%, recovered after 2s")
 }

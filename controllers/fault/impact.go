@@ -3,6 +3,7 @@ package fault
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -23,6 +24,9 @@ import (
 // sustainFor is how long the throughput must stay recovered.
 const sustainFor = 10 * time.Second // impact.Options' default
 
+// keepAround is how long the record is kept at full resolution before the injection and after the recovery.
+const keepAround = 2 * time.Minute
+
 // observeImpact measures the impact on clients so far, and reads the pods for the timeline.
 func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	if s.fault.Status.InjectedAt == nil || s.fault.Status.SettledTime != nil {
@@ -36,21 +40,25 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		deadline += stays
 	}
 	s.seen.SettleWithin = deadline + sustainFor
+	seen := effectCompletedAt(&s.fault.Status, s.traits)
+	s.keepRecord(math.MaxInt64)
 	read := s.test != nil && s.run.Read(func(series *record.Series) {
 		start := s.test.Status.StartTime.Time
-		f := impact.Fault{At: s.fault.Status.InjectedAt.Sub(start), Deadline: deadline}
-		seen := effectCompletedAt(&s.fault.Status, s.traits)
+		f := impact.Fault{At: state.InjectedAfter(&s.fault.Status, start), Deadline: deadline, Uncertainty: series.ClockUncertainty, Took: s.injectionTook()}
+		f.Active = s.activeWindow(f.At)
 		if !seen.IsZero() {
-			f.SeenAt = seen.Sub(start)
+			f.SeenAt = f.At + s.sinceInjection(seen)
 		}
-		options := impact.Options{MeasuredFrom: s.quietFrom, Course: children.Shape(&s.test.Spec).Course()}
+		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Shape(&s.test.Spec).Planned()}
 		measured := impact.Analyze(series, f, options)
-		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.End()
+		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.Fine(f.At, f.At).End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())
+		s.addClockDoubts(series)
 	})
-	if read {
-		s.addClockDoubts()
-	} else {
+	if read && s.seen.Settled {
+		s.keepRecord(s.recordEnd + keepAround)
+	}
+	if !read {
 		// After the end of the load, the record does not become available by waiting; before that, the session may resume.
 		s.seen.Settled = s.seen.Load == lifecycle.LoadEnded || s.seen.Load == lifecycle.LoadFailed
 	}
@@ -65,6 +73,15 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 	s.podsRead, s.podsAt = true, r.Clock.Now()
 }
 
+// keepRecord keeps the record at full resolution from 2 minutes before the injection to an instant, both since the start.
+func (s *scope) keepRecord(until time.Duration) {
+	if s.test == nil || s.test.Status.StartTime == nil {
+		return
+	}
+	t0 := state.InjectedAfter(&s.fault.Status, s.test.Status.StartTime.Time)
+	s.run.Keep(string(s.fault.UID), t0-keepAround, until)
+}
+
 // activeFor returns the time from the injection to the actual or the expected revert; 0 for a fault without a lasting effect.
 func (s *scope) activeFor(now time.Time) time.Duration {
 	status := &s.fault.Status
@@ -72,17 +89,53 @@ func (s *scope) activeFor(now time.Time) time.Duration {
 	case !s.traits.Stays():
 		return 0
 	case status.RevertedAt != nil:
-		return status.RevertedAt.Sub(status.InjectedAt.Time)
+		return s.sinceInjection(status.RevertedAt.Time)
 	case s.seen.InjectedAll:
-		return max(s.seen.ActiveAt.Add(s.traits.Lasts).Sub(status.InjectedAt.Time), now.Sub(status.InjectedAt.Time))
+		return max(s.sinceInjection(s.seen.ActiveAt)+s.traits.Lasts, s.sinceInjection(now))
 	}
-	return now.Sub(status.InjectedAt.Time) + s.traits.Lasts
+	return s.sinceInjection(now) + s.traits.Lasts
 }
 
-// addClockDoubts adds a doubt if the operator's clock, which t0 was read from, was changed.
-func (s *scope) addClockDoubts() {
-	for _, d := range state.ClockDoubts(s.run.ClockShift()) {
+// activeWindow returns when a lasting fault was there that was injected at an instant from the start of the load: from being complete on all targets
+// to its revert or its own end, whichever is first; the zero value for other faults.
+func (s *scope) activeWindow(injected time.Duration) impact.Window {
+	if s.traits.Lasts == 0 || !s.seen.InjectedAll {
+		return impact.Window{}
+	}
+	from := injected + s.sinceInjection(s.seen.ActiveAt)
+	to := from + s.traits.Lasts
+	if since := s.fault.Status.RevertingSince; since != nil {
+		to = min(to, injected+s.sinceInjection(since.Time))
+	}
+	return impact.Window{From: from, To: to}
+}
+
+// injectionTook is how long the longest of the injecting calls took.
+func (s *scope) injectionTook() time.Duration {
+	var longest time.Duration
+	for i := range s.fault.Status.Targets {
+		longest = max(longest, s.fault.Status.Targets[i].InjectionTook.Duration())
+	}
+	return longest
+}
+
+// sinceInjection returns the time from the injection to an instant, even if the operator's wall clock was set in between.
+func (s *scope) sinceInjection(wall time.Time) time.Duration {
+	if offset := s.fault.Status.InjectedOffset; offset != nil {
+		if at, _, ok := s.run.At(wall); ok {
+			return at - offset.Duration()
+		}
+	}
+	return wall.Sub(s.fault.Status.InjectedAt.Time)
+}
+
+// addClockDoubts adds the doubts about the clocks: of the load pods, and of the operator, from which t0 was read.
+func (s *scope) addClockDoubts(series *record.Series) {
+	for _, d := range state.ClockDoubts(series) {
 		s.measured.Doubt(d)
+	}
+	if s.fault.Status.InjectedOffset == nil {
+		s.measured.Doubt(impact.Doubt{Reason: "ClockStepped", Message: "the operator's wall clock was set around the injection, and its process restarted: the instant of the injection is uncertain"})
 	}
 }
 
@@ -128,6 +181,7 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 		LostRequests: int64(i.LostRequests + 0.5), Errors: int64(i.Errors), ErrorsByClass: state.ErrorCounts(result.ErrorCounts(&i.ErrorsByClass)),
 		LatencyP99: &v1alpha1.LatencyAround{Before: p99(i.Before), During: p99(i.During), After: p99(i.After)},
 	}
+	out.WhileActive = whileActiveOf(i.WhileActive)
 	if i.ShardOutage.Value > 0 {
 		out.ShardOutage, out.Shard = bounded(i.ShardOutage), new(int32(i.ShardDown))
 	}
@@ -139,6 +193,21 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
 			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: state.Truncate(d.Message, 512)})
 		}
+	}
+	return out
+}
+
+func whileActiveOf(w *impact.WhileActive) *v1alpha1.WhileActive {
+	if w == nil {
+		return nil
+	}
+	out := &v1alpha1.WhileActive{
+		Length: v1alpha1.MicrosecondsOf(w.Length), Throughput: v1alpha1.DecimalOf(w.Throughput), Change: v1alpha1.DecimalOf(w.Change),
+		LatencyP50Change: v1alpha1.DecimalOf(w.LatencyP50Change), LatencyP99: p99(w.Latency), LatencyP99Change: v1alpha1.DecimalOf(w.LatencyP99Change),
+		ErrorRate: v1alpha1.DecimalOf(w.ErrorRate), ErrorRateChange: v1alpha1.DecimalOf(w.ErrorRateChange),
+	}
+	if w.Latency.Count > 0 {
+		out.LatencyP50 = new(v1alpha1.MicrosecondsOf(w.Latency.P50))
 	}
 	return out
 }

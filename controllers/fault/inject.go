@@ -54,6 +54,7 @@ func (r *Reconciler) inject(ctx context.Context, s *scope) outcome {
 // injection is one call of Inject.
 type injection struct {
 	at       metav1.MicroTime // t0 of the target, if it was injected
+	offset   *time.Duration   // the same since the start of the load; nil = unknown
 	took     time.Duration
 	progress contract.Progress
 	err      error
@@ -64,9 +65,9 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	// If the injection has begun already, a process ended before it could record that: it had stored the intent just before.
 	begun, err := s.injector.Begun(ctx, t)
 	before := metav1.NewMicroTime(r.Clock.Now())
-	call := injection{at: before, err: err}
+	call := injection{at: before, offset: s.offsetNow(before.Time), err: err}
 	if begun && t.IntendedAt != nil {
-		call.at = *t.IntendedAt
+		call.at, call.offset = *t.IntendedAt, s.offsetOf(t.IntendedAt.Time)
 	}
 	if err == nil {
 		call.progress, call.err = s.injector.Inject(ctx, t)
@@ -93,6 +94,29 @@ func (r *Reconciler) injectOne(ctx context.Context, s *scope, t *v1alpha1.FaultT
 	return call
 }
 
+// offsetNow returns the time since the start of the load, by the clock of the run if it can be read, else by the wall clock; nil without a load.
+func (s *scope) offsetNow(wall time.Time) *time.Duration {
+	if at, ok := s.run.Elapsed(); ok {
+		return &at
+	}
+	if start := s.fault.Status.LoadStartTime; start != nil {
+		return new(wall.Sub(start.Time))
+	}
+	return nil
+}
+
+// offsetOf is offsetNow for an instant that was read before. It returns nil if the wall clock was set since then and the instant is uncertain.
+func (s *scope) offsetOf(wall time.Time) *time.Duration {
+	at, uncertainty, ok := s.run.At(wall)
+	switch {
+	case !ok:
+		return s.offsetNow(wall)
+	case uncertainty > state.MaxSkew:
+		return nil
+	}
+	return &at
+}
+
 // markInjected records the first injection of a target. The first of all targets is t0 of the fault.
 func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call injection) {
 	if t.InjectedAt != nil {
@@ -102,8 +126,9 @@ func (s *scope) markInjected(ctx context.Context, t *v1alpha1.FaultTarget, call 
 	t.InjectedAt = &at
 	if status.InjectedAt == nil || at.Before(status.InjectedAt) {
 		status.InjectedAt = &at
-		if status.LoadStartTime != nil {
-			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(at.Sub(status.LoadStartTime.Time)))
+		status.InjectedOffset = nil
+		if call.offset != nil {
+			status.InjectedOffset = new(v1alpha1.MicrosecondsOf(*call.offset))
 		}
 	}
 	s.logOf(ctx, t).Info("Injected", "role", t.Role, "at", at.Time, "took", call.took)

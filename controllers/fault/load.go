@@ -36,6 +36,14 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
 			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)}
+	case changesWithTests(&test.Spec):
+		s.seen.Load = lifecycle.LoadPending
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
+			Message: fmt.Sprintf("spec.loadTestRef.name: the throughput of RedisLoadTest %s changes with each test of its benchmark: set order: Mixed or load.rate there", test.Name)}
+	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil && s.fault.Status.InjectedAt == nil:
+		s.seen.Load = lifecycle.LoadPending
+		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
+			Message: fmt.Sprintf("spec.target: RedisLoadTest %s has no target: set the Redis of the fault", test.Name)}
 	case meta.IsStatusConditionTrue(test.Status.Conditions, v1alpha1.ConditionFailed):
 		s.seen.Load = lifecycle.LoadFailed
 		s.seen.LoadMessage = meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionFailed).Message
@@ -97,4 +105,12 @@ func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
 		}
 	}
 	return d
+}
+
+// changesWithTests reports whether a load runs the tests of a benchmark one after the other in a closed loop: no throughput before a fault can then be
+// compared with the one after it.
+func changesWithTests(spec *v1alpha1.RedisLoadTestSpec) bool {
+	b, load := spec.Workload.Benchmark, &spec.Load
+	openLoop := load.Rate != nil || len(load.Stages) > 0 && load.Stages[0].Rate != nil
+	return b != nil && b.Order == v1alpha1.BenchmarkSequential && len(b.Tests) > 1 && !openLoop
 }

@@ -29,7 +29,7 @@ func (s *scope) observeLosses(all []v1alpha1.RedisFault) {
 		status := &all[i].Status
 		injected[i] = -1
 		if status.LoadTest == s.test.Name && status.InjectedAt != nil && status.LoadStartTime.Equal(s.test.Status.StartTime) {
-			injected[i] = status.InjectedAt.Sub(s.test.Status.StartTime.Time)
+			injected[i] = state.InjectedAfter(status, s.test.Status.StartTime.Time)
 		}
 		if all[i].UID == s.fault.UID {
 			own = i
@@ -53,7 +53,7 @@ func (s *scope) setLosses() {
 	if s.losses.Count.AtMost == 0 {
 		return
 	}
-	t0 := status.InjectedAt.Sub(status.LoadStartTime.Time)
+	t0 := state.InjectedAfter(status, status.LoadStartTime.Time)
 	out.FirstLost, out.LastLost = new(v1alpha1.MicrosecondsOf(s.losses.First-t0)), new(v1alpha1.MicrosecondsOf(s.losses.Last-t0))
 	out.SawErrors = new(s.losses.Errors > 0)
 }

@@ -23,7 +23,7 @@ func (r *Reconciler) observeTarget(ctx context.Context, s *scope) error {
 	case s.target != nil:
 	case s.seen.Recorded && s.fault.Status.Target != nil: // the load test may be deleted before the fault is reverted
 		s.target = s.fault.Status.Target
-	case s.test != nil:
+	case s.test != nil && s.test.Spec.Target.IsSet():
 		s.target = &s.test.Spec.Target
 	}
 	s.deps.Spec = s.target

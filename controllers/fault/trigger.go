@@ -78,6 +78,6 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		return
 	}
 	s.run.Read(func(series *record.Series) {
-		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Shape(&s.test.Spec).Course())
+		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Shape(&s.test.Spec).Planned())
 	})
 }

@@ -44,11 +44,11 @@ func (r *Reconciler) finish(ctx context.Context, s *scope) outcome {
 	callCtx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	err := s.run.Session.Release(callCtx)
-	if why := s.run.Session.Status().StoreError; err != nil && why != "" {
+	if why := s.run.Session.StoreError(); err != nil && why != nil {
 		if r.Clock.Since(s.run.EndedAt) < storeTimeout {
 			return outcome{err: fmt.Errorf("release the load pods: %w", err)} // without the record there is no result: retry
 		}
-		return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %s", children.ResultsName(s.test.Name), why)})
+		return r.endFailed(ctx, s, &problem.Problem{Reason: v1alpha1.ReasonResultsNotStorable, Message: fmt.Sprintf("ConfigMap %s: %v", children.ResultsName(s.test.Name), why)})
 	}
 	if err != nil {
 		log.FromContext(ctx).Error(err, "Failed to release a load pod")

@@ -12,7 +12,6 @@ import (
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/collect"
 	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/record"
@@ -41,7 +40,7 @@ func (s *scope) setFigures(now time.Time, final bool) {
 		}
 		status.Progress = s.progress(series, now, final)
 		trend = impact.Trend(series, trendWidth)
-		s.holes = slices.DeleteFunc(slices.Clone(series.Notes), func(note string) bool { return !strings.Contains(note, collect.HoleMark) })
+		s.holes = series.Holes()
 	})
 	s.setFaults()
 	if !read {
@@ -75,8 +74,7 @@ func (s *scope) progress(series *record.Series, now time.Time, final bool) int32
 		share = float64(now.Sub(s.seen.StartedAt)) / float64(length)
 	}
 	if n := s.plan.Shape.Requests; n > 0 {
-		total := impact.Summarize(series, 0)
-		share = max(share, float64(total.Requests)/float64(n))
+		share = max(share, float64(series.Requests())/float64(n))
 	}
 	return int32(100 * min(max(share, 0), 1))
 }
@@ -177,7 +175,7 @@ func (s *scope) faultWindows(now time.Time) []impact.Window {
 		if f.Status.InjectedAt == nil {
 			continue
 		}
-		from := f.Status.InjectedAt.Sub(s.seen.StartedAt)
+		from := state.InjectedAfter(&f.Status, s.seen.StartedAt)
 		stay := stayOf(f, now)
 		length := stay + f.Spec.RecoveryDeadline.Duration
 		if i := f.Status.Impact; i != nil && i.Recovered && i.RecoveryTime != nil {

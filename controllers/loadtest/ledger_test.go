@@ -81,7 +81,7 @@ func TestUnreadLedgerHasNoLosses(t *testing.T) {
 			t.Fatalf("%s: %+v", name, v)
 		}
 		s.test.Spec.Objectives = &v1alpha1.Objectives{MaxLostWrites: new(int64(0))}
-		s.result = &result.Load{Total: result.Operation{Requests: 1}}
+		s.result = &result.Load{Total: result.Operation{Requests: 1, OK: 1}}
 		s.judge(v1alpha1.ReasonSucceeded)
 		if s.test.Status.Verdict != v1alpha1.VerdictInconclusive {
 			t.Errorf("%s: verdict %s", name, s.test.Status.Verdict)

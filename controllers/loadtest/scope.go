@@ -15,6 +15,7 @@ import (
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/problem"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/runs"
 )
@@ -43,7 +44,7 @@ type scope struct {
 	lost      map[int]string          // load pods lost since the start: the reason by index
 	result    *result.Load            // of the record so far
 	searching *searching              // nil without spec.load.search, and before the load begins
-	holes     []string                // notes about intervals that are missing in the record
+	holes     []record.Hole           // what is missing in the record
 	// serverCPULimit is that of the Redis containers, in cores; 0 = none, unknown, or the record is not complete.
 	serverCPULimit float64
 	podMessages    map[string]string // why an entry of spec.observe.pods has no readings, by name; nil = the metrics API was not read

@@ -94,7 +94,9 @@ func (r *Reconciler) open(ctx context.Context, s *scope) (*collect.Session, erro
 		},
 		Store:  resultsStore{client: r.Client, test: owner},
 		Ledger: s.plan.Verify != nil && s.test.Status.Verification == nil,
+		Wall:   r.Clock.Now,
 		Dial:   r.Runs.Dial,
+		Memory: &r.Runs.Memory,
 	})
 }
 

@@ -1,6 +1,7 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
+	"github.com/redquake/redquake/internal/agent"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/plan"
@@ -115,24 +117,47 @@ func (r *Reconciler) setLoadPods(s *scope) {
 	}
 }
 
-// setTarget sets the addresses of the load, and what the servers there reported.
+// setTarget sets the addresses of the load, and what the servers there reported; nothing for a load without a target.
 func (s *scope) setTarget() {
+	if !s.plan.Target.IsSet() {
+		return
+	}
 	addresses := slices.Compact(slices.Sorted(slices.Values(s.plan.Target.Addresses)))
-	target := &v1alpha1.TargetStatus{Addresses: addresses[:min(len(addresses), 64)], Topology: v1alpha1.TopologyStandalone}
+	target := &v1alpha1.TargetStatus{Addresses: first(addresses), Topology: v1alpha1.TopologyStandalone}
 	if named := s.plan.Target.Topology; named != "" && named != plan.TopologyAuto {
 		target.Topology = v1alpha1.Topology(named)
 	}
+	if sentinel := s.plan.Target.Sentinel; sentinel != nil {
+		target.Sentinels = first(unique(sentinel.Addresses))
+	}
+	var layout *agent.Layout
 	for _, p := range s.session.Pods {
 		if p.Server != nil && target.Server == "" {
 			target.Server, target.Version = p.Server.Name, p.Server.Version
+			target.Primaries, target.Replicas = serversByRole(p.Server)
 		}
-		if p.Layout != nil && target.Primaries == nil {
-			target.Topology = v1alpha1.Topology(p.Layout.Topology)
-			target.Primaries, target.Replicas = unique(p.Layout.Primaries), unique(p.Layout.Replicas)
-		}
+		layout = cmp.Or(layout, p.Layout)
+	}
+	if layout != nil {
+		target.Topology = v1alpha1.Topology(layout.Topology)
+		target.Primaries, target.Replicas = unique(layout.Primaries), unique(layout.Replicas)
 	}
 	s.test.Status.Target = target
 }
+
+// serversByRole returns the one server that a load without a discovered topology reached, under its role.
+func serversByRole(server *record.Server) (primaries, replicas []string) {
+	switch server.Role {
+	case "master":
+		return []string{server.Address}, nil
+	case "slave":
+		return nil, []string{server.Address}
+	}
+	return nil, nil
+}
+
+// first returns as many servers as a list of the status can have.
+func first(servers []string) []string { return servers[:min(len(servers), 64)] }
 
 // unique drops duplicates and keeps the order: the lists of a status are sets.
 func unique(servers []string) []string {

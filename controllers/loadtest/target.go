@@ -49,10 +49,12 @@ func (r *Reconciler) observePlan(ctx context.Context, s *scope) error {
 	return nil
 }
 
-// addresses returns the addresses to load: the Service's, those of the spec, or the pods'.
+// addresses returns the addresses to load: the Service's, those of the spec, or the pods'; none for a load without a target.
 func (r *Reconciler) addresses(ctx context.Context, test *v1alpha1.RedisLoadTest) ([]string, error) {
 	spec := &test.Spec.Target
 	switch {
+	case !spec.IsSet():
+		return nil, nil
 	case len(spec.Addresses) > 0:
 		return spec.Addresses, nil
 	case spec.Service != nil:

@@ -7,34 +7,30 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
 
 // judge sets the verdict.
 func (s *scope) judge(reason string) {
 	status := &s.test.Status
-	missed := ""
-	if f := status.Search; f != nil && f.Done && f.Rate == 0 {
-		missed = f.Message
-	}
 	r := s.result
 	if r == nil {
 		r = &result.Load{}
 	}
-	r.Doubts = s.doubts(reason)
+	r.Doubts = append(s.doubts(reason), r.Doubts...)
 	if v := status.Verification; v != nil {
 		r.Verification = verificationOf(v)
 	}
-	judgement := verdict.Load(s.test.Spec.Objectives, r, missed)
+	judgement := verdict.Load(s.test.Spec.Objectives, r)
 	status.Verdict, status.Objectives = judgement.Verdict, judgement.Objectives
 	state.SetObjectivesMet(&status.Conditions, s.test.Generation, judgement)
 }
 
-// doubts returns reasons not to trust the run as a whole.
+// doubts returns reasons not to trust the run as a whole, apart from those that its result shows.
 func (s *scope) doubts(reason string) []impact.Doubt {
 	var doubts []impact.Doubt
 	add := func(reason, format string, args ...any) {
@@ -50,18 +46,9 @@ func (s *scope) doubts(reason string) []impact.Doubt {
 	if limit := max(state.MaxSkew, s.measuredFrom()); s.session.Skew > limit {
 		add("StartSkew", "the load pods started %s apart (limit %s)", format.Duration(s.session.Skew), format.Duration(limit))
 	}
-	if s.session.SkewUncertainty > state.MaxSkew {
-		add("ClockUncertainty", "the clocks of the load pods are known to within %s only (limit %s)", format.Duration(s.session.SkewUncertainty), format.Duration(state.MaxSkew))
-	}
-	doubts = append(doubts, state.ClockDoubts(s.session.ClockShift)...)
-	if s.result != nil && s.result.Bottleneck != nil && s.result.Bottleneck.Component == string(bottleneck.LoadGenerator) {
-		add("LoadGeneratorSaturated", "the load generator was the bottleneck: %s", s.result.Bottleneck.Evidence)
-	}
-	if f := s.searching; f != nil && !f.next.Done {
-		add("SearchUnfinished", "the search did not complete: %s", f.message())
-	}
+	s.run.Read(func(series *record.Series) { doubts = append(doubts, state.ClockDoubts(series)...) })
 	for _, hole := range s.holes {
-		add("IntervalsMissing", "%s", hole)
+		add(impact.IntervalsMissing, "%s", hole)
 	}
 	return doubts
 }

@@ -3,12 +3,12 @@ package loadtest
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
-	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/lifecycle"
-	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/record"
 )
 
 func TestDoubtsOfARun(t *testing.T) {
@@ -25,14 +25,7 @@ func TestDoubtsOfARun(t *testing.T) {
 		}, v1alpha1.ReasonPodsLost},
 		{"starts at the limit", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew }, ""},
 		{"starts apart", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.Skew = state.MaxSkew + 1 }, "StartSkew"},
-		{"a clock that was set", v1alpha1.ReasonSucceeded, func(s *scope) { s.session.ClockShift = -state.MaxSkew - 1 }, "ClockShift"},
-		{"a saturated generator", v1alpha1.ReasonSucceeded, func(s *scope) {
-			s.result = &result.Load{Bottleneck: &result.Bottleneck{Component: string(bottleneck.LoadGenerator), Evidence: "load pod 0 used 95% of its limit"}}
-		}, "LoadGeneratorSaturated"},
-		{"another bottleneck", v1alpha1.ReasonSucceeded, func(s *scope) {
-			s.result = &result.Load{Bottleneck: &result.Bottleneck{Component: string(bottleneck.Network)}}
-		}, ""},
-		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []string{"7 intervals of load-1 are gone"} }, "IntervalsMissing"},
+		{"a hole in the record", v1alpha1.ReasonSucceeded, func(s *scope) { s.holes = []record.Hole{{Pod: 1, From: time.Second, To: 2 * time.Second}} }, "IntervalsMissing"},
 	} {
 		s := &scope{seen: lifecycle.LoadTest{PodsWanted: 2}}
 		tc.change(s)

@@ -1,12 +1,17 @@
 package state
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -38,9 +43,32 @@ func TestErrorCounts(t *testing.T) {
 }
 
 func TestClockDoubts(t *testing.T) {
-	for shift, doubts := range map[time.Duration]int{0: 0, MaxSkew: 0, -MaxSkew: 0, MaxSkew + 1: 1, -MaxSkew - 1: 1} {
-		if got := ClockDoubts(shift); len(got) != doubts || doubts > 0 && got[0].Reason != "ClockShift" {
-			t.Errorf("%s: %+v", shift, got)
+	for _, c := range []struct {
+		series record.Series
+		want   string
+	}{
+		{record.Series{ClockUncertainty: MaxSkew, ClockSpread: MaxSkew}, "[]"},
+		{record.Series{ClockUncertainty: MaxSkew + 1}, "[ClockUncertainty]"},
+		{record.Series{ClockSpread: MaxSkew + 1}, "[ClockDrift]"},
+	} {
+		reasons := []string{}
+		for _, d := range ClockDoubts(&c.series) {
+			reasons = append(reasons, d.Reason)
 		}
+		if got := fmt.Sprint(reasons); got != c.want {
+			t.Errorf("%v ± %v: %s, want %s", c.series.ClockSpread, c.series.ClockUncertainty, got, c.want)
+		}
+	}
+}
+
+func TestInjectedAfter(t *testing.T) {
+	start := time.Unix(1000, 0)
+	status := &v1alpha1.RedisFaultStatus{InjectedAt: &metav1.MicroTime{Time: start.Add(7 * time.Second)}}
+	if got := InjectedAfter(status, start); got != 7*time.Second {
+		t.Errorf("by the wall clock: %v", got)
+	}
+	status.InjectedOffset = new(v1alpha1.MicrosecondsOf(2 * time.Second))
+	if got := InjectedAfter(status, start); got != 2*time.Second {
+		t.Errorf("by the clock of the run: %v", got)
 	}
 }

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"math"
@@ -23,7 +25,14 @@ const agentsCommand = "agents"
 // variants is how many different intervals the simulated agents deliver in turn.
 const variants = 64
 
-var collectOps = []string{"set", "get"}
+// opNames names the operations of the simulated load.
+func opNames(n int) []string {
+	names := make([]string, n)
+	for i := range names {
+		names[i] = fmt.Sprint("command-", i)
+	}
+	return names
+}
 
 // order is what the collecting process writes to the standard input of the agents' process. The agents run until it is closed.
 type order struct {
@@ -31,6 +40,12 @@ type order struct {
 	Agents      int
 	Step        time.Duration
 	PerInterval int // requests in an agent's interval
+	Ops         int // operations of the load
+
+	Speed            float64       // how much faster than in real time the agents deliver; 0 = 1
+	Length           time.Duration // of the load; 0 = until the agents are stopped
+	DownFrom, DownTo time.Duration // when nothing succeeds, since the start
+
 	Credentials agent.Credentials
 }
 
@@ -50,7 +65,7 @@ func runAgents(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	made := madeUp(o.PerInterval, o.Step)
+	made := madeUp(o)
 	var served sync.WaitGroup
 	addresses := make([]string, o.Agents)
 	for i := range addresses {
@@ -61,7 +76,7 @@ func runAgents(ctx context.Context, args []string) error {
 		addresses[i] = listener.Addr().String()
 		served.Go(func() {
 			_ = agent.Serve(ctx, agent.Config{ // ends with ctx: nothing is released
-				Plan: &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{pod: i, step: o.Step, made: made},
+				Plan: &plan.Plan{Run: o.Run, Pods: o.Agents, Interval: o.Step}, Pod: i, Runner: &simulated{order: o, pod: i, made: made},
 				Token: o.Credentials.Token, Certificate: certificate, Listener: listener, Drain: time.Millisecond,
 				Logger: slog.New(slog.DiscardHandler),
 			})
@@ -76,8 +91,8 @@ func runAgents(ctx context.Context, args []string) error {
 	return err
 }
 
-// madeUp returns the intervals that agents deliver: one SET to nine GETs, latencies around 300 us with a long tail, a probe of 100/s.
-func madeUp(requests int, step time.Duration) []record.Interval {
+// madeUp returns the intervals that agents deliver: equally many requests of each operation, latencies around 300 us with a long tail, a probe of 100/s.
+func madeUp(o order) []record.Interval {
 	rng := rand.New(rand.NewPCG(1, 1))
 	fill := func(op *record.Op, n int) {
 		var latency record.Histogram
@@ -90,20 +105,21 @@ func madeUp(requests int, step time.Duration) []record.Interval {
 	}
 	made := make([]record.Interval, variants)
 	for i := range made {
-		n := requests*3/4 + rng.IntN(requests/2+1)
+		n := o.PerInterval*3/4 + rng.IntN(o.PerInterval/2+1)
 		iv := &made[i]
-		*iv = record.Interval{Pods: 1, Ops: make([]record.Op, len(collectOps)), FirstError: -1, LastError: -1, Connections: 50}
-		fill(&iv.Ops[0], n/10)
-		fill(&iv.Ops[1], n-n/10)
-		fill(&iv.Probe, int(100*step/time.Second))
+		*iv = record.Interval{Pods: 1, Ops: make([]record.Op, o.Ops), FirstError: -1, LastError: -1, Connections: 50}
+		for k := range iv.Ops {
+			fill(&iv.Ops[k], n*(k+1)/o.Ops-n*k/o.Ops)
+		}
+		fill(&iv.Probe, int(100*o.Step/time.Second))
 	}
 	return made
 }
 
 // simulated delivers simulated intervals when they are over, until it is stopped.
 type simulated struct {
+	order
 	pod  int
-	step time.Duration
 	made []record.Interval
 }
 
@@ -115,22 +131,43 @@ func (*simulated) Server() *record.Server { return nil }
 
 // Run delivers.
 func (s *simulated) Run(ctx context.Context, start time.Time, sink func(*record.Interval)) error {
-	for index := int64(0); ; index++ {
-		timer := time.NewTimer(time.Until(start.Add(time.Duration(index+1) * s.step)))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
-		case <-timer.C:
+	step, speed := int64(s.Step), cmp.Or(s.Speed, 1)
+	for index := int64(0); s.Length == 0 || index < int64(s.Length)/step; index++ {
+		over := start.Add(time.Duration(float64((index+1)*step) / speed))
+		if left := time.Until(over); left > 0 {
+			if err := pause(ctx, max(left, time.Millisecond)); err != nil {
+				return err
+			}
 		}
-		iv := s.made[variant(s.pod, index)]
-		iv.Index = index
-		iv.FirstOK = index*int64(s.step) + int64(s.pod)
-		iv.LastOK = iv.FirstOK + int64(s.step)*9/10
-		cpu := 0.1 * float64(iv.LastOK) / float64(time.Second)
-		iv.Agents = []record.AgentUse{{At: iv.LastOK, CPUSeconds: cpu, CPULimit: 1, RoundTrip: 200e3, Memory: 30 << 20}}
+		iv := s.interval(index)
 		sink(&iv)
 	}
+	return nil
+}
+
+// interval is what the pod delivers at an index.
+func (s *simulated) interval(index int64) record.Interval {
+	begin, step := index*int64(s.Step), int64(s.Step)
+	iv := s.made[variant(s.pod, index)]
+	if begin >= int64(s.DownFrom) && begin < int64(s.DownTo) {
+		iv = record.Interval{Pods: 1, Ops: make([]record.Op, s.Ops), FirstOK: -1, LastOK: -1, FirstError: begin, LastError: begin + step - 1}
+		for k := range iv.Ops {
+			iv.Ops[k].Sent, iv.Ops[k].Fail = 1, 1
+			iv.Ops[k].Errors[record.ClassRefused] = 1
+		}
+	} else {
+		iv.FirstOK, iv.LastOK = begin, begin+step*9/10
+		if s.DownTo > 0 && begin == int64(s.DownTo) {
+			iv.Gaps = []record.Gap{{From: int64(s.DownFrom) - step/10, To: begin}}
+		}
+	}
+	iv.Index = index
+	cpu := 0.1 * float64(begin+step) / float64(time.Second)
+	iv.Agents = []record.AgentUse{{At: begin + step, CPUSeconds: cpu, CPULimit: 1, RoundTrip: 200e3, Memory: 30 << 20}}
+	if s.pod == 0 && begin%int64(time.Second) == 0 {
+		iv.Servers = []record.Server{{At: begin, Address: "redis:6379", RunID: "run", Version: "8.0.0", CommandsProcessed: index}}
+	}
+	return iv
 }
 
 // variant is which of the made-up intervals a pod delivers at an index.

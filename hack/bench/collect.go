@@ -25,6 +25,7 @@ const collectFile = "build/bench-collect.json"
 type collected struct {
 	Machine           machine `json:"machine"`
 	Agents            int     `json:"agents"`
+	Operations        int     `json:"operations"`
 	IntervalSeconds   float64 `json:"intervalSeconds"`
 	RequestsPerSecond float64 `json:"requestsPerSecond"`  // in the merged intervals
 	MeasuredSeconds   float64 `json:"measuredSeconds"`    // after the start and the first warm-up
@@ -44,7 +45,11 @@ type memoryStore struct {
 	saves int
 }
 
-func (m *memoryStore) Load(context.Context) ([]byte, error) { return nil, nil }
+func (m *memoryStore) Load(context.Context) ([]byte, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data, nil
+}
 
 func (m *memoryStore) Save(_ context.Context, data []byte) error {
 	m.mu.Lock()
@@ -57,7 +62,11 @@ func (m *memoryStore) Save(_ context.Context, data []byte) error {
 // collectOptions are the flags of `bench collect`.
 type collectOptions struct {
 	agents, perInterval  int
+	ops                  int
 	step, warmUp, length time.Duration
+	day                  time.Duration
+	dayPods              int
+	daySpeed             float64
 	profile              string
 }
 
@@ -66,11 +75,26 @@ func runCollect(ctx context.Context, args []string) error {
 	if err := options.parse(args); err != nil {
 		return err
 	}
+	if options.length > 0 {
+		if err := collectNow(ctx, options); err != nil {
+			return err
+		}
+	}
+	if options.day > 0 {
+		if err := runDay(ctx, options); err != nil {
+			return err
+		}
+	}
+	return writeDocs()
+}
+
+// collectNow collects from all agents in real time.
+func collectNow(ctx context.Context, options collectOptions) error {
 	credentials, err := agent.NewCredentials()
 	if err != nil {
 		return err
 	}
-	o := order{Run: "bench", Agents: options.agents, Step: options.step, PerInterval: options.perInterval, Credentials: credentials}
+	o := order{Run: "bench", Agents: options.agents, Step: options.step, PerInterval: options.perInterval, Ops: options.ops, Credentials: credentials}
 	pods, stop, err := startAgents(ctx, o)
 	if err != nil {
 		return err
@@ -78,7 +102,7 @@ func runCollect(ctx context.Context, args []string) error {
 	defer stop()
 	store := &memoryStore{}
 	session, err := collect.Open(collect.Config{
-		Run: o.Run, Step: o.Step, Ops: collectOps, Pods: o.Agents, Credentials: credentials, Store: store,
+		Run: o.Run, Step: o.Step, Ops: opNames(o.Ops), Pods: o.Agents, Credentials: credentials, Store: store,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
@@ -104,10 +128,7 @@ func runCollect(ctx context.Context, args []string) error {
 	}
 	fmt.Printf("%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
 		result.Agents, options.step, result.RequestsPerSecond, result.Cores, result.CPUMicros, result.Intervals, result.MeasuredSeconds, result.Checkpoints)
-	if err := errors.Join(wrong, writeJSON(collectFile, result)); err != nil {
-		return err
-	}
-	return writeDocs()
+	return errors.Join(wrong, writeJSON(collectFile, result))
 }
 
 func (o *collectOptions) parse(args []string) error {
@@ -116,7 +137,11 @@ func (o *collectOptions) parse(args []string) error {
 	flags.DurationVar(&o.step, "interval", 100*time.Millisecond, "step of their recording")
 	flags.IntVar(&o.perInterval, "requests", 100, "requests in an agent's interval, on average")
 	flags.DurationVar(&o.warmUp, "warm-up", 10*time.Second, "time after the start that is not measured")
-	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured")
+	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured; 0 = none")
+	flags.IntVar(&o.ops, "operations", 10, "operations of the load")
+	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated run; 0 = none")
+	flags.IntVar(&o.dayPods, "long-pods", 2, "simulated pods of the accelerated run")
+	flags.Float64Var(&o.daySpeed, "long-speed", 300, "how much faster than in real time it is")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
 	return flags.Parse(args)
 }
@@ -142,7 +167,7 @@ func startProfile(file string) (stop func(), err error) {
 
 // measureCollecting measures for options.length; wrong describes what is inconsistent in the merged record.
 func measureCollecting(ctx context.Context, session *collect.Session, store *memoryStore, start time.Time, options collectOptions) (result collected, wrong, err error) {
-	result = collected{Machine: describeMachine(), Agents: options.agents, IntervalSeconds: options.step.Seconds()}
+	result = collected{Machine: describeMachine(), Agents: options.agents, Operations: options.ops, IntervalSeconds: options.step.Seconds()}
 	cpu, merged, began := cpuTime(), mergedIntervals(session), time.Now()
 	saves, _ := store.state()
 	result.BeginCPUSeconds = cpu.Seconds()
@@ -266,7 +291,7 @@ func mergedIntervals(session *collect.Session) int64 {
 
 // exact compares the merged record with what the agents delivered, and returns its requests per second.
 func exact(series *record.Series, perInterval int) (float64, error) {
-	made := madeUp(perInterval, series.PodStep)
+	made := madeUp(order{PerInterval: perInterval, Ops: len(series.Ops), Step: series.PodStep})
 	var want, got, cells uint64
 	for pod := range series.Pods {
 		for index := range series.Next(pod) {

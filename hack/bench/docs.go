@@ -25,14 +25,6 @@ type injection struct {
 	Total   float64 `json:"totalSeconds"`
 }
 
-// accuracy is a line of build/accuracy.json, which `make accuracy` writes.
-type accuracy struct {
-	Case     string  `json:"case"`
-	Truth    float64 `json:"truthSeconds"`
-	Measured float64 `json:"measuredSeconds"`
-	Error    float64 `json:"errorSeconds"`
-}
-
 // writeDocs replaces the text between <!-- NAME:begin --> and <!-- NAME:end --> in docs/benchmarks.md for each result that exists.
 // The text of other sections stays.
 func writeDocs() error {
@@ -44,7 +36,7 @@ func writeDocs() error {
 	for _, section := range []struct {
 		name string
 		make func() (string, error) // "" = not measured
-	}{{"bench", benchSection}, {"collect", collectSection}, {"accuracy", accuracySection}, {"inject", injectionSection}} {
+	}{{"bench", benchSection}, {"collect", collectSection}, {"day", daySection}, {"accuracy", accuracySection}, {"inject", injectionSection}} {
 		content, err := section.make()
 		if err != nil {
 			return err
@@ -173,7 +165,7 @@ func collectSection() (string, error) {
 	}
 	return c.Machine.describe() + fmt.Sprintf(`| figure | value |
 | --- | ---: |
-| agents | %d |
+| agents | %d, %d operations each |
 | their interval | %g s |
 | requests/s that their records tell of | %.0f |
 | measured time | %.0f s |
@@ -182,26 +174,7 @@ func collectSection() (string, error) {
 | CPU before that: handshakes, clocks, start, warm-up | %.1f s |
 | checkpoints stored meanwhile | %d, the last of %d KiB |
 | how far the merged record was behind the clock | %.1f s |
-`, c.Agents, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
-}
-
-func accuracySection() (string, error) {
-	var list []accuracy
-	ok, err := readJSON(accuracyFile, &list)
-	if !ok || err != nil {
-		return "", err
-	}
-	where, err := machineOf(accuracyFile)
-	if err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	b.WriteString(where)
-	b.WriteString("| case | truth s | measured s | error ms |\n| --- | ---: | ---: | ---: |\n")
-	for _, a := range list {
-		fmt.Fprintf(&b, "| %s | %.4f | %.4f | %.2f |\n", a.Case, a.Truth, a.Measured, a.Error*1000)
-	}
-	return b.String(), nil
+`, c.Agents, c.Operations, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
 }
 
 func injectionSection() (string, error) {

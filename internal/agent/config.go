@@ -58,14 +58,15 @@ type Config struct {
 	Token       string
 	Certificate tls.Certificate
 
-	Listen      string        // host:port; default ":7379"
-	Listener    net.Listener  // a TCP listener to use instead of Listen; Serve closes it
-	Linger      time.Duration // how long an agent waits for its release after the end of the load; default 15 min
-	Drain       time.Duration // the same once ctx has ended; default 20 s
-	MaxBuffered int           // bytes of encoded intervals kept for pulling; beyond it the oldest are dropped and count as Lost; default 64 MiB
-	VerifyLimit time.Duration // how long reading the ledger back may take; default 5 min
-	Epoch       time.Time     // zero of the pod's clock, with a monotonic reading; default: the call of Serve
-	Logger      *slog.Logger  // default: slog.Default()
+	Listen      string           // host:port; default ":7379"
+	Listener    net.Listener     // a TCP listener to use instead of Listen; Serve closes it
+	Linger      time.Duration    // how long an agent waits for its release after the end of the load; default 15 min
+	Drain       time.Duration    // the same once ctx has ended; default 20 s
+	MaxBuffered int              // bytes of encoded intervals kept for pulling; beyond it the oldest are dropped and count as Lost; default 64 MiB
+	VerifyLimit time.Duration    // how long reading the ledger back may take; default 5 min
+	Epoch       time.Time        // zero of the pod's clock, with a monotonic reading; default: the call of Serve
+	Now         func() time.Time // the pod's clock; default time.Now
+	Logger      *slog.Logger     // default: slog.Default()
 }
 
 // check returns an error for a missing or invalid field that has no default.
@@ -99,8 +100,11 @@ func (c Config) withDefaults() Config {
 	if c.VerifyLimit == 0 {
 		c.VerifyLimit = DefaultVerifyLimit
 	}
+	if c.Now == nil {
+		c.Now = time.Now
+	}
 	if c.Epoch.IsZero() {
-		c.Epoch = time.Now()
+		c.Epoch = c.Now()
 	}
 	if c.Logger == nil {
 		c.Logger = slog.Default()

@@ -260,10 +260,11 @@ func (p *process) status() Status {
 			startedAt = int64(at.Sub(p.cfg.Epoch))
 		}
 	}
+	now, wall := p.clocks()
 	status := Status{
 		Run: p.cfg.Plan.Run, Pod: p.cfg.Pod, Instance: p.instance,
 		State: p.state, Reason: p.reason, Message: p.message,
-		Now: p.now(), StartAt: p.startAt, StartedAt: startedAt,
+		Now: now, Wall: wall, StartAt: p.startAt, StartedAt: startedAt,
 		LastSeq: p.outbox.last, Lost: p.outbox.lost, Server: server,
 	}
 	if l, ok := p.cfg.Runner.(layouter); ok {
@@ -276,7 +277,13 @@ func (p *process) status() Status {
 }
 
 // now returns the time on the pod's clock.
-func (p *process) now() int64 { return int64(time.Since(p.cfg.Epoch)) }
+func (p *process) now() int64 { return int64(p.cfg.Now().Sub(p.cfg.Epoch)) }
+
+// clocks returns the time on the pod's clock and on the wall clock.
+func (p *process) clocks() (now, wall int64) {
+	at := p.cfg.Now()
+	return int64(at.Sub(p.cfg.Epoch)), at.UnixNano()
+}
 
 // failure returns why the agent failed, nil if it did not.
 func (p *process) failure() error {

@@ -88,6 +88,7 @@ type Status struct {
 	Message  string `json:"message,omitempty"` // human-readable: progress of the preparation, or what failed, with the address
 
 	Now       int64  `json:"now"`                 // the pod's clock when the response was created
+	Wall      int64  `json:"wall,omitempty"`      // the wall clock at the same instant, nanoseconds since 1970
 	StartAt   int64  `json:"startAt,omitempty"`   // the start instant that was set, pod's clock
 	StartedAt int64  `json:"startedAt,omitempty"` // when the load actually began, pod's clock
 	LastSeq   uint64 `json:"lastSeq"`             // newest finished interval; 0 = none yet

@@ -1,6 +1,8 @@
 package children
 
 import (
+	"time"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
@@ -16,11 +18,11 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		Pods:     int(spec.Pods.Count),
 		Interval: spec.Observe.Interval.Duration,
 		Target:   planTarget(test.Namespace, &spec.Target, addresses),
-		Client:   planClient(&spec.Client),
+		Client:   planClient(spec),
 		Shape:    Shape(spec),
-		Workload: planWorkload(&spec.Workload),
+		Workload: planWorkload(spec),
 		Probe:    planProbe(spec),
-		Info:     value(spec.Observe.RedisInfo).Duration,
+		Info:     planInfo(spec),
 		Verify:   planVerify(spec.Verify),
 	}
 	if err := plan.Validate(); err != nil { // the pods would refuse it too, but only once they run
@@ -56,11 +58,11 @@ func Shape(spec *v1alpha1.RedisLoadTestSpec) plan.Shape {
 }
 
 func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
-	s := spec.Load.Search
+	s, client := spec.Load.Search, planClient(spec)
 	return &search.Spec{
 		From: float64(s.From), To: float64(s.To), Precision: share(s.Precision),
 		// Requests in flight at the end of a missed trial end within one timeout, and requests queued behind them within another.
-		Settle: max(s.Settle.Duration, 2*spec.Client.RequestTimeout.Duration),
+		Settle: max(s.Settle.Duration, 2*max(client.RequestTimeout, client.RemoteTimeout)),
 		Trial:  s.Trial.Duration, Requests: verdict.Significant(spec.Objectives),
 	}
 }
@@ -68,13 +70,20 @@ func planSearch(spec *v1alpha1.RedisLoadTestSpec) *search.Spec {
 // planProbe is a write: a Redis that only serves reads is unavailable to most applications. Its key expires a minute after the run.
 func planProbe(spec *v1alpha1.RedisLoadTestSpec) plan.Probe {
 	rate := value(spec.Probe.Rate)
-	if rate == 0 {
+	if rate == 0 || !spec.Target.IsSet() {
 		return plan.Probe{}
 	}
 	return plan.Probe{
 		Rate:  float64(rate),
 		Words: []string{"SET", spec.Workload.Keyspace.Prefix + "probe:{user}", "{seq}", "EX", "60"},
 	}
+}
+
+func planInfo(spec *v1alpha1.RedisLoadTestSpec) time.Duration {
+	if !spec.Target.IsSet() {
+		return 0
+	}
+	return value(spec.Observe.RedisInfo).Duration
 }
 
 func planVerify(verify *v1alpha1.LoadVerify) *plan.Verify {

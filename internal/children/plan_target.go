@@ -4,12 +4,16 @@ import (
 	"net"
 	"path"
 	"strconv"
+	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
 )
 
 func planTarget(namespace string, target *v1alpha1.RedisTarget, addresses []string) plan.Target {
+	if !target.IsSet() {
+		return plan.Target{}
+	}
 	t := plan.Target{
 		Topology:  plan.Topology(target.Topology),
 		Addresses: addresses,
@@ -57,12 +61,13 @@ func planTLS(tls *v1alpha1.RedisTLS, caDir, certDir string) *plan.TLS {
 	return t
 }
 
-func planClient(client *v1alpha1.LoadClient) plan.Client {
+func planClient(spec *v1alpha1.RedisLoadTestSpec) plan.Client {
+	client := &spec.Client
 	c := plan.Client{
-		Connections:    int(client.Connections),
+		Connections:    connections(spec),
 		Pipeline:       int(client.Pipeline),
 		DialTimeout:    client.DialTimeout.Duration,
-		RequestTimeout: client.RequestTimeout.Duration,
+		RequestTimeout: timeout(&spec.Client, v1alpha1.DefaultRequestTimeout),
 		Protocol:       3,
 		ReadFrom:       plan.ReadFrom(client.ReadFrom),
 		Mode:           plan.Mode(client.Mode),
@@ -70,6 +75,9 @@ func planClient(client *v1alpha1.LoadClient) plan.Client {
 		MaxAge:         value(client.ConnectionMaxAge).Duration,
 		Retries:        int(client.Retries),
 		AddedLatency:   value(client.AddedLatency).Duration,
+	}
+	if isRemote(&spec.Workload) {
+		c.RemoteTimeout = timeout(client, v1alpha1.DefaultRemoteTimeout)
 	}
 	if client.Protocol == v1alpha1.RESP2 {
 		c.Protocol = 2
@@ -82,3 +90,32 @@ func planClient(client *v1alpha1.LoadClient) plan.Client {
 	}
 	return c
 }
+
+// connections is the number of connections of each pod. Those of a remote workload follow the users: an application's users do not share connections.
+func connections(spec *v1alpha1.RedisLoadTestSpec) int {
+	switch {
+	case spec.Client.Connections > 0:
+		return int(spec.Client.Connections)
+	case !isRemote(&spec.Workload):
+		return v1alpha1.DefaultConnections
+	}
+	users := int(value(spec.Load.Users))
+	for _, stage := range spec.Load.Stages {
+		users = max(users, int(value(stage.Users)))
+	}
+	if users == 0 {
+		return v1alpha1.DefaultConnections // an open loop without a limit of its own
+	}
+	pods := int(spec.Pods.Count)
+	return min((users+pods-1)/pods, v1alpha1.MaxConnections)
+}
+
+// timeout is the timeout that is set, or otherwise.
+func timeout(client *v1alpha1.LoadClient, otherwise time.Duration) time.Duration {
+	if set := client.RequestTimeout.Duration; set > 0 {
+		return set
+	}
+	return otherwise
+}
+
+func isRemote(w *v1alpha1.Workload) bool { return w.HTTP != nil || w.CacheAside != nil }

@@ -1,11 +1,13 @@
 package children
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
 	corev1 "k8s.io/api/core/v1"
 )
@@ -64,7 +66,61 @@ workload: {commands: [{name: incr, command: [INCR, "{key}"]}]}
 		ReadFrom: plan.ReadReplica, Mode: plan.Dedicated, Driver: plan.GoRedisDriver, MaxAge: 10 * time.Minute,
 		GoRedis: &plan.GoRedis{PoolSize: 7, MaxRetries: new(-1), StateReloadInterval: time.Second},
 	}
-	if diff := cmp.Diff(want, planClient(&test.Spec.Client)); diff != "" {
+	if diff := cmp.Diff(want, planClient(&test.Spec)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Connections and timeout fit the workload: those of an API or a database follow the users, whatever Redis gets.
+func TestDefaultsOfTheClient(t *testing.T) {
+	const commands, http = `{commands: [{name: incr, command: [INCR, "{key}"]}]}`, `{http: {url: "http://shop"}}`
+	const cacheAside = `{cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: "SELECT ?"}}}`
+	for _, tt := range []struct {
+		load, pods, client, workload string
+		connections                  int
+		redis, operation             time.Duration
+	}{
+		{"users: 1000", "2", "{}", commands, 50, time.Second, time.Second},
+		{"users: 1001", "2", "{}", http, 501, time.Second, 30 * time.Second},
+		{"users: 40", "1", "{}", cacheAside, 40, time.Second, 30 * time.Second},
+		{"users: 40", "1", "{connections: 20, requestTimeout: 5s}", cacheAside, 20, 5 * time.Second, 5 * time.Second},
+		{"users: 1000000", "2", "{}", http, 10_000, time.Second, 30 * time.Second},
+		{"rate: 100", "1", "{}", http, 50, time.Second, 30 * time.Second},
+		{"rate: 100, users: 7", "1", "{}", http, 7, time.Second, 30 * time.Second},
+	} {
+		made, err := Plan(loadTest(t, fmt.Sprintf("target: {addresses: [\"a:1\"]}\nload: {%s, duration: 1m}\npods: {count: %s}\nclient: %s\nworkload: %s\n",
+			tt.load, tt.pods, tt.client, tt.workload)), addresses)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := made.Client; c.Connections != tt.connections || c.RequestTimeout != tt.redis || made.OperationTimeout() != tt.operation {
+			t.Errorf("%+v: %d connections, %v for Redis, %v for an operation", tt, c.Connections, c.RequestTimeout, made.OperationTimeout())
+		}
+	}
+	stages, err := Plan(loadTest(t, "target: {addresses: [\"a:1\"]}\nload: {stages: [{duration: 5s, users: 5}, {duration: 5s, users: 90}]}\nworkload: "+http), addresses)
+	if err != nil || stages.Client.Connections != 90 {
+		t.Errorf("%+v, %v; want the most users of any stage", stages, err)
+	}
+}
+
+// Without a target there is nothing to probe and no INFO to read.
+func TestPlanWithoutTarget(t *testing.T) {
+	const load = "load: {users: 10, duration: 1m}\n"
+	for name, workload := range map[string]string{
+		"http":     `{http: {url: "http://shop"}}`,
+		"database": `{cacheAside: {mode: DatabaseOnly, database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: "SELECT ?"}}}`,
+	} {
+		test := loadTest(t, load+"workload: "+workload)
+		made, err := Plan(test, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if made.Target.IsSet() || made.Probe.Rate != 0 || made.Info != 0 {
+			t.Errorf("%s: %+v, %+v, INFO every %v", name, made.Target, made.Probe, made.Info)
+		}
+		test.Spec.Target.Service = &v1alpha1.ServiceReference{Name: "redis", Port: 6379}
+		if _, err := Plan(test, nil); err == nil {
+			t.Errorf("%s: a target that was not found is accepted", name)
+		}
 	}
 }

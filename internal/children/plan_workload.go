@@ -2,12 +2,14 @@ package children
 
 import (
 	"path"
+	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/plan"
 )
 
-func planWorkload(w *v1alpha1.Workload) plan.Workload {
+func planWorkload(spec *v1alpha1.RedisLoadTestSpec) plan.Workload {
+	w := &spec.Workload
 	made := plan.Workload{
 		Keyspace: plan.Keyspace{
 			Prefix:       w.Keyspace.Prefix,
@@ -22,9 +24,12 @@ func planWorkload(w *v1alpha1.Workload) plan.Workload {
 		made.Commands = append(made.Commands, plan.Command{Name: c.Name, Weight: int(c.Weight), Words: c.Command})
 	}
 	if b := w.Benchmark; b != nil {
-		made.Benchmark = &plan.Benchmark{}
+		made.Benchmark = &plan.Benchmark{Order: plan.BenchmarkOrder(b.Order)}
 		for _, test := range b.Tests {
 			made.Benchmark.Tests = append(made.Benchmark.Tests, string(test))
+		}
+		if b.Order == v1alpha1.BenchmarkSequential && spec.Load.Requests == nil {
+			made.Benchmark.Each = measured(&spec.Load) / time.Duration(len(b.Tests))
 		}
 	}
 	if r := w.Ranking; r != nil {
@@ -55,6 +60,15 @@ func planWorkload(w *v1alpha1.Workload) plan.Workload {
 		}
 	}
 	return made
+}
+
+// measured is the length of the measured time, without an extension for faults; 0 if a number of requests ends it.
+func measured(load *v1alpha1.LoadShape) time.Duration {
+	length := value(load.Duration).Duration
+	for _, stage := range load.Stages {
+		length += stage.Duration.Duration
+	}
+	return length
 }
 
 func planValues(values *v1alpha1.ValueSizes) plan.Values {

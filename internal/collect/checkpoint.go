@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/redquake/redquake/internal/record"
 )
 
 // The steps of counts and histograms beyond which a series is not coarsened to save memory.
@@ -49,19 +51,22 @@ func (s *Session) save(ctx context.Context) error {
 		return nil
 	}
 	s.grown = false
-	for s.series.Memory() > s.cfg.MemoryLimit && s.series.Step < coarsestStep && s.series.LatencyStep < coarsestLatency {
-		s.series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory", s.cfg.MemoryLimit>>20))
-	}
+	s.limitMemory()
 	s.record.Unlock()
 
 	s.record.RLock() // blocks merging, but not reading
-	data, err := s.encode()
+	data, coarse, err := s.encode()
 	held := make([]uint64, len(s.pods))
 	for i := range held {
 		held[i] = uint64(s.series.Next(i))
 	}
 	s.record.RUnlock()
 
+	if coarse != nil {
+		s.record.Lock()
+		s.series.CoarsenAs(coarse)
+		s.record.Unlock()
+	}
 	if err == nil {
 		err = s.cfg.Store.Save(ctx, data)
 	}
@@ -86,19 +91,51 @@ func (s *Session) save(ctx context.Context) error {
 	return nil
 }
 
-// encode encodes a checkpoint of the record. Once that is too large, it uses a compact copy, to which intervals are added as well. The
-// caller holds saving and record for reading; all other code that uses the compact record holds record for writing.
-func (s *Session) encode() ([]byte, error) {
+// limitMemory coarsens the record to what it may take of the operator's memory. From then on the record itself is as coarse as the checkpoints: there
+// is no copy for them. The caller holds saving and record.
+func (s *Session) limitMemory() {
+	used := s.memory()
+	limit := s.cfg.Memory.claim(s, used)
+	if used > limit && s.compact != nil {
+		s.series.CoarsenAs(s.compact)
+		s.compact = nil
+		used = s.memory()
+	}
+	for used > limit && s.series.Step < coarsestStep && s.series.LatencyStep < coarsestLatency {
+		if !s.series.Coarsen(fmt.Sprintf("it takes less than %d MiB of the operator's memory", limit>>20)) {
+			break
+		}
+		used = s.memory()
+	}
+	s.cfg.Memory.claim(s, used)
+}
+
+// memory is the size of the record and of its copy in bytes. The caller holds record.
+func (s *Session) memory() int {
+	used := s.series.Memory()
+	if s.compact != nil {
+		used += s.compact.Memory()
+	}
+	return used
+}
+
+// encode encodes a checkpoint of the record. As long as the record is not coarsened itself, a checkpoint that would be too large is encoded from a
+// compact copy, to which intervals are added as well. The caller holds saving and record for reading; all other code that uses the compact record holds
+// record for writing. It returns what the record is to be coarsened to; nil = nothing.
+func (s *Session) encode() (data []byte, coarse *record.Series, err error) {
 	from := s.series
 	if s.compact != nil {
 		from = s.compact
 	}
 	data, compact, err := from.EncodeCompact(s.cfg.CheckpointLimit)
-	if err != nil {
-		return nil, fmt.Errorf("encode the checkpoint: %w", err)
+	switch {
+	case err != nil:
+		return nil, nil, fmt.Errorf("encode the checkpoint: %w", err)
+	case compact == nil:
+		return data, nil, nil
+	case s.series.Coarse():
+		return data, compact, nil
 	}
-	if compact != nil {
-		s.compact = compact
-	}
-	return data, nil
+	s.compact = compact
+	return data, nil, nil
 }

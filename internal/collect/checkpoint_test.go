@@ -55,7 +55,7 @@ func deliver(t testing.TB, s *Session, pod int, from, to int64) {
 // TestCompactCheckpoints: checkpoints that are coarser than the record contain every request, gap and pod's position, as the record itself
 // does, whatever happened since; and a session that resumes one continues from it.
 func TestCompactCheckpoints(t *testing.T) {
-	const limit = 12 << 10
+	const limit = 24 << 10
 	store := &kept{}
 	s := openAlone(t, store, 3, limit)
 	start := time.Now().Add(-time.Hour) // so that no interval is in the future

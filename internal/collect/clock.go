@@ -23,11 +23,18 @@ type clock struct {
 	count int // of all ever observed
 }
 
-// observe adds a reading: the pod's clock was at remote between the local instants sent and received.
-func (c *clock) observe(sent, received, remote int64) {
+// observe adds a reading: the pod's clock was at remote between the local instants sent and received. A reading that no drift explains means that
+// one of the clocks stood still, as that of a suspended machine does: it replaces the others, and observe returns by how much the pod's clock moved.
+func (c *clock) observe(sent, received, remote int64) (moved int64) {
 	middle := sent + (received-sent)/2
-	c.trips[c.count%clockSamples] = roundTrip{at: middle, offset: remote - middle, rtt: received - sent}
+	trip := roundTrip{at: middle, offset: remote - middle, rtt: received - sent}
+	if offset, uncertainty, ok := c.estimate(middle); ok && max(trip.offset-offset, offset-trip.offset) > uncertainty+trip.rtt/2+1 {
+		moved = trip.offset - offset
+		*c = clock{}
+	}
+	c.trips[c.count%clockSamples] = trip
 	c.count++
+	return moved
 }
 
 // settled reports whether there were enough round trips for the start.

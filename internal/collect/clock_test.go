@@ -46,3 +46,20 @@ func TestClockPrefersFreshOverSlightlyShorter(t *testing.T) {
 		t.Errorf("offset %v, want the fresh 30 ms", time.Duration(offset))
 	}
 }
+
+func TestClockThatStoodStill(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	var c clock
+	for i := range int64(10) {
+		if moved := c.observe(i*1000*ms, i*1000*ms+2*ms, i*1000*ms+501*ms); moved != 0 {
+			t.Fatalf("reading %d: moved by %v", i, time.Duration(moved))
+		}
+	}
+	// The pod's machine was suspended for 2 s.
+	if moved := c.observe(15000*ms, 15010*ms, 13505*ms); moved != -2000*ms {
+		t.Errorf("moved by %v, want -2 s", time.Duration(moved))
+	}
+	if offset, uncertainty, _ := c.estimate(15005 * ms); offset != -1500*ms || uncertainty != 5*ms {
+		t.Errorf("offset %v ± %v", time.Duration(offset), time.Duration(uncertainty))
+	}
+}

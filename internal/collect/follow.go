@@ -40,6 +40,7 @@ func (s *Session) visit(p *pod) time.Duration {
 	pulling := s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete()
 	after, ack := p.pulled, p.acked
 	s.mu.Unlock()
+	s.compareClocks()
 	if address == "" {
 		return s.cfg.StatusEvery
 	}
@@ -51,6 +52,9 @@ func (s *Session) visit(p *pod) time.Duration {
 			return s.backoff(p)
 		}
 		s.applyStatus(p, status, sent, received)
+		if s.alignDue(p) {
+			s.align()
+		}
 		s.settlePod(p)
 	} else if pulling {
 		answer, err := s.pull(p.ctx, address, instance, after, ack, &p.body)
@@ -175,14 +179,14 @@ func (s *Session) applyStatus(p *pod, status agent.Status, sent, received int64)
 		p.problem = Restarted
 		p.problemText = fmt.Sprintf("its process restarted after %d intervals were pulled", p.pulled)
 	} else if another {
-		p.clock, p.began, p.sentAt = clock{}, beginning{}, 0
+		p.clock, p.began, p.sentAt, p.wallAhead = clock{}, beginning{}, 0, 0
 	}
 	p.known = true
 	if p.problem == Restarted {
 		s.changedSince(p, before, problem)
 		return // the status of the new process is not about the run's load
 	}
-	p.clock.observe(sent, received, status.Now)
+	s.podStepped(p, p.clock.observe(sent, received, status.Now), status)
 	p.last = status
 	p.refineBeginning(received)
 	p.problem, p.problemText = "", ""

@@ -135,15 +135,12 @@ func (s *Session) fill(pod int, from, to int64) error {
 			return err
 		}
 	}
-	step := s.cfg.Step
-	s.note(fmt.Sprintf("Pod %d had to forget its record from %v to %v before it could be pulled: "+HoleMark+".",
-		pod, time.Duration(from)*step, time.Duration(to)*step))
+	s.merged(func(series *record.Series) { series.AddHole(pod, from, to) })
+	s.note(fmt.Sprintf("Pod %d had to forget its record from %v to %v before it could be pulled: it counts as zero there.",
+		pod, time.Duration(from)*s.cfg.Step, time.Duration(to)*s.cfg.Step))
 	s.cfg.Logger.Warn("a pod had to forget intervals; they count as zero", "pod", pod, "from", from, "to", to)
 	return nil
 }
-
-// HoleMark is part of every note about a hole in the record of a series.
-const HoleMark = "it counts as zero there"
 
 // note adds a note to the series. The caller holds record.
 func (s *Session) note(sentence string) {

@@ -28,6 +28,7 @@ func Open(config Config) (*Session, error) {
 	s := &Session{
 		cfg:  cfg,
 		base: cfg.Now(),
+		wall: wallClock{base: cfg.Wall().Round(0)},
 		transport: &http.Transport{ // no proxy, even if set in the environment; HTTP/1.1 with one persistent connection per pod
 			DialContext:            cfg.Dial,
 			TLSClientConfig:        secure,
@@ -71,11 +72,14 @@ func (c Config) withDefaults() Config {
 	if c.CheckpointLimit == 0 {
 		c.CheckpointLimit = DefaultCheckpointLimit
 	}
-	if c.MemoryLimit == 0 {
-		c.MemoryLimit = DefaultMemoryLimit
+	if c.Memory == nil {
+		c.Memory = &Memory{}
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Wall == nil {
+		c.Wall = c.Now
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: 5 * time.Second}).DialContext
@@ -93,7 +97,7 @@ const (
 	DefaultStatusEvery     = 5 * time.Second
 	DefaultCheckpointEvery = 10 * time.Second
 	DefaultCheckpointLimit = 900 << 10
-	DefaultMemoryLimit     = 128 << 20
+	DefaultMemoryLimit     = 64 << 20
 	DefaultRequestTimeout  = 10 * time.Second
 )
 
@@ -108,6 +112,7 @@ func (s *Session) Close() {
 	s.cancel()
 	s.loops.Wait()
 	s.transport.CloseIdleConnections()
+	s.cfg.Memory.leave(s)
 }
 
 // SetPods sets the addresses of pods. Pods that are not passed keep their address.

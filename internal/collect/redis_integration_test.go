@@ -17,7 +17,9 @@ import (
 
 // TestCollectRealLoad runs two agents with the real load against a real server, over TCP, restarts the session on the way, and compares
 // the sums with the plan.
-func TestCollectRealLoad(t *testing.T) {
+func TestCollectRealLoad(t *testing.T) { redistest.Each(t, testCollectRealLoad) }
+
+func testCollectRealLoad(t *testing.T) {
 	noLeak(t)
 	const pods, rate, grid = 2, 1000, 50 * time.Millisecond
 	plan := &plan.Plan{

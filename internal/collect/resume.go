@@ -14,6 +14,7 @@ import (
 // continues to pull from its end. Pods that have not accepted the start instant yet can receive it by Start with the same instant.
 // It fails if the store fails (retry), or if the checkpoint cannot be used (ErrCheckpoint); nothing is pulled then.
 func (s *Session) Resume(ctx context.Context, start time.Time) error {
+	s.compareClocks()
 	err := s.resume(ctx, start)
 	s.settle()
 	return err

@@ -93,7 +93,7 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 		w.store.fail(errDown)
 		s := w.open()
 		at := w.start(s)
-		st := w.until(s, "finished, with a store that fails", func(st collect.Status) bool { return st.Finished && st.StoreError != "" })
+		st := w.until(s, "finished, with a store that fails", func(st collect.Status) bool { return st.Finished && s.StoreError() != nil })
 		if st.Pods[0].Acked != 0 || !st.Saved.IsZero() || st.Pods[0].Pulled != 60 {
 			t.Errorf("%+v", st)
 		}
@@ -110,7 +110,7 @@ func TestNothingIsAcknowledgedBeforeItIsStored(t *testing.T) {
 		w.until(s, "finished", finished)
 		w.expect(s, 60)
 		st = w.until(s, "saved", func(st collect.Status) bool { return st.Pods[0].Acked == 60 })
-		if st.StoreError != "" || st.Saved.IsZero() {
+		if s.StoreError() != nil || st.Saved.IsZero() {
 			t.Errorf("%+v", st)
 		}
 	})
@@ -175,7 +175,7 @@ func addCounts(to *record.Counts, c record.Counts) {
 func TestMemoryLimitCoarsens(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 100, nil)
-		w.config.MemoryLimit = 100 << 10
+		w.config.Memory = &collect.Memory{Limit: 100 << 10}
 		s := w.open()
 		w.start(s)
 		w.until(s, "finished", finished)

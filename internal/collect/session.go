@@ -43,10 +43,11 @@ type Config struct {
 	StatusEvery     time.Duration // interval of reading a pod's status while its load runs; default 5 s, or 10 times PullEvery if that is longer
 	CheckpointEvery time.Duration // default 10 s
 	CheckpointLimit int           // bytes; default 900 KiB
-	MemoryLimit     int           // size in bytes above which the series is coarsened; default 128 MiB
+	Memory          *Memory       // shared by all sessions of the process; default one of its own
 	RequestTimeout  time.Duration // of one request to a pod; default 10 s
 
 	Now    func() time.Time                                                     // with a monotonic reading; default time.Now
+	Wall   func() time.Time                                                     // the wall clock, by which callers pass instants; default Now
 	Dial   func(ctx context.Context, network, address string) (net.Conn, error) // default: a net.Dialer
 	Logger *slog.Logger                                                         // default slog.Default()
 }
@@ -74,9 +75,15 @@ type Session struct {
 	begun    bool      // a start instant is set: intervals are pulled
 	start    time.Time // the start instant as passed by the caller
 	startAt  int64     // the same as local instant
+	wall     wallClock
 	saved    time.Time
 	storeErr error
 	finished bool
+
+	aligned   bool     // lead is known
+	lead      int64    // how far the clock of the run is ahead of the local one
+	alignedAt int64    // the local instant of the last alignment
+	steps     []string // of the pods' clocks, to be noted by the next alignment
 
 	record  sync.RWMutex // guards the series; locked before mu
 	series  *record.Series
@@ -124,6 +131,7 @@ type pod struct {
 	last             agent.Status
 	clock            clock
 	began            beginning
+	wallAhead        int64 // the pod's wall clock - its own; 0 = unknown
 	sentAt           int64 // start instant sent to this instance, pod's clock; 0 = none
 	lastContact      time.Time
 	reachable        bool
@@ -166,7 +174,8 @@ func (s *Session) startInstant() int64 {
 
 // begin sets the start instant and wakes every pod's goroutine. The caller holds record and mu.
 func (s *Session) begin(at time.Time) {
-	s.begun, s.startAt, s.start = true, s.local(at), at
+	s.begun, s.start = true, at
+	s.startAt, _ = s.wall.local(at)
 	s.merged(func(series *record.Series) { series.Start = at.Round(0).UTC() })
 	for _, p := range s.pods {
 		wake(p.poke)
@@ -185,13 +194,6 @@ func (s *Session) addressOf(p *pod) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.address
-}
-
-// local converts between time.Time and nanoseconds since the session was opened. Instants without a monotonic reading (loaded from
-// the store) are converted by the current wall clock, others by the monotonic clock.
-func (s *Session) local(t time.Time) int64 {
-	now := s.cfg.Now()
-	return int64(now.Sub(s.base) + t.Sub(now))
 }
 
 func (s *Session) instant(local int64) time.Time { return s.base.Add(time.Duration(local)) }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/agenttest"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 func TestCollectWholeRun(t *testing.T) {
@@ -284,8 +286,9 @@ func TestMissingIntervalsCountAsZero(t *testing.T) {
 					zero++
 				}
 			}
-			if zero != st.Pods[0].Filled || series.Len() != 100 || len(series.Notes) == 0 || !strings.Contains(series.Notes[0], "counts as zero") {
-				t.Errorf("%d zero intervals of %d, filled %d, notes %q", zero, series.Len(), st.Pods[0].Filled, series.Notes)
+			if zero != st.Pods[0].Filled || series.Len() != 100 || len(series.Notes) == 0 || !strings.Contains(series.Notes[0], "counts as zero") ||
+				len(series.Holes()) == 0 {
+				t.Errorf("%d zero intervals of %d, filled %d, notes %q, holes %v", zero, series.Len(), st.Pods[0].Filled, series.Notes, series.Holes())
 			}
 		})
 	})
@@ -329,9 +332,10 @@ func TestStopPullsAllIntervals(t *testing.T) {
 	})
 }
 
-// TestShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than StatusEvery: the session requests
-// the reason of the end once, and does not send requests without a pause until StatusEvery has passed since it was opened.
-func TestShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
+// TestTruthShortLoadIsPolledAtTheUsualInterval bounds the number of requests at the end of a load that is shorter than StatusEvery: the session
+// requests the reason of the end once, does not send requests without a pause until StatusEvery has passed since it was opened, and has finished
+// as soon as it has the last interval.
+func TestTruthShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1, 20, nil)
 		w.config.StatusEvery = collect.DefaultStatusEvery
@@ -348,13 +352,15 @@ func TestShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 		s := w.open()
 		at := w.start(s)
 		w.until(s, "finished", finished)
+		late := time.Since(at) - 20*step
 		mu.Lock()
 		defer mu.Unlock()
 		before := slices.IndexFunc(writes, at.Before)
 		// A pull every PullEvery, of which the last one detects the end of the load, and then immediately a request of the status for the reason.
-		if n, most := len(writes)-before, int(time.Since(at)/w.config.PullEvery)+2; n > most {
-			t.Errorf("%d requests since the start, want at most %d: %v", n, most, writes[before:])
-		}
+		n, most := len(writes)-before, int(time.Since(at)/w.config.PullEvery)+2
+		truth.Report(t, "T24", "requests of the operator to a pod whose load ends after 0.1 s", fmt.Sprint("at most ", most), strconv.Itoa(n), n <= most)
+		truth.Report(t, "T24", "from the end of this load to Finished", fmt.Sprint("at most ", w.config.PullEvery+2*time.Millisecond), late.String(),
+			late <= w.config.PullEvery+2*time.Millisecond)
 		if last := writes[len(writes)-2:]; !last[0].Equal(last[1]) || last[1].Sub(at) < 20*step {
 			t.Errorf("the last requests were made at %v, the load ended at %v", last, at.Add(20*step))
 		}

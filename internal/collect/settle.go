@@ -58,6 +58,7 @@ func (s *Session) settle() {
 		return
 	}
 	if finished {
+		s.alignLocked() // the drift of the whole run
 		wake(s.saveNow)
 	}
 	s.finished = finished

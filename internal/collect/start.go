@@ -20,12 +20,13 @@ const (
 // accepted it or at is near. The error names each pod that did not accept it. A pod that already has a start instant keeps it, so Start
 // may be called again with the same instant, also by another operator process after Resume. The caller must store the instant before.
 func (s *Session) Start(ctx context.Context, at time.Time) error {
+	s.compareClocks()
 	s.record.Lock()
 	s.mu.Lock()
 	if !s.begun {
 		s.begin(at)
 	}
-	local, apart := s.startAt, at.Sub(s.start).Abs()
+	local, apart := s.startAt, at.Round(0).Sub(s.start.Round(0)).Abs()
 	s.mu.Unlock()
 	s.record.Unlock()
 	if apart > time.Millisecond {

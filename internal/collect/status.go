@@ -70,13 +70,26 @@ type Status struct {
 	Skew, SkewUncertainty time.Duration
 	// StartError is the maximum difference between the start instant and a pod's actual start; -1 until all began.
 	StartError time.Duration
-	// ClockShift is Start minus the instant that was set: near zero, unless the operator's wall clock has changed since then, as
-	// after a restart on another node. Instants stored before by the wall clock are off by this amount.
+	// ClockShift is by how much the operator's wall clock is ahead of what it would be if it had counted on from the start instant: near zero,
+	// unless it was set since then, or the operator was restarted on another node.
 	// It needs a pod whose clock is aligned, is 0 before, and has an error of at most ClockShiftUncertainty.
 	ClockShift, ClockShiftUncertainty time.Duration
 
-	Saved      time.Time // when the last checkpoint was stored; zero = not by this session
-	StoreError string    // why the last attempt failed, "" if it did not
+	Saved time.Time // when the last checkpoint was stored; zero = not by this session
+}
+
+// Finished is Status().Finished.
+func (s *Session) Finished() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.finished
+}
+
+// StoreError is why the last attempt to store a checkpoint failed; nil if it did not.
+func (s *Session) StoreError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.storeErr
 }
 
 // Status returns the current state. It copies a few hundred bytes per pod.
@@ -85,9 +98,6 @@ func (s *Session) Status() Status {
 	defer s.mu.Unlock()
 	now := s.now()
 	status := Status{Pods: make([]PodStatus, len(s.pods)), Saved: s.saved, Finished: s.finished, Skew: -1, StartError: -1}
-	if s.storeErr != nil {
-		status.StoreError = s.storeErr.Error()
-	}
 	started := 0
 	begun := make([]beginning, 0, len(s.pods))
 	for i, p := range s.pods {
@@ -152,7 +162,9 @@ func (s *Session) startStatus(status *Status) {
 	slices.Sort(starts)
 	start := starts[len(starts)/2]
 	status.Start = s.instant(start)
-	status.ClockShift = time.Duration(start - s.startAt)
+	if s.aligned {
+		status.ClockShift = time.Duration(s.wall.ahead - s.wall.since(s.start) - s.lead)
+	}
 }
 
 // ledger merges the verification results of the pods. The caller holds mu.

@@ -85,7 +85,7 @@ var shapes = []shape{
 	}},
 	{"RedisFault", "rfault", []column{
 		{"Type", 0}, {"Status", 0}, {"Target", 0}, {"Effect", 0}, {"Dip", 0}, {"Outage", 0}, {"Recovery", 0}, {"LostWrites", 0}, {"Verdict", 0}, {"Age", 0},
-		{"LoadTest", 1}, {"Message", 1},
+		{"WhileActive", 1}, {"LoadTest", 1}, {"Message", 1},
 	}},
 }
 

@@ -72,9 +72,7 @@ func (c *callers) open(ctx context.Context, kind plan.Topology) error {
 func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	c.gaps = newSharedGaps(c.run.thresholds, c.run.sharded)
 	c.run.gaps = gapMerge{c.gaps.source()}
-	beating, stop := context.WithCancel(ctx)
-	go c.heart.run(beating, c.run.now)
-	context.AfterFunc(ctx, stop)
+	go c.heart.run(ctx, c.run.now, c.noteStall)
 	var due chan arrival
 	if c.run.pacer.Load() != nil {
 		due = make(chan arrival)
@@ -106,10 +104,18 @@ func (c *callers) start(ctx context.Context, group *sync.WaitGroup) error {
 	return nil
 }
 
+// noteStall records that the process did not run.
+func (c *callers) noteStall(stall record.Stall) {
+	stripe := c.run.rec.stripes[0]
+	s, _ := stripe.lock(stall.To)
+	defer stripe.unlock()
+	s.stalls = append(s.stalls, stall)
+}
+
 // arrival is one scheduled request: its number and its due time.
 type arrival struct{ number, due int64 }
 
-// deal hands each arrival to an idle goroutine when it is due, and drops it once requestTimeout has passed.
+// deal hands each arrival to an idle goroutine when it is due, and drops it once the timeout of an operation has passed.
 func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 	r := c.run
 	timer := time.NewTimer(time.Hour)
@@ -123,7 +129,7 @@ func (c *callers) deal(ctx context.Context, wake waiter, to chan<- arrival) {
 			c.drop(a, now)
 			continue
 		}
-		late := a.due + r.timeout
+		late := a.due + int64(r.plan.OperationTimeout())
 		select { // usually a goroutine is idle
 		case to <- a:
 			continue
@@ -210,7 +216,7 @@ func (c *caller) serveUsers(ctx context.Context, u *users) {
 		if c.run.budget.claim(1) == 0 {
 			return
 		}
-		c.call(ctx, c.caller.Pick(), t.user, -1)
+		c.call(ctx, c.run.pick(c.caller, now), t.user, -1)
 		u.schedule(t, c.run.now()+u.think)
 	}
 }

@@ -105,7 +105,7 @@ func (d *closedLoop) begin(t *turn) {
 				continue
 			}
 		}
-		l.enqueue(l.source.Pick(), t.user, -1, t)
+		l.enqueue(l.run.pick(l.source, l.at), t.user, -1, t)
 	}
 }
 

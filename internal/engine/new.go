@@ -39,6 +39,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	}
 	n := &runState{
 		plan: p, pod: pod, length: int64(p.Shape.Length()), timeout: int64(p.Client.RequestTimeout),
+		turns: p.Turns(),
 		users: plan.NewSchedule(p.Shape),
 		dialer: &dialer{
 			target: p.Target, timeout: p.Client.DialTimeout, protocol: p.Client.Protocol,
@@ -57,7 +58,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 	r.layOut()
 	n.budget.left.Store(math.MaxInt64)
 	if p.Shape.Requests > 0 {
-		n.budget.left.Store(int64(share(p.Shape.Requests, uint64(p.Pods), uint64(pod))))
+		n.budget.left.Store(n.requests())
 	}
 	if pod < p.ProbePods() {
 		first, err := newProber(n, "")
@@ -83,7 +84,7 @@ func (r *Runner) chooseWorkload() error {
 		return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.workload." + err.Error(), Err: err}
 	}
 	if spec.IsRemote() {
-		r.callers = &callers{run: n, timeout: n.plan.Client.RequestTimeout}
+		r.callers = &callers{run: n, timeout: n.plan.OperationTimeout()}
 		w, err := workload.Described(spec)
 		if err != nil {
 			return wrong(err)

@@ -38,7 +38,7 @@ func (d *openLoop) issue(now int64) int64 {
 		default:
 			ledgerWrite := l.book != nil && l.run.isLedgerWrite(l.run.arrival(d.next))
 			if !ledgerWrite || !l.enqueueLedger(d.number, d.due, nil) { // the book may be full
-				l.enqueue(l.run.workload.OperationOf(l.run.arrival(d.next)), d.number, d.due, nil)
+				l.enqueue(l.run.unledgeredOp(d.next), d.number, d.due, nil)
 			}
 		}
 		d.next += d.loops

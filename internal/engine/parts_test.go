@@ -7,7 +7,6 @@ import (
 
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
-	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
@@ -47,20 +46,6 @@ func TestTruthWritesFailWhileReadsSucceed(t *testing.T) {
 			t.Errorf("set %+v, get %+v", set, get)
 		}
 	})
-}
-
-// seriesOf merges the record of a single pod.
-func seriesOf(t *testing.T, p *plan.Plan, o *outcome) *record.Series {
-	t.Helper()
-	series := record.NewSeries(p.Run, time.Now(), p.Interval, p.Operations(), 1)
-	series.SetReadOnly(p.ReadOnly())
-	for i := range o.intervals {
-		if err := series.Add(0, &o.intervals[i]); err != nil {
-			t.Fatal(err)
-		}
-	}
-	series.Finish(0)
-	return series
 }
 
 // TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.

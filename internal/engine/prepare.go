@@ -20,29 +20,15 @@ import (
 // dialsAtOnce is how many connections are dialled concurrently before the start.
 const dialsAtOnce = 64
 
-// Prepare connects to Redis within max(3 x dialTimeout, 5 s), reads INFO, runs each command once, prefills this pod's part of the keyspace, and
-// establishes the load's connections. progress is called with human-readable messages; it may be nil.
+// Prepare connects to Redis, if the plan has a target, within max(3 x dialTimeout, 5 s), reads INFO, runs each command once, prefills this pod's
+// part of the keyspace, and establishes the load's connections. progress is called with human-readable messages; it may be nil.
 // Errors are *Error, or ctx's.
 func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 	if progress == nil {
 		progress = func(string) {}
 	}
-	c, err := r.connectToPrimary(ctx, progress)
-	if err != nil {
-		return err
-	}
-	defer c.Close()
-	within, cancel := context.WithTimeout(ctx, r.run.plan.Client.RequestTimeout)
-	defer cancel()
-	if s, err := readInfo(within, c); err == nil {
-		r.server.Store(&s)
-	}
-	r.idleRoundTrip = measureIdle(within, c)
-	if r.run.redis != nil {
-		if err := r.tryCommands(ctx, c); err != nil {
-			return err
-		}
-		if err := r.run.fill(ctx, progress); err != nil {
+	if r.run.plan.Target.IsSet() {
+		if err := r.prepareRedis(ctx, progress); err != nil {
 			return err
 		}
 	}
@@ -55,6 +41,28 @@ func (r *Runner) Prepare(ctx context.Context, progress func(string)) error {
 		return err
 	}
 	return r.establish(ctx, progress)
+}
+
+// prepareRedis connects to Redis, reads INFO, runs each command once and prefills this pod's part of the keyspace.
+func (r *Runner) prepareRedis(ctx context.Context, progress func(string)) error {
+	c, err := r.connectToPrimary(ctx, progress)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	within, cancel := context.WithTimeout(ctx, r.run.plan.Client.RequestTimeout)
+	defer cancel()
+	if s, err := readInfo(within, c); err == nil {
+		r.server.Store(&s)
+	}
+	r.idleRoundTrip = measureIdle(within, c)
+	if r.run.redis == nil {
+		return nil
+	}
+	if err := r.tryCommands(ctx, c); err != nil {
+		return err
+	}
+	return r.run.fill(ctx, progress)
 }
 
 // connectToPrimary discovers the topology and connects to the first primary. The addresses of the plan are tried first: an error there names what

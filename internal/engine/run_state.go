@@ -34,6 +34,7 @@ type runState struct {
 	thresholds *thresholds // of the gap logs of the loops or callers
 	gaps       gapMerge
 
+	turns   *plan.Turns           // nil if operations are mixed
 	users   plan.Schedule         // closed loop: how many are active, over all pods
 	pacer   atomic.Pointer[pacer] // open loop, else nil; Step replaces it
 	budget  budget                // closed loop
@@ -55,7 +56,30 @@ func (r *runState) opOf(i int64) int {
 	if r.isLedgerWrite(r.arrival(i)) {
 		return r.ledgerOp()
 	}
+	return r.unledgeredOp(i)
+}
+
+// unledgeredOp is opOf for an arrival that is no ledger write.
+func (r *runState) unledgeredOp(i int64) int {
+	if r.turns != nil {
+		return r.turns.At(time.Duration(r.pacer.Load().due(i)), i, r.requests())
+	}
 	return r.workload.OperationOf(r.arrival(i))
+}
+
+// pick returns the operation of the next request of a closed loop, at the instant now, after it was claimed from the budget. source chooses among
+// mixed operations.
+func (r *runState) pick(source interface{ Pick() int }, now int64) int {
+	if r.turns == nil {
+		return source.Pick()
+	}
+	total := r.requests()
+	return r.turns.At(time.Duration(now), total-r.budget.left.Load()-1, total)
+}
+
+// requests is the number of requests of this pod, if that ends the load; otherwise 0.
+func (r *runState) requests() int64 {
+	return int64(share(r.plan.Shape.Requests, uint64(r.plan.Pods), uint64(r.pod)))
 }
 
 // arrival returns the number over all pods of this pod's arrival i.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/redquake/redquake/internal/record"
 )
 
 // sharedGaps are the gap logs of requests that are sent by a goroutine each: those of probes and of callers.
@@ -72,8 +74,8 @@ type heartbeat struct{ latest, before atomic.Int64 }
 // heartbeatEvery is the time between heartbeats.
 const heartbeatEvery = 2 * time.Millisecond
 
-// run beats until ctx ends.
-func (h *heartbeat) run(ctx context.Context, now func() int64) {
+// run beats until ctx ends. late is called with the stalls that it notices.
+func (h *heartbeat) run(ctx context.Context, now func() int64, late func(record.Stall)) {
 	ticker := time.NewTicker(heartbeatEvery)
 	defer ticker.Stop()
 	for {
@@ -81,8 +83,12 @@ func (h *heartbeat) run(ctx context.Context, now func() int64) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-			h.before.Store(h.latest.Load())
-			h.latest.Store(now())
+			last, at := h.latest.Load(), now()
+			h.before.Store(last)
+			h.latest.Store(at)
+			if last > 0 && at-last > int64(heartbeatEvery)+lateWake {
+				late(record.Stall{From: last, To: at})
+			}
 		}
 	}
 }

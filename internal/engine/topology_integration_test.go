@@ -98,7 +98,9 @@ func TestClusterFailoverUnderLoad(t *testing.T) {
 }
 
 // TestDeadShardHasAGapOfItsOwn: one shard has an outage while the aggregate has none.
-func TestDeadShardHasAGapOfItsOwn(t *testing.T) {
+func TestDeadShardHasAGapOfItsOwn(t *testing.T) { redistest.Each(t, testDeadShardHasAGapOfItsOwn) }
+
+func testDeadShardHasAGapOfItsOwn(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{Options: redistest.Options{Config: []string{"cluster-require-full-coverage no"}}})
 	p := followPlan(plan.TopologyCluster, c.Addresses(), 1000, 0)

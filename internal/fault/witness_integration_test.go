@@ -20,7 +20,9 @@ import (
 )
 
 // A primary is killed and does not return: the witness reports the failover by the sentinels. TestWitnessOrder covers order and instants.
-func TestWitnessSeesAFailover(t *testing.T) {
+func TestWitnessSeesAFailover(t *testing.T) { redistest.Each(t, testWitnessSeesAFailover) }
+
+func testWitnessSeesAFailover(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, guard.Choose)
 	set := redistest.NewSentinel(t, 2, redistest.SentinelOptions{})

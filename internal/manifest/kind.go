@@ -1,21 +1,19 @@
 package manifest
 
 import (
-	"context"
 	"fmt"
-	"io/fs"
 	"strings"
 	"sync"
 
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	structuralschema "k8s.io/apiextensions-apiserver/pkg/apiserver/schema"
-	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/cel"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/listtype"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/objectmeta"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
+	"k8s.io/apimachinery/pkg/api/meta"
 	apivalidation "k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,36 +28,41 @@ import (
 type kind struct {
 	structural *structuralschema.Structural
 	values     validation.SchemaValidator
-	rules      func() *cel.Validator // compiled on first use, which takes longer than everything else
+	rules      *rules
 }
 
-// kinds are the kinds of the embedded CRDs.
-var kinds = sync.OnceValues(readKinds)
+// kinds are the kinds that were used so far, by their schema.GroupVersionKind: functions that return a *kind and an error.
+var kinds sync.Map
 
-func readKinds() (map[schema.GroupVersionKind]*kind, error) {
-	files, err := fs.Glob(crd.Bases, "bases/*.yaml")
+// kindNamed returns a kind from the embedded CRD that defines it.
+func kindNamed(name schema.GroupVersionKind) (*kind, error) {
+	read, _ := kinds.LoadOrStore(name, sync.OnceValues(func() (*kind, error) { return readKind(name) }))
+	return read.(func() (*kind, error))()
+}
+
+// readKind reads only one CRD: decoding them takes most of the time that a command line takes to start.
+func readKind(name schema.GroupVersionKind) (*kind, error) {
+	plural, _ := meta.UnsafeGuessKindToResource(name)
+	file := fmt.Sprintf("bases/%s_%s.yaml", name.Group, plural.Resource) // as controller-gen names it
+	text, err := crd.Bases.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("list the embedded CRDs: %w", err)
+		return nil, fmt.Errorf("no CustomResourceDefinition defines %s: %w", name, err)
 	}
-	found := map[schema.GroupVersionKind]*kind{}
-	for _, file := range files {
-		text, err := crd.Bases.ReadFile(file)
+	var definition apiextensionsv1.CustomResourceDefinition
+	if err := yaml.UnmarshalStrict(text, &definition); err != nil {
+		return nil, fmt.Errorf("decode the embedded CRD %s: %w", file, err)
+	}
+	for _, version := range definition.Spec.Versions {
+		if version.Name != name.Version {
+			continue
+		}
+		found, err := newKind(version.Schema)
 		if err != nil {
-			return nil, fmt.Errorf("read the embedded CRD %s: %w", file, err)
+			return nil, fmt.Errorf("read the schema of %s in the embedded CRD %s: %w", version.Name, file, err)
 		}
-		var definition apiextensionsv1.CustomResourceDefinition
-		if err := yaml.UnmarshalStrict(text, &definition); err != nil {
-			return nil, fmt.Errorf("decode the embedded CRD %s: %w", file, err)
-		}
-		spec := &definition.Spec
-		for _, version := range spec.Versions {
-			name := schema.GroupVersionKind{Group: spec.Group, Version: version.Name, Kind: spec.Names.Kind}
-			if found[name], err = newKind(version.Schema); err != nil {
-				return nil, fmt.Errorf("read the schema of %s in the embedded CRD %s: %w", version.Name, file, err)
-			}
-		}
+		return found, nil
 	}
-	return found, nil
+	return nil, fmt.Errorf("no CustomResourceDefinition defines %s", name)
 }
 
 func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
@@ -78,9 +81,8 @@ func newKind(from *apiextensionsv1.CustomResourceValidation) (*kind, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &kind{structural: structural, values: values, rules: sync.OnceValue(func() *cel.Validator {
-		return cel.NewValidator(structural, true, celconfig.PerCallLimit)
-	})}, nil
+	rules, _ := newRules(structural, true)
+	return &kind{structural: structural, values: values, rules: rules}, nil
 }
 
 // prune removes unknown fields from content, and nulls of fields that are not nullable, and returns the paths of the unknown fields.
@@ -98,8 +100,8 @@ func (k *kind) prune(content map[string]any) ([]string, error) {
 func (k *kind) setDefaults(content map[string]any) { defaulting.Default(content, k.structural) }
 
 // validate checks a defaulted object, in the order of the API server: rules are evaluated only on values of the right types.
-func (k *kind) validate(content map[string]any, meta metav1.Object) field.ErrorList {
-	errs := apivalidation.ValidateObjectMetaAccessor(meta, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
+func (k *kind) validate(content map[string]any, object metav1.Object) field.ErrorList {
+	errs := apivalidation.ValidateObjectMetaAccessor(object, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateCustomResource(nil, content, k.values)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, k.structural, content)...)
 	for _, err := range errs {
@@ -108,6 +110,6 @@ func (k *kind) validate(content map[string]any, meta metav1.Object) field.ErrorL
 			return errs
 		}
 	}
-	broken, _ := k.rules().Validate(context.Background(), nil, k.structural, content, nil, celconfig.RuntimeCELCostBudget)
+	broken, _ := k.rules.validate(nil, content, celconfig.RuntimeCELCostBudget)
 	return append(errs, broken...)
 }

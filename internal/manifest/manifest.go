@@ -151,14 +151,8 @@ func kindOf(object Object) (*kind, schema.GroupVersionKind, error) {
 	if err != nil {
 		return nil, schema.GroupVersionKind{}, fmt.Errorf("find the kind of %T: %w", object, err)
 	}
-	known, err := kinds()
-	if err != nil {
-		return nil, names[0], err
-	}
-	if known[names[0]] == nil {
-		return nil, names[0], fmt.Errorf("no CustomResourceDefinition defines %s", names[0])
-	}
-	return known[names[0]], names[0], nil
+	found, err := kindNamed(names[0])
+	return found, names[0], err
 }
 
 // contentOf converts an object to its JSON form.

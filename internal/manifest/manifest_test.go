@@ -75,6 +75,7 @@ func TestDecodeRefuses(t *testing.T) {
 		{"set", `"127.0.0.1:6379"`, `"a:1", "a:1"`, `spec.target.addresses[1]: Duplicate value: "a:1"`},
 		{"rule of a value", "30s", "10ms", `must be between 1s and 168h`},
 		{"rule of an object", "users: 10, ", "", "spec.load: Invalid value: set users (closed loop), rate (open loop), stages or search"},
+		{"no target", "  target: {addresses: [\"127.0.0.1:6379\"]}\n", "", "spec: Invalid value: set target: only workload.http"},
 		{"rule with a default", "members: 1000", "members: 99", "spec.workload.ranking: Invalid value: findCount must not be above members"},
 		{"rule of all", "  target:", "  pods: {count: 11}\n  target:", "spec.load.users must be at least spec.pods.count"},
 	} {
@@ -125,7 +126,7 @@ func TestAdmitOfAnObjectMadeInGo(t *testing.T) {
 	if err := manifest.Admit(test); err != nil {
 		t.Fatal(err)
 	}
-	if test.Namespace != "shop" || test.Spec.Client.Connections != 50 || *test.Spec.Probe.Rate != 100 {
+	if test.Namespace != "shop" || test.Spec.Client.Pipeline != 1 || *test.Spec.Probe.Rate != 100 {
 		t.Errorf("admitted %+v", test)
 	}
 }

@@ -5,9 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// Benchmark is redis-benchmark's tests by name, mixed with equal weights: each test is an operation. With the keyspace's prefix they use
+// Benchmark is redis-benchmark's tests by name, one after the other or mixed with equal weights: each test is an operation. With the keyspace's prefix they use
 //
 //   - {n}, a key of the keyspace, for set and get, with their TTL for set; mset writes ten keys mset:{n}:0 to mset:{n}:9, which share a slot
 //   - counter:{n} for incr
@@ -17,8 +18,19 @@ import (
 // Structures from which tests remove elements are filled before the start, with as many elements as the keyspace has keys: list:0 for pops,
 // set:0 for spop, zset:0 for zpopmin.
 type Benchmark struct {
-	Tests []string `json:"tests"` // at least one, each at most once
+	Tests []string       `json:"tests"`          // at least one, each at most once
+	Order BenchmarkOrder `json:"order"`          // of the tests; "" = Mixed
+	Each  time.Duration  `json:"each,omitempty"` // length of each test with InTurn; 0 = each has an equal part of Shape.Requests
 }
+
+// BenchmarkOrder is how the tests of a benchmark follow each other.
+type BenchmarkOrder string
+
+// The orders.
+const (
+	InTurn BenchmarkOrder = "Sequential" // one after the other
+	Mixed  BenchmarkOrder = "Mixed"      // all at the same time
+)
 
 // BenchmarkTest is one of redis-benchmark's tests.
 type BenchmarkTest struct {
@@ -74,7 +86,7 @@ func (b *Benchmark) check(*Keyspace) string {
 			return problem
 		}
 	}
-	return ""
+	return unknown("order", b.Order, "", InTurn, Mixed)
 }
 
 // BenchmarkTests are the names of all tests, sorted.

@@ -15,7 +15,7 @@ type Plan struct {
 	Run      string        `json:"run"`            // identifies the run; the load test's UID
 	Pods     int           `json:"pods"`           // how many pods share the load
 	Interval time.Duration `json:"interval"`       // the recording grid's step
-	Target   Target        `json:"target"`         // where Redis is
+	Target   Target        `json:"target"`         // where Redis is; without addresses and sentinels for a workload without Redis
 	Client   Client        `json:"client"`         // how to connect to it
 	Shape    Shape         `json:"shape"`          // amount of load and duration, over all pods
 	Workload Workload      `json:"workload"`       // the requests
@@ -45,6 +45,9 @@ type Target struct {
 	TLS          *TLS      `json:"tls,omitempty"`          // nil = plain TCP
 	Database     int       `json:"database,omitempty"`     // 0 in a cluster
 }
+
+// IsSet reports whether there is a Redis: some workloads can do without.
+func (t *Target) IsSet() bool { return len(t.Addresses) > 0 || t.Sentinel != nil }
 
 // Topology is the topology of a deployment: one of topology.Kind, or Auto.
 type Topology string
@@ -78,18 +81,19 @@ type TLS struct {
 
 // Client is how the load connects to Redis. In mode Dedicated one request is in flight per connection, or one batch if Pipeline > 1.
 type Client struct {
-	Connections    int           `json:"connections"`            // per pod, at least 1
-	Pipeline       int           `json:"pipeline"`               // requests per batch, at least 1
-	DialTimeout    time.Duration `json:"dialTimeout"`            // of one attempt, TCP and TLS and HELLO
-	RequestTimeout time.Duration `json:"requestTimeout"`         // from the send; a request with a later reply is Unknown
-	Protocol       int           `json:"protocol"`               // 2 | 3
-	ReadFrom       ReadFrom      `json:"readFrom,omitempty"`     // where read-only commands go; "" = Primary
-	Mode           Mode          `json:"mode,omitempty"`         // "" = Dedicated
-	MaxAge         time.Duration `json:"maxAge,omitempty"`       // of a connection, which is then replaced between two requests; 0 = unlimited
-	Retries        int           `json:"retries,omitempty"`      // of a failed request, at most; its latency counts from the first attempt
-	AddedLatency   time.Duration `json:"addedLatency,omitempty"` // added to each round trip in the client, to simulate a slower network
-	Driver         Driver        `json:"driver,omitempty"`       // "" = Native
-	GoRedis        *GoRedis      `json:"goRedis,omitempty"`      // with Driver GoRedis; nil = its defaults
+	Connections    int           `json:"connections"`             // per pod, at least 1
+	Pipeline       int           `json:"pipeline"`                // requests per batch, at least 1
+	DialTimeout    time.Duration `json:"dialTimeout"`             // of one attempt, TCP and TLS and HELLO
+	RequestTimeout time.Duration `json:"requestTimeout"`          // from the send; a request with a later reply is Unknown
+	RemoteTimeout  time.Duration `json:"remoteTimeout,omitempty"` // of an operation of cacheAside and http; 0 = RequestTimeout
+	Protocol       int           `json:"protocol"`                // 2 | 3
+	ReadFrom       ReadFrom      `json:"readFrom,omitempty"`      // where read-only commands go; "" = Primary
+	Mode           Mode          `json:"mode,omitempty"`          // "" = Dedicated
+	MaxAge         time.Duration `json:"maxAge,omitempty"`        // of a connection, which is then replaced between two requests; 0 = unlimited
+	Retries        int           `json:"retries,omitempty"`       // of a failed request, at most; its latency counts from the first attempt
+	AddedLatency   time.Duration `json:"addedLatency,omitempty"`  // added to each round trip in the client, to simulate a slower network
+	Driver         Driver        `json:"driver,omitempty"`        // "" = Native
+	GoRedis        *GoRedis      `json:"goRedis,omitempty"`       // with Driver GoRedis; nil = its defaults
 }
 
 // ReadFrom is where read-only commands go. Writes go to a primary.
@@ -185,6 +189,14 @@ func (s Shape) MeasuredFrom() time.Duration { return s.RampUp + s.WarmUp }
 type Probe struct {
 	Rate  float64  `json:"rate"`            // per second, of the run; in a cluster for each shard; 0 = no probe
 	Words []string `json:"words,omitempty"` // e.g. SET rq:probe:{user} {seq} EX 60: a write, because a read-only server is an outage for most applications
+}
+
+// OperationTimeout is how long an operation of the load may take.
+func (p *Plan) OperationTimeout() time.Duration {
+	if p.Workload.IsRemote() && p.Client.RemoteTimeout > 0 {
+		return p.Client.RemoteTimeout
+	}
+	return p.Client.RequestTimeout
 }
 
 // Operations are the names of the plan's operations, in the order of Interval.Ops.

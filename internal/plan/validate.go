@@ -61,9 +61,12 @@ func (p *Plan) checkKnown() string {
 	)
 }
 
-// checkTarget rejects a target without an address to dial.
+// checkTarget rejects a target without an address to dial, unless nothing is sent to it.
 func (p *Plan) checkTarget() string {
 	t := &p.Target
+	if !t.IsSet() && !p.Workload.NeedsRedis() && p.Probe.Rate == 0 && p.Info == 0 {
+		return ""
+	}
 	if t.Sentinel == nil {
 		if len(t.Addresses) == 0 {
 			return "target: no address of a Redis was found: set service, addresses or podSelector, or sentinel"
@@ -109,7 +112,12 @@ func (p *Plan) checkShape() string {
 // checkTogether rejects fields of different parts of the spec that exclude each other.
 func (p *Plan) checkTogether() string {
 	remote, goRedis := p.Workload.IsRemote(), p.Client.Driver == GoRedisDriver
+	turns := p.Turns()
 	switch {
+	case turns != nil && p.Shape.Search != nil:
+		return "workload.benchmark.order: a search needs all tests in each trial: set Mixed, or one test"
+	case turns != nil && turns.Each <= 0 && p.Shape.Requests == 0:
+		return "workload.benchmark.order: Sequential needs a duration or a number of requests to divide"
 	case remote && goRedis:
 		return "client.driver: GoRedis is for workloads of Redis commands: set Native"
 	case p.Verify != nil && (remote || goRedis):

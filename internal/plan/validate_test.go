@@ -24,6 +24,13 @@ func TestValidate(t *testing.T) {
 	searched := func(p *plan.Plan) {
 		p.Shape = plan.Shape{Rate: 10, Duration: time.Minute, Search: &search.Spec{From: 10, To: 20, Trial: 10 * time.Second, Settle: 2 * time.Second}}
 	}
+	noTarget := func(p *plan.Plan) { p.Target, p.Probe, p.Info = plan.Target{}, plan.Probe{}, 0 }
+	cacheAside := func(mode plan.CacheAsideMode) func(*plan.Plan) {
+		return func(p *plan.Plan) {
+			p.Workload.Commands = nil
+			p.Workload.CacheAside = &plan.CacheAside{Mode: mode, Database: plan.Database{Driver: plan.DriverMySQL, Query: "SELECT ?"}}
+		}
+	}
 	tests := []struct {
 		field   string // prefix of the message; "" = valid
 		changes []func(*plan.Plan)
@@ -57,6 +64,12 @@ func TestValidate(t *testing.T) {
 		{"workload.keyspace.distribution", []func(*plan.Plan){func(p *plan.Plan) { p.Workload.Keyspace.Distribution = "Normal" }}},
 
 		{"target", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = nil }}},
+		{"target", []func(*plan.Plan){noTarget}},
+		{"", []func(*plan.Plan){noTarget, http}},
+		{"target", []func(*plan.Plan){noTarget, http, func(p *plan.Plan) { p.Probe = plan.Probe{Rate: 1, Words: []string{"PING"}} }}},
+		{"target", []func(*plan.Plan){noTarget, http, func(p *plan.Plan) { p.Info = time.Second }}},
+		{"", []func(*plan.Plan){noTarget, cacheAside(plan.DatabaseOnly)}},
+		{"target", []func(*plan.Plan){noTarget, cacheAside(plan.ThroughCache)}},
 		{"target.addresses[1]", []func(*plan.Plan){func(p *plan.Plan) { p.Target.Addresses = []string{"a:1", "b"} }}},
 		{"target.sentinel", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = nil }}},
 		{"target.sentinel.addresses[0]", []func(*plan.Plan){sentinels, func(p *plan.Plan) { p.Target.Sentinel.Addresses = []string{"s"} }}},

@@ -91,5 +91,10 @@ func (w *Workload) set() []named {
 	return found
 }
 
+// NeedsRedis reports whether the workload's requests go to the target.
+func (w *Workload) NeedsRedis() bool {
+	return w.HTTP == nil && (w.CacheAside == nil || w.CacheAside.Mode != DatabaseOnly)
+}
+
 // IsRemote reports whether the workload does not use the engine's connections.
 func (w *Workload) IsRemote() bool { return w.CacheAside != nil || w.HTTP != nil }

@@ -30,7 +30,7 @@ type Ledger struct {
 	Stale *Staleness   `json:"stale,omitempty"` // if it was enabled
 	Dual  *DualPrimary `json:"dual,omitempty"`  // if it was enabled
 
-	Settings string   `json:"settings,omitempty"` // the primary's persistence settings and limits
+	Settings string   `json:"settings,omitempty"` // persistence settings and limits of the primaries, each with its address if they differ
 	Notes    []string `json:"notes,omitempty"`    // human-readable
 	// Unread is why the ledger, or a part of it, could not be read back; Lost is not valid then. "" = all of it was read.
 	Unread string `json:"unread,omitempty"`

@@ -28,11 +28,32 @@ type Series struct {
 	Pods        int           // how many pods share the load
 	Notes       []string      // human-readable: what was coarsened and why
 
+	// ClockUncertainty is the greatest error of an instant of any pod against the clock of the run: of its alignment and of its drift. A period
+	// between instants of two pods, or between one of a pod and t0, is uncertain by at most twice as much.
+	ClockUncertainty time.Duration
+	// ClockSpread is how far the clocks of the pods ran apart. It is taken out of gaps and instants, but not out of counts: rates over a second are
+	// blurred by as much.
+	ClockSpread time.Duration
+
 	readOnly  []bool // by operation, see SetReadOnly
 	intervals []Interval
+	requests  uint64 // of all intervals
 	pods      []podRecord
-	servers   []Server
 	podUses   podUses
+	holes     []Hole
+
+	fine    *fine    // what a coarsened record keeps at full resolution; nil if it was not coarsened: intervals has everything
+	windows []window // the parts to be kept so
+	view    *view    // of a series that Fine has returned
+
+	servers    []Server
+	serverStep time.Duration     // the grid of the servers' readings; 0 = all are kept
+	processes  map[process]int64 // the first reading of each; nil = to be computed
+
+	loadGaps, probeGaps merging
+	shardGaps           []merging // by the shard's number
+	partGaps            []merging // by Part; nil before the first fold
+	pending, foldAt     int       // gaps of pods since the last fold; from how many on they are merged
 
 	agentStep     time.Duration // of the load generators' readings
 	agentReadings int           // their number over all pods
@@ -43,7 +64,8 @@ type podRecord struct {
 	next        int64 // index of the next interval to deliver, in PodStep
 	lost        bool
 	finished    bool
-	connections int // of the last interval
+	connections int   // of the last interval
+	ahead       int64 // of the run's clock, nanoseconds
 	load, probe stream
 	shards      []partStream // by the shard's number
 	parts       []partStream // by Part
@@ -58,7 +80,7 @@ func NewSeries(run string, start time.Time, step time.Duration, ops []string, po
 	}
 	s := &Series{
 		Run: run, Start: start.Round(0).UTC(), PodStep: step, Step: step, LatencyStep: step,
-		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep,
+		Ops: slices.Clone(ops), readOnly: make([]bool, len(ops)), Pods: pods, pods: make([]podRecord, pods), agentStep: agentStep, foldAt: leastFold,
 	}
 	for i := range s.pods {
 		s.pods[i] = podRecord{load: newStream(), probe: newStream()}
@@ -87,13 +109,19 @@ func (s *Series) Next(pod int) int64 { return s.pods[pod].next }
 
 // Lose marks a pod that will deliver no further intervals although its record has not ended: Complete no longer waits for it. After its last interval
 // it does not contribute to the figures, and a gap that all other pods have is a gap of the run.
-func (s *Series) Lose(pod int) { s.pods[pod].lost = true }
+func (s *Series) Lose(pod int) {
+	s.pods[pod].lost = true
+	s.seal()
+}
 
 // IsLost reports whether Lose was called for a pod.
 func (s *Series) IsLost(pod int) bool { return s.pods[pod].lost }
 
 // Finish marks a pod whose record has ended as planned. Pods bounded by a number of requests end at different times.
-func (s *Series) Finish(pod int) { s.pods[pod].finished = true }
+func (s *Series) Finish(pod int) {
+	s.pods[pod].finished = true
+	s.seal()
+}
 
 // Lost is the number of pods that were lost.
 func (s *Series) Lost() int {
@@ -114,8 +142,9 @@ func (s *Series) LoadEnd(planned time.Duration, allDone bool) time.Duration {
 	if planned > 0 && end >= planned {
 		return planned
 	}
-	for i := len(s.intervals) - 1; i >= 0; i-- {
-		last := time.Duration(max(s.intervals[i].LastOK, s.intervals[i].LastError))
+	for i := s.Len() - 1; i >= 0; i-- {
+		iv := s.At(i)
+		last := time.Duration(max(iv.LastOK, iv.LastError))
 		switch {
 		case last > end-s.PodStep, last >= 0 && allDone:
 			return min(end, last)
@@ -134,12 +163,31 @@ func (s *Series) End() time.Duration {
 	return time.Duration(s.Complete()) * s.Step
 }
 
+// Requests is how many requests have ended so far, with any outcome: a running count.
+func (s *Series) Requests() uint64 { return s.requests }
+
 // Len is the number of intervals that any pod delivered.
-func (s *Series) Len() int { return len(s.intervals) }
+func (s *Series) Len() int {
+	switch share := s.share(); {
+	case s.view != nil:
+		return int(s.view.end)
+	case s.fine != nil:
+		return int((s.delivered() + share - 1) / share)
+	}
+	return len(s.intervals)
+}
 
 // At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers and Agents are empty: the series keeps them
 // for the whole run. The caller must not modify the interval.
-func (s *Series) At(i int) *Interval { return &s.intervals[i] }
+func (s *Series) At(i int) *Interval {
+	if s.view != nil {
+		return s.view.at(int64(i))
+	}
+	if s.fine != nil {
+		return s.newest(int64(i))
+	}
+	return &s.intervals[i]
+}
 
 // Window returns the complete intervals that begin in [from, to) as the indices first <= i < end.
 func (s *Series) Window(from, to time.Duration) (first, end int) {
@@ -160,8 +208,11 @@ func (s *Series) Window(from, to time.Duration) (first, end int) {
 
 // Complete is the number of leading intervals that every live pod has delivered; all of them once no pod is live.
 func (s *Series) Complete() int {
-	if s.Ended() {
-		return len(s.intervals)
+	switch {
+	case s.view != nil:
+		return int(min(s.completeShares(), s.view.end))
+	case s.Ended():
+		return s.Len()
 	}
 	return int(s.completeShares() / s.share())
 }
@@ -194,9 +245,6 @@ func (s *Series) completeShares() int64 {
 	}
 	return least
 }
-
-// Servers returns the readings of the servers, by time.
-func (s *Series) Servers() []Server { return slices.Clone(s.servers) }
 
 const (
 	// agentStep is the finest grid on which a series keeps the load generators' readings.

@@ -1,7 +1,6 @@
 package record
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 )
@@ -14,22 +13,11 @@ func (s *Series) Add(pod int, iv *Interval) error {
 		return err
 	}
 	p := &s.pods[pod]
-	share := s.share()
-	i := iv.Index / share
-	if i == int64(len(s.intervals)) {
-		s.intervals = append(s.intervals, s.newInterval(i))
-	}
-	sum := &s.intervals[i]
-	s.mergeFigures(i, iv)
-	if iv.Index%share == 0 {
-		sum.Pods++
-		sum.Connections += iv.Connections
-	} else {
-		sum.Connections += iv.Connections - p.connections
-	}
+	iv = p.corrected(iv)
+	s.mergeFigures(p, iv)
 	p.connections = iv.Connections
 	p.next++
-	begin, end := iv.Index*int64(s.PodStep), p.next*int64(s.PodStep)
+	begin, end := max(0, iv.Index*int64(s.PodStep)-p.ahead), p.delivered(s.PodStep)
 	p.load.add(iv.Gaps, sumOK(iv.Ops), iv.FirstOK, iv.LastOK)
 	first, last := int64(-1), int64(-1)
 	if iv.Probe.OK > 0 {
@@ -39,8 +27,14 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
 	p.addStalls(iv.Stalls)
+	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
+		s.foldGaps()
+	}
 	s.addServers(iv.Servers)
 	s.addAgents(pod, iv.Agents)
+	if s.fine != nil && p.next%s.blockLen() == 0 {
+		s.seal()
+	}
 	return nil
 }
 
@@ -69,31 +63,45 @@ func (s *Series) check(pod int, iv *Interval) error {
 	return nil
 }
 
-// mergeFigures adds all additive figures: all but Pods, Connections and the lists.
-func (s *Series) mergeFigures(i int64, iv *Interval) {
-	sum := &s.intervals[i]
-	at := &s.intervals[i-i%int64(s.LatencyStep/s.Step)] // the interval that holds the histograms
+// mergeFigures adds all figures but the lists.
+func (s *Series) mergeFigures(p *podRecord, iv *Interval) {
+	sum, at, begins := s.place(iv.Index)
 	for k := range iv.Ops {
-		sum.Ops[k].Counts.add(&iv.Ops[k].Counts)
+		c := &iv.Ops[k].Counts
+		sum.Ops[k].Counts.add(c)
+		s.requests += c.OK + c.Fail + c.Unknown + c.Dropped
 		at.Ops[k].merge(&iv.Ops[k])
 	}
 	sum.Probe.Counts.add(&iv.Probe.Counts)
 	at.Probe.merge(&iv.Probe)
-	sum.mergeInstants(iv)
+	s.mergeInstants(sum, p, iv)
 	sum.mergeTallies(iv)
-}
-
-func (s *Series) addServers(servers []Server) {
-	for i := range servers {
-		at, _ := slices.BinarySearchFunc(s.servers, servers[i], compareServers)
-		s.servers = slices.Insert(s.servers, at, servers[i])
-	}
-	if len(servers) > 0 {
-		s.thinServers()
+	if begins {
+		sum.Pods++
+		sum.Connections += iv.Connections
+	} else {
+		sum.Connections += iv.Connections - p.connections
 	}
 }
 
-func compareServers(a, b Server) int {
-	return cmp.Or(cmp.Compare(a.At, b.At), cmp.Compare(a.Address, b.Address), cmp.Compare(a.RunID, b.RunID),
-		cmp.Compare(a.CommandsProcessed, b.CommandsProcessed), cmp.Compare(a.CPUSeconds, b.CPUSeconds))
+// place returns the interval to which a pod's interval is added, the one that holds its histograms, and whether the pod's is the first in it.
+func (s *Series) place(index int64) (sum, at *Interval, begins bool) {
+	if s.fine != nil {
+		b := s.blockOf(index)
+		i := index % s.blockLen()
+		first := i - i%s.fine.group
+		if sealed := b.number*s.blockLen() + first; sealed < s.fine.sealed { // its histograms are already in the coarse record
+			return &b.intervals[i], s.holder(sealed / s.share()), true
+		}
+		return &b.intervals[i], &b.intervals[first], true
+	}
+	share := s.share()
+	i := index / share
+	if i == int64(len(s.intervals)) {
+		s.intervals = append(s.intervals, s.newInterval(i))
+	}
+	return &s.intervals[i], s.holder(i), index%share == 0
 }
+
+// holder returns the interval that holds the histograms of interval i.
+func (s *Series) holder(i int64) *Interval { return &s.intervals[i-i%int64(s.LatencyStep/s.Step)] }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unsafe"
 )
 
 // coarseNote is the beginning of the note about what was coarsened.
@@ -12,37 +13,103 @@ const coarseNote = "Kept more coarsely than measured: "
 
 // Coarsen makes the record smaller and keeps it exact on a coarser grid. It first merges the histograms onto a grid of 1 s, and then, whichever
 // takes more memory, the histograms (2 s, 10 s, 20 s, ...) or the counts (from 100 ms: 200 ms, 1 s, 2 s, 10 s, ...). Sums, gaps and quantiles of
-// periods that begin and end on the new grid do not change, and intervals can still be added. It adds a note; reason completes "so that ...".
-func (s *Series) Coarsen(reason string) {
-	histograms, rest := s.memory()
-	s.coarsenLarger(histograms, rest)
-	s.noteCoarse(reason)
-}
+// periods that begin and end on the new grid do not change, and intervals can still be added. Full resolution is kept of the last three minutes and of
+// what Keep names, unless that is the larger part: see Fine. It adds a note; reason completes "so that ...".
+// It returns false if the record is as coarse as it can be.
+func (s *Series) Coarsen(reason string) bool { return s.coarsen(s.memory(), 4<<20, reason) }
 
-// Memory is the approximate size of the intervals in bytes. It iterates over all of them: do not call it for every Add.
+// Memory is the approximate size of the record in bytes. It iterates over all intervals: do not call it for every Add.
 func (s *Series) Memory() int {
-	histograms, rest := s.memory()
-	return histograms + rest
+	m := s.memory()
+	return m.histograms + m.counts + m.fine + m.gaps + m.others
 }
 
-func (s *Series) memory() (histograms, rest int) {
-	rest = 150 * len(s.podUses.list)
-	for i := range s.intervals {
-		iv := &s.intervals[i]
-		rest += 200 + 350*(len(iv.Ops)+1) + 8*len(iv.Tallies) + 16*cap(iv.Shards)
-		for _, h := range iv.allHistograms() {
-			histograms += 8 * cap(*h)
+// sizes are those of the parts of a record, in bytes.
+type sizes struct{ histograms, counts, fine, gaps, others int }
+
+func (s *Series) memory() sizes {
+	var m sizes
+	m.histograms, m.counts = s.memoryOf(s.intervals)
+	if s.fine != nil {
+		for _, b := range s.fine.blocks {
+			histograms, counts := s.memoryOf(b.intervals)
+			m.fine += histograms + counts
 		}
 	}
-	return histograms, rest
+	for _, list := range s.gapLists() {
+		m.gaps += cap(*list) * int(unsafe.Sizeof(Gap{}))
+	}
+	m.others = cap(s.servers)*int(unsafe.Sizeof(Server{})) + s.agentReadings*int(unsafe.Sizeof(AgentUse{})) + len(s.pods)*int(unsafe.Sizeof(podRecord{})) +
+		len(s.podUses.list)*150
+	return m
+}
+
+func (s *Series) memoryOf(intervals []Interval) (histograms, counts int) {
+	counts = (int(unsafe.Sizeof(Interval{})) + int(unsafe.Sizeof(Op{}))*len(s.Ops) + 8*len(s.Tallies)) * cap(intervals)
+	for i := range intervals {
+		iv := &intervals[i]
+		counts += int(unsafe.Sizeof(ShardCounts{})) * cap(iv.Shards)
+		for k := range len(iv.Ops) + 1 {
+			for _, h := range iv.op(k).histograms() {
+				histograms += int(unsafe.Sizeof(Bucket{})) * cap(*h)
+			}
+		}
+	}
+	return histograms, counts
+}
+
+// coarsen coarsens the largest part by one step. Gaps are dropped only if they take more than least. It returns false if it is at its
+// coarsest.
+func (s *Series) coarsen(m sizes, least int, reason string) bool {
+	all := m.histograms + m.counts + m.fine + m.gaps
+	switch {
+	case m.gaps > max(least, all/3):
+		s.dropShortGaps(reason)
+		return true
+	case m.fine > all/2 && s.thinFine():
+	case len(s.intervals) > 1:
+		s.coarsenLarger(m.histograms, m.counts)
+	case s.thinFine():
+	case m.gaps > least:
+		s.dropShortGaps(reason)
+		return true
+	default:
+		return false
+	}
+	s.noteCoarse(reason)
+	return true
+}
+
+// CoarsenAs coarsens the record at least as much as another one of the same run.
+func (s *Series) CoarsenAs(o *Series) {
+	if o.LatencyStep > s.LatencyStep {
+		s.coarsenHistograms(o.LatencyStep)
+	}
+	if o.Step > s.Step {
+		s.coarsenCounts(o.Step)
+	}
+	if s.fine != nil && o.fine != nil {
+		if s.fine.tail = min(s.fine.tail, o.fine.tail); o.fine.group > s.fine.group {
+			s.regroup(o.fine.group)
+		}
+	}
+	s.windows = slices.DeleteFunc(s.windows, func(w window) bool {
+		return !slices.ContainsFunc(o.windows, func(kept window) bool { return kept.id == w.id })
+	})
+	s.seal()
+	for _, note := range o.Notes {
+		if strings.HasPrefix(note, coarseNote) {
+			s.Note(coarseNote, strings.TrimPrefix(note, coarseNote))
+		}
+	}
 }
 
 // coarsenLarger coarsens the larger part by one step. Histograms finer than 1 s are coarsened first: few figures need them.
 // They stay at 20 s or finer until the counts are at 1 s, because latency after a fault is reported per ten seconds.
 func (s *Series) coarsenLarger(histograms, rest int) {
 	step := nextStep(s.LatencyStep)
-	if s.LatencyStep < time.Second {
-		for step < time.Second {
+	if s.LatencyStep < fineLatencyStep {
+		for step < fineLatencyStep {
 			step = nextStep(step)
 		}
 		s.coarsenHistograms(step)
@@ -73,10 +140,11 @@ func nextStep(step time.Duration) time.Duration {
 }
 
 func (s *Series) coarsenCounts(step time.Duration) {
+	s.split()
 	if s.LatencyStep%step != 0 {
 		s.coarsenHistograms(leastCommonMultiple(s.LatencyStep, step))
 	}
-	group, share := int(step/s.Step), s.share()
+	group := int(step / s.Step)
 	coarse := make([]Interval, 0, len(s.intervals)/group+1)
 	for first := 0; first < len(s.intervals); first += group {
 		parts := s.intervals[first:min(first+group, len(s.intervals))]
@@ -96,21 +164,22 @@ func (s *Series) coarsenCounts(step time.Duration) {
 			}
 			sum.Probe.Counts.add(&parts[i].Probe.Counts)
 		}
-		last := &parts[len(parts)-1]
-		sum.Pods, sum.Connections = parts[0].Pods, last.Connections
-		for p := range s.pods {
-			// A pod that has not delivered the last part keeps the connections of its own last interval.
-			if next := s.pods[p].next; next > int64(first)*share && next <= last.Index*share {
-				sum.Connections += s.pods[p].connections
-			}
-		}
+		sum.Pods, sum.Connections = parts[0].Pods, parts[len(parts)-1].Connections
 		coarse = append(coarse, sum)
 	}
 	s.intervals, s.Step = coarse, step
-	s.thinServers()
+	s.thinServers(step)
 }
 
 func (s *Series) coarsenHistograms(step time.Duration) {
+	if step > time.Duration(s.fineGroup())*s.PodStep {
+		s.split()
+	}
+	s.mergeHistograms(step)
+}
+
+// mergeHistograms is coarsenHistograms for the intervals alone.
+func (s *Series) mergeHistograms(step time.Duration) {
 	from, to := int(s.LatencyStep/s.Step), int(step/s.Step)
 	for first := 0; first < len(s.intervals); first += to {
 		sums := s.intervals[first].allHistograms()
@@ -135,42 +204,16 @@ func leastCommonMultiple(a, b time.Duration) time.Duration {
 	return a / x * b
 }
 
-// thinServers reduces the readings of a coarsened record to the first one of each server process and the last one of each interval.
-func (s *Series) thinServers() {
-	if s.Step == s.PodStep {
-		return
-	}
-	type process struct{ address, runID string }
-	seen := map[process]int64{} // the interval of the newest kept reading
-	first := map[process]int{}
-	for i := range s.servers {
-		p := process{s.servers[i].Address, s.servers[i].RunID}
-		if _, ok := first[p]; !ok {
-			first[p] = i
-		}
-	}
-	kept := make([]Server, 0, len(s.servers))
-	for i := len(s.servers) - 1; i >= 0; i-- {
-		p := process{s.servers[i].Address, s.servers[i].RunID}
-		at := s.servers[i].At / int64(s.Step)
-		if newest, ok := seen[p]; !ok || newest != at || first[p] == i {
-			kept = append(kept, s.servers[i])
-			seen[p] = at
-		}
-	}
-	slices.Reverse(kept)
-	s.servers = kept
-}
-
 // gapNote is the beginning of the note about omitted gaps.
 const gapNote = "Short gaps left out: "
 
-// dropShortGaps drops the shorter half of the logged gaps: the last resort if a run has so many that they alone exceed the limit.
+// dropShortGaps drops the shorter half of the gaps: the last resort if a run has so many that they alone exceed the limit.
 func (s *Series) dropShortGaps(reason string) {
+	s.foldGaps()
 	var lengths []int64
-	streams := s.streams()
-	for _, t := range streams {
-		for _, g := range t.gaps {
+	lists := s.gapLists()
+	for _, list := range lists {
+		for _, g := range *list {
 			lengths = append(lengths, g.To-g.From)
 		}
 	}
@@ -179,10 +222,22 @@ func (s *Series) dropShortGaps(reason string) {
 	}
 	slices.Sort(lengths)
 	limit := lengths[len(lengths)/2]
-	for _, t := range streams {
-		t.gaps = slices.DeleteFunc(slices.Clone(t.gaps), func(g Gap) bool { return g.To-g.From <= limit })
+	for _, list := range lists {
+		*list = slices.DeleteFunc(slices.Clone(*list), func(g Gap) bool { return g.To-g.From <= limit })
 	}
-	s.note(gapNote, fmt.Sprintf("those of up to %v at a pod, so that %s.", time.Duration(limit), reason))
+	s.Note(gapNote, fmt.Sprintf("those of up to %v, so that %s.", time.Duration(limit), reason))
+}
+
+// gapLists returns all lists of gaps: those of the run and, of every pod, those that can still become some.
+func (s *Series) gapLists() []*[]Gap {
+	var lists []*[]Gap
+	for _, m := range s.mergings() {
+		lists = append(lists, &m.gaps)
+	}
+	for _, t := range s.streams() {
+		lists = append(lists, &t.gaps)
+	}
+	return lists
 }
 
 // streams returns all streams, each of which has a gap log.
@@ -202,12 +257,12 @@ func (s *Series) streams() []*stream {
 }
 
 func (s *Series) noteCoarse(reason string) {
-	s.note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, so that %s.",
+	s.Note(coarseNote, fmt.Sprintf("counts per %v and latency per %v instead of per %v, except around faults, so that %s.",
 		s.Step, s.LatencyStep, s.PodStep, reason))
 }
 
-// note replaces the note that begins in the same way.
-func (s *Series) note(begin, rest string) {
+// Note adds a note, and replaces the one that begins in the same way.
+func (s *Series) Note(begin, rest string) {
 	s.Notes = slices.DeleteFunc(s.Notes, func(n string) bool { return strings.HasPrefix(n, begin) })
 	s.Notes = append(s.Notes, begin+rest)
 }

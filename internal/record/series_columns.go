@@ -29,6 +29,7 @@ func appendColumns(b []byte, s *Series) []byte {
 	}
 	connections := 0
 	for i := range s.intervals {
+		b = appendUint(b, uint64(s.intervals[i].Pods))
 		b = appendInt(b, s.intervals[i].MaxLag)
 		b = appendInt(b, int64(s.intervals[i].Connections-connections))
 		connections = s.intervals[i].Connections
@@ -73,6 +74,7 @@ func (r *reader) columns(s *Series) {
 	}
 	connections := 0
 	for i := range s.intervals {
+		s.intervals[i].Pods = int(r.uint())
 		s.intervals[i].MaxLag = r.int()
 		connections += int(r.int())
 		s.intervals[i].Connections = connections

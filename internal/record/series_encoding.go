@@ -11,7 +11,9 @@ import (
 )
 
 const (
-	seriesVersion = 4
+	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
+	// testdata, and adds a file there: see TestSeriesVersions.
+	seriesVersion = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
 	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
@@ -47,37 +49,38 @@ func (s *Series) encode(limit int) ([]byte, *Series, error) {
 	}
 	c := s
 	for {
-		raw, gaps, histograms := c.appendRaw()
+		raw, parts := c.appendRaw()
 		if len(raw) <= maxRawSeries {
 			packed := pack(raw)
 			if len(packed) <= limit {
 				return packed, c, nil
 			}
-			if len(c.intervals) <= 1 && gaps == 0 {
-				return nil, nil, fmt.Errorf("record takes %d bytes at its coarsest, allowed are %d", len(packed), limit)
-			}
 		}
 		if c == s {
 			c = s.shallow()
 		}
-		reason := fmt.Sprintf("the record fits %d KiB", limit>>10)
-		if gaps > len(raw)/3 || len(c.intervals) <= 1 {
-			c.dropShortGaps(reason)
-			continue
+		if !c.coarsen(parts, 0, fmt.Sprintf("the record fits %d KiB", limit>>10)) {
+			return nil, nil, fmt.Errorf("record takes %d bytes at its coarsest, before compression; allowed are %d", len(raw), limit)
 		}
-		c.coarsenLarger(histograms, len(raw)-histograms)
-		c.noteCoarse(reason)
 	}
 }
 
 // shallow copies the parts of s that coarsening modifies.
 func (s *Series) shallow() *Series {
 	c := *s
-	c.Notes = slices.Clone(s.Notes)
+	c.Notes, c.windows = slices.Clone(s.Notes), slices.Clone(s.windows)
+	if s.fine != nil {
+		c.fine = &fine{s.fine.sealed, s.fine.group, s.fine.tail, slices.Clone(s.fine.blocks)}
+	}
 	c.pods = slices.Clone(s.pods)
 	for i := range c.pods {
 		c.pods[i].shards = slices.Clone(c.pods[i].shards)
 		c.pods[i].parts = slices.Clone(c.pods[i].parts)
+	}
+	c.processes = nil
+	c.shardGaps, c.partGaps = slices.Clone(s.shardGaps), slices.Clone(s.partGaps)
+	for _, m := range c.mergings() {
+		m.gaps = slices.Clip(m.gaps)
 	}
 	c.intervals = slices.Clone(s.intervals)
 	for i := range c.intervals {
@@ -100,6 +103,11 @@ func pack(raw []byte) []byte {
 		panic(err) // writing to a bytes.Buffer does not fail
 	}
 	return b.Bytes()
+}
+
+// IsSeries reports whether b begins as the output of Encode does, of any version. No text does.
+func IsSeries(b []byte) bool {
+	return len(b) > 3 && b[0] > 0 && b[0] < ' ' && b[1] == 0x1f && b[2] == 0x8b
 }
 
 // DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt.
@@ -132,16 +140,23 @@ func DecodeSeries(b []byte) (*Series, error) {
 	return s, nil
 }
 
-// appendRaw returns the record before compression, and how many bytes of it are gap lists and histograms.
-func (s *Series) appendRaw() (raw []byte, gaps, histograms int) {
-	for _, t := range s.streams() {
-		gaps += len(appendGaps(nil, t.gaps)) - 1
+// appendRaw returns the record before compression, and how many bytes of it are which part.
+func (s *Series) appendRaw() (raw []byte, parts sizes) {
+	for _, list := range s.gapLists() {
+		parts.gaps += len(appendGaps(nil, *list)) - 1
 	}
 	raw = s.appendState(nil)
+	parts.others = len(raw) - parts.gaps
 	raw = appendColumns(raw, s)
+	parts.counts = len(raw) - parts.others - parts.gaps
 	n := len(raw)
 	raw = appendHistograms(raw, s)
-	return raw, gaps, len(raw) - n
+	parts.histograms = len(raw) - n
+	raw = appendHoles(raw, s.holes)
+	n = len(raw)
+	raw = s.appendFine(raw)
+	parts.fine = len(raw) - n
+	return raw, parts
 }
 
 func (r *reader) series() *Series {
@@ -151,6 +166,18 @@ func (r *reader) series() *Series {
 	}
 	r.columns(s)
 	r.histograms(s)
+	s.holes = r.holes(s.Pods)
+	if r.fine(s); r.err != nil {
+		return nil
+	}
+	held := s.delivered()
+	if s.fine != nil {
+		held = s.fine.sealed
+	}
+	if n, share := int64(len(s.intervals)), s.share(); held/share > n || (held+share-1)/share != n {
+		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, held, s.PodStep)
+		return nil
+	}
 	return s
 }
 
@@ -169,6 +196,9 @@ func (s *Series) appendState(b []byte) []byte {
 	for _, only := range s.readOnly {
 		b = appendBool(b, only)
 	}
+	b = appendInt(b, int64(s.ClockUncertainty))
+	b = appendInt(b, int64(s.ClockSpread))
+	b = appendUint(b, s.requests)
 	b = appendUint(b, uint64(len(s.pods)))
 	for i := range s.pods {
 		p := &s.pods[i]
@@ -176,6 +206,7 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendBool(b, p.lost)
 		b = appendBool(b, p.finished)
 		b = appendInt(b, int64(p.connections))
+		b = appendInt(b, p.ahead)
 		b = appendStream(b, &p.load)
 		b = appendStream(b, &p.probe)
 		b = appendPartStreams(b, p.shards)
@@ -183,27 +214,35 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendStalls(b, p.stalls)
 		b = appendAgents(b, p.agents)
 	}
+	b = appendMergings(b, s)
 	b = appendUint(b, uint64(s.agentStep/agentStep))
+	b = appendInt(b, int64(s.serverStep))
 	b = appendServers(b, s.servers)
 	b = appendPodUses(b, &s.podUses)
 	return appendUint(b, uint64(len(s.intervals)))
 }
 
 func (r *reader) state() *Series {
-	s := &Series{Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
+	s := &Series{foldAt: leastFold, Run: r.text(), Start: time.Unix(0, r.int()).UTC()}
 	s.PodStep, s.Step, s.LatencyStep = time.Duration(r.int()), time.Duration(r.int()), time.Duration(r.int())
 	s.Ops, s.Tallies, s.Notes = r.texts(), r.texts(), r.texts()
 	s.readOnly = make([]bool, len(s.Ops))
 	for i := range s.readOnly {
 		s.readOnly[i] = r.bool()
 	}
-	most := r.pods(s)
+	s.ClockUncertainty, s.ClockSpread = time.Duration(r.int()), time.Duration(r.int())
+	s.requests = r.uint()
+	r.pods(s)
+	r.mergings(s)
 	steps := r.uint()
 	if steps == 0 || steps > 1<<20 {
 		r.fail("load generator readings every %d s", steps)
 		return nil
 	}
 	s.agentStep = time.Duration(steps) * agentStep
+	if s.serverStep = time.Duration(r.int()); s.serverStep < 0 {
+		r.fail("readings of servers every %v", s.serverStep)
+	}
 	s.servers = r.servers()
 	s.podUses = r.podUses()
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
@@ -212,11 +251,10 @@ func (r *reader) state() *Series {
 		r.fail("%d pods, steps %v, %v and %v", s.Pods, s.PodStep, s.Step, s.LatencyStep)
 		return nil
 	}
-	if share := s.share(); most/share > int64(n) || (most+share-1)/share != int64(n) {
-		r.fail("%d intervals of %v, pods delivered %d of %v", n, s.Step, most, s.PodStep)
-		return nil
+	s.intervals = make([]Interval, n)
+	for i := range s.intervals {
+		s.intervals[i] = s.newInterval(int64(i))
 	}
-	s.makeIntervals(n)
 	return s
 }
 
@@ -232,13 +270,13 @@ func (r *reader) texts() []string {
 	return list
 }
 
-// pods reads the state of each pod, and returns the maximum number of intervals that a pod delivered.
-func (r *reader) pods(s *Series) (most int64) {
-	s.Pods = r.count(4 + 2*4 + 4)
+// pods reads the state of each pod.
+func (r *reader) pods(s *Series) {
+	s.Pods = r.count(5 + 2*4 + 4)
 	s.pods = make([]podRecord, s.Pods)
 	for i := range s.pods {
 		p := &s.pods[i]
-		p.next, p.lost, p.finished, p.connections = r.int(), r.bool(), r.bool(), int(r.int())
+		p.next, p.lost, p.finished, p.connections, p.ahead = r.int(), r.bool(), r.bool(), int(r.int()), r.int()
 		r.stream(&p.load)
 		r.stream(&p.probe)
 		p.shards, p.parts, p.stalls, p.agents = r.partStreams(), r.partStreams(), r.stalls(), r.agents()
@@ -246,22 +284,5 @@ func (r *reader) pods(s *Series) (most int64) {
 		if p.next < 0 {
 			r.fail("pod %d at interval %d", i, p.next)
 		}
-		most = max(most, p.next)
-	}
-	return most
-}
-
-// makeIntervals creates n empty intervals, each with the number of pods that delivered it.
-func (s *Series) makeIntervals(n int) {
-	s.intervals = make([]Interval, n)
-	until := make([]int, n+1) // number of pods whose record ends before this interval
-	for i := range s.pods {
-		until[(s.pods[i].next+s.share()-1)/s.share()]++
-	}
-	pods := s.Pods
-	for i := range s.intervals {
-		s.intervals[i] = s.newInterval(int64(i))
-		pods -= until[i]
-		s.intervals[i].Pods = pods
 	}
 }

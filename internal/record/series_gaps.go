@@ -9,7 +9,7 @@ package record
 // What one pod knows about a gap's begin, end and proof narrows what the others know.
 // A pod that is lost or has finished is ignored from its last success on; if that holds for all pods, the last gap ends with the record.
 func (s *Series) Gaps() []Gap {
-	return s.intersect(func(p *podRecord) *stream { return &p.load }, int64(s.End()))
+	return s.intersect(&s.loadGaps, func(p *podRecord) *stream { return &p.load }, int64(s.End()))
 }
 
 // ProbeGaps is like Gaps, for the probes. If the probe's last success is not followed by another, the gap begins somewhere in the interval of
@@ -18,7 +18,7 @@ func (s *Series) ProbeGaps() []Gap {
 	if !s.HasProbe() {
 		return nil
 	}
-	return s.intersect(func(p *podRecord) *stream { return &p.probe }, s.probedUntil())
+	return s.intersect(&s.probeGaps, func(p *podRecord) *stream { return &p.probe }, s.probedUntil())
 }
 
 // probedUntil is when the probe's record ends: once the pods that probe are lost, the others do not tell whether servers serve.
@@ -26,7 +26,7 @@ func (s *Series) probedUntil() int64 {
 	until := int64(0)
 	for i := range s.pods {
 		if p := &s.pods[i]; p.probe.ok > 0 {
-			until = max(until, p.next*int64(s.PodStep))
+			until = max(until, p.delivered(s.PodStep))
 		}
 	}
 	if until == 0 { // no success at all
@@ -37,8 +37,8 @@ func (s *Series) probedUntil() int64 {
 
 // HasProbe reports whether a probe ran in parallel with the load.
 func (s *Series) HasProbe() bool {
-	for i := range s.intervals {
-		if c := &s.intervals[i].Probe.Counts; c.Due > 0 || c.Sent > 0 || c.OK > 0 {
+	for i := range s.Len() {
+		if c := &s.At(i).Probe.Counts; c.Due > 0 || c.Sent > 0 || c.OK > 0 {
 			return true
 		}
 	}
@@ -46,16 +46,6 @@ func (s *Series) HasProbe() bool {
 }
 
 // intersect returns the gaps of the run until end.
-func (s *Series) intersect(of func(*podRecord) *stream, end int64) []Gap {
-	var common []Gap
-	for i := range s.pods {
-		p := &s.pods[i]
-		list := of(p).silence(p.next*int64(s.PodStep), end)
-		if i == 0 {
-			common = list
-		} else {
-			common = Overlap(common, list)
-		}
-	}
-	return cut(common, end)
+func (s *Series) intersect(m *merging, of func(*podRecord) *stream, end int64) []Gap {
+	return cut(m.common(s.silences(of, end)), end)
 }

@@ -13,7 +13,7 @@ func (s *Series) OpGaps(op int) []Gap {
 	if len(s.Ops) == 1 {
 		return s.Gaps()
 	}
-	return s.partGaps(OpPart(op))
+	return s.gapsOfPart(OpPart(op))
 }
 
 func (s *Series) kindGaps(part Part, readOnly bool) []Gap {
@@ -23,11 +23,11 @@ func (s *Series) kindGaps(part Part, readOnly bool) []Gap {
 	case !slices.Contains(s.readOnly, !readOnly): // there is no other kind
 		return s.Gaps()
 	}
-	return s.partGaps(part)
+	return s.gapsOfPart(part)
 }
 
-func (s *Series) partGaps(part Part) []Gap {
-	return s.partial(func(p *podRecord) *partStream { return at(p.parts, int(part)) })
+func (s *Series) gapsOfPart(part Part) []Gap {
+	return s.partial(s.partGaps, int(part), func(p *podRecord) *partStream { return at(p.parts, int(part)) })
 }
 
 // SetReadOnly tells which operations only read, in the order of Ops; without it, all count as writes. It panics after the first Add.
@@ -75,8 +75,10 @@ func (s *Series) kind(op int) Part {
 
 // count adds the outcomes of an interval. Intervals do not contain the instants of parts.
 func (t *partStream) count(ok, errors uint64, begin, end int64) {
-	if ok+errors > 0 {
-		t.tried = earlier(t.tried, begin)
+	if ok+errors > 0 && t.tried < 0 {
+		if t.tried = begin; begin > 0 { // until then this pod does not affect the gaps of the others
+			t.gaps = append(t.gaps, Unproven(0, begin))
+		}
 	}
 	if errors > 0 {
 		t.failed = end
@@ -94,31 +96,29 @@ func at(list []partStream, i int) *partStream {
 	return &list[i]
 }
 
-// partial intersects the gaps of the pods that sent requests to a part.
-func (s *Series) partial(of func(*podRecord) *partStream) []Gap {
+// partial intersects the gaps of the pods that sent requests to a part, with those that were merged before.
+func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partStream) []Gap {
 	end := int64(s.End())
 	born, failed := int64(-1), int64(-1)
-	var common []Gap
+	var lists [][]Gap
 	for i := range s.pods {
 		p := &s.pods[i]
-		part := of(p)
-		if part == nil || part.tried < 0 {
+		t := of(p)
+		if t == nil || t.tried < 0 {
 			continue
 		}
-		t, first := *part, born < 0
 		born, failed = earlier(born, t.tried), max(failed, t.failed)
-		if t.tried > 0 { // until then this pod does not affect the gaps of the others
-			t.gaps = append(slices.Clone(t.gaps), Unproven(0, t.tried))
-		}
-		list := t.silence(p.next*int64(s.PodStep), end)
-		if first {
-			common = list
-		} else {
-			common = Overlap(common, list)
-		}
+		lists = append(lists, t.silence(p.delivered(s.PodStep), end))
+	}
+	if lists == nil {
+		return nil
+	}
+	var m merging
+	if part < len(merged) {
+		m = merged[part]
 	}
 	var gaps []Gap
-	for _, g := range cut(common, end) {
+	for _, g := range cut(m.common(lists), end) {
 		if g.From <= born {
 			g.UnprovenHead, g.From = max(0, g.UnprovenHead-(born-g.From)), born
 			if g.To <= born+int64(s.PodStep) {

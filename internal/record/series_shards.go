@@ -31,5 +31,5 @@ func (s *Series) Shards() int {
 // is in the same interval as that request. If the last success is not followed by another, the gap is assumed to begin at the end of its interval,
 // and it counts only if a later interval has an error of that shard: otherwise no more requests were sent to it.
 func (s *Series) ShardGaps(shard int) []Gap {
-	return s.partial(func(p *podRecord) *partStream { return at(p.shards, shard) })
+	return s.partial(s.shardGaps, shard, func(p *podRecord) *partStream { return at(p.shards, shard) })
 }

@@ -26,7 +26,9 @@ func TestMain(m *testing.M) { os.Exit(redistest.Run(m)) }
 const pause = "client|pause"
 
 // The server processes the queue without the client, and serves no other client in between.
-func TestQueue(t *testing.T) {
+func TestQueue(t *testing.T) { redistest.Each(t, testQueue) }
+
+func testQueue(t *testing.T) {
 	t.Parallel()
 	authority := redistest.NewAuthority(t)
 	for name, tc := range map[string]struct {
@@ -62,7 +64,9 @@ func TestQueue(t *testing.T) {
 }
 
 // After HangUp, or the end of the process that queued, only the command in progress is completed.
-func TestQueueEnds(t *testing.T) {
+func TestQueueEnds(t *testing.T) { redistest.Each(t, testQueueEnds) }
+
+func testQueueEnds(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*redis.Client){"HangUp": func(c *redis.Client) { c.HangUp("k") }, "Close": func(c *redis.Client) { c.Close() }} {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +93,9 @@ func TestQueueEnds(t *testing.T) {
 	}
 }
 
-func TestQueueRefused(t *testing.T) {
+func TestQueueRefused(t *testing.T) { redistest.Each(t, testQueueRefused) }
+
+func testQueueRefused(t *testing.T) {
 	t.Parallel()
 	server, client := redistest.NewServer(t, redistest.Options{Password: "s3cret", Users: []string{"app on >pw +ping"}}), redis.NewClient(nil)
 	defer client.Close()

@@ -3,7 +3,6 @@ package redis
 import (
 	"bufio"
 	"context"
-	"crypto/tls"
 	"fmt"
 	"net"
 	"sync"
@@ -28,15 +27,6 @@ func NewConn(timeout time.Duration, dial func(ctx context.Context) (net.Conn, er
 
 // RemoteAddr returns the last dialled address; "" before.
 func (c *Conn) RemoteAddr() string { return c.remote }
-
-// Secured reports whether the connection is established and uses TLS.
-func (c *Conn) Secured() bool {
-	if c.wire == nil {
-		return false
-	}
-	_, secured := c.wire.Conn.(*tls.Conn)
-	return secured
-}
 
 // Info reads INFO, or some sections of it.
 func (c *Conn) Info(ctx context.Context, sections ...string) (Info, error) {

@@ -20,7 +20,7 @@ type Verification struct {
 	Stale *StaleReads  `json:"staleReads,omitempty"`
 	Dual  *DualPrimary `json:"dualPrimary,omitempty"`
 
-	Settings string `json:"settings,omitempty"` // of the primary: persistence and limits
+	Settings string `json:"settings,omitempty"` // of the primaries, each with its address if they differ: persistence and limits
 	Unread   string `json:"unread,omitempty"`   // why the number of lost writes is unknown
 }
 

@@ -14,6 +14,10 @@ type Load struct {
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"` // why a run was interrupted or failed
 
+	Verdict    string      `json:"verdict,omitempty"`        // Pass, Fail or Inconclusive
+	Why        string      `json:"verdictMessage,omitempty"` // the reasons for the verdict, in words
+	Objectives []Objective `json:"objectives,omitempty"`
+
 	Start    time.Time `json:"start"`           // when the load began, UTC
 	Elapsed  Seconds   `json:"elapsedSeconds"`  // duration including ramp-up and warm-up
 	Planned  Seconds   `json:"plannedSeconds"`  // planned duration; 0 if only a number of requests ends the load
@@ -75,13 +79,23 @@ const (
 	ResponseTime Latency = "intendedArrival" // open loop: waiting for a free connection counts
 )
 
-// Target is the loaded Redis as INFO describes it.
+// Target is the loaded Redis.
 type Target struct {
-	Addresses []string `json:"addresses"`
-	Server    string   `json:"server,omitempty"` // redis | valkey
+	Topology  string   `json:"topology"`            // Standalone | Replication | Sentinel | Cluster
+	Addresses []string `json:"addresses,omitempty"` // those that the load was given; absent if only sentinels were
+	Sentinels []string `json:"sentinels,omitempty"` // those that the load was given
+	Server    string   `json:"server,omitempty"`    // redis | valkey, by INFO
 	Version   string   `json:"version,omitempty"`
-	Mode      string   `json:"mode,omitempty"` // standalone | sentinel | cluster
-	Role      string   `json:"role,omitempty"` // master | slave
+	// Servers are all servers of the deployment when the load began, primaries first within each shard. Of a Standalone target, every server that
+	// replied to INFO behind its addresses.
+	Servers []Server `json:"servers,omitempty"`
+}
+
+// Server is one server of a deployment.
+type Server struct {
+	Address string `json:"address"`
+	Role    string `json:"role,omitempty"`  // primary | replica
+	Shard   *int   `json:"shard,omitempty"` // of a cluster
 }
 
 // Operation is the figures of one operation over the measured time.
@@ -94,6 +108,7 @@ type Operation struct {
 	Unknown    uint64     `json:"unknown"`           // with or without effect
 	Dropped    uint64     `json:"dropped"`           // never sent, because they would have been too late
 	Throughput float64    `json:"throughputPerSecond"`
+	Sent       *Seconds   `json:"sentSeconds,omitempty"`    // how long it was sent, if operations were sent one after the other; Throughput counts this time
 	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
 	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent without any
 	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
@@ -116,9 +131,11 @@ type Shard struct {
 
 // Gap is a time without a success.
 type Gap struct {
-	At     Seconds `json:"atSeconds"` // from the load's start
-	Length Seconds `json:"lengthSeconds"`
-	Open   bool    `json:"open,omitempty"` // it had not ended when the run did
+	At      Seconds `json:"atSeconds"` // from the load's start
+	Length  Seconds `json:"lengthSeconds"`
+	AtLeast Seconds `json:"atLeastSeconds"` // the bounds of Length
+	AtMost  Seconds `json:"atMostSeconds"`
+	Open    bool    `json:"open,omitempty"` // it had not ended when the run did
 }
 
 // ShardGap is a Gap of one shard.

@@ -12,6 +12,7 @@ import (
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/topology"
 )
 
 // LoadInput is the input of a result apart from the plan and the record.
@@ -21,32 +22,36 @@ type LoadInput struct {
 	Search  *Search // nil for a run without a search
 	// Faults are the windows from each fault's injection to its recovery: OutsideFaults and Anomalies exclude them.
 	Faults         []impact.Window
-	ServerCPULimit float64 // of Redis' containers, in cores; 0 = none, or unknown
+	ServerCPULimit float64       // of Redis' containers, in cores; 0 = none, or unknown
+	Layout         *topology.Map // of the deployment when the load began; nil = unknown, or a standalone server
 }
 
 // NewLoad returns the result of a run from its record. All figures are over the measured time, after ramp-up and warm-up. Throughput, errors and
 // latencies of a search are those of the best trial, and the bottleneck is that of the lowest rate that missed the objectives.
 func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := LoadSoFar(plan, series, in)
-	from := plan.Shape.MeasuredFrom()
+	from, end := plan.Shape.MeasuredFrom(), time.Duration(r.Elapsed)
 	if in.Search != nil {
 		in.Search.judged(plan, series)
 	}
 	if len(in.Faults) > 0 {
-		outside := impact.SummarizeWithout(series, from, time.Duration(r.Elapsed), in.Faults)
+		outside := impact.SummarizeWithout(series, from, end, in.Faults)
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
+	usual := usualWait(&r.Total)
 	r.Trend = impact.Trend(series, trendWidth)
-	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from), longestOfShards(series, from)
+	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from, end, usual), longestOfShards(series, from, end, usual)
 	if series.HasProbe() {
-		r.ProbeGap = longest(series.ProbeGaps(), from)
+		r.ProbeGap = longest(series.ProbeGaps(), from, end, usual)
 	}
-	if in.Search == nil { // the rate of a search changes with each trial
-		for _, a := range impact.Anomalies(series, from, plan.Shape.Course(), in.Faults) {
+	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
+		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}
 	r.Bottleneck = limitedBy(plan, series, in)
+	r.doubt()
+	r.doubtQueue(plan)
 	switch {
 	case in.Outcome != Finished:
 	case r.Total.Requests == 0:
@@ -55,6 +60,21 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		r.Outcome, r.Message = Failed, "no request succeeded"
 	}
 	return r
+}
+
+// doubt adds the doubts that the result itself casts on its figures.
+func (r *Load) doubt() {
+	if b := r.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) {
+		r.Doubt("LoadGeneratorSaturated", "the load generator was the bottleneck: "+b.Evidence)
+	}
+	if s := r.Search; s != nil && !s.Done {
+		r.Doubt("SearchUnfinished", "the search did not complete: "+s.Message)
+	}
+}
+
+// Doubt adds a reason why the figures are inconclusive.
+func (r *Load) Doubt(reason, message string) {
+	r.Doubts = append(r.Doubts, impact.Doubt{Reason: reason, Message: message})
 }
 
 // LoadSoFar is the part of NewLoad that is cheap enough to be computed repeatedly while the load runs: it lacks trials, OutsideFaults, gaps,
@@ -73,7 +93,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r := &Load{
 		Outcome: in.Outcome, Message: in.Message,
 		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
-		Target: target(plan, series), Shape: inWords(plan.Shape), Latency: ServiceTime,
+		Target: target(plan, series, in.Layout), Shape: inWords(plan.Shape), Latency: ServiceTime,
 		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
 		Redis: redis(impact.Servers(series)), Workload: figures(plan.Workload.Readings(summary.Tallies)),
 		Notes: series.Notes, Search: in.Search,
@@ -85,6 +105,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	for i := range summary.Operations {
 		r.Operations = append(r.Operations, OperationOf(summary.Operations[i].Name, &summary.Operations[i].Figures))
 	}
+	r.setTurns(plan, series, from, end)
 	if len(summary.Shards) > 1 {
 		for i, s := range summary.Shards {
 			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput, LongestGap: Seconds(s.Gap)})
@@ -109,16 +130,6 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 
 // trendWidth is the width of the drawn throughput, in cells.
 const trendWidth = 60
-
-// target describes the server by the last reading of INFO.
-func target(plan *plan.Plan, series *record.Series) Target {
-	t := Target{Addresses: plan.Target.Addresses}
-	if servers := series.Servers(); len(servers) > 0 {
-		s := servers[len(servers)-1]
-		t.Server, t.Version, t.Mode, t.Role = s.Name, s.Version, s.Mode, s.Role
-	}
-	return t
-}
 
 // inWords describes the planned load.
 func inWords(shape plan.Shape) string {
@@ -148,25 +159,25 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 }
 
 // longestOfShards is the longest gap of any shard; nil with a single shard, or without a gap.
-func longestOfShards(series *record.Series, from time.Duration) *ShardGap {
+func longestOfShards(series *record.Series, from, end, usual time.Duration) *ShardGap {
 	var found *ShardGap
 	for shard := range series.Shards() {
-		if g := longest(series.ShardGaps(shard), from); g != nil && (found == nil || g.Length > found.Length) {
+		if g := longest(series.ShardGaps(shard), from, end, usual); g != nil && (found == nil || g.Length > found.Length) {
 			found = &ShardGap{Shard: shard, Gap: *g}
 		}
 	}
 	return found
 }
 
-// longest is the longest gap that ends after from; nil = none.
-func longest(gaps []record.Gap, from time.Duration) *Gap {
+// longest is the longest gap that ends after from and begins before end; nil = none.
+func longest(gaps []record.Gap, from, end, usual time.Duration) *Gap {
 	var found *Gap
 	for _, g := range gaps {
-		if time.Duration(g.To) <= from {
+		if time.Duration(g.To) <= from || time.Duration(g.From) >= end {
 			continue
 		}
-		if length := Seconds(g.To - g.From); found == nil || length > found.Length {
-			found = &Gap{At: Seconds(g.From), Length: length, Open: g.Open}
+		if found == nil || Seconds(g.To-g.From) > found.Length {
+			found = new(gapOf(g, usual))
 		}
 	}
 	return found

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
@@ -57,7 +58,7 @@ func TestNewLoad(t *testing.T) {
 	if r.Elapsed != sec(30) || r.Planned != sec(30) || r.Measured != sec(20) || r.Outcome != Finished {
 		t.Errorf("outcome %s, elapsed %v, planned %v, measured %v; want Finished, 30 s, 30 s, 20 s", r.Outcome, r.Elapsed, r.Planned, r.Measured)
 	}
-	if want := (Target{Addresses: []string{"a:1"}, Server: "valkey", Version: "8.0", Mode: "standalone", Role: "master"}); !cmp.Equal(r.Target, want) {
+	if want := (Target{Addresses: []string{"a:1"}, Topology: "Standalone", Server: "valkey", Version: "8.0", Servers: []Server{{Address: "a:1", Role: "primary"}}}); !cmp.Equal(r.Target, want) {
 		t.Errorf("the target is %+v", r.Target)
 	}
 	// 18 seconds with 2 x 100 successes, 2 seconds with 2 x (10 unknown + 5 dropped).
@@ -109,6 +110,27 @@ func TestNewLoadOutcome(t *testing.T) {
 	}
 }
 
+// A result doubts its own figures if the load generator limited them, or if its search was cut off.
+func TestDoubtsOfALoad(t *testing.T) {
+	limitedBy := func(component bottleneck.Component) *Load {
+		return &Load{Bottleneck: &Bottleneck{Component: string(component), Evidence: "95%"}}
+	}
+	for name, tt := range map[string]struct {
+		result *Load
+		want   []impact.Doubt
+	}{
+		"nothing":               {&Load{Search: &Search{Done: true}}, nil},
+		"a saturated generator": {limitedBy(bottleneck.LoadGenerator), []impact.Doubt{{Reason: "LoadGeneratorSaturated", Message: "the load generator was the bottleneck: 95%"}}},
+		"another bottleneck":    {limitedBy(bottleneck.Network), nil},
+		"a search cut off":      {&Load{Search: &Search{Message: "too short"}}, []impact.Doubt{{Reason: "SearchUnfinished", Message: "the search did not complete: too short"}}},
+	} {
+		tt.result.doubt()
+		if diff := cmp.Diff(tt.want, tt.result.Doubts); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
 func TestDescriptionOfShape(t *testing.T) {
 	for want, shape := range map[string]plan.Shape{
 		"closed loop, 5 users":                            {Users: 5},
@@ -127,11 +149,14 @@ func TestDescriptionOfShape(t *testing.T) {
 func TestLongestGap(t *testing.T) {
 	gap := func(from, to int64) record.Gap { return record.Gap{From: from, To: to} }
 	gaps := []record.Gap{gap(0, 90), gap(100, 120), {From: 200, To: 240, Open: true}}
-	if got, want := longest(gaps, 95), (&Gap{At: 200, Length: 40, Open: true}); !cmp.Equal(got, want) {
+	if got, want := longest(gaps, 95, 240, 0), (&Gap{At: 200, Length: 40, AtLeast: 40, AtMost: 40, Open: true}); !cmp.Equal(got, want) {
 		t.Errorf("after the warm-up: %+v, want %+v", got, want)
 	}
-	if got := longest(gaps[:1], 95); got != nil {
+	if got := longest(gaps[:1], 95, 240, 0); got != nil {
 		t.Errorf("only in the warm-up: %+v, want none", got)
+	}
+	if got := longest(gaps[2:], 95, 200, 0); got != nil {
+		t.Errorf("only after the end of the load: %+v, want none", got)
 	}
 }
 
@@ -176,7 +201,8 @@ func TestLongestShardGap(t *testing.T) {
 	}
 	series.Finish(0)
 	r := NewLoad(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 10 * time.Second}}, series, LoadInput{Outcome: Finished})
-	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: Seconds(2400 * time.Millisecond)}}
+	length := Seconds(2400 * time.Millisecond)
+	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: length, AtLeast: length, AtMost: length}}
 	shards := []Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: Seconds(2400 * time.Millisecond)}}
 	if diff := cmp.Diff(shards, r.Shards); diff != "" {
 		t.Errorf("shards:\n%s", diff)

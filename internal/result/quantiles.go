@@ -9,11 +9,12 @@ type Quantiles struct {
 	P99  Seconds `json:"p99"`
 	P999 Seconds `json:"p999"`
 	Max  Seconds `json:"max"`
+	Mean Seconds `json:"mean"`
 }
 
 func quantilesOf(l impact.Latency) *Quantiles {
 	if l.Count == 0 {
 		return nil
 	}
-	return &Quantiles{P50: Seconds(l.P50), P90: Seconds(l.P90), P99: Seconds(l.P99), P999: Seconds(l.P999), Max: Seconds(l.Max)}
+	return &Quantiles{P50: Seconds(l.P50), P90: Seconds(l.P90), P99: Seconds(l.P99), P999: Seconds(l.P999), Max: Seconds(l.Max), Mean: Seconds(l.Mean)}
 }

@@ -10,6 +10,9 @@ import (
 // Seconds is a duration, in JSON a number of seconds.
 type Seconds time.Duration
 
+// Seconds is the number of seconds.
+func (s Seconds) Seconds() float64 { return time.Duration(s).Seconds() }
+
 // MarshalJSON writes a decimal number of seconds, exact to the nanosecond.
 func (s Seconds) MarshalJSON() ([]byte, error) {
 	// Not Duration.Seconds, which adds two floats and is inexact in the last digit.

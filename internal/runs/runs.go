@@ -20,6 +20,8 @@ import (
 type Registry struct {
 	Dial func(ctx context.Context, network, address string) (net.Conn, error) // to the load pods; nil = over the network
 
+	Memory collect.Memory // of all records
+
 	mu   sync.Mutex
 	byID map[types.UID]*Run
 }
@@ -114,14 +116,29 @@ func (r *Run) Read(f func(*record.Series)) bool {
 }
 
 // Finished reports whether every load pod has ended and its whole record was collected.
-func (r *Run) Finished() bool { return r.Begun() && r.Session.Status().Finished }
+func (r *Run) Finished() bool { return r.Begun() && r.Session.Finished() }
 
-// ClockShift is by how much this process's clock moved against the load pods' during the run.
-func (r *Run) ClockShift() time.Duration {
+// Elapsed returns the time since the start of the load, on the clock of the run; false before the start.
+func (r *Run) Elapsed() (time.Duration, bool) {
 	if !r.Begun() {
-		return 0
+		return 0, false
 	}
-	return r.Session.Status().ClockShift
+	return r.Session.Elapsed()
+}
+
+// At converts an instant of this process's wall clock to the time since the start of the load; see collect.Session. It returns false before the start.
+func (r *Run) At(wall time.Time) (at, uncertainty time.Duration, ok bool) {
+	if !r.Begun() {
+		return 0, 0, false
+	}
+	return r.Session.At(wall)
+}
+
+// Keep keeps a part of the record at full resolution; see collect.Session.
+func (r *Run) Keep(id string, from, to time.Duration) {
+	if r.Begun() {
+		r.Session.Keep(id, from, to)
+	}
 }
 
 // Begun reports whether the record can be read.

@@ -15,7 +15,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-func TestMayRun(t *testing.T) {
+func TestMayRun(t *testing.T) { redistest.Each(t, testMayRun) }
+
+func testMayRun(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, guard.Choose)
 	server := redistest.NewServer(t, redistest.Options{
@@ -56,7 +58,9 @@ func TestMayRun(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefused(t *testing.T) { redistest.Each(t, testRefused) }
+
+func testRefused(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, guard.Choose)
 	server := redistest.NewServer(t, redistest.Options{Users: []string{"app on >pw ~* +info +bgsave +get"}, Config: []string{`rename-command BGSAVE ""`}})

@@ -35,9 +35,13 @@ func TestAccepted(t *testing.T) {
 			{"TLS with the system's roots", `{target: {tls: {}}}`},
 			{"range of sizes", `{workload: {values: {minBytes: 1, maxBytes: 1}}}`},
 			{"tests of redis-benchmark", `{workload: {commands: null, benchmark: {tests: [ping, lrange_600, xadd]}}}`},
+			{"a search through mixed tests", `{load: {users: null, search: {from: 1, to: 9}}, objectives: {maxErrorRate: "1%"}, workload: {commands: null, benchmark: {tests: [set, get], order: Mixed}}}`},
 			{"ranking", `{workload: {commands: null, ranking: {members: 10000000, weights: {find: 1}}}}`},
 			{"rate limiter", `{workload: {commands: null, rateLimiter: {limit: 1, window: 1500ms}}}`},
 			{"cache aside", `{workload: {commands: null, cacheAside: {hitRatio: 92.5%, database: {driver: mysql, dsnSecretRef: {name: a, key: b.c}, query: SELECT 1}}}}`},
+			{"HTTP without a Redis", `{target: null, workload: {commands: null, http: {url: "http://shop"}}}`},
+			{"a database without a Redis", `{target: null, workload: {commands: null, cacheAside: {mode: DatabaseOnly, database: {driver: mysql, dsnSecretRef: {name: a, key: b.c}, query: SELECT 1}}}}`},
+			{"latency in microseconds, as Go writes it", `{objectives: {maxLatencyP99: 900µs}, client: {addedLatency: 500us}}`},
 			{"HTTP", `{workload: {commands: null, http: {url: "http://shop/{int}", headers: [{name: Accept, value: "*/*"}], keepAlive: false}}}`},
 			{"no probe", `{probe: {rate: 0}}`},
 			{"no INFO", `{observe: {redisInfo: 0s}}`},
@@ -87,7 +91,7 @@ func TestAccepted(t *testing.T) {
 // loadTestDefaults is the stored spec of the smallest load test.
 const loadTestDefaults = `
 target: {topology: Auto, service: {name: redis, port: 6379}, database: 0}
-client: {connections: 50, pipeline: 1, dialTimeout: 1s, requestTimeout: 1s, protocol: RESP3, readFrom: Primary, mode: Dedicated, driver: Native, retries: 0}
+client: {pipeline: 1, dialTimeout: 1s, protocol: RESP3, readFrom: Primary, mode: Dedicated, driver: Native, retries: 0}
 load: {users: 1, duration: 10s}
 workload:
   commands: [{name: get, weight: 1, command: [GET, "{key}"]}]

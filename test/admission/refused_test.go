@@ -28,6 +28,8 @@ var refusedLoadTests = []refusal{
 	{"nothing in workload", `{workload: {commands: null}}`, "spec.workload", "set exactly one of"},
 	{"two workloads", `{workload: {rateLimiter: {limit: 1, window: 1s}}}`, "spec.workload", "set exactly one of"},
 	{"unknown test", `{workload: {commands: null, benchmark: {tests: [sort]}}}`, "spec.workload.benchmark.tests[0]", "supported values"},
+	{"unknown order", `{workload: {commands: null, benchmark: {tests: [set], order: Random}}}`, "spec.workload.benchmark.order", "supported values"},
+	{"a search through tests in sequence", `{load: {users: null, search: {from: 1, to: 9}}, objectives: {maxErrorRate: "1%"}, workload: {commands: null, benchmark: {tests: [set, get]}}}`, "spec", "set order: Mixed, or one test"},
 	{"the same test twice", `{workload: {commands: null, benchmark: {tests: [set, set]}}}`, "spec.workload.benchmark.tests[1]", "Duplicate value"},
 	{"more to find than members", `{workload: {commands: null, ranking: {members: 1}}}`, "spec.workload.ranking", "findCount must not be above members"},
 	{"ranking of nothing", `{workload: {commands: null, ranking: {members: 100, weights: {set: 0}}}}`, "spec.workload.ranking.weights", "at least one weight must be above 0"},
@@ -36,7 +38,8 @@ var refusedLoadTests = []refusal{
 	{"no hits", `{workload: {commands: null, cacheAside: {hitRatio: "0%", database: {driver: mysql, dsnSecretRef: {name: a, key: b}, query: x}}}}`, "spec.workload.cacheAside.hitRatio", "must be above 0%"},
 	{"URL of another scheme", `{workload: {commands: null, http: {url: "ftp://shop"}}}`, "spec.workload.http.url", "should match"},
 
-	{"no target", `{target: null}`, "spec.target", "Required value"},
+	{"no target", `{target: null}`, "spec", "set target: only workload.http, and workload.cacheAside in mode DatabaseOnly, load no Redis"},
+	{"a cache without a target", `{target: null, workload: {commands: null, cacheAside: {database: {driver: mysql, dsnSecretRef: {name: a, key: b.c}, query: SELECT 1}}}}`, "spec", "set target"},
 	{"nothing in target", `{target: {service: null}}`, "spec.target", "set service, addresses or podSelector"},
 	{"service and addresses", `{target: {addresses: ["redis:6379"]}}`, "spec.target", "set one of them"},
 	{"address without port", `{target: {service: null, addresses: [redis]}}`, "spec.target.addresses[0]", "should match"},

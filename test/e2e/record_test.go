@@ -144,7 +144,7 @@ func (n *namespace) recordIsWhole(test *v1alpha1.RedisLoadTest, series *record.S
 	}
 	inFlight := uint64(0) // what an abort cuts off has no outcome
 	if test.Spec.Abort {
-		inFlight = uint64(test.Spec.Client.Connections) * uint64(series.Pods)
+		inFlight = max(v1alpha1.DefaultConnections, uint64(test.Spec.Client.Connections)) * uint64(series.Pods)
 	}
 	if outcomes := all.OK + all.Fail + all.Unknown + all.Dropped; outcomes > all.Due || all.Due-outcomes > inFlight {
 		n.Errorf("%d requests were due, %d have an outcome", all.Due, outcomes)

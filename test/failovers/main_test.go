@@ -85,12 +85,10 @@ func served(t *testing.T, s *redistest.Server) int64 {
 // wait waits for the load's end and reads its result.
 func (l *loading) wait() *result.Load {
 	l.t.Helper()
-	if err := l.cmd.Wait(); err != nil {
-		l.t.Fatalf("redquake load: %v\n%s\n%s", err, l.err.String(), l.out.String())
-	}
+	ended := l.cmd.Wait() // an error also where the verdict is not Pass
 	r := &result.Load{}
 	if err := json.Unmarshal(l.out.Bytes(), r); err != nil {
-		l.t.Fatalf("%v in\n%s", err, l.out.String())
+		l.t.Fatalf("redquake load: %v: %v in\n%s\n%s", ended, err, l.out.String(), l.err.String())
 	}
 	if r.Outcome != result.Finished {
 		l.t.Fatalf("outcome %s: %s", r.Outcome, r.Message)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
 )
 
@@ -40,9 +41,16 @@ func ms(n float64) result.Seconds { return result.Seconds(n * float64(time.Milli
 func full() *result.Load {
 	return &result.Load{
 		Outcome: result.Interrupted, Message: "by the user",
+		Verdict: "Inconclusive", Why: "the load did not run to its end: by the user",
+		Objectives: []result.Objective{
+			{Name: "minThroughput", Unit: result.UnitPerSecond, Limit: 2000, Actual: new(2972.67), Met: new(true)},
+			{Name: "maxLatencyP99", Unit: result.UnitSeconds, Limit: 0.001, Actual: new(0.001904), Met: new(false), Message: "maxLatencyP99 is 1.9ms, limit 1ms"},
+			{Name: "maxErrorRate", Unit: result.UnitShare, Limit: 0.05, Actual: new(0.01319), Met: new(true)},
+			{Name: "maxLostWrites", Unit: result.UnitCount, Message: "maxLostWrites cannot be evaluated: its figure was not measured"},
+		},
 		Start:   time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(42_000), Planned: ms(60_000), Measured: ms(30_000),
-		Target:  result.Target{Addresses: []string{"127.0.0.1:6379"}, Server: "redis", Version: "7.0.15", Mode: "standalone", Role: "master"},
+		Target:  result.Target{Addresses: []string{"127.0.0.1:6379"}, Topology: "Standalone", Server: "redis", Version: "7.0.15", Servers: []result.Server{{Address: "127.0.0.1:6379", Role: "primary"}}},
 		Shape:   "open loop, 3000 requests/s",
 		Latency: result.ResponseTime,
 		Total: result.Operation{
@@ -56,10 +64,10 @@ func full() *result.Load {
 		},
 		Errors:     []result.ErrorCount{{Class: "timeout", Count: 1100}, {Class: "readonly", Count: 12}},
 		MaxLag:     ms(1100),
-		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), Open: true},
-		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190)},
+		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), AtLeast: ms(1200), AtMost: ms(1215), Open: true},
+		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190), AtLeast: ms(1190), AtMost: ms(1190)},
 
-		LongestShardGap: &result.ShardGap{Shard: 2, Gap: result.Gap{At: ms(20_050), Length: ms(1260)}},
+		LongestShardGap: &result.ShardGap{Shard: 2, Gap: result.Gap{At: ms(20_050), Length: ms(1260), AtLeast: ms(1260), AtMost: ms(1260)}},
 
 		Anomalies: []result.Anomaly{{At: ms(25_000), Length: ms(2100), Dip: 0.41}},
 		Redis:     &result.Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
@@ -73,6 +81,7 @@ func full() *result.Load {
 		LoadPodCPU: &result.CPU{Mean: 310, Max: 450, Limit: 500},
 		Pods:       []result.PodsUse{{Name: "api", Count: 2, CPU: result.CPU{Mean: 870, Max: 990, Limit: 1000}, Memory: 412 << 20}},
 		Trend:      "▇▇▇▇▁▁▁▄▇▇",
+		Doubts:     []impact.Doubt{{Reason: "Interrupted", Message: "the load did not run to its end: by the user"}},
 		Notes:      []string{"the load of 3 pods was sent by this process"},
 	}
 }
@@ -99,7 +108,7 @@ func dead() *result.Load {
 	r.Operations[0] = result.Operation{Name: "incr", Requests: 5, Failed: 5, ErrorRate: 1}
 	r.Total = r.Operations[0]
 	r.Errors = []result.ErrorCount{{Class: "refused", Count: 5}}
-	r.LongestGap = &result.Gap{Length: ms(10_000), Open: true}
+	r.LongestGap = &result.Gap{Length: ms(10_000), AtLeast: ms(10_000), AtMost: ms(10_000), Open: true}
 	return r
 }
 
@@ -124,5 +133,22 @@ func TestLoad(t *testing.T) {
 				t.Errorf("JSON loses something (-written +read):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestServersOfADeployment(t *testing.T) {
+	one, two := 0, 1
+	for want, target := range map[string]result.Target{
+		"":                         {Addresses: []string{"a:1"}, Servers: []result.Server{{Address: "a:1", Role: "primary"}}},
+		"replica a:1":              {Addresses: []string{"a:1"}, Servers: []result.Server{{Address: "a:1", Role: "replica"}}},
+		"primary a:1, replica b:1": {Sentinels: []string{"s:1"}, Servers: []result.Server{{Address: "a:1", Role: "primary"}, {Address: "b:1", Role: "replica"}}},
+		"shard 0: primary a:1, replica c:1; shard 1: primary b:1": {Servers: []result.Server{{Address: "a:1", Role: "primary", Shard: &one}, {Address: "c:1", Role: "replica", Shard: &one}, {Address: "b:1", Role: "primary", Shard: &two}}},
+	} {
+		if got := servers(target); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := target(result.Target{Topology: "Sentinel", Sentinels: []string{"s:1", "t:1"}, Server: "redis", Version: "7.0.15"}); got != "Sentinel at s:1,t:1, redis 7.0.15" {
+		t.Errorf("%q", got)
 	}
 }

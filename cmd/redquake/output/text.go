@@ -23,7 +23,7 @@ func WriteText(w io.Writer, r *result.Load) error {
 		b.WriteByte('\n')
 	}
 	b.WriteString(operations(r))
-	if table := servers(r); table != "" {
+	if table := serverTable(r); table != "" {
 		b.WriteByte('\n')
 		b.WriteString(table)
 	}
@@ -44,7 +44,11 @@ func head(b *strings.Builder, r *result.Load) {
 		outcome += ": " + r.Message
 	}
 	line(b, "Outcome", "%s", outcome)
+	verdict(b, r)
 	line(b, "Target", "%s", target(r.Target))
+	if all := servers(r.Target); all != "" {
+		line(b, "Servers", "%s", all)
+	}
 	line(b, "Load", "%s", r.Shape)
 	if r.Search != nil {
 		line(b, "Search", "%s", r.Search.Message)
@@ -192,21 +196,61 @@ func gap(g *result.Gap, what string) string {
 	if g.Open {
 		end = ", not over when the run ended"
 	}
-	return fmt.Sprintf("%s at %s: %s%s", seconds(g.Length), seconds(g.At), what, end)
+	return fmt.Sprintf("%s at %s: %s%s", bounded(g.Length, g.AtLeast, g.AtMost), seconds(g.At), what, end)
 }
 
-// target describes the server by what is known of it.
+// bounded is a duration with the larger distance to one of its bounds, unless it is exact.
+func bounded(value, atLeast, atMost result.Seconds) string {
+	if off := max(value-atLeast, atMost-value); off > 0 {
+		return seconds(value) + " ±" + seconds(off)
+	}
+	return seconds(value)
+}
+
+// target describes the deployment: its topology, the addresses that the load was given, and the server's version. A load of an API or a database may
+// have none.
 func target(t result.Target) string {
-	parts := []string{strings.Join(t.Addresses, ",")}
+	given := t.Addresses
+	if len(given) == 0 {
+		given = t.Sentinels
+	}
+	if len(given) == 0 {
+		return "none"
+	}
+	parts := []string{t.Topology + " at " + strings.Join(given, ",")}
 	if t.Server != "" || t.Version != "" {
 		parts = append(parts, strings.TrimSpace(t.Server+" "+t.Version))
 	}
-	for _, s := range []string{t.Mode, t.Role} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
 	return strings.Join(parts, ", ")
+}
+
+// serversShown is the number of servers in the text; JSON contains all.
+const serversShown = 18
+
+// servers lists the servers of a deployment by shard; "" if the address of the load is the only one.
+func servers(t result.Target) string {
+	if len(t.Servers) == 0 || len(t.Servers) == 1 && slices.Contains(t.Addresses, t.Servers[0].Address) && t.Servers[0].Role == "primary" {
+		return ""
+	}
+	var b strings.Builder
+	shard := -1
+	for i, s := range t.Servers[:min(len(t.Servers), serversShown)] {
+		switch {
+		case s.Shard != nil && *s.Shard != shard:
+			if i > 0 {
+				b.WriteString("; ")
+			}
+			shard = *s.Shard
+			fmt.Fprintf(&b, "shard %d: ", shard)
+		case i > 0:
+			b.WriteString(", ")
+		}
+		b.WriteString(strings.TrimSpace(s.Role + " " + s.Address))
+	}
+	if more := len(t.Servers) - serversShown; more > 0 {
+		fmt.Fprintf(&b, "; %d more", more)
+	}
+	return b.String()
 }
 
 // server returns the server's figures in one line.

@@ -9,17 +9,17 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// serversShown is the number of servers in the text, in their order; JSON contains all.
-const serversShown = 16
+// serverRowsShown is the number of servers in the text, in their order; JSON contains all.
+const serverRowsShown = 16
 
-// servers returns the table of what each server used over the measured time; "" without readings.
-func servers(r *result.Load) string {
+// serverTable returns the table of what each server used over the measured time; "" without readings.
+func serverTable(r *result.Load) string {
 	if len(r.Servers) == 0 {
 		return ""
 	}
 	var t table
 	t.row("SERVER", "ROLE", "SHARD", "CPU", "MAIN THREAD", "MAX CPU", "MEMORY", "RSS", "IN/S", "OUT/S", "IO READS", "IO WRITES", "SLOW", "SLOWEST", "RESTARTS")
-	for i := range r.Servers[:min(len(r.Servers), serversShown)] {
+	for i := range r.Servers[:min(len(r.Servers), serverRowsShown)] {
 		s := &r.Servers[i]
 		shard, main := "", ""
 		if s.Shard != nil {
@@ -38,7 +38,7 @@ func servers(r *result.Load) string {
 	}
 	t.dropEmpty("ROLE", "SHARD", "MAIN THREAD", "IO READS", "IO WRITES", "SLOW", "SLOWEST", "RESTARTS")
 	text := t.String()
-	if more := len(r.Servers) - serversShown; more > 0 {
+	if more := len(r.Servers) - serverRowsShown; more > 0 {
 		text += fmt.Sprintf("and %d more\n", more)
 	}
 	return text

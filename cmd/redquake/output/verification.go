@@ -37,7 +37,7 @@ func verification(b *strings.Builder, v *result.Verification) {
 
 // qualification returns the facts that limit a statement about lost writes.
 func qualification(v *result.Verification) string {
-	text := fmt.Sprintf("%d unknown, %d of them present; read at the primary and %d replicas", v.Unknown, v.UnknownPresent, v.Replicas)
+	text := fmt.Sprintf("%d unknown, %d of them present; read at every primary and %d replicas", v.Unknown, v.UnknownPresent, v.Replicas)
 	if v.ReplicaMissing > 0 {
 		text += fmt.Sprintf(", one of which lacks %d", v.ReplicaMissing)
 	}

@@ -19,12 +19,12 @@ func TestVerification(t *testing.T) {
 	}{
 		"nothing lost": {
 			&record.Ledger{Acked: 1484, Unknown: 2, UnknownPresent: 1, Replicas: 2, Settings: "appendonly yes"},
-			[]string{"Lost writes none of 1484 acknowledged ledger writes (2 unknown, 1 of them present; read at the primary and 2 replicas; appendonly yes)"},
+			[]string{"Lost writes none of 1484 acknowledged ledger writes (2 unknown, 1 of them present; read at every primary and 2 replicas; appendonly yes)"},
 		},
 		"lost quietly": {
 			&record.Ledger{Acked: 524320, Lost: 276128, FirstLost: int64(707400 * time.Microsecond), LastLost: int64(1677500 * time.Microsecond), Replicas: 2, ReplicaMissing: 3},
 			[]string{"Lost writes 276128 of 524320 acknowledged ledger writes, at least, acknowledged from 707ms to 1.68s; no client saw an error then " +
-				"(0 unknown, 0 of them present; read at the primary and 2 replicas, one of which lacks 3)"},
+				"(0 unknown, 0 of them present; read at every primary and 2 replicas, one of which lacks 3)"},
 		},
 		"lost with errors": {
 			&record.Ledger{Acked: 10, Lost: 1, LastLost: int64(time.Second), Errors: 7},

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/analysis/impact"
-	"github.com/redquake/redquake/internal/analysis/usage"
+	used "github.com/redquake/redquake/internal/analysis/usage"
 	"github.com/redquake/redquake/internal/record"
 )
 
@@ -41,7 +41,7 @@ func (o *observed) share() float64 {
 // pods sums the readings of observed pods. They are about 15 s each, so that a reading is a stretch for which a component may be at its limit.
 func (e *evidence) pods(steady []impact.Window) {
 	for _, u := range e.in.Series.PodUses() {
-		if u.Window <= 0 || !slices.ContainsFunc(steady, func(w impact.Window) bool { return usage.InWindow(&u, w.From, w.To) }) {
+		if u.Window <= 0 || !slices.ContainsFunc(steady, func(w impact.Window) bool { return used.InWindow(&u, w.From, w.To) }) {
 			continue
 		}
 		i := slices.IndexFunc(e.observed, func(o *observed) bool { return o.name == u.Name && o.pod == u.Pod && o.container == u.Container })

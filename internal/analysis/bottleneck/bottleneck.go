@@ -70,9 +70,10 @@ func (e *evidence) loadGenerator() string {
 func (e *evidence) saturatedPod() string {
 	worst, sentence := 0.0, ""
 	for _, g := range e.generators {
-		share, what := g.share()
-		if share >= saturated && share > worst {
-			worst, sentence = share, fmt.Sprintf("load pod %d used %s of CPU, %s of %s", g.pod, cores(g.cores()), percent(share), what)
+		share, of := g.share()
+		used := g.busiest(share)
+		if s := share(used); s >= saturated && s > worst {
+			worst, sentence = s, fmt.Sprintf("load pod %d used %s of CPU, %s", g.pod, cores(used.cores()), g.compared(used, share, " of "+of))
 		}
 	}
 	return sentence
@@ -80,9 +81,11 @@ func (e *evidence) saturatedPod() string {
 
 func (e *evidence) throttledPod() string {
 	worst, sentence := 0.0, ""
+	share := func(u usage) float64 { return u.throttled / u.seconds }
 	for _, g := range e.generators {
-		if t := g.throttled / g.seconds; t >= throttledShare && t > worst {
-			worst, sentence = t, fmt.Sprintf("load pod %d was throttled for %s of the time by its CPU limit of %s", g.pod, percent(t), cores(g.limit))
+		used := g.busiest(share)
+		if s := share(used); s >= throttledShare && s > worst {
+			worst, sentence = s, fmt.Sprintf("load pod %d was throttled by its CPU limit of %s for %s", g.pod, cores(g.limit), g.compared(used, share, " of the time"))
 		}
 	}
 	return sentence
@@ -115,36 +118,33 @@ func (e *evidence) network() string {
 		return ""
 	}
 	text := fmt.Sprintf("the round trip of a PING alone takes %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50))
-	if s := e.busiest(); s != nil {
-		text += fmt.Sprintf("; Redis' main thread was %s busy", percent(s.mainThread()))
+	if s, used := e.busiest(usage.mainThread); s != nil {
+		text += "; Redis' main thread was " + s.compared(used, usage.mainThread, " busy")
 	}
 	return text
 }
 
 func (e *evidence) cpuLimit() string {
-	s := e.busiest()
-	if s == nil || e.in.ServerCPULimit <= 0 || s.cores() < saturated*e.in.ServerCPULimit {
+	limit := e.in.ServerCPULimit
+	share := func(u usage) float64 { return u.cores() / limit }
+	s, used := e.busiest(usage.cores)
+	if s == nil || limit <= 0 || share(used) < saturated {
 		return ""
 	}
-	return fmt.Sprintf("%s used %s of CPU, %s of its container's limit of %s", e.name(s), cores(s.cores()), percent(s.cores()/e.in.ServerCPULimit), cores(e.in.ServerCPULimit))
+	return fmt.Sprintf("%s used %s of CPU, %s", e.name(s), cores(used.cores()), s.compared(used, share, " of its container's limit of "+cores(limit)))
 }
 
 func (e *evidence) mainThread() string {
-	var worst *server
-	for _, s := range e.servers {
-		if worst == nil || s.mainThread() > worst.mainThread() {
-			worst = s
-		}
-	}
-	if worst == nil || worst.mainThread() < saturated {
+	s, used := e.busiest(usage.mainThread)
+	if s == nil || used.mainThread() < saturated {
 		return ""
 	}
 	what := "the main thread"
-	if worst.main == 0 {
+	if used.main == 0 {
 		what = "the process (it does not report the main thread's share)"
 	}
-	return fmt.Sprintf("%s of %s used %s of one core, %s commands/s%s%s", what, e.name(worst), percent(worst.mainThread()),
-		number(float64(worst.commands)/worst.seconds), worst.ioThreads(), worst.slowest())
+	return fmt.Sprintf("%s of %s used %s, %s commands/s%s%s", what, e.name(s), s.compared(used, usage.mainThread, " of one core"),
+		number(float64(used.commands)/used.seconds), s.ioThreads(), s.slowest())
 }
 
 func (e *evidence) disk() string {
@@ -152,7 +152,7 @@ func (e *evidence) disk() string {
 		if s.delayedFsync > 0 {
 			return fmt.Sprintf("%s delayed a write %d times because the last fsync of its append-only file was still going on (aof_delayed_fsync)", e.name(s), s.delayedFsync)
 		}
-		if s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.seconds) {
+		if s.diskEvents > 0 && float64(s.diskEvents) >= eventShare*min(float64(s.pairs), s.total.seconds) {
 			text := fmt.Sprintf("%s waited for its disk: latency event %s in %d of %d readings, up to %dms", e.name(s), s.diskEvent, s.diskEvents, s.pairs, s.diskWorst)
 			if s.fsync != "" {
 				text += ", with appendfsync " + s.fsync
@@ -169,7 +169,7 @@ func (e *evidence) memory() string {
 			return fmt.Sprintf("%s refused %d commands with OOM, at %s of maxmemory %s, policy %s",
 				e.name(s), s.oom, bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
 		}
-		if rate := float64(s.evicted) / s.seconds; rate >= evictionsLeast {
+		if rate := float64(s.evicted) / s.total.seconds; rate >= evictionsLeast {
 			return fmt.Sprintf("%s evicted %s keys/s, at %s of maxmemory %s, policy %s", e.name(s), number(rate), bytes(s.usedMemory), bytes(s.maxMemory), s.policy)
 		}
 	}
@@ -201,19 +201,21 @@ func (e *evidence) backendWait() string {
 // noLimit returns the usage of load generator, network and Redis for a run without a bottleneck.
 func (e *evidence) noLimit() string {
 	var parts []string
-	most := 0.0
+	most, text := 0.0, ""
 	for _, g := range e.generators {
 		share, _ := g.share()
-		most = max(most, share)
+		if used := g.busiest(share); share(used) > most {
+			most, text = share(used), g.compared(used, share, " of its CPU")
+		}
 	}
 	if most > 0 {
-		parts = append(parts, "the busiest load pod used "+percent(most)+" of its CPU")
+		parts = append(parts, "the busiest load pod used "+text)
 	}
 	if p50 := e.median(); p50 > 0 && e.roundTrip > 0 {
 		parts = append(parts, fmt.Sprintf("a round trip is %s of the median latency of %s", percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
 	}
-	if s := e.busiest(); s != nil {
-		parts = append(parts, "Redis' main thread was "+percent(s.mainThread())+" busy")
+	if s, used := e.busiest(usage.mainThread); s != nil {
+		parts = append(parts, "Redis' main thread was "+s.compared(used, usage.mainThread, " busy"))
 	}
 	if len(parts) == 0 {
 		return "there are no readings of the load generator or of Redis in the steady part"

@@ -98,7 +98,7 @@ func TestFind(t *testing.T) {
 		{"agent at its limit", func(f *figures, _ *Input) { f.agent.CPUSeconds, f.agent.CPULimit = 0.095, 0.1 }, LoadGenerator,
 			"cores of CPU, 95% of its limit of 0.10 cores"},
 		{"agent's threads busy", func(f *figures, _ *Input) { f.agent.CPUSeconds, f.agent.CPULimit = 1.9, 0 }, LoadGenerator, "95% of one core for each of 2 threads"},
-		{"agent throttled", func(f *figures, _ *Input) { f.agent.ThrottledSeconds = 0.2 }, LoadGenerator, "throttled for 20% of the time by its CPU limit of 1.00 cores"},
+		{"agent throttled", func(f *figures, _ *Input) { f.agent.ThrottledSeconds = 0.2 }, LoadGenerator, "throttled by its CPU limit of 1.00 cores for 20% of the time"},
 		{"one of two agents", func(f *figures, _ *Input) { f.pods = 2; f.agent.CPUSeconds = 0.91 }, LoadGenerator, "load pod 0 used 0.91 cores"},
 		{"sent late", func(f *figures, _ *Input) { f.response, f.service = 10*time.Millisecond, 2*time.Millisecond }, LoadGenerator, "and more after their arrival, 80% of the p99 of 10.0ms, while 4% of the connections"},
 		{"late, as all connections are busy", func(f *figures, _ *Input) {

@@ -27,21 +27,20 @@ type evidence struct {
 
 // generator is the sum of one load pod's readings.
 type generator struct {
-	pod                     int
-	seconds, cpu, throttled float64
-	limit                   float64 // cores; 0 = none
-	threads                 int
+	pod int
+	timeline
+	limit   float64 // cores; 0 = none
+	threads int
 }
 
 // server is the sum of one Redis server's readings; counters are differences within the steady part.
 type server struct {
-	address            string
-	pairs              int // of consecutive readings
-	seconds, cpu, main float64
-	commands           int64
-	reads, writes      int64
-	threadedReads      int64
-	threadedWrites     int64
+	address string
+	timeline
+	pairs          int // of consecutive readings
+	reads, writes  int64
+	threadedReads  int64
+	threadedWrites int64
 
 	delayedFsync int64
 	fsync        string
@@ -146,7 +145,7 @@ func (e *evidence) agents(steady []impact.Window) {
 		g.add(&before, &a)
 	}
 	for _, pod := range slices.Sorted(maps.Keys(pods)) {
-		if pods[pod].seconds >= shortestEvidence.Seconds() {
+		if pods[pod].total.seconds >= shortestEvidence.Seconds() {
 			e.generators = append(e.generators, pods[pod])
 		}
 	}
@@ -161,9 +160,7 @@ func (e *evidence) addRoundTrip(d time.Duration) {
 
 // add adds the differences between two readings of the pod's process.
 func (g *generator) add(before, now *record.AgentUse) {
-	g.seconds += time.Duration(now.At - before.At).Seconds()
-	g.cpu += now.CPUSeconds - before.CPUSeconds
-	g.throttled += max(0, now.ThrottledSeconds-before.ThrottledSeconds)
+	g.record(before.At, now.At, usage{cpu: now.CPUSeconds - before.CPUSeconds, throttled: max(0, now.ThrottledSeconds-before.ThrottledSeconds)})
 	g.limit, g.threads = now.CPULimit, now.BusyThreads
 }
 
@@ -187,7 +184,7 @@ func (e *evidence) redis(steady []impact.Window) {
 		s.add(&before, &r)
 	}
 	for _, address := range slices.Sorted(maps.Keys(servers)) {
-		if servers[address].seconds >= shortestEvidence.Seconds() {
+		if servers[address].total.seconds >= shortestEvidence.Seconds() {
 			e.servers = append(e.servers, servers[address])
 		}
 	}
@@ -202,10 +199,10 @@ func windowOf(steady []impact.Window, at int64) int {
 func (s *server) add(before, now *record.Server) {
 	since := func(a, b int64) int64 { return max(0, b-a) }
 	s.pairs++
-	s.seconds += time.Duration(now.At - before.At).Seconds()
-	s.cpu += max(0, now.CPUSeconds-before.CPUSeconds)
-	s.main += max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds)
-	s.commands += since(before.CommandsProcessed, now.CommandsProcessed)
+	s.record(before.At, now.At, usage{
+		cpu: max(0, now.CPUSeconds-before.CPUSeconds), main: max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds),
+		commands: since(before.CommandsProcessed, now.CommandsProcessed),
+	})
 	s.reads += since(before.TotalReads, now.TotalReads)
 	s.writes += since(before.TotalWrites, now.TotalWrites)
 	s.threadedReads += since(before.IOThreadedReads, now.IOThreadedReads)
@@ -251,25 +248,14 @@ func isNew(before []record.LatencyEvent, event record.LatencyEvent) bool {
 }
 
 // share returns the CPU usage of the generator as a share of its limit, or of one core per sending thread, and what it is a share of.
-func (g *generator) share() (float64, string) {
+func (g *generator) share() (share func(usage) float64, of string) {
 	switch threads := float64(g.threads); {
 	case g.limit > 0 && (threads == 0 || g.limit <= threads):
-		return g.cores() / g.limit, "its limit of " + cores(g.limit)
+		return func(u usage) float64 { return u.cores() / g.limit }, "its limit of " + cores(g.limit)
 	case threads > 0:
-		return g.cores() / threads, fmt.Sprintf("one core for each of %d threads that send", g.threads)
+		return func(u usage) float64 { return u.cores() / threads }, fmt.Sprintf("one core for each of %d threads that send", g.threads)
 	}
-	return 0, ""
-}
-
-func (g *generator) cores() float64 { return g.cpu / g.seconds }
-
-// mainThread is the CPU usage of the main thread in cores. If the server does not report it, it is that of the whole process: such versions have
-// little more than one thread.
-func (s *server) mainThread() float64 {
-	if s.main > 0 {
-		return s.main / s.seconds
-	}
-	return s.cores()
+	return func(usage) float64 { return 0 }, ""
 }
 
 func (s *server) ioThreads() string {
@@ -277,7 +263,7 @@ func (s *server) ioThreads() string {
 		return ""
 	}
 	return fmt.Sprintf("; I/O threads made %s of the reads and %s of the writes, the whole process used %s",
-		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)), cores(s.cores()))
+		percent(ratio(s.threadedReads, s.reads)), percent(ratio(s.threadedWrites, s.writes)), cores(s.total.cores()))
 }
 
 func (s *server) slowest() string {
@@ -287,18 +273,15 @@ func (s *server) slowest() string {
 	return fmt.Sprintf("; %d slow commands, the longest %s with %s", s.slow, s.slowCommand, duration(time.Duration(s.slowMicros)*time.Microsecond))
 }
 
-// busiest is the server with the highest CPU usage; nil = there are no readings.
-func (e *evidence) busiest() *server {
-	var most *server
+// busiest is the server whose share is highest over a stretch, and its usage there; nil = there are no readings.
+func (e *evidence) busiest(share func(usage) float64) (most *server, worst usage) {
 	for _, s := range e.servers {
-		if most == nil || s.cores() > most.cores() {
-			most = s
+		if u := s.busiest(share); most == nil || share(u) > share(worst) {
+			most, worst = s, u
 		}
 	}
-	return most
+	return most, worst
 }
-
-func (s *server) cores() float64 { return s.cpu / s.seconds }
 
 // name is "Redis", with the address if there are several servers.
 func (e *evidence) name(s *server) string {

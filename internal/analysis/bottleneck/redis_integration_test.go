@@ -39,7 +39,7 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 			}
 			found := func(e *evidence) bool { // 200 commands write 10 MiB
 				got := c.matches(e)
-				return len(e.servers) == 1 && e.servers[0].commands >= 200 && strings.Contains(got, c.evidence) && (got == "") == (c.evidence == "")
+				return len(e.servers) == 1 && e.servers[0].total.commands >= 200 && strings.Contains(got, c.evidence) && (got == "") == (c.evidence == "")
 			}
 			s := recordUntil(t, written(server.Address()), beside, func(s *record.Series) bool { return found(gather(Input{Series: s})) })
 			if e := gather(Input{Series: s}); !found(e) {

@@ -46,6 +46,7 @@ type gap struct{ record.Gap }
 func (g gap) length() time.Duration { return time.Duration(g.To - g.From) }
 
 func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
+	s = around(s, f, o)
 	a := &analysis{curve: newCurve(s), fault: f, options: o}
 	c := a.curve
 	a.first = c.floor(f.At)
@@ -66,6 +67,11 @@ func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 		a.noise = a.gapNoise()
 	}
 	return a
+}
+
+// around returns the record at full resolution, if it was kept so from the baseline on.
+func around(s *record.Series, f Fault, o Options) *record.Series {
+	return s.Fine(max(f.At-o.BaselineWindow, o.MeasuredFrom), f.At)
 }
 
 // gapNoise is the longest gap of the baseline, but at most one interval or ten mean times between successes, whichever is longer: with

@@ -13,10 +13,11 @@ import (
 //   - BaselineRate, BaselineNoise: median and MAD of the rates of adjacent 1 s windows in the BaselineWindow before t0, none before MeasuredFrom.
 //   - MinRate, Dip, Degraded, LostRequests, Errors, During: over the intervals from the one that contains t0 to recovery.
 //   - Where the plan of the load changes and the throughput follows it, every rate is compared with the baseline times the planned level, which is
-//     1 at t0. BaselineRate and MinRate are for that level. See Course.
+//     1 at t0. BaselineRate and MinRate are for that level. See Planned.
 //   - Outage, TotalOutage: gaps from the perspective of the clients: from the last success before t0, if that was at most one interval (or two of
 //     the baseline's mean times between successes) earlier. Only gaps that begin before recovery count. Outage is the worst of the load's, of
 //     the reads' and of the writes'; parts of the load and shards have one only where a request waited in vain.
+//   - WhileActive: over the intervals completely within Fault.Active.
 //   - Recovery: see recovery.
 func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
@@ -40,6 +41,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a.timeToImpact(&m)
 	a.losses(&m, end)
 	a.latencies(&m, end)
+	m.WhileActive = a.whileActive(m.Before)
 	m.Operations = a.operations(end)
 	m.Doubts = append(a.doubts(ok), m.Doubts...)
 	return m
@@ -49,6 +51,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 // the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
 	o = o.withDefaults()
+	s = around(s, f, o)
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
 		return true
 	}

@@ -30,8 +30,8 @@ const (
 //
 // A planned change of the load is no anomaly: where the planned rate falls, the running median falls with it; where the number of users changes, it
 // begins anew.
-func Anomalies(s *record.Series, measuredFrom time.Duration, course Course, exclude []Window) []Anomaly {
-	d := dipDetector{curve: newCurve(s), course: course}
+func Anomalies(s *record.Series, measuredFrom time.Duration, asked Planned, exclude []Window) []Anomaly {
+	d := dipDetector{curve: newCurve(s), asked: asked}
 	c := d.curve
 	for i := c.ceil(measuredFrom); i+c.wide <= c.n; i += c.wide {
 		pods := s.At(i).Pods
@@ -52,7 +52,7 @@ func Anomalies(s *record.Series, measuredFrom time.Duration, course Course, excl
 // dipDetector finds anomalies in the rates of consecutive windows.
 type dipDetector struct {
 	curve    *curve
-	course   Course
+	asked    Planned
 	level    float64   // the planned rate or users of the current window; 1 if they are constant
 	recent   []float64 // the rates of the running median
 	shares   []float64 // the same, each divided by its level
@@ -65,11 +65,11 @@ type dipDetector struct {
 func (d *dipDetector) plan(w Window) {
 	before := d.level
 	d.level = 1
-	if d.course.Mean == nil {
+	if d.asked.Mean == nil {
 		return
 	}
-	d.level = d.course.Mean(w.From, w.To)
-	if changed := math.Abs(d.level-before) > changedShare*before; d.level <= 0 || changed && !d.course.Rate {
+	d.level = d.asked.Mean(w.From, w.To)
+	if changed := math.Abs(d.level-before) > changedShare*before; d.level <= 0 || changed && !d.asked.Rate {
 		d.end()
 		d.recent, d.shares = nil, nil
 	}

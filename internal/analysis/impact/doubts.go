@@ -13,7 +13,9 @@ const (
 	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
 	GeneratorStalled = "GeneratorStalled" // a load generator did not run, which makes an outage uncertain
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
+	IntervalsMissing = "IntervalsMissing" // a pod had to forget a part of its record
 	PlanChanged      = "PlanChanged"      // the plan of the load changes around the fault, in a way that no baseline follows
+	CoarseRecord     = "CoarseRecord"     // the record around the fault is coarser than the pods recorded it
 )
 
 const (
@@ -44,6 +46,16 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	if why := a.planChange(recovered); why != "" {
 		doubt(PlanChanged, "%s", why)
 	}
+	for _, hole := range c.series.Holes() {
+		if hole.From < a.judgedUntil() && c.at(a.baseFirst) < hole.To {
+			doubt(IntervalsMissing, "%s", hole)
+			break
+		}
+	}
+	if c.series.Step > c.series.PodStep {
+		doubt(CoarseRecord, "the record around the fault has %s instead of %s per interval: a dip or a recovery shorter than that is blurred",
+			brief(c.series.Step), brief(c.series.PodStep))
+	}
 	if from, to, least := a.fewerPods(); to > from {
 		doubt(RecordIncomplete, "only %d of %d load pods delivered between %s and %s", least, c.series.Pods, brief(from), brief(to))
 	}
@@ -54,12 +66,18 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	return doubts
 }
 
-// fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time over which recovery is
-// evaluated, and the lowest number of pods.
+// judgedUntil is the end of the time that the figures depend on: that over which recovery is evaluated, and that in which the fault is active.
+func (a *analysis) judgedUntil() time.Duration {
+	c := a.curve
+	return max(c.at(min(c.ceil(a.until)+a.sustain, c.n)), min(a.fault.Active.To, c.at(c.n)))
+}
+
+// fewerPods returns the time in which pods are missing in the record, from the baseline to the end of the time that the figures depend on, and the
+// lowest number of pods.
 func (a *analysis) fewerPods() (from, to time.Duration, least int) {
 	c := a.curve
 	least = c.series.Pods
-	end := min(c.ceil(a.until)+a.sustain, c.n)
+	end := c.ceil(a.judgedUntil())
 	for i := a.baseFirst; i < end; i++ {
 		if pods := c.series.At(i).Pods; pods < c.series.Pods {
 			if to == 0 {

@@ -58,7 +58,7 @@ func TestSteady(t *testing.T) {
 		{"the same relative waves, slow", slowWaves, 0, false, "throughput varies by 10.3 % (limit 10 %)"},
 		{"rising", rising, 0, false, "throughput varies by 5.4 % (limit 5 %)"},
 	} {
-		ok, why := Steady(perSecond(t, c.rates...), 20*time.Second, c.from, Course{})
+		ok, why := Steady(perSecond(t, c.rates...), 20*time.Second, c.from, Planned{})
 		if ok != c.want || !strings.Contains(why, c.why) {
 			t.Errorf("%s: %v, %q, want %v, %q", c.name, ok, why, c.want, c.why)
 		}
@@ -72,7 +72,7 @@ func TestSteady(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if ok, why := Steady(s, 20*time.Second, 0, Course{}); ok || !strings.Contains(why, "throughput falls by 5.8 % (limit 5 %)") {
+	if ok, why := Steady(s, 20*time.Second, 0, Planned{}); ok || !strings.Contains(why, "throughput falls by 5.8 % (limit 5 %)") {
 		t.Errorf("slowly falling: %v, %q", ok, why)
 	}
 }
@@ -104,7 +104,7 @@ func TestAnomalies(t *testing.T) {
 			want: []Anomaly{{At: 40 * time.Second, Length: 30 * time.Second, MinRate: 400, Usual: 1000, Depth: 0.6}}},
 		{name: "too early for a baseline", rates: join(repeat(3, 1000), repeat(3, 0), repeat(10, 1000))},
 	} {
-		if diff := cmp.Diff(c.want, Anomalies(perSecond(t, c.rates...), 0, Course{}, c.exclude), approx); diff != "" {
+		if diff := cmp.Diff(c.want, Anomalies(perSecond(t, c.rates...), 0, Planned{}, c.exclude), approx); diff != "" {
 			t.Errorf("%s (-want +got)\n%s", c.name, diff)
 		}
 	}
@@ -121,7 +121,7 @@ func TestLostPodIsNoAnomaly(t *testing.T) {
 		}
 	}
 	s.Lose(1)
-	if found := Anomalies(s, 0, Course{}, nil); len(found) > 0 || s.Complete() != 400 {
+	if found := Anomalies(s, 0, Planned{}, nil); len(found) > 0 || s.Complete() != 400 {
 		t.Errorf("found %v in %d intervals", found, s.Complete())
 	}
 }

@@ -17,6 +17,7 @@ type Fault struct {
 	At       time.Duration // t0, just before the injecting call was sent
 	SeenAt   time.Duration // when the effect was observed; recovery must hold until SustainFor after it. 0 = immediately
 	Deadline time.Duration // the latest recovery that counts is at At+Deadline; 0 = the end of the record
+	Active   Window        // of a fault that lasts: from being complete to its revert, or until now; the zero value = never
 
 	Uncertainty time.Duration // of At and of the pods' instants on the record's clock
 	Took        time.Duration // how long the injecting call took
@@ -25,7 +26,7 @@ type Fault struct {
 // Options are the configurable limits. The zero value means the defaults.
 type Options struct {
 	MeasuredFrom    time.Duration // end of ramp-up and warm-up: nothing before it is a baseline
-	Course          Course        // the load's own plan; the zero value is constant
+	Planned         Planned       // the load's own plan; the zero value is constant
 	BaselineWindow  time.Duration // length of the baseline before t0; default 30 s
 	BaselineMinimum time.Duration // a shorter baseline is a doubt; default 10 s
 	RecoveredShare  float64       // share of the baseline rate from which the load counts as recovered; default 0.90
@@ -70,11 +71,25 @@ type Impact struct {
 	LostRequests        float64 // sum over intervals from t0 to recovery of max(0, baseline*interval - successes)
 	Errors              uint64  // fail + unknown + dropped from t0 to recovery
 	ErrorsByClass       [record.NumClasses]uint64
-	Before              Latency  // of the baseline window
-	During              Latency  // from t0 to recovery
-	After               Latency  // from recovery to recovery + SustainFor
-	Operations          []Effect // on each operation; nil for a load with one
-	Doubts              []Doubt  // why the figures should not be trusted; empty = conclusive
+	Before              Latency      // of the baseline window
+	During              Latency      // from t0 to recovery
+	After               Latency      // from recovery to recovery + SustainFor
+	WhileActive         *WhileActive // nil unless Fault.Active has a whole interval in the record
+	Operations          []Effect     // on each operation; nil for a load with one
+	Doubts              []Doubt      // why the figures should not be trusted; empty = conclusive
+}
+
+// WhileActive is the load while a lasting fault was there, and its changes against the baseline. A change of a duration or a rate is a share of the
+// baseline's: -0.25 is a quarter less, NaN if the baseline has none.
+type WhileActive struct {
+	Length           time.Duration // of the whole intervals within Fault.Active
+	Throughput       float64       // successes/s
+	Change           float64       // of the throughput
+	Latency          Latency
+	LatencyP50Change float64
+	LatencyP99Change float64
+	ErrorRate        float64 // fail + unknown + dropped, as a share of requests
+	ErrorRateChange  float64 // the difference, in [-1, 1]
 }
 
 // Doubt is a reason why the figures are inconclusive: a CamelCase word for conditions and a sentence with figures.

@@ -14,16 +14,16 @@ const (
 )
 
 // Steady reports whether throughput is steady over the last window of the complete record, which must not begin before measuredFrom. The rates of a
-// load whose course is a changing rate are those for the level at the end. why is a sentence with the figures in both cases.
-func Steady(s *record.Series, window, measuredFrom time.Duration, course Course) (ok bool, why string) {
-	c := newCurve(s)
+// load whose planned rate changes are those for the level at the end. why is a sentence with the figures in both cases.
+func Steady(s *record.Series, window, measuredFrom time.Duration, asked Planned) (ok bool, why string) {
+	c := newCurve(s.Fine(s.End()-window, s.End()))
 	first := c.ceil(max(c.at(c.n)-window, measuredFrom))
 	if have := c.at(max(0, c.n-first)); have < window {
 		return false, fmt.Sprintf("measured for %s of the %s that must be steady", brief(have), brief(window))
 	}
 	var planned level
-	if course.Rate {
-		planned = levelOf(c, course, c.n-1)
+	if asked.Rate {
+		planned = levelOf(c, asked, c.n-1)
 	}
 	rates := planned.secondsBefore(c, first, c.n)
 	if len(rates) < 3 {

@@ -1,5 +1,5 @@
 // Package search finds the highest rate that meets a test's objectives. Each trial doubles the rate until one misses the objectives. Then it
-// bisects between the highest rate that met them and the lowest that missed them. It is pure: its input is the trials so far, its output the next
+// bisects between the highest rate that met them and the lowest that missed them, and confirms the rate that it found. It is pure: its input is the trials so far, its output the next
 // one, so that the process that runs a search can restart between any two trials.
 package search
 
@@ -23,8 +23,9 @@ type Spec struct {
 
 // Limits of a search.
 const (
-	// TriesPerRate is how often a rate must miss to count as missed: one stall of a machine must not limit a search.
-	TriesPerRate = 2
+	// decisive is how often a rate must miss to count as missed, and the final rate must meet the objectives: two of three trials. One stall of a machine
+	// must not limit a search, and one lucky trial must not be its result.
+	decisive = 2
 	// MaxTrials limits a search whose objectives are met or missed by chance.
 	MaxTrials = 64
 	// descents is how often the first rate is halved if no rate has met the objectives.
@@ -69,19 +70,19 @@ func (s Spec) Next(trials []Trial) Next {
 	case len(trials) >= MaxTrials:
 		n.Over, n.Message = true, fmt.Sprintf("given up after %d trials; %s", MaxTrials, between(met, missed))
 		return n
-	case !trials[last].Met && tries(trials, trials[last].Rate) < TriesPerRate:
+	case !trials[last].Met && count(trials, trials[last].Rate, false) < decisive:
 		return n.try(trials[last].Rate, "retrying a rate that missed once")
 	case math.IsInf(missed, 1):
-		return s.climb(n, met, missed)
+		return s.climb(n, trials, met, missed)
 	case met == 0:
 		return s.descend(n, met, missed, trials[last].Why)
 	}
-	return s.bisect(n, met, missed)
+	return s.bisect(n, trials, met, missed)
 }
 
-func (s Spec) climb(n Next, met, missed float64) Next {
+func (s Spec) climb(n Next, trials []Trial, met, missed float64) Next {
 	if met >= s.To {
-		return n.done(fmt.Sprintf("%.0f requests/s, the highest rate of the range, meets the objectives", met))
+		return n.confirm(trials, fmt.Sprintf("%.0f requests/s, the highest rate of the range, meets the objectives", met))
 	}
 	return n.try(min(2*met, s.To), "climbing; "+between(met, missed))
 }
@@ -93,10 +94,10 @@ func (s Spec) descend(n Next, met, missed float64, why string) Next {
 	return n.try(max(1, math.Round(missed/2)), "descending; "+between(met, missed))
 }
 
-func (s Spec) bisect(n Next, met, missed float64) Next {
+func (s Spec) bisect(n Next, trials []Trial, met, missed float64) Next {
 	middle := math.Round(math.Sqrt(met * missed))
 	if missed <= met*(1+s.Precision) || middle <= met || middle >= missed {
-		return n.done(fmt.Sprintf("%.0f requests/s meet the objectives, %.0f do not", met, missed))
+		return n.confirm(trials, fmt.Sprintf("%.0f requests/s meet the objectives, %.0f do not", met, missed))
 	}
 	return n.try(middle, "bisecting; "+between(met, missed))
 }
@@ -109,6 +110,14 @@ func (n Next) try(rate float64, message string) Next {
 // CutOff is the message of a search whose next trial would end after the load.
 func (n Next) CutOff() string {
 	return "cut off by the load's duration: the next trial would not end in time; " + n.Message
+}
+
+// confirm tries the found rate again until it has met the objectives in two of three trials, and then ends the search.
+func (n Next) confirm(trials []Trial, message string) Next {
+	if count(trials, n.Found, true) < decisive {
+		return n.try(n.Found, fmt.Sprintf("confirming %.0f", n.Found))
+	}
+	return n.done(message)
 }
 
 func (n Next) done(message string) Next {
@@ -177,37 +186,39 @@ func (s Spec) Window(t Trial) (from, to time.Duration) {
 	return t.At + s.Settle, t.At + s.Settle + length
 }
 
-// bounds returns the highest rate that met the objectives, 0 if none did, and the lowest above it that counts as missed, +Inf if none does.
+// bounds returns the highest rate that met the objectives and does not count as missed, 0 if there is none, and the lowest above it that counts as
+// missed, +Inf if none does.
 func bounds(trials []Trial) (met, missed float64) {
 	missed = math.Inf(1)
 	for _, t := range trials {
-		if t.Judged && t.Met {
+		if t.Judged && t.Met && count(trials, t.Rate, false) < decisive {
 			met = max(met, t.Rate)
 		}
 	}
 	for _, t := range trials {
-		if t.Judged && !t.Met && t.Rate > met && tries(trials, t.Rate) >= TriesPerRate {
+		if t.Judged && !t.Met && t.Rate > met && count(trials, t.Rate, false) >= decisive {
 			missed = min(missed, t.Rate)
 		}
 	}
 	return met, missed
 }
 
-// tries counts the evaluated trials of a rate.
-func tries(trials []Trial, rate float64) (n int) {
+// count counts the evaluated trials of a rate that met the objectives, or missed them.
+func count(trials []Trial, rate float64, met bool) (n int) {
 	for _, t := range trials {
-		if t.Judged && t.Rate == rate {
+		if t.Judged && t.Rate == rate && t.Met == met {
 			n++
 		}
 	}
 	return n
 }
 
-// Best returns the trial whose figures are those of the search: the last one of the highest rate that met the objectives; if none did, the
-// last one that was evaluated. ok is false if none was evaluated.
+// Best returns the trial whose figures are those of the search: the last one that met the objectives at the rate found; if there is none, the last
+// one that was evaluated. ok is false if none was evaluated.
 func Best(trials []Trial) (best Trial, ok bool) {
+	found, _ := bounds(trials)
 	for _, t := range trials {
-		if t.Judged && (!ok || t.Met && t.Rate >= best.Rate || t.Met && !best.Met || !t.Met && !best.Met) {
+		if t.Judged && (found == 0 || t.Met && t.Rate == found) {
 			best, ok = t, true
 		}
 	}

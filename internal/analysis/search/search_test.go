@@ -97,8 +97,8 @@ func TestSearchStopsAtTheMaximumRate(t *testing.T) {
 	s := spec
 	s.To = 3500
 	trials, next := conduct(t, s, 1e9, nil)
-	if next.Found != 3500 || len(trials) != 3 {
-		t.Errorf("found %v after %d trials, want 3500 after 1000, 2000, 3500", next.Found, len(trials))
+	if next.Found != 3500 || len(trials) != 4 {
+		t.Errorf("found %v after %d trials, want 3500 after 1000, 2000, 3500, 3500", next.Found, len(trials))
 	}
 }
 

@@ -16,12 +16,12 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	if objectives == nil {
 		return nil
 	}
-	return set(
+	return inStatus(set(
 		atMost("maxOutage", objectives.MaxOutage, r.WorstOutage(), true),
 		recovery(objectives.MaxRecoveryTime, r),
 		share("maxTPSDip", objectives.MaxTPSDip, r.Dip, true),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
-	)
+	))
 }
 
 // Losses evaluates the objective of the lost writes; losses is nil if they are unknown.
@@ -30,9 +30,9 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alp
 		return nil
 	}
 	if losses == nil {
-		return set(countWithin("maxLostWrites", objectives.MaxLostWrites, nil))
+		return inStatus(set(countWithin("maxLostWrites", objectives.MaxLostWrites, nil)))
 	}
-	return set(countWithin("maxLostWrites", objectives.MaxLostWrites, &losses.Count))
+	return inStatus(set(countWithin("maxLostWrites", objectives.MaxLostWrites, &losses.Count)))
 }
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,
@@ -42,13 +42,13 @@ func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, miss
 }
 
 // recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit.
-func recovery(limit *metav1.Duration, r *result.Fault) *v1alpha1.ObjectiveResult {
+func recovery(limit *metav1.Duration, r *result.Fault) *result.Objective {
 	took, recovered := r.Recovery()
 	if recovered || limit == nil {
 		return atMost("maxRecoveryTime", limit, took, true)
 	}
-	return &v1alpha1.ObjectiveResult{
-		Name: "maxRecoveryTime", Unit: v1alpha1.UnitMicroseconds, Limit: micros(limit.Duration), Met: new(false),
+	return &result.Objective{
+		Name: "maxRecoveryTime", Unit: result.UnitSeconds, Limit: limit.Seconds(), Met: new(false),
 		Message: fmt.Sprintf("maxRecoveryTime: no recovery was seen, limit %s", format.Duration(limit.Duration)),
 	}
 }

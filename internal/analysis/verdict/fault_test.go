@@ -48,10 +48,13 @@ func TestObjectiveComparesBounds(t *testing.T) {
 		2100 * time.Millisecond: new(true), 2099 * time.Millisecond: nil, 1900 * time.Millisecond: nil, 1899 * time.Millisecond: new(false),
 	} {
 		o := atMost("maxOutage", d(limit), outage, true)
-		if (o.Met == nil) != (want == nil) || o.Met != nil && *o.Met != *want || o.AtLeast != "1900000" || o.AtMost != "2100000" || o.Actual != "2000000" {
+		if (o.Met == nil) != (want == nil) || o.Met != nil && *o.Met != *want || *o.AtLeast != 1.9 || *o.AtMost != 2.1 || *o.Actual != 2 {
 			t.Errorf("limit %s: %+v", limit, o)
 		}
-		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") || judge([]v1alpha1.ObjectiveResult{*o}, nil, "").Verdict != v1alpha1.VerdictInconclusive) {
+		if s := inStatus(set(o))[0]; s.AtLeast != "1900000" || s.AtMost != "2100000" || s.Actual != "2000000" || s.Unit != v1alpha1.UnitMicroseconds {
+			t.Errorf("in a status: %+v", s)
+		}
+		if o.Met == nil && (!strings.Contains(o.Message, "between 1.9s and 2.1s") || judge(inStatus(set(o)), nil, "").Verdict != v1alpha1.VerdictInconclusive) {
 			t.Errorf("limit %s: %q", limit, o.Message)
 		}
 	}

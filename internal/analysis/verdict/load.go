@@ -11,25 +11,42 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// Load evaluates the objectives of a load test. missed is a failure apart from the objectives, "" = none.
-func Load(objectives *v1alpha1.Objectives, r *result.Load, missed string) Judgement {
-	doubts := append(slices.Clone(r.Doubts), noRequests(&r.Total)...)
+// Load evaluates the objectives of a load test, and sets them and the verdict in its result, too.
+func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
+	r.Objectives = ofLoad(objectives, r)
+	j := judge(inStatus(r.Objectives), append(slices.Clone(r.Doubts), noRequests(&r.Total)...), failure(r))
+	r.Verdict, r.Why = string(j.Verdict), j.Message
+	return j
+}
+
+func ofLoad(objectives *v1alpha1.Objectives, r *result.Load) []result.Objective {
 	if objectives == nil {
-		return judge(nil, doubts, missed)
+		return nil
 	}
 	judged := &r.Total
 	if r.OutsideFaults != nil && objectives.Over != v1alpha1.OverEverything {
 		judged = r.OutsideFaults
 	}
-	return judge(append(ofRate(objectives, judged), set(
+	return append(ofRate(objectives, judged), set(
 		throughput("minThroughput", objectives.MinThroughput, judged.Throughput, judged.Requests > 0),
 		lostWrites(objectives.MaxLostWrites, r.Verification),
-	)...), doubts, missed)
+	)...)
+}
+
+// failure returns why a load failed, whatever its objectives are; "" = it did not.
+func failure(r *result.Load) string {
+	switch s := r.Search; {
+	case s != nil && s.Done && s.Rate == 0:
+		return s.Message
+	case r.Total.Requests > 0 && r.Total.OK == 0:
+		return "no request succeeded"
+	}
+	return ""
 }
 
 // ofRate evaluates the objectives that depend on the rate of the load: those of latency and errors.
-func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []v1alpha1.ObjectiveResult {
-	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *v1alpha1.ObjectiveResult {
+func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []result.Objective {
+	latency := func(name string, limit *metav1.Duration, of func(*result.Quantiles) result.Seconds) *result.Objective {
 		if judged.Latency == nil {
 			return atMost(name, limit, impact.Bounded{}, false)
 		}
@@ -50,7 +67,7 @@ func noRequests(o *result.Operation) []impact.Doubt {
 	return []impact.Doubt{{Reason: "NoRequests", Message: "no request was made in the measured time"}}
 }
 
-func lostWrites(limit *int64, v *result.Verification) *v1alpha1.ObjectiveResult {
+func lostWrites(limit *int64, v *result.Verification) *result.Objective {
 	if v == nil {
 		return countWithin("maxLostWrites", limit, nil)
 	}

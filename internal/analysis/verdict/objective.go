@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
 	"github.com/redquake/redquake/internal/result"
@@ -16,17 +14,17 @@ import (
 
 // atMost evaluates a duration that must not exceed a limit: met if its upper bound does not, missed if its lower bound does, otherwise
 // undecided. known is false if there is no figure. It returns nil if no limit is set.
-func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bool) *v1alpha1.ObjectiveResult {
+func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitMicroseconds, Limit: micros(limit.Duration)}
+	r := &result.Objective{Name: name, Unit: result.UnitSeconds, Limit: limit.Seconds()}
 	if !known {
 		return unjudged(r)
 	}
-	r.Actual = micros(actual.Value)
+	r.Actual = new(actual.Value.Seconds())
 	if actual.AtLeast != actual.AtMost {
-		r.AtLeast, r.AtMost = micros(actual.AtLeast), micros(actual.AtMost)
+		r.AtLeast, r.AtMost = new(actual.AtLeast.Seconds()), new(actual.AtMost.Seconds())
 	}
 	switch {
 	case actual.AtMost <= limit.Duration:
@@ -40,21 +38,17 @@ func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bo
 	return r
 }
 
-func micros(d time.Duration) v1alpha1.Decimal {
-	return v1alpha1.Decimal(strconv.FormatInt(int64(v1alpha1.MicrosecondsOf(d)), 10))
-}
-
 // share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%.
-func share(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
+func share(name string, limit *string, actual float64, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
 	most, err := percent(*limit)
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitShare, Limit: v1alpha1.DecimalOf(most)}
+	r := &result.Objective{Name: name, Unit: result.UnitShare, Limit: most}
 	if !known || err != nil {
 		return unjudged(r)
 	}
-	r.Actual = v1alpha1.DecimalOf(actual)
+	r.Actual = &actual
 	if actual > most {
 		return missed(r, format.Share(actual), *limit)
 	}
@@ -63,45 +57,44 @@ func share(name string, limit *string, actual float64, known bool) *v1alpha1.Obj
 }
 
 // countWithin evaluates a count that must not exceed a limit, as atMost does with a duration; nil = there is no figure.
-func countWithin(name string, limit *int64, actual *result.Count) *v1alpha1.ObjectiveResult {
+func countWithin(name string, limit *int64, actual *result.Count) *result.Objective {
 	if limit == nil {
 		return nil
 	}
 	text := func(n uint64) string { return strconv.FormatUint(n, 10) }
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitCount, Limit: v1alpha1.Decimal(strconv.FormatInt(*limit, 10))}
+	r := &result.Objective{Name: name, Unit: result.UnitCount, Limit: float64(*limit)}
 	if actual == nil {
 		return unjudged(r)
 	}
-	atLeast, atMost := text(actual.AtLeast), text(actual.AtMost)
-	shown := atMost
-	if _, exact := actual.Exact(); exact {
-		r.Actual = v1alpha1.Decimal(atMost)
+	shown := text(actual.AtMost)
+	if n, exact := actual.Exact(); exact {
+		r.Actual = new(float64(n))
 	} else {
-		r.AtLeast, r.AtMost = v1alpha1.Decimal(atLeast), v1alpha1.Decimal(atMost)
-		shown = "between " + atLeast + " and " + atMost
+		r.AtLeast, r.AtMost = new(float64(actual.AtLeast)), new(float64(actual.AtMost))
+		shown = "between " + text(actual.AtLeast) + " and " + text(actual.AtMost)
 	}
-	switch {
+	switch limitText := strconv.FormatInt(*limit, 10); {
 	case actual.AtMost <= uint64(*limit):
 		r.Met = new(true)
 	case actual.AtLeast > uint64(*limit):
-		return missed(r, shown, string(r.Limit))
+		return missed(r, shown, limitText)
 	default:
-		r.Message = fmt.Sprintf("%s is %s, which is not exact enough for the limit %s", name, shown, r.Limit)
+		r.Message = fmt.Sprintf("%s is %s, which is not exact enough for the limit %s", name, shown, limitText)
 	}
 	return r
 }
 
 // throughput evaluates successes per second that must not be below a limit.
-func throughput(name string, limit *string, actual float64, known bool) *v1alpha1.ObjectiveResult {
+func throughput(name string, limit *string, actual float64, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
 	least, err := strconv.ParseFloat(*limit, 64)
-	r := &v1alpha1.ObjectiveResult{Name: name, Unit: v1alpha1.UnitPerSecond, Limit: v1alpha1.DecimalOf(least)}
+	r := &result.Objective{Name: name, Unit: result.UnitPerSecond, Limit: least}
 	if !known || err != nil {
 		return unjudged(r)
 	}
-	r.Actual = v1alpha1.DecimalOf(actual)
+	r.Actual = &actual
 	if actual < least {
 		return missed(r, format.Rate(actual)+"/s", *limit+"/s")
 	}
@@ -109,12 +102,29 @@ func throughput(name string, limit *string, actual float64, known bool) *v1alpha
 	return r
 }
 
-func missed(r *v1alpha1.ObjectiveResult, actual, limit string) *v1alpha1.ObjectiveResult {
+// missed sets the result of a missed objective. A figure whose text equals that of the limit is written in full.
+func missed(r *result.Objective, actual, limit string) *result.Objective {
+	if actual == limit {
+		actual = inFull(*r.Actual, r.Unit)
+	}
 	r.Met, r.Message = new(false), fmt.Sprintf("%s is %s, limit %s", r.Name, actual, limit)
 	return r
 }
 
-func unjudged(r *v1alpha1.ObjectiveResult) *v1alpha1.ObjectiveResult {
+func inFull(figure float64, unit result.Unit) string {
+	text := strconv.FormatFloat(figure, 'f', -1, 64)
+	switch unit {
+	case result.UnitSeconds:
+		return text + "s"
+	case result.UnitPerSecond:
+		return text + "/s"
+	case result.UnitShare:
+		return "a share of " + text
+	}
+	return text
+}
+
+func unjudged(r *result.Objective) *result.Objective {
 	r.Message = r.Name + " cannot be evaluated: its figure was not measured"
 	return r
 }

@@ -22,7 +22,7 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 	}
 	figures := result.OperationOf("all", &summary.Figures)
 	least := keepsUp * rate
-	var judged []v1alpha1.ObjectiveResult
+	var judged []result.Objective
 	if objectives != nil {
 		judged = ofRate(objectives, &figures)
 		if objectives.MaxErrorRate != nil {
@@ -31,7 +31,7 @@ func Trial(objectives *v1alpha1.Objectives, rate float64, summary impact.Summary
 			}
 		}
 	}
-	judgement := judge(judged, noRequests(&figures), "")
+	judgement := judge(inStatus(judged), noRequests(&figures), "")
 	if judgement.Verdict == v1alpha1.VerdictPass && figures.Throughput < least {
 		return search.Judgement{Why: fmt.Sprintf("only %s of %s requests/s succeeded", format.Rate(figures.Throughput), format.Rate(rate))}
 	}

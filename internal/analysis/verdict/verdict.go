@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
 )
 
 // Judgement is the outcome. Reason and Message are for a condition.
@@ -53,9 +54,9 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 }
 
 // set returns the results of the objectives that are set.
-func set(results ...*v1alpha1.ObjectiveResult) []v1alpha1.ObjectiveResult {
-	var out []v1alpha1.ObjectiveResult
-	for _, r := range slices.DeleteFunc(results, func(r *v1alpha1.ObjectiveResult) bool { return r == nil }) {
+func set(results ...*result.Objective) []result.Objective {
+	var out []result.Objective
+	for _, r := range slices.DeleteFunc(results, func(r *result.Objective) bool { return r == nil }) {
 		out = append(out, *r)
 	}
 	return out

@@ -80,8 +80,8 @@ func TestEachObjectiveOfALoad(t *testing.T) {
 		{"maxLostWrites", v1alpha1.UnitCount, "3", v1alpha1.Objectives{MaxLostWrites: new(int64(3))}, v1alpha1.Objectives{MaxLostWrites: new(int64(2))}, func(r *result.Load) { r.Verification.Lost = nil }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			checkObjective(t, tc.name, tc.unit, tc.limit, Load(&tc.met, load(nil), ""), Load(&tc.missed, load(nil), ""))
-			checkUnjudged(t, tc.name, Load(&tc.met, load(tc.without), ""))
+			checkObjective(t, tc.name, tc.unit, tc.limit, Load(&tc.met, load(nil)), Load(&tc.missed, load(nil)))
+			checkUnjudged(t, tc.name, Load(&tc.met, load(tc.without)))
 		})
 	}
 }
@@ -104,7 +104,7 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 		{2, v1alpha1.VerdictFail, "maxLostWrites is between 3 and 7, limit 2"},
 	} {
 		for name, j := range map[string]Judgement{
-			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded, ""),
+			"load":  Load(&v1alpha1.Objectives{MaxLostWrites: &tc.limit}, bounded),
 			"fault": Conclude(Losses(&v1alpha1.FaultObjectives{MaxLostWrites: &tc.limit}, fault), nil, ""),
 		} {
 			truth.Report(t, "T1", fmt.Sprintf("a %s, 3 to 7 writes lost, limit %d", name, tc.limit), string(tc.want), string(j.Verdict)+": "+j.Message,
@@ -117,11 +117,11 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 func TestLoadObjectivesExcludeFaults(t *testing.T) {
 	hit := load(func(r *result.Load) { r.OutsideFaults = &result.Operation{Requests: 500, OK: 500, Throughput: 120} })
 	objectives := &v1alpha1.Objectives{MaxErrorRate: new("0%"), MinThroughput: new("120")}
-	if j := Load(objectives, hit, ""); j.Verdict != v1alpha1.VerdictPass {
+	if j := Load(objectives, hit); j.Verdict != v1alpha1.VerdictPass {
 		t.Errorf("outside of faults: %s: %s", j.Verdict, j.Message)
 	}
 	objectives.Over = v1alpha1.OverEverything
-	if j := Load(objectives, hit, ""); j.Verdict != v1alpha1.VerdictFail || !strings.Contains(j.Message, "maxErrorRate") || !strings.Contains(j.Message, "minThroughput") {
+	if j := Load(objectives, hit); j.Verdict != v1alpha1.VerdictFail || !strings.Contains(j.Message, "maxErrorRate") || !strings.Contains(j.Message, "minThroughput") {
 		t.Errorf("over everything: %s: %s", j.Verdict, j.Message)
 	}
 }
@@ -130,30 +130,37 @@ func TestVerdictOfALoad(t *testing.T) {
 	met, missed := &v1alpha1.Objectives{MinThroughput: new("10")}, &v1alpha1.Objectives{MinThroughput: new("1000")}
 	doubt := impact.Doubt{Reason: "LoadPodLost", Message: "1 of 2 load pods were lost"}
 	doubted := func(r *result.Load) { r.Doubts = []impact.Doubt{doubt} }
+	noRate := func(r *result.Load) {
+		r.Search = &result.Search{Done: true, Message: "not even 1 requests/s meet the objectives"}
+	}
+	noSuccess := func(r *result.Load) { r.Total = result.Operation{Requests: 5, Failed: 5, ErrorRate: 1} }
 	noLedger := func(r *result.Load) { r.Verification = nil }
 	for _, tc := range []struct {
 		name       string
 		objectives *v1alpha1.Objectives
 		result     *result.Load
-		missed     string
 		verdict    v1alpha1.Verdict
 		reason     string
 		wantText   []string
 	}{
-		{"no objectives", nil, load(nil), "", v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"no objective"}},
-		{"all met", met, load(nil), "", v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"all 1"}},
-		{"a doubt beats a missed limit", missed, load(doubted), "", v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
-		{"a doubt without objectives", nil, load(doubted), "", v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
-		{"missed beats unjudged", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxLostWrites: new(int64(0))}, load(noLedger), "", v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput"}},
-		{"met and unjudged", &v1alpha1.Objectives{MinThroughput: new("10"), MaxLostWrites: new(int64(0))}, load(noLedger), "", v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"maxLostWrites"}},
-		{"no request at all", nil, &result.Load{}, "", v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"no request"}},
-		{"every missed limit is named", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxErrorRate: new("0%"), MaxLatencyP99: d(time.Hour)}, load(nil), "", v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput", "maxErrorRate", "limit 0%"}},
-		{"a search that no rate satisfied", &v1alpha1.Objectives{MaxLatencyP99: d(time.Hour)}, load(nil), "not even 1 requests/s meet the objectives", v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"not even 1"}},
+		{"no objectives", nil, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"no objective"}},
+		{"all met", met, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"all 1"}},
+		{"a doubt beats a missed limit", missed, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
+		{"a doubt without objectives", nil, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
+		{"missed beats unjudged", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput"}},
+		{"met and unjudged", &v1alpha1.Objectives{MinThroughput: new("10"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"maxLostWrites"}},
+		{"no request at all", nil, &result.Load{}, v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"no request"}},
+		{"no success", nil, load(noSuccess), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"no request succeeded"}},
+		{"every missed limit is named", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxErrorRate: new("0%"), MaxLatencyP99: d(time.Hour)}, load(nil), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput", "maxErrorRate", "limit 0%"}},
+		{"a search that no rate satisfied", &v1alpha1.Objectives{MaxLatencyP99: d(time.Hour)}, load(noRate), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"not even 1"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			j := Load(tc.objectives, tc.result, tc.missed)
+			j := Load(tc.objectives, tc.result)
 			if j.Verdict != tc.verdict || j.Reason != tc.reason {
 				t.Errorf("%s (%s), want %s (%s): %s", j.Verdict, j.Reason, tc.verdict, tc.reason, j.Message)
+			}
+			if r := tc.result; r.Verdict != string(j.Verdict) || r.Why != j.Message || len(r.Objectives) != len(j.Objectives) {
+				t.Errorf("the result has %s (%s) with %d objectives", r.Verdict, r.Why, len(r.Objectives))
 			}
 			for _, text := range tc.wantText {
 				if !strings.Contains(j.Message, text) {
@@ -168,7 +175,7 @@ func TestVerdictOfALoad(t *testing.T) {
 func TestLoadLeavesItsArgumentsAlone(t *testing.T) {
 	room := make([]impact.Doubt, 1, 4)
 	room[0] = impact.Doubt{Reason: "Aborted", Message: "aborted"}
-	Load(nil, &result.Load{Doubts: room}, "")
+	Load(nil, &result.Load{Doubts: room})
 	if behind := room[:2][1]; behind != (impact.Doubt{}) {
 		t.Errorf("the caller's list of doubts was extended by %+v", behind)
 	}

@@ -45,6 +45,10 @@ func demoted(t *testing.T, d *redistest.Sentinel) {
 }
 
 func TestSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
+	redistest.Each(t, testSentinelFailoverLosesWritesWithoutErrors)
+}
+
+func testSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 	t.Parallel()
 	w, d := sentinelWorld(t)
 	w.load()
@@ -66,6 +70,10 @@ func TestSentinelFailoverLosesWritesWithoutErrors(t *testing.T) {
 }
 
 func TestSentinelFailoverWithWritesPausedLosesNothing(t *testing.T) {
+	redistest.Each(t, testSentinelFailoverWithWritesPausedLosesNothing)
+}
+
+func testSentinelFailoverWithWritesPausedLosesNothing(t *testing.T) {
 	t.Parallel()
 	w, d := sentinelWorld(t)
 	w.within = 2 * time.Second // then a writer queries the primary again
@@ -136,6 +144,10 @@ func clusterLayout(node *redistest.Server) (Layout, error) {
 }
 
 func TestClusterFailoverLosesNothing(t *testing.T) {
+	redistest.Each(t, testClusterFailoverLosesNothing)
+}
+
+func testClusterFailoverLosesNothing(t *testing.T) {
 	t.Parallel()
 	w, d := clusterWorld(t)
 	w.load()

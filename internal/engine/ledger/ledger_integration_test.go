@@ -17,7 +17,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-func TestCleanRunsLoseNothing(t *testing.T) {
+func TestCleanRunsLoseNothing(t *testing.T) { redistest.Each(t, testCleanRunsLoseNothing) }
+
+func testCleanRunsLoseNothing(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedReplication(t, 1)
 	for range 20 {
@@ -54,7 +56,9 @@ func plant(w *world, s *redistest.Server, step int) (planted uint64) {
 	return planted
 }
 
-func TestPlantedLossIsFoundExactly(t *testing.T) {
+func TestPlantedLossIsFoundExactly(t *testing.T) { redistest.Each(t, testPlantedLossIsFoundExactly) }
+
+func testPlantedLossIsFoundExactly(t *testing.T) {
 	t.Parallel()
 	for name, policy := range map[string]string{"bits": "noeviction", "keys": "allkeys-lru"} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +123,9 @@ func absentAt(w *world, s *redistest.Server) (absent uint64) {
 	return absent
 }
 
-func TestStaleReplicaPromoted(t *testing.T) {
+func TestStaleReplicaPromoted(t *testing.T) { redistest.Each(t, testStaleReplicaPromoted) }
+
+func testStaleReplicaPromoted(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewReplication(t, 1, redistest.Options{})
 	now, replica := d.Primary, d.Replicas[0]
@@ -147,7 +153,9 @@ func TestStaleReplicaPromoted(t *testing.T) {
 }
 
 // TestVerifyWaitsForReplica reads a replica, which hung when the load ended, only after it is in sync.
-func TestVerifyWaitsForReplica(t *testing.T) {
+func TestVerifyWaitsForReplica(t *testing.T) { redistest.Each(t, testVerifyWaitsForReplica) }
+
+func testVerifyWaitsForReplica(t *testing.T) {
 	t.Parallel()
 	w, d := pair(t, 1)
 	w.load()
@@ -178,7 +186,9 @@ func TestVerifyWithoutReplica(t *testing.T) {
 }
 
 // TestForgottenReplicaIsReported: the topology has removed a replica, as it does with a demoted primary for some seconds.
-func TestForgottenReplicaIsReported(t *testing.T) {
+func TestForgottenReplicaIsReported(t *testing.T) { redistest.Each(t, testForgottenReplicaIsReported) }
+
+func testForgottenReplicaIsReported(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedReplication(t, 1)
 	nodes := []Node{{Address: d.Primary.Address(), Primary: true}, {Address: d.Replicas[0].Address()}}

@@ -175,16 +175,18 @@ func (r *reading) conclude(ctx context.Context, books []*Book) {
 		result.ReplicaMissing = max(result.ReplicaMissing, missing)
 	}
 	result.Replicas = len(r.replicaMissing)
+	var primaries settingsOfPrimaries
 	for _, n := range r.layout.Nodes {
 		info, err := r.audit.infoOf(ctx, n.Address)
 		if err != nil {
 			continue
 		}
 		r.audit.evictions.add(info, false, true)
-		if n.Primary && result.Settings == "" {
-			result.Settings = r.settings(ctx, n, info)
+		if n.Primary {
+			primaries.add(n.Address, r.settings(ctx, n, info))
 		}
 	}
+	result.Settings = primaries.String()
 	result.Evictions = r.audit.evictions.result()
 	result.Losses = record.JoinLosses(result.Losses)
 	for i := range result.Losses {

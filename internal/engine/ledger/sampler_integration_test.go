@@ -55,7 +55,9 @@ func rounds(t *testing.T, server *redistest.Server, n int) {
 	})
 }
 
-func TestSamplerOfAHealthyReplica(t *testing.T) {
+func TestSamplerOfAHealthyReplica(t *testing.T) { redistest.Each(t, testSamplerOfAHealthyReplica) }
+
+func testSamplerOfAHealthyReplica(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedReplication(t, 1)
 	r := sampling(t, of(d), func() { rounds(t, d.Primary, 50) })
@@ -97,7 +99,9 @@ func TestSamplerOfARolledBackPrimary(t *testing.T) {
 }
 
 // TestSamplerOfAFailover reports no second primary during the failover of a cluster's shard.
-func TestSamplerOfAFailover(t *testing.T) {
+func TestSamplerOfAFailover(t *testing.T) { redistest.Each(t, testSamplerOfAFailover) }
+
+func testSamplerOfAFailover(t *testing.T) {
 	t.Parallel()
 	w, d := clusterWorld(t)
 	promoted := d.Shards[0][1]

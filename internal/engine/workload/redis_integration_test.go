@@ -109,6 +109,10 @@ func fill(t testing.TB, w Redis, address string, pods int) {
 }
 
 func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
+	redistest.Each(t, testEveryTestOfBenchmarkAgainstRedis)
+}
+
+func testEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
 	w := made(t, plan.Workload{Benchmark: &plan.Benchmark{Tests: plan.BenchmarkTests()}, Keyspace: uniform(1000), Values: plan.Values{MinBytes: 16, MaxBytes: 16}})
@@ -135,7 +139,9 @@ func TestEveryTestOfBenchmarkAgainstRedis(t *testing.T) {
 	}
 }
 
-func TestCommandsArePrefilled(t *testing.T) {
+func TestCommandsArePrefilled(t *testing.T) { redistest.Each(t, testCommandsArePrefilled) }
+
+func testCommandsArePrefilled(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
 	spec := plan.Workload{Commands: []plan.Command{{Name: "get", Weight: 1, Words: []string{"GET", "{key}"}}}, Keyspace: uniform(10_007), Values: plan.Values{MinBytes: 5, MaxBytes: 9}}
@@ -157,7 +163,9 @@ func TestCommandsArePrefilled(t *testing.T) {
 	}
 }
 
-func TestRankingAgainstRedis(t *testing.T) {
+func TestRankingAgainstRedis(t *testing.T) { redistest.Each(t, testRankingAgainstRedis) }
+
+func testRankingAgainstRedis(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
 	spec := rankingOf(2500, 20)
@@ -194,7 +202,9 @@ func TestRankingAgainstRedis(t *testing.T) {
 	}
 }
 
-func TestRateLimiterAgainstRedis(t *testing.T) {
+func TestRateLimiterAgainstRedis(t *testing.T) { redistest.Each(t, testRateLimiterAgainstRedis) }
+
+func testRateLimiterAgainstRedis(t *testing.T) {
 	t.Parallel()
 	address := redistest.Start(t).Address()
 	w := made(t, plan.Workload{RateLimiter: &plan.RateLimiter{Limit: 5, Window: time.Hour}, Keyspace: uniform(10)})

@@ -53,7 +53,9 @@ func wantSteps(t *testing.T, err error, wantText string) {
 	}
 }
 
-func TestConfigInjectAndRevert(t *testing.T) {
+func TestConfigInjectAndRevert(t *testing.T) { redistest.Each(t, testConfigInjectAndRevert) }
+
+func testConfigInjectAndRevert(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	before := map[string]string{"maxmemory": "0", "timeout": "0", "client-output-buffer-limit": "normal 0 0 0 slave 268435456 67108864 60 pubsub 33554432 8388608 60"}
@@ -116,7 +118,9 @@ func TestConfigAfterOperatorCrash(t *testing.T) {
 	expectSettings(t, server, map[string]string{"maxmemory": "0"})
 }
 
-func TestConfigRefused(t *testing.T) {
+func TestConfigRefused(t *testing.T) { redistest.Each(t, testConfigRefused) }
+
+func testConfigRefused(t *testing.T) {
 	t.Parallel()
 	user := redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	for _, tc := range []struct {
@@ -159,7 +163,9 @@ func TestConfigRefused(t *testing.T) {
 }
 
 // If the server refuses a value, the error contains its message, and no other setting is changed.
-func TestConfigBadValue(t *testing.T) {
+func TestConfigBadValue(t *testing.T) { redistest.Each(t, testConfigBadValue) }
+
+func testConfigBadValue(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes"}})
 	s := faulttest.NewStage(t, Kinds, guard.Choose)
@@ -175,7 +181,9 @@ func TestConfigBadValue(t *testing.T) {
 
 // All other clients are refused during the fault: the connection that was opened before reverts it. A restarted operator has none, and connects
 // as soon as a client leaves.
-func TestConfigMaxClients(t *testing.T) {
+func TestConfigMaxClients(t *testing.T) { redistest.Each(t, testConfigMaxClients) }
+
+func testConfigMaxClients(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	server.Do("ping") // a client that stays connected
@@ -211,6 +219,10 @@ func doAt(t *testing.T, s *faulttest.Stage, server *redistest.Server, words ...a
 
 // Sentinel rewrites the configuration file of the primary that it demotes, with the values of the fault.
 func TestConfigFileRewrittenBySentinel(t *testing.T) {
+	redistest.Each(t, testConfigFileRewrittenBySentinel)
+}
+
+func testConfigFileRewrittenBySentinel(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.SharedSentinel(t)
 	s := faulttest.NewStage(t, Kinds, guard.Choose)
@@ -240,7 +252,9 @@ func TestConfigFileRewrittenBySentinel(t *testing.T) {
 }
 
 // A server that restarts during the fault has the values of its file. If the file is unchanged, there is nothing to revert.
-func TestConfigServerRestarts(t *testing.T) {
+func TestConfigServerRestarts(t *testing.T) { redistest.Each(t, testConfigServerRestarts) }
+
+func testConfigServerRestarts(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := configFault(parameters{"timeout": "300"})
@@ -264,6 +278,10 @@ func TestConfigServerRestarts(t *testing.T) {
 // If the file was rewritten during the fault, the next process has the values of the fault, and so would all later ones. The operator crashes
 // after each of its steps.
 func TestConfigRewrittenAndRestarted(t *testing.T) {
+	redistest.Each(t, testConfigRewrittenAndRestarted)
+}
+
+func testConfigRewrittenAndRestarted(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := configFault(parameters{"timeout": "300"})
@@ -354,7 +372,9 @@ func TestConfigKeepsValueOfReplacement(t *testing.T) {
 }
 
 // Data is durable again only after the append-only file was rewritten.
-func TestConfigAppendOnly(t *testing.T) {
+func TestConfigAppendOnly(t *testing.T) { redistest.Each(t, testConfigAppendOnly) }
+
+func testConfigAppendOnly(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"appendonly yes", "rdb-key-save-delay 2000"}})
 	s := faulttest.NewStage(t, Kinds, guard.Choose)

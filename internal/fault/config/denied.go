@@ -23,7 +23,7 @@ var deniedNames = map[string]string{
 	"replicaof":         "use a fault of type Failover or ReplicaScale", "slaveof": "use a fault of type Failover or ReplicaScale",
 	"replica-read-only": losesData, "slave-read-only": losesData,
 	"requirepass": holdsSecret, "masterauth": holdsSecret, "masteruser": holdsSecret, "primaryauth": holdsSecret, "primaryuser": holdsSecret,
-	"aclfile": holdsSecret, "user": holdsSecret,
+	"aclfile": holdsSecret, "user": holdsSecret, "hash-seed": holdsSecret,
 	"dir": movesData, "dbfilename": movesData, "save": movesData, "appendfilename": movesData, "appenddirname": movesData,
 	"logfile": movesData, "pidfile": movesData, "cluster-config-file": movesData,
 	"cluster-enabled": atStart, "cluster-port": atStart, "rename-command": atStart, "include": atStart, "loadmodule": atStart, "databases": atStart, "daemonize": atStart,

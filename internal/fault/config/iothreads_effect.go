@@ -81,7 +81,7 @@ func (t ioThreads) judge(threaded, commands int64, evidence string) (v1alpha1.Ef
 	case t.count == 1:
 		return v1alpha1.EffectInconclusive, evidence + ": threads still worked"
 	}
-	return v1alpha1.EffectInconclusive, evidence + fmt.Sprintf(": Redis 6 and 7 wake the threads only while %d or more clients wait for a reply at once; the load may be too low", 2*t.count)
+	return v1alpha1.EffectInconclusive, evidence + fmt.Sprintf(": Redis 6 and 7 wake the threads only while %d or more clients wait for a reply at once, Valkey 9 only while its main thread is busy; the load may be too low", 2*t.count)
 }
 
 func readsInWords(reads string) string {

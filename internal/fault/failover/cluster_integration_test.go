@@ -25,7 +25,9 @@ func clusterStage(t *testing.T) (*failoverStage, *redistest.Cluster) {
 	return newFailoverStage(t, c.Servers()).asCtl(), c
 }
 
-func TestFailoverInCluster(t *testing.T) {
+func TestFailoverInCluster(t *testing.T) { redistest.Each(t, testFailoverInCluster) }
+
+func testFailoverInCluster(t *testing.T) {
 	t.Parallel()
 	s, c := clusterStage(t)
 	for _, tc := range []struct {
@@ -74,7 +76,9 @@ func TestFailoverInCluster(t *testing.T) {
 }
 
 // Any node may be selected for a failover of its shard.
-func TestFailoverOfAReplicasShard(t *testing.T) {
+func TestFailoverOfAReplicasShard(t *testing.T) { redistest.Each(t, testFailoverOfAReplicasShard) }
+
+func testFailoverOfAReplicasShard(t *testing.T) {
 	t.Parallel()
 	s, c := clusterStage(t)
 	spec := failingOver(v1alpha1.FailoverAuto, "")
@@ -118,6 +122,10 @@ func TestFailoverInClusterAfterOperatorCrash(t *testing.T) {
 
 // A hanging primary does not take part: the replica abandons the failover after 5 s, and no second one is started.
 func TestFailoverInClusterIsAbandoned(t *testing.T) {
+	redistest.Each(t, testFailoverInClusterIsAbandoned)
+}
+
+func testFailoverInClusterIsAbandoned(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 1, redistest.ClusterOptions{NodeTimeout: time.Minute})
 	s := newFailoverStage(t, c.Servers())
@@ -153,7 +161,9 @@ func TestFailoverInClusterIsAbandoned(t *testing.T) {
 	c.WaitHealthy()
 }
 
-func TestFailoverInClusterIsRefused(t *testing.T) {
+func TestFailoverInClusterIsRefused(t *testing.T) { redistest.Each(t, testFailoverInClusterIsRefused) }
+
+func testFailoverInClusterIsRefused(t *testing.T) {
 	t.Parallel()
 	c := redistest.NewCluster(t, 3, 0, redistest.ClusterOptions{})
 	s := newFailoverStage(t, c.Servers())

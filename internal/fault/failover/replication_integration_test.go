@@ -14,7 +14,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-func TestFailoverInReplication(t *testing.T) {
+func TestFailoverInReplication(t *testing.T) { redistest.Each(t, testFailoverInReplication) }
+
+func testFailoverInReplication(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewReplication(t, 3, ctl("+client|list +failover +replicaof"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()
@@ -83,7 +85,9 @@ func TestFailoverInReplicationAfterOperatorCrash(t *testing.T) {
 }
 
 // The replica hangs: Redis aborts the failover after TIMEOUT, and no second failover follows.
-func TestFailoverToAHangingReplica(t *testing.T) {
+func TestFailoverToAHangingReplica(t *testing.T) { redistest.Each(t, testFailoverToAHangingReplica) }
+
+func testFailoverToAHangingReplica(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
@@ -117,6 +121,10 @@ func TestFailoverToAHangingReplica(t *testing.T) {
 
 // Revert aborts a failover in progress: writes continue.
 func TestFailoverInReplicationIsReverted(t *testing.T) {
+	redistest.Each(t, testFailoverInReplicationIsReverted)
+}
+
+func testFailoverInReplicationIsReverted(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
@@ -141,7 +149,9 @@ func TestFailoverInReplicationIsReverted(t *testing.T) {
 }
 
 // A server that replaced the target is not failed over.
-func TestFailoverOfAnotherProcess(t *testing.T) {
+func TestFailoverOfAnotherProcess(t *testing.T) { redistest.Each(t, testFailoverOfAnotherProcess) }
+
+func testFailoverOfAnotherProcess(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.SharedReplication(t, 1)
 	s := newFailoverStage(t, fixture.Servers())
@@ -175,7 +185,9 @@ func TestFailoverWithoutReplica(t *testing.T) {
 }
 
 // The message for a user without permission names the ACL rule, before any injection.
-func TestFailoverWithoutRights(t *testing.T) {
+func TestFailoverWithoutRights(t *testing.T) { redistest.Each(t, testFailoverWithoutRights) }
+
+func testFailoverWithoutRights(t *testing.T) {
 	t.Parallel()
 	fixture := redistest.NewReplication(t, 1, ctl("+client|list"))
 	s := newFailoverStage(t, fixture.Servers()).asCtl()

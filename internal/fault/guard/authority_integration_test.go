@@ -17,7 +17,9 @@ import (
 )
 
 // Two servers have role primary: the sentinels decide which one is selected, whatever the order of the names.
-func TestSelectPrimaryBySentinels(t *testing.T) {
+func TestSelectPrimaryBySentinels(t *testing.T) { redistest.Each(t, testSelectPrimaryBySentinels) }
+
+func testSelectPrimaryBySentinels(t *testing.T) {
 	t.Parallel()
 	s := faulttest.NewStage(t, nil, Choose)
 	set := redistest.SharedSentinel(t)

@@ -44,7 +44,9 @@ func slowSave(server *redistest.Server) {
 }
 
 // The server forks once, however often and by which operator Inject is called, and reports the fork's duration; with and without an append-only file.
-func TestBackgroundSave(t *testing.T) {
+func TestBackgroundSave(t *testing.T) { redistest.Each(t, testBackgroundSave) }
+
+func testBackgroundSave(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		kind    v1alpha1.SaveKind
@@ -98,6 +100,10 @@ func TestBackgroundSave(t *testing.T) {
 
 // An existing child is waited for: with a temporary problem before the record, and an error after it.
 func TestBackgroundSaveWaitsForAnother(t *testing.T) {
+	redistest.Each(t, testBackgroundSaveWaitsForAnother)
+}
+
+func testBackgroundSaveWaitsForAnother(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{})
 	s.Host("redis-0", server, nil)
@@ -120,7 +126,9 @@ func TestBackgroundSaveWaitsForAnother(t *testing.T) {
 }
 
 // A save that fails has forked too, and the timeline reports the failure.
-func TestBackgroundSaveFails(t *testing.T) {
+func TestBackgroundSaveFails(t *testing.T) { redistest.Each(t, testBackgroundSaveFails) }
+
+func testBackgroundSaveFails(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{})
 	s.Host("redis-0", server, nil)
@@ -142,7 +150,9 @@ func TestBackgroundSaveFails(t *testing.T) {
 	checkEffect(t, injector, target, v1alpha1.EffectConfirmed, "BGSAVE")
 }
 
-func TestBackgroundSaveMemory(t *testing.T) {
+func TestBackgroundSaveMemory(t *testing.T) { redistest.Each(t, testBackgroundSaveMemory) }
+
+func testBackgroundSaveMemory(t *testing.T) {
 	t.Parallel()
 	for limit, risky := range map[string]bool{"1Mi": true, "1Gi": false} {
 		s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{})

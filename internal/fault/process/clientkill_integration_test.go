@@ -63,7 +63,9 @@ func closedByServer(t *testing.T, all []net.Conn) int {
 }
 
 // Connections of the type are closed once. Others, and later ones, stay open, however often and by which process Inject is called.
-func TestClientKill(t *testing.T) {
+func TestClientKill(t *testing.T) { redistest.Each(t, testClientKill) }
+
+func testClientKill(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	for _, tc := range []struct {
@@ -104,7 +106,9 @@ func TestClientKill(t *testing.T) {
 }
 
 // A replica whose connection was killed reconnects with a partial resynchronization.
-func TestClientKillOfReplicas(t *testing.T) {
+func TestClientKillOfReplicas(t *testing.T) { redistest.Each(t, testClientKillOfReplicas) }
+
+func testClientKillOfReplicas(t *testing.T) {
 	t.Parallel()
 	s, r := faulttest.NewStage(t, Kinds, guard.Choose), redistest.SharedReplication(t, 1)
 	s.Host("redis-0", r.Primary, nil)
@@ -120,7 +124,9 @@ func TestClientKillOfReplicas(t *testing.T) {
 	})
 }
 
-func TestClientKillRefused(t *testing.T) {
+func TestClientKillRefused(t *testing.T) { redistest.Each(t, testClientKillRefused) }
+
+func testClientKillRefused(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewStage(t, Kinds, guard.Choose), redistest.NewServer(t, redistest.Options{Users: []string{
 		"lists on >pw ~* +info +ping +acl|dryrun +client|list", "kills on >pw ~* +info +ping +acl|dryrun +client|kill"}})

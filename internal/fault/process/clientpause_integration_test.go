@@ -63,7 +63,9 @@ func pausesLeft(t *testing.T, server *redistest.Server, lasts time.Duration) {
 	}
 }
 
-func TestClientPauseOfAll(t *testing.T) {
+func TestClientPauseOfAll(t *testing.T) { redistest.Each(t, testClientPauseOfAll) }
+
+func testClientPauseOfAll(t *testing.T) {
 	t.Parallel()
 	const lasts = 10 * time.Minute
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
@@ -85,7 +87,9 @@ func TestClientPauseOfAll(t *testing.T) {
 }
 
 // If the operator does not end the pause, the server does, and no client is served before.
-func TestClientPauseEndsByItself(t *testing.T) {
+func TestClientPauseEndsByItself(t *testing.T) { redistest.Each(t, testClientPauseEndsByItself) }
+
+func testClientPauseEndsByItself(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
@@ -133,7 +137,9 @@ func TestClientPauseOfAllIsRepeatedAfterOperatorCrash(t *testing.T) {
 }
 
 // A second injection, by any process, sends no second pause, which would move the end.
-func TestClientPauseOfWrites(t *testing.T) {
+func TestClientPauseOfWrites(t *testing.T) { redistest.Each(t, testClientPauseOfWrites) }
+
+func testClientPauseOfWrites(t *testing.T) {
 	t.Parallel()
 	s, server := faulttest.NewHostedStage(t, Kinds, guard.Choose)
 	spec := pauseOfWrites(10 * time.Minute)
@@ -207,7 +213,9 @@ func checkIgnoresOtherTargets(t *testing.T, spec *v1alpha1.RedisFaultSpec, resta
 	return server, target
 }
 
-func TestClientPauseRefused(t *testing.T) {
+func TestClientPauseRefused(t *testing.T) { redistest.Each(t, testClientPauseRefused) }
+
+func testClientPauseRefused(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name, user string
@@ -236,6 +244,10 @@ func TestClientPauseRefused(t *testing.T) {
 
 // PUBLISH detects a pause of writes where scripts are forbidden, also over TLS.
 func TestClientPauseByACLUserOverTLS(t *testing.T) {
+	redistest.Each(t, testClientPauseByACLUserOverTLS)
+}
+
+func testClientPauseByACLUserOverTLS(t *testing.T) {
 	t.Parallel()
 	authority := redistest.NewAuthority(t)
 	s := faulttest.NewStage(t, Kinds, guard.Choose)
@@ -252,7 +264,9 @@ func TestClientPauseByACLUserOverTLS(t *testing.T) {
 	}
 }
 
-func TestPauses(t *testing.T) {
+func TestPauses(t *testing.T) { redistest.Each(t, testPauses) }
+
+func testPauses(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		lasts time.Duration

@@ -64,7 +64,9 @@ func crash(t *testing.T, deps contract.Deps, method v1alpha1.CrashMethod) contra
 }
 
 // SHUTDOWN, with and without a password; then again with the same record, while another process has the address: it must not be ended.
-func TestCrashRealServer(t *testing.T) {
+func TestCrashRealServer(t *testing.T) { redistest.Each(t, testCrashRealServer) }
+
+func testCrashRealServer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name    string
@@ -117,7 +119,9 @@ func TestCrashRealServer(t *testing.T) {
 }
 
 // A server that refuses keeps running, and the error contains its message.
-func TestCrashRefused(t *testing.T) {
+func TestCrashRefused(t *testing.T) { redistest.Each(t, testCrashRefused) }
+
+func testCrashRefused(t *testing.T) {
 	t.Parallel()
 	user := redis.Login{Username: "app", Password: "pw", Timeout: faulttest.Patient}
 	for _, tc := range []struct {
@@ -149,7 +153,9 @@ func TestCrashRefused(t *testing.T) {
 	}
 }
 
-func TestSegfaultRealServer(t *testing.T) {
+func TestSegfaultRealServer(t *testing.T) { redistest.Each(t, testSegfaultRealServer) }
+
+func testSegfaultRealServer(t *testing.T) {
 	t.Parallel()
 	server := redistest.NewServer(t, redistest.Options{Config: []string{"crash-memcheck-enabled no"}}) // it may take seconds
 	deps, target := inPod(t, server, redis.Login{Timeout: 30 * time.Second})

@@ -143,7 +143,9 @@ func scaleBy(by int32) *v1alpha1.RedisFaultSpec {
 	}
 }
 
-func TestReplicaScaleReplication(t *testing.T) {
+func TestReplicaScaleReplication(t *testing.T) { redistest.Each(t, testReplicaScaleReplication) }
+
+func testReplicaScaleReplication(t *testing.T) {
 	t.Parallel()
 	secured := redistest.Options{Password: "secret"}
 	for name, c := range map[string]struct {
@@ -246,7 +248,9 @@ func TestReplicaScaleRefusesPrimary(t *testing.T) {
 }
 
 // The roles change between the record and the injection, and while the fault is active.
-func TestReplicaScaleDuringFailover(t *testing.T) {
+func TestReplicaScaleDuringFailover(t *testing.T) { redistest.Each(t, testReplicaScaleDuringFailover) }
+
+func testReplicaScaleDuringFailover(t *testing.T) {
 	t.Parallel()
 	r := redistest.NewReplication(t, 2, redistest.Options{})
 	s := newScaleStage(t, func(string) *redistest.Server { return r.AddReplica(r.Primary) }, r.Servers()...)
@@ -332,7 +336,9 @@ func waitForGossip(t *testing.T, c *redistest.Cluster, messages int) {
 	}
 }
 
-func TestReplicaScaleClusterAdd(t *testing.T) {
+func TestReplicaScaleClusterAdd(t *testing.T) { redistest.Each(t, testReplicaScaleClusterAdd) }
+
+func testReplicaScaleClusterAdd(t *testing.T) {
 	t.Parallel()
 	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
 	spec := scaleBy(2)
@@ -357,6 +363,10 @@ func TestReplicaScaleClusterAdd(t *testing.T) {
 
 // An added node that lost its volume has a new ID; the old ID stays in the node lists, and is identified by its address.
 func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
+	redistest.Each(t, testReplicaScaleClusterForgetsAllNodes)
+}
+
+func testReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	t.Parallel()
 	s, c := newClusterStage(t, func(c *redistest.Cluster, _ string) *redistest.Server { return c.AddNode() })
 	spec := scaleBy(1)
@@ -374,7 +384,9 @@ func TestReplicaScaleClusterForgetsAllNodes(t *testing.T) {
 	waitForNodes(t, c, 6)
 }
 
-func TestReplicaScaleClusterRemove(t *testing.T) {
+func TestReplicaScaleClusterRemove(t *testing.T) { redistest.Each(t, testReplicaScaleClusterRemove) }
+
+func testReplicaScaleClusterRemove(t *testing.T) {
 	t.Parallel()
 	for name, comesBack := range map[string]func(c *redistest.Cluster, stopped map[string]*redistest.Server, pod string) *redistest.Server{
 		"its volume comes back": func(_ *redistest.Cluster, stopped map[string]*redistest.Server, pod string) *redistest.Server {

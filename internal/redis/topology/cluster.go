@@ -12,29 +12,23 @@ import (
 // cluster is the policy for a Redis Cluster: it merges the views of the nodes.
 type cluster struct{ seeds []string }
 
+// ask reads CLUSTER SLOTS. In CLUSTER SHARDS of Redis 8 and Valkey 9, a primary that was replaced stays a master of its shard until it answers again,
+// beside the new one, and meanwhile the shard may be listed without its slots.
 func (cluster) ask(ctx context.Context, c *redis.Conn, address string) (any, error) {
-	replies, err := questions(ctx, c, []string{"CLUSTER", "SHARDS"}, []string{"CLUSTER", "NODES"})
+	replies, err := questions(ctx, c, []string{"CLUSTER", "SLOTS"}, []string{"CLUSTER", "NODES"})
 	if err != nil {
 		return nil, err
 	}
-	var v View
-	if refusal, refused := replies[0].(redis.Error); refused { // before Redis 7.0, or not permitted
-		slots, err := question(ctx, c, "CLUSTER", "SLOTS")
-		if redis.IsReply(err) {
-			return nil, refusal
-		}
-		if err != nil {
-			return nil, err
-		}
-		v, err = ParseSlots(slots, address)
-		if err != nil {
-			return nil, err
-		}
-	} else if v, err = ParseShards(replies[0], address, c.Secured()); err != nil {
+	if refusal, refused := replies[0].(redis.Error); refused {
+		return nil, refusal
+	}
+	v, err := ParseSlots(replies[0], address)
+	if err != nil {
 		return nil, err
 	}
-	if told, err := ParseNodes(textOf(replies[1]), address); err == nil {
+	if told, err := ParseNodes(textOf(replies[1]), address); err == nil { // not permitted to every user
 		v.Epochs = told.Epochs
+		v.addUnlisted(told)
 	}
 	return v, nil
 }
@@ -59,7 +53,7 @@ func (k cluster) resolve(before *Map, answers map[string]any) (*Map, []string) {
 	m := number(before, groups)
 	var known []string
 	for _, g := range groups { // query primaries first
-		if p := g.primary(); p != nil && p.Address != "" && !p.Down {
+		if p := g.primary(); p != nil && p.Address != "" {
 			known = append(known, p.Address)
 		}
 	}
@@ -131,7 +125,7 @@ func bestGroups(views []View) (order []string, groups []Group) {
 				continue
 			}
 			epoch := v.Epochs[p.ID]
-			if old := best[p.ID]; old == nil || epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && len(g.Nodes) > len(old.Nodes) {
+			if old := best[p.ID]; old == nil || epoch > epochOf[p.ID] || epoch == epochOf[p.ID] && g.listed() > old.listed() {
 				best[p.ID], epochOf[p.ID] = g, epoch
 			}
 		}
@@ -181,45 +175,20 @@ func byPrimary(v View) map[string]Group {
 	return groups
 }
 
-// number assigns each group the previous number of its shard, and new groups the next numbers. Shards are identified by their nodes.
+// number assigns each group the previous number of its shard, and new groups the next numbers. Shards are identified by their nodes, or else by their
+// slots.
 func number(before *Map, groups []Group) *Map {
 	m := &Map{Kind: KindCluster, slots: emptySlots()}
 	if before != nil {
 		m.Shards = slices.Clone(before.Shards)
 		m.members = slices.Clone(before.members)
 	}
-	old := len(m.Shards)
 	for i := range m.Shards {
 		m.Shards[i].Primary, m.Shards[i].Replicas = "", nil
 	}
 	// In the order of the slots, so that the shards of a new cluster are numbered by slot.
 	ordered := slices.SortedStableFunc(slices.Values(groups), func(a, b Group) int { return a.firstSlot() - b.firstSlot() })
-	var pairs []pair
-	for i := range ordered {
-		for n := range old {
-			if s := match(before, n, &ordered[i]); s > 0 {
-				pairs = append(pairs, pair{group: i, shard: n, score: s})
-			}
-		}
-	}
-	// The best match is first, so that a replica that changed its shard does not take the number of its former shard; groups with slots come
-	// before others: a failed primary without slots must not take the number of the replica that replaced it.
-	slices.SortStableFunc(pairs, func(a, b pair) int {
-		if aServes, bServes := len(ordered[a.group].Ranges) > 0, len(ordered[b.group].Ranges) > 0; aServes != bServes {
-			if aServes {
-				return -1
-			}
-			return 1
-		}
-		return b.score - a.score
-	})
-	chosen := slices.Repeat([]int{-1}, len(ordered))
-	taken := make([]bool, old)
-	for _, p := range pairs {
-		if chosen[p.group] < 0 && !taken[p.shard] {
-			chosen[p.group], taken[p.shard] = p.shard, true
-		}
-	}
+	chosen := choose(before, ordered)
 	for i := range ordered {
 		g := &ordered[i]
 		if chosen[i] < 0 {
@@ -236,52 +205,98 @@ func number(before *Map, groups []Group) *Map {
 	return m
 }
 
+// choose returns the previous number of each group's shard; -1 = none.
+func choose(before *Map, groups []Group) []int {
+	chosen := slices.Repeat([]int{-1}, len(groups))
+	if before == nil {
+		return chosen
+	}
+	var pairs []pair
+	for i := range groups {
+		for n, score := range scores(before, &groups[i]) {
+			if score > 0 {
+				pairs = append(pairs, pair{group: i, shard: n, score: score})
+			}
+		}
+	}
+	// The best match is first, so that a replica that changed its shard does not take the number of its former shard; groups with slots come
+	// before others: a failed primary without slots must not take the number of the replica that replaced it.
+	slices.SortStableFunc(pairs, func(a, b pair) int {
+		if aServes, bServes := len(groups[a.group].Ranges) > 0, len(groups[b.group].Ranges) > 0; aServes != bServes {
+			if aServes {
+				return -1
+			}
+			return 1
+		}
+		return b.score - a.score
+	})
+	taken := make([]bool, len(before.Shards))
+	for _, p := range pairs {
+		if chosen[p.group] < 0 && !taken[p.shard] {
+			chosen[p.group], taken[p.shard] = p.shard, true
+		}
+	}
+	return chosen
+}
+
 // pair is the score of a group and a previous shard.
 type pair struct{ group, shard, score int }
 
 // The parts of a score.
 const (
+	matchSlot    = 1       // for each slot they share, where the group shares no node with any shard
 	matchMember  = 1       // for each node they share
 	matchPrimary = 1 << 20 // the group's primary is a node of the shard; twice if it was its primary before
 )
 
-// match scores group g against shard n: by its primary, if that is the same or was a replica of it, and by the nodes they share.
-func match(before *Map, n int, g *Group) int {
-	members := before.members[n]
-	score := 0
-	for _, node := range g.Nodes {
-		name, ok := members[node.ID]
-		if !ok && node.Address != "" && before.Shards[n].ID == "" && before.Shards[n].Primary == node.Address {
-			name, ok = Primary, true // a shard that is known only from a MOVED reply
-		}
-		if !ok {
-			continue
-		}
-		score += matchMember
-		if node.Role == Primary {
-			score += matchPrimary
-			if name == Primary {
-				score += matchPrimary
+// scores scores a group against each shard: by its primary, if that is the same or was a replica of it, and by the nodes they share. A group without
+// known nodes is scored by slots: of a shard that is known only from a MOVED reply, or of one whose new primary was never listed.
+func scores(before *Map, g *Group) []int {
+	all := make([]int, len(before.Shards))
+	known := false
+	for n, members := range before.members {
+		for _, node := range g.Nodes {
+			was, ok := members[node.ID]
+			if !ok {
+				continue
+			}
+			known = true
+			all[n] += matchMember
+			if node.Role == Primary {
+				all[n] += matchPrimary
+				if was.Role == Primary {
+					all[n] += matchPrimary
+				}
 			}
 		}
 	}
-	return score
+	if known {
+		return all
+	}
+	for _, r := range g.Ranges {
+		for slot := int(r[0]); slot <= int(r[1]); slot++ {
+			if n := before.slots[slot]; n != noShard {
+				all[n] += matchSlot
+			}
+		}
+	}
+	return all
 }
 
 func (m *Map) fill(n int, g *Group) {
 	s := &m.Shards[n]
-	members := map[string]Role{}
+	members := map[string]Node{}
 	for _, node := range g.Nodes {
-		members[node.ID] = node.Role
+		members[node.ID] = node
 		switch {
-		case node.Address == "":
+		case node.Address == "" || node.Unlisted:
 		case node.Role == Primary:
 			// Even if it is down: it may recover before another primary is elected, and clients should then reconnect immediately.
 			s.Primary = node.Address
 			if s.ID == "" {
 				s.ID = node.ID
 			}
-		case !node.Down:
+		default:
 			s.Replicas = append(s.Replicas, node.Address)
 		}
 	}
@@ -312,7 +327,9 @@ func (m *Map) withMoved(slot uint16, address string) *Map {
 	}
 	c := m.clone()
 	if to < 0 {
-		to = slices.IndexFunc(c.Shards, func(s Shard) bool { return slices.Contains(s.Replicas, address) })
+		if to = slices.IndexFunc(c.Shards, func(s Shard) bool { return slices.Contains(s.Replicas, address) }); to < 0 {
+			to = c.shardOfUnlisted(address)
+		}
 		if to >= 0 {
 			s := &c.Shards[to]
 			s.Replicas = slices.DeleteFunc(slices.Clone(s.Replicas), func(a string) bool { return a == address })
@@ -322,7 +339,7 @@ func (m *Map) withMoved(slot uint16, address string) *Map {
 	if to < 0 {
 		to = len(c.Shards)
 		c.Shards = append(c.Shards, Shard{Primary: address})
-		c.members = append(slices.Clone(c.members), map[string]Role{})
+		c.members = append(slices.Clone(c.members), nil)
 	}
 	if n := c.slots[slot]; n != noShard {
 		c.Shards[n].Slots--
@@ -330,4 +347,16 @@ func (m *Map) withMoved(slot uint16, address string) *Map {
 	c.slots[slot] = uint16(to)
 	c.Shards[to].Slots++
 	return c
+}
+
+// shardOfUnlisted returns the shard of a replica that CLUSTER SLOTS does not list; -1 = none.
+func (m *Map) shardOfUnlisted(address string) int {
+	return slices.IndexFunc(m.members, func(members map[string]Node) bool {
+		for _, node := range members {
+			if node.Unlisted && node.Address == address {
+				return true
+			}
+		}
+		return false
+	})
 }

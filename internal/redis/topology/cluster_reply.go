@@ -26,7 +26,8 @@ type Node struct {
 	ID      string
 	Address string // host:port as a client dials it; "" = unknown
 	Role    Role
-	Down    bool // failed or loading its data, according to the view
+
+	Unlisted bool // a replica that CLUSTER SLOTS leaves out: it failed or has no data yet, but may be elected
 }
 
 // primary returns the group's primary; nil if the view has none.
@@ -37,44 +38,35 @@ func (g *Group) primary() *Node {
 	return nil
 }
 
-// ParseShards reads the reply of CLUSTER SHARDS (7.0). An endpoint that is empty or "?" stands for the host that was queried. With secure, the
-// TLS port is used.
-func ParseShards(reply any, asked string, secure bool) (View, error) {
-	var v View
-	for _, entry := range listOf(reply) {
-		f := fieldsOf(entry)
-		var g Group
-		bounds := listOf(f["slots"])
-		for i := 0; i+1 < len(bounds); i += 2 {
-			r, ok := slotRange(bounds[i], bounds[i+1])
-			if !ok {
-				return View{}, unexpected("CLUSTER SHARDS", reply)
-			}
-			g.Ranges = append(g.Ranges, r)
+// addUnlisted adds the replicas that only CLUSTER NODES names.
+func (v *View) addUnlisted(told View) {
+	for i := range v.Groups {
+		g := &v.Groups[i]
+		same := slices.IndexFunc(told.Groups, func(o Group) bool { return o.primary() != nil && o.primary().ID == g.Nodes[0].ID })
+		if same < 0 {
+			continue
 		}
-		for _, node := range listOf(f["nodes"]) {
-			n := fieldsOf(node)
-			port := n["port"]
-			if tlsPort, ok := n["tls-port"]; ok && (secure || port == nil) {
-				port = tlsPort
+		for _, n := range told.Groups[same].Nodes {
+			if !slices.ContainsFunc(g.Nodes, func(o Node) bool { return o.ID == n.ID }) {
+				n.Unlisted = true
+				g.Nodes = append(g.Nodes, n)
 			}
-			health := textOf(n["health"])
-			g.add(Node{
-				ID:      textOf(n["id"]),
-				Address: joinAddress(endpoint(textOf(n["endpoint"]), asked), port),
-				Role:    parseRole(textOf(n["role"])),
-				Down:    health != "" && health != "online",
-			})
 		}
-		v.Groups = append(v.Groups, g)
 	}
-	if len(v.Groups) == 0 {
-		return View{}, unexpected("CLUSTER SHARDS", reply)
-	}
-	return v, nil
 }
 
-// ParseSlots reads the reply of CLUSTER SLOTS, which is older than CLUSTER SHARDS and names no primary without slots.
+// listed is the number of nodes that CLUSTER SLOTS lists.
+func (g *Group) listed() (n int) {
+	for _, node := range g.Nodes {
+		if !node.Unlisted {
+			n++
+		}
+	}
+	return n
+}
+
+// ParseSlots reads the reply of CLUSTER SLOTS: each range with the primary that serves it, even one that failed, and the replicas that are up and
+// have data. It names no primary without slots. An endpoint that is empty or "?" stands for the host that was queried.
 func ParseSlots(reply any, asked string) (View, error) {
 	var v View
 	groups := map[string]int{} // by the primary's ID
@@ -143,7 +135,6 @@ func ParseNodes(text, asked string) (View, error) {
 			continue
 		}
 		n := Node{ID: w[0], Address: nodeAddress(w[1], asked), Role: Replica}
-		n.Down = strings.Contains(flags, ",fail,") || strings.Contains(flags, ",fail?,")
 		owner := w[3]
 		if strings.Contains(flags, ",master,") {
 			n.Role, owner = Primary, n.ID

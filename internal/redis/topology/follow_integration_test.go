@@ -39,22 +39,24 @@ func securities(t *testing.T) []security {
 		{
 			name: "secured",
 			servers: redistest.Options{TLS: a, Password: "admin",
-				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|shards +cluster|slots"}},
+				Users: []string{"app on >secret ~* -@all +@read +@write +@connection +role +cluster|slots"}},
 			sentinels: redistest.SentinelOptions{SentinelPassword: "guard", SentinelUsers: []string{"watcher on >look &* -@all +@connection +sentinel +subscribe"}},
 			login:     as("app", "secret"), sentinel: as("watcher", "look"),
 		},
 	}
 }
 
-// eachSecurity runs a test for each of them.
+// eachSecurity runs a test for each of them, with each release.
 func eachSecurity(t *testing.T, test func(t *testing.T, s security)) {
-	t.Parallel()
-	for _, s := range securities(t) {
-		t.Run(s.name, func(t *testing.T) {
-			t.Parallel()
-			test(t, s)
-		})
-	}
+	redistest.Each(t, func(t *testing.T) {
+		t.Parallel()
+		for _, s := range securities(t) {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				test(t, s)
+			})
+		}
+	})
 }
 
 // logger writes to the test.
@@ -172,7 +174,9 @@ func settled(t *testing.T, tracker Tracker, d *redistest.Sentinel, what string) 
 }
 
 // One sentinel of three is no majority: it must not move the load alone.
-func TestSentinelMinority(t *testing.T) {
+func TestSentinelMinority(t *testing.T) { redistest.Each(t, testSentinelMinority) }
+
+func testSentinelMinority(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{})
 	tracker := follow(t, Target{Sentinels: d.SentinelAddresses(), MasterName: redistest.MasterName}, KindSentinel)
@@ -246,6 +250,12 @@ func TestClusterChanges(t *testing.T) {
 			t.Errorf("the shard changed its name from %s to %s", first.Shards[1].ID, id)
 		}
 
+		d.Shards[1][1].Stop() // so that it cannot say that it lost its slots
+		d.Failover(d.Shards[1][0], "takeover")
+		until(t, tracker, "CLUSTER FAILOVER TAKEOVER is followed", layout(1, d.Shards[1][0]))
+		d.Shards[1][1].Cont()
+		until(t, tracker, "the one that hung is back as a replica", layout(1, d.Shards[1][0], d.Shards[1][1]))
+
 		slot := 100
 		d.MigrateSlot(slot, d.Shards[2][0])
 		until(t, tracker, "the migration of a slot is followed", func(m *Map) error {
@@ -273,7 +283,9 @@ func TestClusterChanges(t *testing.T) {
 }
 
 // A MOVED of a real cluster takes effect immediately.
-func TestClusterMoved(t *testing.T) {
+func TestClusterMoved(t *testing.T) { redistest.Each(t, testClusterMoved) }
+
+func testClusterMoved(t *testing.T) {
 	t.Parallel()
 	d := redistest.SharedCluster(t)
 	tracker := follow(t, Target{Addresses: d.Addresses()}, KindCluster)
@@ -294,7 +306,9 @@ func TestClusterMoved(t *testing.T) {
 	}
 }
 
-func TestStartErrors(t *testing.T) {
+func TestStartErrors(t *testing.T) { redistest.Each(t, testStartErrors) }
+
+func testStartErrors(t *testing.T) {
 	t.Parallel()
 	a := redistest.NewAuthority(t)
 	server := redistest.NewServer(t, redistest.Options{TLS: a, Password: "admin"})
@@ -351,7 +365,9 @@ func (w *whenLogged) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestDetect(t *testing.T) {
+func TestDetect(t *testing.T) { redistest.Each(t, testDetect) }
+
+func testDetect(t *testing.T) {
 	t.Parallel()
 	d := redistest.NewSentinel(t, 1, redistest.SentinelOptions{Sentinels: 1})
 	alone := redistest.NewServer(t, redistest.Options{})

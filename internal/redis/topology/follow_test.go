@@ -62,6 +62,8 @@ func encode(v any) string {
 		return fmt.Sprintf("$%d\r\n%s", len(v), v)
 	case int:
 		return fmt.Sprintf(":%d", v)
+	case float64: // as JSON has it
+		return fmt.Sprintf(":%d", int(v))
 	}
 	lines := []string{fmt.Sprintf("*%d", len(v.([]any)))}
 	for _, item := range v.([]any) {

@@ -27,7 +27,7 @@ type Map struct {
 	Problem string  // why the map may be wrong, such as two primaries at once; "" = it is reliable
 
 	slots   *[SlotCount]uint16 // shard number of each slot; nil = all keys belong to shard 0
-	members []map[string]Role  // of each shard of a cluster: its nodes by ID, which identify it
+	members []map[string]Node  // of each shard of a cluster: its nodes by ID, which identify it
 }
 
 // Shard is a primary and its replicas. It keeps its number (its index in Map.Shards) through failover and resharding: new shards are appended, and
@@ -51,7 +51,7 @@ func NewMap(kind Kind, version uint64, shards []Shard, ranges ...SlotRange) *Map
 	if kind != KindCluster {
 		return m
 	}
-	m.slots, m.members = emptySlots(), make([]map[string]Role, len(shards))
+	m.slots, m.members = emptySlots(), make([]map[string]Node, len(shards))
 	for _, r := range ranges {
 		for slot := int(r.First); slot <= int(r.Last); slot++ {
 			m.slots[slot] = uint16(r.Shard)

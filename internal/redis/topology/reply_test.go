@@ -61,34 +61,6 @@ func TestParseSentinelReplies(t *testing.T) {
 	}
 }
 
-func TestParseShards(t *testing.T) {
-	node := func(id, endpoint, role, health string, ports ...any) []any {
-		return append(list("id", id, "ip", "10.0.0.9", "endpoint", endpoint, "role", role, "replication-offset", int64(7), "health", health), ports...)
-	}
-	reply := list(
-		list("slots", list(int64(0), int64(99), int64(200), int64(200)), "nodes", list(
-			node("b", "10.0.0.2", "replica", "failed", "port", int64(2)), node("a", "10.0.0.1", "master", "online", "port", int64(1), "tls-port", int64(11)))),
-		list("slots", list(), "nodes", list(node("c", "?", "master", "loading", "tls-port", int64(3)), node("d", "", "replica", "online", "port", int64(4)))),
-	)
-	want := View{Groups: []Group{
-		{Ranges: [][2]uint16{{0, 99}, {200, 200}}, Nodes: []Node{
-			{ID: "a", Address: "10.0.0.1:1", Role: Primary}, {ID: "b", Address: "10.0.0.2:2", Role: Replica, Down: true}}},
-		{Nodes: []Node{{ID: "c", Address: "asked:3", Role: Primary, Down: true}, {ID: "d", Address: "asked:4", Role: Replica}}},
-	}}
-	got, err := ParseShards(reply, "asked:6379", false)
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v %s", err, diff)
-	}
-	if got, _ := ParseShards(reply, "asked:6379", true); got.Groups[0].Nodes[0].Address != "10.0.0.1:11" {
-		t.Errorf("with TLS the address is %s", got.Groups[0].Nodes[0].Address)
-	}
-	for _, bad := range []any{nil, "x", list(list("slots", list(int64(5), int64(1)))), list(list("slots", list(int64(0), int64(16384))))} {
-		if got, err := ParseShards(bad, "asked:1", false); err == nil {
-			t.Errorf("%v is read as %+v", bad, got)
-		}
-	}
-}
-
 func TestParseSlots(t *testing.T) {
 	reply := list(
 		list(int64(0), int64(9), list("10.0.0.1", int64(1), "a", list()), list("", int64(2), "b")),
@@ -121,7 +93,7 @@ f ::1:6@10006 handshake - 0 0 0 connected
 	want := View{Epochs: map[string]uint64{"a": 5, "c": 7}, Groups: []Group{
 		{Ranges: [][2]uint16{{0, 99}, {200, 200}}, Nodes: []Node{{ID: "a", Address: "10.0.0.1:1", Role: Primary}, {ID: "b", Address: "asked:2", Role: Replica}}},
 		{Ranges: [][2]uint16{{100, 199}}, Nodes: []Node{
-			{ID: "c", Address: "10.0.0.3:3", Role: Primary, Down: true}, {ID: "d", Address: "10.0.0.4:4", Role: Replica, Down: true}}},
+			{ID: "c", Address: "10.0.0.3:3", Role: Primary}, {ID: "d", Address: "10.0.0.4:4", Role: Replica}}},
 	}}
 	got, err := ParseNodes(text, "asked:6379")
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {

@@ -157,6 +157,40 @@ func TestResolveCluster(t *testing.T) {
 	}
 }
 
+// CLUSTER SLOTS does not list a replica while it is not available, but it may be elected: the shard keeps its number, with a user who may not send
+// CLUSTER NODES, too.
+func TestUnlistedReplicaIsElected(t *testing.T) {
+	listed := []string{"a master - 1 0-8191", "b master - 2 8192-16383"}
+	told := nodes(t, append(listed, "ar slave a 1")...)
+	elected := look{"b:1": nodes(t, "ar master - 3 1-8191", "b master - 2 0 8192-16383")}
+	for _, tc := range []struct {
+		name   string
+		before func() *Map
+		moved  int // shards after a MOVED to the replica
+	}{
+		{"known", func() *Map { v := nodes(t, listed...); v.addUnlisted(told); return look{"b:1": v}.after(nil) }, 2},
+		{"unknown", func() *Map { return look{"b:1": nodes(t, listed...)}.after(nil) }, 3},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := tc.before()
+			if r := before.Replicas(); len(r) > 0 {
+				t.Errorf("replicas %v are read from", r)
+			}
+			moved := before.withMoved(5, "ar:1")
+			if n, _ := moved.ShardOf(5); len(moved.Shards) != tc.moved || moved.Shards[n].Primary != "ar:1" {
+				t.Errorf("after a MOVED: %+v", moved.Shards)
+			}
+			for _, m := range []*Map{before, moved} {
+				got := elected.after(m).Shards
+				want := []Shard{{ID: "a", Primary: "ar:1", Slots: 8191}, {ID: "b", Primary: "b:1", Slots: 8193}}
+				if diff := cmp.Diff(want, got[:2]); diff != "" {
+					t.Error(diff)
+				}
+			}
+		})
+	}
+}
+
 // Without epochs, which an ACL may forbid to query, the majority of views decides.
 func TestResolveClusterWithoutEpochs(t *testing.T) {
 	old := nodes(t, "a master - 0 0-8191", "b master - 0 8192-16383")

@@ -274,7 +274,7 @@ func (c *Cluster) AddNode() *Server {
 
 func (c *Cluster) launchNode(timeout time.Duration, noFailover string) *Server {
 	c.t.Helper()
-	return launch(c.t, "redis-server", c.options.Options, func(int) []string {
+	return launch(c.t, server, c.options.Options, func(int) []string {
 		lines := []string{"cluster-enabled yes", fmt.Sprintf("cluster-port %d", FreePort(c.t)),
 			fmt.Sprintf("cluster-node-timeout %d", timeout.Milliseconds()), "cluster-replica-no-failover " + noFailover}
 		if c.options.TLS != nil {

@@ -103,6 +103,7 @@ func SharedCluster(t testing.TB) *Cluster {
 // one at a time.
 func lend[F fixture](t testing.TB, kind string, start func(t testing.TB) F) F {
 	t.Helper()
+	kind += " of " + ReleaseOf(t).String()
 	l, found := lent.take(t, kind)
 	if !found {
 		l.owner = lent.keep(t)

@@ -19,7 +19,7 @@ type Replication struct {
 // NewReplication starts a primary with replicas and waits until all are in sync.
 func NewReplication(t testing.TB, replicas int, o Options) *Replication {
 	t.Helper()
-	r := &Replication{t: t, options: o, Primary: launch(t, "redis-server", o, nil)}
+	r := &Replication{t: t, options: o, Primary: launch(t, server, o, nil)}
 	for range replicas {
 		r.Replicas = append(r.Replicas, r.launchReplica(r.Primary))
 	}
@@ -38,7 +38,7 @@ func (r *Replication) AddReplica(of *Server) *Server {
 
 func (r *Replication) launchReplica(of *Server) *Server {
 	r.t.Helper()
-	return launch(r.t, "redis-server", r.options, func(int) []string { return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)} })
+	return launch(r.t, server, r.options, func(int) []string { return []string{fmt.Sprintf("replicaof 127.0.0.1 %d", of.Port)} })
 }
 
 // RemoveReplica kills a replica and forgets it.

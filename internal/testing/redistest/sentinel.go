@@ -47,7 +47,7 @@ func NewSentinel(t testing.TB, replicas int, o SentinelOptions) *Sentinel {
 	}
 	s := &Sentinel{Replication: NewReplication(t, replicas, o.Options)}
 	for range o.Sentinels {
-		s.Sentinels = append(s.Sentinels, launch(t, "redis-sentinel", Options{TLS: o.TLS, Password: o.SentinelPassword, Users: o.SentinelUsers}, func(int) []string {
+		s.Sentinels = append(s.Sentinels, launch(t, sentinel, Options{TLS: o.TLS, Password: o.SentinelPassword, Users: o.SentinelUsers}, func(int) []string {
 			lines := []string{
 				fmt.Sprintf("sentinel monitor %s 127.0.0.1 %d %d", MasterName, s.Primary.Port, o.Sentinels/2+1),
 				fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, o.DownAfter.Milliseconds()),
@@ -80,7 +80,8 @@ func hasten(one *Server) {
 // SentinelAddresses are host:port of all sentinels.
 func (s *Sentinel) SentinelAddresses() []string { return addresses(s.Sentinels) }
 
-// WaitSettled waits until every running sentinel lists the others and the given number of replicas that are up, and no failover is under way.
+// WaitSettled waits until every running sentinel is connected to the others, lists the given number of replicas that are up, and no failover is under
+// way. A sentinel that is not connected gets no votes for a failover.
 func (s *Sentinel) WaitSettled(replicas int) {
 	s.t.Helper()
 	Wait(s.t, "the sentinels are settled", func() error { return s.settled(replicas) })
@@ -93,24 +94,35 @@ func (s *Sentinel) settled(replicas int) error {
 		if err != nil {
 			return err
 		}
-		fields := Pairs(m)
-		if fields["flags"] != "master" || fields["num-other-sentinels"] < fmt.Sprint(others) {
-			return fmt.Errorf("%s: flags %s, %s other sentinels", one.Address(), fields["flags"], fields["num-other-sentinels"])
+		if flags := Pairs(m)["flags"]; flags != "master" {
+			return fmt.Errorf("%s: flags %s", one.Address(), flags)
 		}
-		list, err := one.Client().Do(context.Background(), "sentinel", "replicas", MasterName).Slice()
-		if err != nil {
+		if err := lists(one, "sentinels", others, func(f map[string]string) bool { return f["flags"] == "sentinel" }); err != nil {
 			return err
 		}
-		up := 0
-		for _, entry := range list {
-			f := Pairs(entry)
-			if f["flags"] == "slave" && f["master-link-status"] == "ok" && f["role-reported"] == "slave" {
-				up++
-			}
+		if err := lists(one, "replicas", replicas, func(f map[string]string) bool {
+			return f["flags"] == "slave" && f["master-link-status"] == "ok" && f["role-reported"] == "slave"
+		}); err != nil {
+			return err
 		}
-		if up < replicas {
-			return fmt.Errorf("%s: %d of %d replicas are up", one.Address(), up, replicas)
+	}
+	return nil
+}
+
+// lists returns an error unless a sentinel lists at least want sentinels or replicas that are up.
+func lists(one *Server, what string, want int, up func(map[string]string) bool) error {
+	list, err := one.Client().Do(context.Background(), "sentinel", what, MasterName).Slice()
+	if err != nil {
+		return err
+	}
+	got := 0
+	for _, entry := range list {
+		if up(Pairs(entry)) {
+			got++
 		}
+	}
+	if got < want {
+		return fmt.Errorf("%s: %d of %d %s are up", one.Address(), got, want, what)
 	}
 	return nil
 }

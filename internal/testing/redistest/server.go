@@ -37,13 +37,13 @@ type Options struct {
 	Config   []string   // further lines of the configuration file, such as "maxmemory 1mb"
 }
 
-// Server is one process of redis-server or redis-sentinel.
+// Server is one process: a server or a sentinel.
 type Server struct {
 	T       testing.TB
 	Port    int
 	Dir     string // its own
 	options Options
-	program string // redis-server | redis-sentinel
+	program string // its path
 	cmd     *exec.Cmd
 	client  *goredis.Client
 	first   string // its state when it was first lent
@@ -136,17 +136,25 @@ func Start(t testing.TB, config ...string) *Server {
 // NewServer starts a server and waits until it responds.
 func NewServer(t testing.TB, o Options) *Server {
 	t.Helper()
-	s := launch(t, "redis-server", o, nil)
+	s := launch(t, server, o, nil)
 	s.WaitUp()
 	return s
 }
 
+// kind is what a process is.
+type kind string
+
+const (
+	server   kind = "server"
+	sentinel kind = "sentinel"
+)
+
 // launch starts a process with a new configuration file, without waiting for it. lines get the port.
-func launch(t testing.TB, program string, o Options, lines func(port int) []string) *Server {
+func launch(t testing.TB, kind kind, o Options, lines func(port int) []string) *Server {
 	t.Helper()
-	s := &Server{T: t, Port: FreePort(t), Dir: t.TempDir(), options: o, program: program}
+	s := &Server{T: t, Port: FreePort(t), Dir: t.TempDir(), options: o, program: ReleaseOf(t).program(t, kind)}
 	config := []string{"bind 127.0.0.1", "protected-mode no", "daemonize no", "dir " + s.Dir}
-	if program == "redis-server" {
+	if kind == server {
 		config = append(config, `save ""`, "appendonly no", "repl-diskless-sync-delay 0", "repl-ping-replica-period 1", "enable-debug-command yes")
 		if o.Password != "" {
 			config = append(config, "masterauth "+o.Password)
@@ -174,7 +182,7 @@ func launch(t testing.TB, program string, o Options, lines func(port int) []stri
 	s.run()
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the last words of %s at %s:\n%s", program, s.Address(), s.lastWords())
+			t.Logf("the last words of %s at %s:\n%s", s.program, s.Address(), s.lastWords())
 		}
 		if s.client != nil {
 			_ = s.client.Close()

@@ -177,7 +177,7 @@ func (l *Load) send(iv *record.Interval, due time.Duration) {
 		return
 	}
 	iv.Ops[r.op].Sent++
-	r.ok = l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(r.sent))
+	r.ok = !l.Plan.Target.IsSet() || l.Redis.answered(l.Plan.Target.Addresses[0], l.began.Add(r.sent))
 	r.end = r.sent
 	if r.ok {
 		r.end += l.Plan.Client.AddedLatency

@@ -15,6 +15,8 @@ const imageHelp = `usage: lab image NAME [OPTIONS]
 
   redquake --manager PATH --redquake PATH --tag NAME -o FILE   the project's image, from two static binaries
   redis -o FILE      redis of this machine's Debian packages, named docker.io/library/redis:7 and :7.x.y
+  redis-8 -o FILE    the same of Redis 8, named docker.io/library/redis:8 and :8.x.y; hack/newer-servers.sh installs it
+  valkey-9 -o FILE   the same of Valkey 9, named docker.io/valkey/valkey:9 and :9.x.y
   pause -o FILE      what holds a pod's namespaces
   coredns -o FILE    the cluster's DNS
 
@@ -67,6 +69,10 @@ func imageSpec(ctx context.Context, name, manager, redquake, tag string) (image.
 		return image.Redquake(manager, redquake, tag)
 	case "redis":
 		return image.Redis()
+	case "redis-8":
+		return image.Redis8()
+	case "valkey-9":
+		return image.Valkey9()
 	case "pause", "coredns":
 		dir, err := binaries(ctx)
 		if err != nil {

@@ -1,13 +1,8 @@
 package image
 
 import (
-	_ "embed"
-	"errors"
 	"fmt"
 	"maps"
-	"os/exec"
-	"regexp"
-	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 
@@ -49,62 +44,6 @@ func Redquake(manager, redquake, tag string) (Spec, error) {
 		}),
 		Config: v1.Config{User: "65532:65532", Entrypoint: []string{"/manager"}, WorkingDir: "/", Env: []string{searchPath}},
 	}, nil
-}
-
-//go:embed redis-server.sh
-var redisServerScript []byte
-
-//go:embed docker-entrypoint.sh
-var entrypointScript []byte
-
-// Redis is an image made of this machine's redis packages, under the official image's names. As there, user 999 is
-// redis, data is in /data, options alone start the server, and protected mode is off.
-func Redis() (Spec, error) {
-	version, err := RedisVersion()
-	if err != nil {
-		return Spec{}, err
-	}
-	tools, err := busybox()
-	if err != nil {
-		return Spec{}, err
-	}
-	files := merge(base("redis", 999), tools, Files{
-		"/data":                               {Dir: true, Mode: 0o777, Owner: 999},
-		"/usr/local/bin/redis-server":         {Data: redisServerScript, Mode: 0o755},
-		"/usr/local/bin/docker-entrypoint.sh": {Data: entrypointScript, Mode: 0o755},
-		"/usr/bin/redis-sentinel":             {Link: "redis-server"},
-		"/usr/bin/redis-check-aof":            {Link: "redis-server"},
-		"/usr/bin/redis-check-rdb":            {Link: "redis-server"},
-	})
-	for _, program := range []string{"redis-server", "redis-cli", "redis-benchmark"} {
-		f, err := withLibraries(program)
-		if err != nil {
-			return Spec{}, fmt.Errorf("%w; install it: apt-get install redis-server redis-tools", err)
-		}
-		files = merge(files, f)
-	}
-	major, _, _ := strings.Cut(version, ".")
-	return Spec{
-		Tags:  []string{settings.RedisImage + ":" + major, settings.RedisImage + ":" + version},
-		Files: files,
-		Config: v1.Config{
-			Entrypoint: []string{"docker-entrypoint.sh"}, Cmd: []string{"redis-server"}, WorkingDir: "/data",
-			Env: []string{searchPath, "REDIS_VERSION=" + version}, ExposedPorts: map[string]struct{}{"6379/tcp": {}},
-		},
-	}, nil
-}
-
-// RedisVersion is the version of this machine's redis-server.
-func RedisVersion() (string, error) {
-	out, err := exec.Command("redis-server", "--version").Output()
-	if err != nil {
-		return "", fmt.Errorf("asking redis-server for its version: %w; install it: apt-get install redis-server", err)
-	}
-	match := regexp.MustCompile(`v=(\d+\.\d+\.\d+)`).FindSubmatch(out)
-	if match == nil {
-		return "", errors.New("redis-server --version printed " + strings.TrimSpace(string(out)) + ", without a version like v=7.0.15")
-	}
-	return string(match[1]), nil
 }
 
 // base is what programs expect of any system: users, name resolution, a folder for temporary files.

@@ -7,8 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
@@ -126,6 +128,39 @@ func TestWriteNamesWhatIsMissing(t *testing.T) {
 	spec := Spec{Tags: []string{"x:1"}, Files: Files{"/manager": {Source: "/no/such/file"}}}
 	if _, err := spec.Write(filepath.Join(t.TempDir(), "x.tar")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("got %v, want that the file does not exist", err)
+	}
+}
+
+func TestParseList(t *testing.T) {
+	const out = "\tlinux-vdso.so.1 (0x00007f)\n\tlibm.so.6 => /t/usr/lib/libm.so.6 (0x00007f)\n\t/lib64/ld.so.2 => /t/usr/lib/ld.so.2 (0x00007f)\n"
+	got, err := parseList(out, "/t")
+	want := Files{"/usr/lib/libm.so.6": {Source: "/t/usr/lib/libm.so.6"}, "/lib64/ld.so.2": {Source: "/t/usr/lib/ld.so.2"}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, bad := range []string{"libm.so.6 => /usr/lib/libm.so.6 (0x00007f)", "libm.so.6 => not found"} {
+		if got, err := parseList(bad, "/t"); err == nil {
+			t.Errorf("%q is read as %v", bad, got)
+		}
+	}
+}
+
+func TestNewest(t *testing.T) {
+	dir := t.TempDir()
+	var trees []string
+	for i, name := range []string{"valkey-9.0.1-1", "valkey-9.1.2-1", "valkey-9.odd"} {
+		path := filepath.Join(dir, name)
+		at := time.Unix(int64(1000+i), 0)
+		if err := errors.Join(os.Mkdir(path, 0o755), os.Chtimes(path, at, at)); err != nil {
+			t.Fatal(err)
+		}
+		trees = append(trees, path)
+	}
+	if tree, version := newest(trees); tree != trees[1] || version != "9.1.2" {
+		t.Errorf("the newest is %s, version %s", tree, version)
+	}
+	if tree, _ := newest(nil); tree != "" {
+		t.Errorf("the newest of none is %s", tree)
 	}
 }
 

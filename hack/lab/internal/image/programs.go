@@ -44,6 +44,47 @@ func parseLDD(out string) []string {
 	return paths
 }
 
+// ofTree is a program of unpacked packages together with the shared libraries that the loader among them gives it.
+func ofTree(tree, program string) (Files, error) {
+	loaders, err := filepath.Glob(filepath.Join(tree, "usr/lib/*/ld-linux*.so.*"))
+	if err != nil || len(loaders) != 1 {
+		return nil, fmt.Errorf("%s has %d dynamic loaders, not one (%v)", tree, len(loaders), err)
+	}
+	path := filepath.Join(tree, "usr/bin", program)
+	out, err := exec.Command(loaders[0], "--inhibit-cache", "--library-path", filepath.Dir(loaders[0]), "--list", path).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the libraries of %s: %w", path, err)
+	}
+	files, err := parseList(string(out), tree)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	files["/usr/bin/"+program] = File{Source: path}
+	return files, nil
+}
+
+// parseList picks the files below tree out of a loader's list: "libm.so.6 => TREE/usr/lib/libm.so.6 (0x...)". The loader itself is named by the path
+// at which the kernel looks for it: "/lib64/ld.so => TREE/usr/lib/ld.so (0x...)".
+func parseList(out, tree string) (Files, error) {
+	files := Files{}
+	for line := range strings.Lines(out) {
+		name, found, is := strings.Cut(strings.TrimSpace(line), " => ")
+		if !is {
+			continue // the kernel's
+		}
+		source, _, _ := strings.Cut(found, " ")
+		path, inside := strings.CutPrefix(source, tree)
+		if !inside {
+			return nil, fmt.Errorf("%s is not in %s: %q", name, tree, source)
+		}
+		if filepath.IsAbs(name) {
+			path = name
+		}
+		files[path] = File{Source: source}
+	}
+	return files, nil
+}
+
 // busybox is the static busybox of this machine with a link for every tool in it.
 func busybox() (Files, error) {
 	path, err := exec.LookPath("busybox")

@@ -60,6 +60,7 @@ const (
 	PauseImage   = "docker.io/redquake-lab/pause:1"
 	CoreDNSImage = "docker.io/redquake-lab/coredns:" + CoreDNSVersion
 	RedisImage   = "docker.io/library/redis"
+	ValkeyImage  = "docker.io/valkey/valkey" // loaded on request
 	CSIDriver    = "disk.lab.csi"
 )
 
@@ -175,7 +176,12 @@ func (s State) path(parts ...string) string {
 }
 
 // CacheDir holds built binaries and images; every clone of the repository shares it.
-func CacheDir() (string, error) {
+func CacheDir() (string, error) { return cache("lab") }
+
+// ServersDir holds what hack/newer-servers.sh installs.
+func ServersDir() (string, error) { return cache("servers") }
+
+func cache(name string) (string, error) {
 	base := os.Getenv("XDG_CACHE_HOME")
 	if base == "" {
 		home, err := os.UserHomeDir()
@@ -184,5 +190,5 @@ func CacheDir() (string, error) {
 		}
 		base = filepath.Join(home, ".cache")
 	}
-	return filepath.Join(base, "redquake", "lab"), nil
+	return filepath.Join(base, "redquake", name), nil
 }

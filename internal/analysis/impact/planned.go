@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Course is the load's own plan over time: what it asks for, whatever Redis serves. The zero value is a load that is constant.
-type Course struct {
+// Planned is what a load asks for over time, whatever Redis serves. The zero value is a load that is constant.
+type Planned struct {
 	Mean      func(from, to time.Duration) float64 // planned requests/s or users on average over [from, to), counted from the start; nil = constant
 	Rate      bool                                 // requests/s; otherwise users
 	ThinkTime time.Duration                        // users: the pause between a reply and the next request
@@ -31,18 +31,18 @@ type level struct {
 	sums []float64 // of the intervals before i; nil = constant
 }
 
-// levelOf returns the level of a course; constant if the course is, or nothing is planned at the reference.
-func levelOf(c *curve, course Course, reference int) level {
-	if course.Mean == nil {
+// levelOf returns the level of a load; constant if the load is, or if nothing is planned at the reference.
+func levelOf(c *curve, asked Planned, reference int) level {
+	if asked.Mean == nil {
 		return level{}
 	}
-	at := course.Mean(c.at(reference), c.at(reference+1))
+	at := asked.Mean(c.at(reference), c.at(reference+1))
 	if at <= 0 {
 		return level{}
 	}
 	sums := make([]float64, c.n+1)
 	for i := range c.n {
-		sums[i+1] = sums[i] + course.Mean(c.at(i), c.at(i+1))/at
+		sums[i+1] = sums[i] + asked.Mean(c.at(i), c.at(i+1))/at
 	}
 	return level{sums}
 }
@@ -81,15 +81,15 @@ func (l level) secondsBefore(c *curve, first, end int) []float64 {
 
 // follow sets the baseline as a function of the plan, if the throughput follows it: B is the expected rate at t0.
 func (a *analysis) follow() {
-	course := a.options.Course
-	a.planned = levelOf(a.curve, course, a.first)
+	asked := a.options.Planned
+	a.planned = levelOf(a.curve, asked, a.first)
 	follows := a.planned.sums != nil
-	if follows && course.Rate {
+	if follows && asked.Rate {
 		served := median(a.planned.secondsBefore(a.curve, a.baseFirst, a.first))
-		follows = served >= followedShare*course.Mean(a.curve.at(a.first), a.curve.at(a.first+1))
+		follows = served >= followedShare*asked.Mean(a.curve.at(a.first), a.curve.at(a.first+1))
 	} else if follows {
 		latency := a.curve.latency(a.baseFirst, a.first)
-		follows = latency.Count > 0 && course.ThinkTime >= thinkShare*latency.Mean
+		follows = latency.Count > 0 && asked.ThinkTime >= thinkShare*latency.Mean
 	}
 	if follows {
 		a.expected = a.planned
@@ -104,17 +104,16 @@ func (a *analysis) expectedRate(first, end int) float64 {
 // judgeable reports whether enough is planned for a window that its rate says something.
 func (a *analysis) judgeable(first, end int) bool { return a.expected.mean(first, end) >= lowestLevel }
 
-// planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time over which recovery is evaluated; "" = it
-// does not.
+// planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
-	c, course := a.curve, a.options.Course
-	if course.Mean == nil {
+	c, asked := a.curve, a.options.Planned
+	if asked.Mean == nil {
 		return ""
 	}
-	end := min(c.ceil(a.until)+a.sustain, c.n)
+	end := c.ceil(a.judgedUntil())
 	amount := func(share float64) string {
-		planned := share * course.Mean(c.at(a.first), c.at(a.first+1))
-		if course.Rate {
+		planned := share * asked.Mean(c.at(a.first), c.at(a.first+1))
+		if asked.Rate {
 			return fmt.Sprintf("%.0f requests/s", planned)
 		}
 		return fmt.Sprintf("%.0f users", planned)

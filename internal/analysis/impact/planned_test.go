@@ -9,9 +9,9 @@ import (
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// halved is the course of a load that halves at an instant.
-func halved(at time.Duration, rate bool, think time.Duration) Course {
-	return Course{Rate: rate, ThinkTime: think, Mean: func(from, to time.Duration) float64 {
+// halved is a load that halves at an instant.
+func halved(at time.Duration, rate bool, think time.Duration) Planned {
+	return Planned{Rate: rate, ThinkTime: think, Mean: func(from, to time.Duration) float64 {
 		full := min(max(at-from, 0), to-from)
 		return 1000 * (float64(full) + float64(to-from-full)/2) / float64(to-from)
 	}}
@@ -27,20 +27,20 @@ func TestTruthPlannedChangeIsNoImpact(t *testing.T) {
 	harmless.Finish(0)
 	kill.Finish(0)
 
-	m := Analyze(harmless, fault, Options{Course: halved(45*time.Second, true, 0)})
+	m := Analyze(harmless, fault, Options{Planned: halved(45*time.Second, true, 0)})
 	truth.Report(t, "T8", "rate planned to halve 5 s after a harmless fault", "recovered after 0s, dip 0.00, lost 0, ",
 		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value, m.Dip, m.LostRequests, reasons(m)),
 		m.Recovered && m.RecoveryTime.Value == 0 && m.Dip < 0.01 && m.LostRequests < 1 && len(m.Doubts) == 0)
 
-	m = Analyze(kill, fault, Options{Course: halved(45*time.Second, true, 0)})
+	m = Analyze(kill, fault, Options{Planned: halved(45*time.Second, true, 0)})
 	truth.Report(t, "T8", "rate planned to halve 5 s after a kill of 6 s", "recovered after 6s, dip 1.00, lost 5500, ",
 		fmt.Sprintf("recovered after %s, dip %.2f, lost %.0f, %s", m.RecoveryTime.Value.Round(10*ms), m.Dip, m.LostRequests, reasons(m)),
 		m.Recovered && m.RecoveryTime.Value.Round(10*ms) == 6*time.Second && m.Dip == 1 && near(m.LostRequests, 5500, 1) && near(m.RecoveredThroughput, 1, 0.01) && len(m.Doubts) == 0)
 
-	m = Analyze(harmless, fault, Options{Course: halved(45*time.Second, false, 0)})
+	m = Analyze(harmless, fault, Options{Planned: halved(45*time.Second, false, 0)})
 	truth.Report(t, "T8", "users planned to halve 5 s after a harmless fault", PlanChanged, reasons(m), reasons(m) == PlanChanged)
 
-	m = Analyze(harmless, fault, Options{Course: halved(45*time.Second, false, time.Second)})
+	m = Analyze(harmless, fault, Options{Planned: halved(45*time.Second, false, time.Second)})
 	truth.Report(t, "T8", "users with 1 s of think time planned to halve", "dip 0.00, ", fmt.Sprintf("dip %.2f, %s", m.Dip, reasons(m)), m.Dip < 0.01 && len(m.Doubts) == 0)
 
 	for _, rate := range []bool{true, false} {
@@ -64,28 +64,28 @@ func TestSteadyFollowsAPlannedRate(t *testing.T) {
 }
 
 func TestPlanChangeThatCannotBeFollowed(t *testing.T) {
-	doubling := Course{Rate: true, Mean: func(from, _ time.Duration) float64 {
+	doubling := Planned{Rate: true, Mean: func(from, _ time.Duration) float64 {
 		if from >= 45*time.Second {
 			return 2000
 		}
 		return 1000
 	}}
 	for _, c := range []struct {
-		name   string
-		load   load
-		course Course
-		want   string
+		name  string
+		load  load
+		asked Planned
+		want  string
 	}{
 		{"Redis does not serve a rate that rises", load{rate: 1000}, doubling, "rises to 2000 requests/s"},
 		{"Redis was saturated before", load{rate: 500}, doubling, "from 1000 requests/s to 2000 requests/s"},
-		{"the load ends", load{rate: 1000, down: []Window{seconds(45, 90)}}, Course{Rate: true, Mean: func(from, _ time.Duration) float64 {
+		{"the load ends", load{rate: 1000, down: []Window{seconds(45, 90)}}, Planned{Rate: true, Mean: func(from, _ time.Duration) float64 {
 			if from >= 45*time.Second {
 				return 0
 			}
 			return 1000
 		}}, "falls to 0 requests/s"},
-		{"nothing is planned at the fault", load{rate: 1000}, Course{Mean: func(time.Duration, time.Duration) float64 { return 0 }}, "nothing is planned"},
-		{"users before the baseline", load{rate: 1000}, Course{Mean: func(from, _ time.Duration) float64 {
+		{"nothing is planned at the fault", load{rate: 1000}, Planned{Mean: func(time.Duration, time.Duration) float64 { return 0 }}, "nothing is planned"},
+		{"users before the baseline", load{rate: 1000}, Planned{Mean: func(from, _ time.Duration) float64 {
 			if from < 10*time.Second {
 				return 50
 			}
@@ -96,7 +96,7 @@ func TestPlanChangeThatCannotBeFollowed(t *testing.T) {
 			c.load.length = 90 * time.Second
 			s := c.load.record(t)
 			s.Finish(0)
-			m := Analyze(s, Fault{At: 40 * time.Second, Deadline: 30 * time.Second}, Options{Course: c.course})
+			m := Analyze(s, Fault{At: 40 * time.Second, Deadline: 30 * time.Second}, Options{Planned: c.asked})
 			text := ""
 			for _, d := range m.Doubts {
 				if d.Reason == PlanChanged {

@@ -1,9 +1,13 @@
 //go:build integration
 
-package impact_test
+package accuracy
 
 import (
+	"fmt"
 	"net"
+	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -127,6 +131,15 @@ func (p *proxy) forward(to, from net.Conn) {
 	}
 }
 
+// way is how a Redis is broken.
+type way int
+
+const (
+	stopped way = iota // its process is stopped by a signal: connections stay open, the kernel still accepts new ones
+	held               // a proxy keeps connections open and delays their data
+	refused            // a proxy breaks the connections and refuses new ones
+)
+
 // breakable is a Redis whose outage a test can start and end.
 type breakable interface {
 	address() string
@@ -134,7 +147,8 @@ type breakable interface {
 	restore() // after its call requests can be answered
 }
 
-// newBreakable starts a Redis that can be broken in one way.
+// newBreakable starts a Redis that can be broken in one way. Its server has a real-time priority: it serves on a busy machine, too, so that the truth is
+// known.
 func newBreakable(t *testing.T, w way) breakable {
 	t.Helper()
 	switch w {
@@ -144,26 +158,47 @@ func newBreakable(t *testing.T, w way) breakable {
 		return proxyRefuse{newProxy(t)}
 	case stopped:
 	}
-	return stoppable{redistest.NewServer(t, redistest.Options{})}
+	s := stoppable{redistest.NewServer(t, redistest.Options{}), 0}
+	var err error
+	if s.pid, err = strconv.Atoi(s.Info("process_id")); err != nil {
+		t.Fatal(err)
+	}
+	if err := realTime(s.pid, 30); err != nil {
+		t.Fatalf("give redis-server a real-time priority, which takes root: %v", err)
+	}
+	return s
 }
 
-// stoppable is a real redis-server whose process is stopped by a signal: connections stay open, the kernel still accepts new ones.
-type stoppable struct{ *redistest.Server }
+type stoppable struct {
+	*redistest.Server
+	pid int
+}
 
 func (s stoppable) address() string { return s.Address() }
 
-func (s stoppable) cut() { s.Stop() }
+// cut waits until the kernel has stopped the process.
+func (s stoppable) cut() {
+	s.Stop()
+	for range 100_000 {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
+		if err != nil {
+			s.T.Fatal(err)
+		}
+		if _, state, _ := strings.Cut(string(text), ") "); strings.HasPrefix(state, "T") {
+			return
+		}
+	}
+	s.T.Fatalf("process %d was not stopped", s.pid)
+}
 
 func (s stoppable) restore() { s.Cont() }
 
-// proxyHold keeps connections open and delays their data.
 type proxyHold struct{ *proxy }
 
 func (p proxyHold) cut() { p.gate.Lock() }
 
 func (p proxyHold) restore() { p.gate.Unlock() }
 
-// proxyRefuse breaks the connections and refuses new ones.
 type proxyRefuse struct{ *proxy }
 
 func (p proxyRefuse) cut() { p.shut() }

@@ -1,0 +1,118 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/spf13/pflag"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+)
+
+// clusterFlags are the flags of commands that read from a cluster, as kubectl has them.
+type clusterFlags struct {
+	kubeconfig, context, namespace string
+}
+
+func (f *clusterFlags) register(flags *pflag.FlagSet) {
+	flags.StringVarP(&f.namespace, "namespace", "n", "", "`namespace` (default: that of the context)")
+	flags.StringVar(&f.context, "context", "", "`name` of the context in the kubeconfig (default: the current one)")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "`file` with the access to the cluster (default: $KUBECONFIG, ~/.kube/config)")
+}
+
+// connect returns a client of the cluster, and the namespace. It reads JSON by paths, without clients for kinds: those would make this program, which
+// is also the load agent, a third larger.
+func (f *clusterFlags) connect() (*rest.RESTClient, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = f.kubeconfig
+	overrides := &clientcmd.ConfigOverrides{CurrentContext: f.context}
+	overrides.Context.Namespace = f.namespace
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the kubeconfig: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("read the namespace of the kubeconfig: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"}) // for errors
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.GroupVersion = &schema.GroupVersion{Version: "v1"}
+	config.AcceptContentTypes = runtime.ContentTypeJSON
+	c, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, "", fmt.Errorf("connect to the cluster: %w", err)
+	}
+	return c, namespace, nil
+}
+
+// Paths of resources below a namespace.
+const (
+	configMaps = "/api/v1/namespaces/%s/configmaps"
+	loadTests  = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisloadtests"
+	faults     = "/apis/redquake.dev/v1alpha1/namespaces/%s/redisfaults"
+)
+
+// read reads the run of a load test.
+func (f *clusterFlags) read(ctx context.Context, test string) (*savedRun, error) {
+	c, namespace, err := f.connect()
+	if err != nil {
+		return nil, err
+	}
+	get := func(path, name string) ([]byte, error) {
+		return c.Get().AbsPath(fmt.Sprintf(path, namespace), name).Do(ctx).Raw()
+	}
+	run := &savedRun{}
+	stored, err := get(configMaps, children.ResultsName(test))
+	switch {
+	case apierrors.IsNotFound(err):
+		object, err := get(loadTests, test)
+		return nil, noRecord(object, err, namespace, test)
+	case err != nil:
+		return nil, fmt.Errorf("read the record of RedisLoadTest %s: %w", test, err)
+	}
+	list, err := get(faults, "")
+	if err != nil {
+		return nil, fmt.Errorf("list the RedisFaults of namespace %s: %w", namespace, err)
+	}
+	for _, object := range [][]byte{stored, list} {
+		if err := run.add(object); err != nil {
+			return nil, err
+		}
+	}
+	if run.series == nil {
+		return nil, fmt.Errorf("ConfigMap %s of namespace %s contains no record", children.ResultsName(test), namespace)
+	}
+	return run, nil
+}
+
+// noRecord returns why a load test has no record. object is the test in JSON, or err why it could not be read.
+func noRecord(object []byte, err error, namespace, name string) error {
+	test := &v1alpha1.RedisLoadTest{}
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("there is no RedisLoadTest %s in namespace %s, and no file of this name", name, namespace)
+	case err != nil:
+		return fmt.Errorf("read RedisLoadTest %s: %w", name, err)
+	}
+	if err := json.Unmarshal(object, test); err != nil {
+		return fmt.Errorf("decode RedisLoadTest %s: %w", name, err)
+	}
+	why := "it has not started"
+	if complete := meta.FindStatusCondition(test.Status.Conditions, v1alpha1.ConditionComplete); complete != nil {
+		why = complete.Reason + ": " + complete.Message
+	}
+	return fmt.Errorf("RedisLoadTest %s of namespace %s has no record (%s)", name, namespace, why)
+}

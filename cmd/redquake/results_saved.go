@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/children"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// savedRun is what the cluster keeps of a run.
+type savedRun struct {
+	test   string // the load test; "" = unknown
+	series *record.Series
+	faults []v1alpha1.RedisFault // of this and of other load tests
+}
+
+// readSaved reads a run from YAML or JSON documents, of which one is a results ConfigMap, or from the record alone.
+func readSaved(in io.Reader) (*savedRun, error) {
+	text, err := io.ReadAll(in)
+	if err != nil {
+		return nil, err
+	}
+	run := &savedRun{}
+	if record.IsSeries(text) {
+		run.series, err = record.DecodeSeries(text)
+		return run, err
+	}
+	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		document, err := reader.Read()
+		switch {
+		case errors.Is(err, io.EOF) && run.series == nil:
+			return nil, fmt.Errorf("contains no ConfigMap with the key %s in binaryData", children.ResultsSeriesKey)
+		case errors.Is(err, io.EOF):
+			return run, nil
+		case err != nil:
+			return nil, fmt.Errorf("read YAML: %w", err)
+		}
+		object, err := yaml.YAMLToJSON(document)
+		if err != nil {
+			return nil, fmt.Errorf("is neither a record nor YAML: %w", err)
+		}
+		if err := run.add(object); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// add adds an object in JSON, or the items of a list. Objects of other kinds are ignored.
+func (r *savedRun) add(object []byte) error {
+	var head metav1.TypeMeta
+	if err := json.Unmarshal(object, &head); err != nil {
+		return fmt.Errorf("is not an object: %w", err)
+	}
+	switch head.Kind {
+	case "List", "ConfigMapList", "RedisFaultList":
+		var list struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(object, &list); err != nil {
+			return fmt.Errorf("decode the %s: %w", head.Kind, err)
+		}
+		for _, item := range list.Items {
+			if err := r.add(item); err != nil {
+				return err
+			}
+		}
+	case "ConfigMap":
+		var stored corev1.ConfigMap
+		if err := json.Unmarshal(object, &stored); err != nil {
+			return fmt.Errorf("decode a ConfigMap: %w", err)
+		}
+		return r.addRecord(&stored)
+	case "RedisFault":
+		var fault v1alpha1.RedisFault
+		if err := json.Unmarshal(object, &fault); err != nil {
+			return fmt.Errorf("decode a RedisFault: %w", err)
+		}
+		r.faults = append(r.faults, fault)
+	}
+	return nil
+}
+
+func (r *savedRun) addRecord(stored *corev1.ConfigMap) error {
+	data, ok := stored.BinaryData[children.ResultsSeriesKey]
+	if !ok {
+		return nil
+	}
+	if r.series != nil {
+		return errors.New("contains more than one record: keep one results ConfigMap")
+	}
+	series, err := record.DecodeSeries(data)
+	if err != nil {
+		return fmt.Errorf("ConfigMap %s: %w", stored.Name, err)
+	}
+	r.series, r.test = series, stored.Labels[v1alpha1.LabelLoadTest]
+	return nil
+}
+
+// marks are the faults that were injected during the run.
+func (r *savedRun) marks() []result.Mark {
+	var marks []result.Mark
+	for i := range r.faults {
+		f := &r.faults[i]
+		if f.Status.InjectedAt == nil || r.test != "" && f.Status.LoadTest != r.test {
+			continue
+		}
+		at := f.Status.InjectedAt.Sub(r.series.Start)
+		if at < 0 || at > r.series.End() {
+			continue // of another run
+		}
+		marks = append(marks, markOf(f, at))
+	}
+	slices.SortStableFunc(marks, func(a, b result.Mark) int { return cmp.Compare(a.At, b.At) })
+	return marks
+}
+
+func markOf(f *v1alpha1.RedisFault, at time.Duration) result.Mark {
+	m := result.Mark{Name: f.Name, Type: string(f.Spec.Action.Type), At: result.Seconds(at), Verdict: string(f.Status.Verdict)}
+	impact := f.Status.Impact
+	if impact == nil {
+		return m
+	}
+	if impact.Recovered && impact.RecoveryTime != nil {
+		m.Until = new(result.Seconds(at + impact.RecoveryTime.Value.Duration()))
+	}
+	if o := impact.Outage; o != nil {
+		m.Outage = &result.BoundedSeconds{
+			Value: result.Seconds(o.Value.Duration()), AtLeast: result.Seconds(o.AtLeast.Duration()), AtMost: result.Seconds(o.AtMost.Duration()),
+		}
+	}
+	return m
+}

@@ -1,0 +1,39 @@
+package impact
+
+import (
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/testing/truth"
+)
+
+// A setting is held for 20 s: every second request comes, and in the last half second none succeeds. What it costs is not its recovery.
+func TestTruthHeldSettingHasItsOwnFigures(t *testing.T) {
+	s := load{rate: 1000, length: 90 * time.Second, slow: []Window{seconds(40, 60)}, failing: []Window{seconds(59.5, 60)}}.record(t)
+	s.Finish(0)
+	fault := Fault{At: 40 * time.Second, SeenAt: 60 * time.Second, Deadline: 40 * time.Second, Active: seconds(40.02, 60.04)}
+	m := Analyze(s, fault, Options{})
+	w := m.WhileActive
+	if w == nil {
+		t.Fatal("there are no figures")
+	}
+	// In [40.1, 60): half the requests over 19.9 s, of which those of the last 0.5 s fail.
+	truth.Report(t, "whileActive", "every second request for 20 s, those of the last 0.5 s fail", "487.4/s, -51.3 %, p50 +0 %, errors 2.5 %",
+		fmt.Sprintf("%.1f/s, %.1f %%, p50 %+.0f %%, errors %.1f %%", w.Throughput, 100*w.Change, 100*w.LatencyP50Change, 100*w.ErrorRate),
+		w.Length == 19900*ms && near(w.Throughput, 487.4, 0.1) && near(w.Change, -0.513, 0.001) && w.LatencyP50Change == 0 && w.LatencyP99Change == 0 &&
+			near(w.ErrorRate, 0.0251, 0.0002) && w.ErrorRateChange == w.ErrorRate)
+
+	for name, active := range map[string]Window{"never": {}, "between two intervals": seconds(40.02, 40.15), "after the record": seconds(95, 99)} {
+		fault.Active = active
+		if m := Analyze(s, fault, Options{}); m.WhileActive != nil {
+			t.Errorf("%s: %+v", name, m.WhileActive)
+		}
+	}
+	silent := load{rate: 1000, length: 90 * time.Second, down: []Window{seconds(0, 90)}}.record(t)
+	fault.Active = seconds(40, 60)
+	if w := Analyze(silent, fault, Options{}).WhileActive; w == nil || !math.IsNaN(w.Change) || !math.IsNaN(w.LatencyP99Change) || w.Throughput != 0 {
+		t.Errorf("without a load %+v", w)
+	}
+}

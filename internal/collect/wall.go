@@ -1,0 +1,121 @@
+package collect
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// wallNoise is the largest difference between two readings of wall and monotonic clock that is not a step, in nanoseconds.
+	wallNoise = int64(time.Millisecond)
+	// readTries is how often the clocks are read until the reading took less than wallNoise.
+	readTries = 10
+	// stepNoted is the size from which a step is part of the record's notes.
+	stepNoted = 50 * time.Millisecond
+	// maxSteps bounds how many steps of the wall clock are kept.
+	maxSteps = 100
+)
+
+// wallClock compares the operator's wall clock with its monotonic one, in which all local instants are measured: only the wall clock can be set.
+type wallClock struct {
+	base  time.Time // the wall clock at the local instant 0
+	ahead int64     // how far it is ahead of base + the local instant, at the last comparison
+	seen  int64     // the local instant of the last comparison
+	steps []wallStep
+}
+
+// wallStep is one change of the wall clock, made between two comparisons.
+type wallStep struct {
+	after, before int64 // local instants of the comparisons
+	from, to      int64 // wallClock.ahead before and after it
+}
+
+// compare compares the clocks, read at the same instant, and returns by how much the wall clock was set since the last comparison.
+func (w *wallClock) compare(local int64, wall time.Time) (by int64) {
+	ahead := w.since(wall) - local
+	if by = ahead - w.ahead; max(by, -by) > wallNoise {
+		w.steps = append(w.steps, wallStep{after: w.seen, before: local, from: w.ahead, to: ahead})
+		w.steps = w.steps[max(0, len(w.steps)-maxSteps):]
+		w.ahead = ahead
+	} else {
+		by = 0
+	}
+	w.seen = max(w.seen, local)
+	return by
+}
+
+// local converts an instant of the wall clock. uncertainty is the longest time between the instants at which the wall clock, because it was set,
+// may have shown it: of them the latest that is not after the last comparison is returned.
+func (w *wallClock) local(wall time.Time) (local, uncertainty int64) {
+	since := w.since(wall)
+	local, earliest := since-w.ahead, since-w.ahead
+	found := len(w.steps) == 0 || local >= w.steps[len(w.steps)-1].after && local <= w.seen
+	for i := len(w.steps) - 1; i >= 0; i-- {
+		at := since - w.steps[i].from
+		if at > w.steps[i].before || i > 0 && at < w.steps[i-1].after {
+			continue
+		}
+		if !found {
+			local, earliest, found = at, at, true
+		}
+		earliest = min(earliest, at)
+	}
+	return local, local - earliest
+}
+
+// since is the time from base to an instant, both by the wall clock.
+func (w *wallClock) since(wall time.Time) int64 { return int64(wall.Round(0).Sub(w.base)) }
+
+// compareClocks reads both clocks and compares them.
+func (s *Session) compareClocks() {
+	before := s.now()
+	wall, after := s.cfg.Wall(), s.now()
+	for try := 0; after-before > wallNoise && try < readTries; try++ {
+		before = after
+		wall, after = s.cfg.Wall(), s.now()
+	}
+	if after-before > wallNoise {
+		return // this process did not run for a while; the next comparison will do
+	}
+	s.mu.Lock()
+	by := s.wall.compare(before, wall)
+	s.mu.Unlock()
+	if by != 0 {
+		s.clockStepped(time.Duration(by))
+	}
+}
+
+// clockStepped notes that the operator's wall clock was set.
+func (s *Session) clockStepped(by time.Duration) {
+	s.cfg.Logger.Warn("the wall clock was set", "by", by)
+	if at, begun := s.Elapsed(); begun && by.Abs() > stepNoted {
+		s.record.Lock()
+		defer s.record.Unlock()
+		s.note(fmt.Sprintf("The operator's wall clock was set by %v, %v after the start: the times of faults are corrected by it.",
+			by.Round(time.Millisecond), at.Round(time.Second)))
+	}
+}
+
+// At converts an instant that was read from the operator's wall clock to the time since the start, on the clock of the run. uncertainty is more
+// than 0 if the wall clock was set and may have shown the instant more than once, or if it was set before this session was opened: then by how much.
+// It returns false before Start or Resume.
+func (s *Session) At(wall time.Time) (at, uncertainty time.Duration, begun bool) {
+	s.compareClocks()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		return 0, 0, false
+	}
+	local, unsure := s.wall.local(wall)
+	if shift := s.runTime(s.startAt); local < 0 && s.startAt < 0 { // read, as the start, by the process before this one
+		return time.Duration(local - s.startAt), time.Duration(max(shift, -shift)), true
+	}
+	return time.Duration(s.runTime(local)), time.Duration(unsure), true
+}
+
+// Elapsed returns the time since the start on the clock of the run. It returns false before Start or Resume.
+func (s *Session) Elapsed() (at time.Duration, begun bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Duration(s.runTime(s.now())), s.begun
+}

@@ -1,0 +1,20 @@
+package plan
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+)
+
+// Planned returns how the load changes over the measured time, for the analysis of its record. It is constant for a search, whose rates are set
+// during the run.
+func (s Shape) Planned() impact.Planned {
+	if len(s.Stages) == 0 {
+		return impact.Planned{}
+	}
+	schedule := NewSchedule(s)
+	mean := func(from, to time.Duration) float64 {
+		return (schedule.Integral(int64(to)) - schedule.Integral(int64(from))) / (to - from).Seconds()
+	}
+	return impact.Planned{Mean: mean, Rate: s.OpenLoop(), ThinkTime: s.ThinkTime}
+}

@@ -1,0 +1,99 @@
+package record
+
+import "time"
+
+// Align sets how far a pod's clock is ahead of the run's: the instants of the intervals that it delivers from now on are corrected by it before they
+// are merged. uncertainty is the greatest error of the instants after that.
+func (s *Series) Align(pod int, ahead, uncertainty time.Duration) {
+	s.pods[pod].ahead = int64(ahead)
+	s.ClockUncertainty = max(s.ClockUncertainty, uncertainty)
+	least, most := s.pods[0].ahead, s.pods[0].ahead
+	for i := range s.pods {
+		least, most = min(least, s.pods[i].ahead), max(most, s.pods[i].ahead)
+	}
+	s.ClockSpread = max(s.ClockSpread, time.Duration(most-least))
+}
+
+// Ahead returns how far a pod's clock is ahead of the run's, as set by Align.
+func (s *Series) Ahead(pod int) time.Duration { return time.Duration(s.pods[pod].ahead) }
+
+// delivered is the instant up to which the pod has delivered its record.
+func (p *podRecord) delivered(step time.Duration) int64 { return p.next*int64(step) - p.ahead }
+
+// corrected returns a pod's interval with its instants on the clock of the run. It shares the rest with iv.
+func (p *podRecord) corrected(iv *Interval) *Interval {
+	if p.ahead == 0 {
+		return iv
+	}
+	c := *iv
+	for _, at := range [...]*int64{&c.FirstError, &c.LastError, &c.FirstOK, &c.LastOK} {
+		if *at >= 0 {
+			*at = max(0, *at-p.ahead)
+		}
+	}
+	c.Gaps, c.ProbeGaps, c.ShardGaps, c.PartGaps, c.Stalls = nil, nil, nil, nil, nil
+	for _, g := range iv.Gaps {
+		c.Gaps = append(c.Gaps, g.earlier(p.ahead))
+	}
+	for _, g := range iv.ProbeGaps {
+		c.ProbeGaps = append(c.ProbeGaps, g.earlier(p.ahead))
+	}
+	for _, g := range iv.ShardGaps {
+		c.ShardGaps = append(c.ShardGaps, ShardGap{Shard: g.Shard, Gap: g.Gap.earlier(p.ahead)})
+	}
+	for _, g := range iv.PartGaps {
+		c.PartGaps = append(c.PartGaps, PartGap{Part: g.Part, Gap: g.Gap.earlier(p.ahead)})
+	}
+	for _, stall := range iv.Stalls {
+		c.Stalls = append(c.Stalls, Stall{From: stall.From - p.ahead, To: stall.To - p.ahead})
+	}
+	return &c
+}
+
+// earlier returns the gap moved by a time; the start of the run stays the start.
+func (g Gap) earlier(by int64) Gap {
+	if g.From != 0 {
+		g.From -= by
+	}
+	g.To -= by
+	return g
+}
+
+// mergeInstants adds the instants of an interval of a pod to the intervals that contain them: those of a pod whose clock has drifted are not in the
+// interval with its counts.
+func (s *Series) mergeInstants(own *Interval, p *podRecord, iv *Interval) {
+	if p.ahead == 0 {
+		own.mergeInstants(iv)
+		return
+	}
+	own.MaxLag = max(own.MaxLag, iv.MaxLag)
+	for _, at := range [...]int64{iv.FirstError, iv.LastError} {
+		for _, to := range s.intervalsOf(at) {
+			to.FirstError, to.LastError = earlier(to.FirstError, at), max(to.LastError, at)
+		}
+	}
+	for _, at := range [...]int64{iv.FirstOK, iv.LastOK} {
+		for _, to := range s.intervalsOf(at) {
+			to.FirstOK, to.LastOK = earlier(to.FirstOK, at), max(to.LastOK, at)
+		}
+	}
+}
+
+// intervalsOf returns the intervals that contain an instant, or the last one; none for -1.
+func (s *Series) intervalsOf(at int64) []*Interval {
+	if at < 0 {
+		return nil
+	}
+	var list []*Interval
+	index := at / int64(s.PodStep)
+	if s.fine != nil {
+		if index >= s.fine.sealed {
+			b := s.blockOf(index)
+			return append(list, &b.intervals[index%s.blockLen()])
+		}
+		if iv := s.fineAt(index); iv != nil {
+			list = append(list, iv)
+		}
+	}
+	return append(list, &s.intervals[min(index/s.share(), int64(len(s.intervals)-1))])
+}

@@ -1,0 +1,165 @@
+package record
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// merging is what the gap logs of all pods have in common, up to an instant. It is computed all along, so that of each pod only the gaps are kept
+// that can still intersect with others: what pods log together without a common gap takes no memory.
+type merging struct {
+	gaps  []Gap // the common gaps that end at until or before, ascending
+	until int64
+}
+
+// common returns the intersection of the pods' lists, with what was merged before. Each list contains all gaps of its pod that end after until.
+func (m *merging) common(lists [][]Gap) []Gap {
+	if len(lists) == 0 {
+		return m.gaps
+	}
+	common := lists[0]
+	for _, list := range lists[1:] {
+		common = Overlap(common, list)
+	}
+	later := slices.DeleteFunc(slices.Clone(common), func(g Gap) bool { return g.To <= m.until })
+	return append(m.gaps[:len(m.gaps):len(m.gaps)], later...)
+}
+
+// fold merges the pods' lists up to an instant to which all of them are known, and removes from the streams what is merged.
+func (m *merging) fold(lists [][]Gap, streams []*stream, until int64) {
+	if until <= m.until {
+		return
+	}
+	before := len(m.gaps)
+	for _, g := range m.common(lists)[before:] {
+		if g.To <= until && g.AtMost() > minGap {
+			m.gaps = append(m.gaps, g)
+		}
+	}
+	m.until = until
+	for _, t := range streams {
+		var pending []Gap
+		for _, g := range t.gaps {
+			if g.To > until {
+				pending = append(pending, g)
+			}
+		}
+		t.gaps = pending // another slice: a copy of the series may share the old one
+	}
+}
+
+const (
+	// longSilence is how long a pod must have had no success to be considered in a gap: one that it will log.
+	longSilence = int64(time.Minute)
+	// deliveredLate is the longest time by which a pod delivers a gap later than the interval in which it ended.
+	deliveredLate = int64(time.Second)
+	// leastFold is the number of gaps of pods from which they are merged.
+	leastFold = 4096
+)
+
+// settled is the instant up to which the gaps of a pod are known that has delivered its record until the instant delivered: a later one begins with
+// the last success, or within the interval in which it was. A pod whose event loops did not run delivers gaps late.
+func (t *stream) settled(delivered int64, step time.Duration) int64 {
+	if delivered-t.last > longSilence {
+		return delivered
+	}
+	return t.last - int64(step) - deliveredLate
+}
+
+// foldGaps merges the gaps of all pods as far as they are known.
+func (s *Series) foldGaps() {
+	s.foldStreams(&s.loadGaps, func(p *podRecord) *stream { return &p.load })
+	s.foldStreams(&s.probeGaps, func(p *podRecord) *stream { return &p.probe })
+	for len(s.shardGaps) < s.Shards() {
+		s.shardGaps = append(s.shardGaps, merging{})
+	}
+	for k := range s.shardGaps {
+		s.foldStreams(&s.shardGaps[k], func(p *podRecord) *stream { return triedAt(p.shards, k) })
+	}
+	if len(s.Ops) > 1 && s.partGaps == nil {
+		s.partGaps = make([]merging, OpPart(len(s.Ops)))
+	}
+	for k := range s.partGaps {
+		s.foldStreams(&s.partGaps[k], func(p *podRecord) *stream { return triedAt(p.parts, k) })
+	}
+	s.pending = 0
+	for _, t := range s.streams() {
+		s.pending += len(t.gaps)
+	}
+	s.foldAt = max(leastFold, 2*s.pending)
+}
+
+// triedAt is the stream of a shard or a part; nil if the pod has sent no request to it.
+func triedAt(list []partStream, i int) *stream {
+	if t := at(list, i); t != nil && t.tried >= 0 {
+		return &t.stream
+	}
+	return nil
+}
+
+// foldStreams merges the gaps of one stream of each pod. A pod without it does not affect the gaps before it has one.
+func (s *Series) foldStreams(m *merging, of func(*podRecord) *stream) {
+	end := int64(s.End())
+	until := end
+	streams := make([]*stream, 0, len(s.pods))
+	for i := range s.pods {
+		p := &s.pods[i]
+		delivered := p.delivered(s.PodStep)
+		known := delivered
+		if t := of(p); t != nil {
+			streams = append(streams, t)
+			known = t.settled(delivered, s.PodStep)
+		}
+		if (p.lost || p.finished) && delivered < end {
+			known = math.MaxInt64
+		}
+		until = min(until, known)
+	}
+	m.fold(s.silences(of, end), streams, until)
+}
+
+// silences lists the periods without a success of each pod that has such a stream.
+func (s *Series) silences(of func(*podRecord) *stream, end int64) [][]Gap {
+	var lists [][]Gap
+	for i := range s.pods {
+		if t := of(&s.pods[i]); t != nil {
+			lists = append(lists, t.silence(s.pods[i].delivered(s.PodStep), end))
+		}
+	}
+	return lists
+}
+
+// mergings lists those of the load, of the probe, of every shard and of every part.
+func (s *Series) mergings() []*merging {
+	list := []*merging{&s.loadGaps, &s.probeGaps}
+	for k := range s.shardGaps {
+		list = append(list, &s.shardGaps[k])
+	}
+	for k := range s.partGaps {
+		list = append(list, &s.partGaps[k])
+	}
+	return list
+}
+
+func appendMergings(b []byte, s *Series) []byte {
+	b = appendUint(b, uint64(len(s.shardGaps)))
+	b = appendUint(b, uint64(len(s.partGaps)))
+	for _, m := range s.mergings() {
+		b = appendInt(b, m.until)
+		b = appendGaps(b, m.gaps)
+	}
+	return b
+}
+
+func (r *reader) mergings(s *Series) {
+	if shards := r.count(2); shards > 0 {
+		s.shardGaps = make([]merging, min(shards, MaxShards))
+	}
+	if parts := r.count(2); parts > 0 {
+		s.partGaps = make([]merging, min(parts, maxParts))
+	}
+	for _, m := range s.mergings() {
+		m.until, m.gaps = r.int(), r.gaps()
+	}
+}

@@ -1,0 +1,170 @@
+package record
+
+import (
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the record of the current version, and what it contains")
+
+// facts are what a stored record tells of a run.
+type facts struct {
+	Run                  string
+	Start                time.Time
+	PodStep, Step        time.Duration
+	LatencyStep          time.Duration
+	Pods, Lost, Len      int
+	Ops                  map[string]opFacts
+	Tallies, Notes       []string
+	TallySums            []uint64
+	Shards               []ShardCounts
+	Gaps, ProbeGaps      []period
+	ShardGaps            [][]period
+	Servers, Agents      int
+	LastServer           Server
+	LastAgent            AgentUse
+	MaxLag, LastInstants int64
+}
+
+type period struct{ From, To int64 }
+
+type opFacts struct {
+	Counts
+	P50, P99, Max, MaxService, MaxWaited time.Duration
+}
+
+func factsOf(s *Series) facts {
+	f := facts{
+		Run: s.Run, Start: s.Start, PodStep: s.PodStep, Step: s.Step, LatencyStep: s.LatencyStep, Pods: s.Pods, Lost: s.Lost(), Len: s.Len(),
+		Ops: map[string]opFacts{}, Tallies: s.Tallies, Notes: s.Notes, TallySums: make([]uint64, len(s.Tallies)), Shards: make([]ShardCounts, s.Shards()),
+		Gaps: periods(s.Gaps()), ProbeGaps: periods(s.ProbeGaps()), Servers: len(s.Servers()), Agents: len(s.Agents()),
+	}
+	for k, name := range s.Ops {
+		var o opFacts
+		var latency, service, waited Distribution
+		for i := range s.Len() {
+			op := &s.At(i).Ops[k]
+			o.add(&op.Counts)
+			latency.Add(op.Latency)
+			service.Add(op.Service)
+			waited.Add(op.Waited)
+		}
+		o.P50, o.P99, o.Max, o.MaxService, o.MaxWaited = latency.Quantile(0.5), latency.Quantile(0.99), latency.Max(), service.Max(), waited.Max()
+		f.Ops[name] = o
+	}
+	for i := range s.Len() {
+		iv := s.At(i)
+		for k, n := range iv.Tallies {
+			f.TallySums[k] += n
+		}
+		for k, n := range iv.Shards {
+			f.Shards[k].OK += n.OK
+			f.Shards[k].Errors += n.Errors
+		}
+		f.MaxLag, f.LastInstants = max(f.MaxLag, iv.MaxLag), max(f.LastInstants, iv.LastOK, iv.LastError)
+	}
+	for shard := range s.Shards() {
+		f.ShardGaps = append(f.ShardGaps, periods(s.ShardGaps(shard)))
+	}
+	if servers := s.Servers(); len(servers) > 0 {
+		f.LastServer = servers[len(servers)-1]
+	}
+	if agents := s.Agents(); len(agents) > 0 {
+		f.LastAgent = agents[len(agents)-1]
+	}
+	return f
+}
+
+func periods(gaps []Gap) []period {
+	var out []period
+	for _, g := range gaps {
+		out = append(out, period{g.From, g.To})
+	}
+	return out
+}
+
+func versionFiles(version int) (series, contents string) {
+	name := filepath.Join("testdata", fmt.Sprintf("series-v%d", version))
+	return name + ".bin", name + ".json"
+}
+
+// Records of this version, and of every version that was published, can be read. A change of the encoding fails here for the current version:
+// increase seriesVersion, let DecodeSeries read the version before as well, and run the test with -update, which adds the files of the new version.
+func TestSeriesVersions(t *testing.T) {
+	if *update {
+		writeVersion(t)
+	}
+	files, err := filepath.Glob("testdata/series-v*.bin")
+	if current, _ := versionFiles(seriesVersion); err != nil || !slices.Contains(files, current) {
+		t.Fatalf("the files are %v, %v; want one of version %d", files, err, seriesVersion)
+	}
+	for _, file := range files {
+		contents := strings.TrimSuffix(file, ".bin") + ".json"
+		packed, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if own, _ := versionFiles(int(packed[0])); own != file || !IsSeries(packed) {
+			t.Errorf("%s is of version %d", file, packed[0])
+		}
+		s, err := DecodeSeries(packed)
+		if err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		text, err := os.ReadFile(contents)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want facts
+		if err := json.Unmarshal(text, &want); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, factsOf(reencode(t, s))); diff != "" {
+			t.Errorf("%s (-written +read):\n%s", file, diff)
+		}
+	}
+}
+
+func writeVersion(t *testing.T) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(seriesVersion, 5))
+	w := world(r, 2, 60)
+	s := newTestSeries(len(w))
+	s.Notes = []string{"a note"}
+	deliver(r, s, w, nil)
+	s.Finish(0)
+	s.Lose(1)
+	packed, err := s.Encode(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(factsOf(s), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, contents := versionFiles(seriesVersion)
+	for name, data := range map[string][]byte{file: packed, contents: append(text, '\n')} {
+		if err := os.WriteFile(name, data, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// No text begins as a record does.
+func TestIsSeries(t *testing.T) {
+	for _, text := range []string{"", "a", "apiVersion: v1\n", "{\"kind\":\"List\"}", "\x1f\x8b\x08\x00", "\x00\x1f\x8b\x08"} {
+		if IsSeries([]byte(text)) {
+			t.Errorf("%q is a record", text)
+		}
+	}
+}

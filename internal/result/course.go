@@ -1,0 +1,136 @@
+package result
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// CourseVersion is the version of Course's JSON: it increases when a field is renamed, removed or means something else.
+const CourseVersion = 1
+
+// Course is the course of a run over time: figures per row, the times without a success, and the faults. Its JSON is described in docs/record.md.
+type Course struct {
+	Version   int        `json:"version"`
+	Run       string     `json:"run"`                 // the UID of the load test
+	Start     time.Time  `json:"start"`               // when the load began, UTC; all other instants count from here
+	Every     Seconds    `json:"everySeconds"`        // length of a row; the last one may be shorter
+	Step      Seconds    `json:"stepSeconds"`         // of the counts in the record
+	Latencies Seconds    `json:"latencyStepSeconds"`  // of the latencies in the record
+	All       []string   `json:"operations"`          // of the run
+	Rows      []Row      `json:"rows"`                // in the order of time
+	Gaps      []Gap      `json:"gaps,omitempty"`      // times without a success of the load
+	ProbeGaps []Gap      `json:"probeGaps,omitempty"` // of the probe, which opens new connections
+	ShardGaps []ShardGap `json:"shardGaps,omitempty"` // of one shard of several
+	Faults    []Mark     `json:"faults,omitempty"`    // in the order of their injection
+	Notes     []string   `json:"notes,omitempty"`     // what is missing from the record, or was coarsened
+}
+
+// Row is the figures of a part of the run.
+type Row struct {
+	At        Seconds `json:"atSeconds"`
+	Until     Seconds `json:"untilSeconds"`
+	Operation         // its name is "all", or that of the selected operation
+	// Silent is how much of the row is in a gap of the load.
+	Silent Seconds  `json:"gapSeconds"`
+	Faults []string `json:"faults,omitempty"` // that were injected and from which the load had not recovered, at any time of the row
+}
+
+// Mark is a fault on the load.
+type Mark struct {
+	Name    string          `json:"name"`
+	Type    string          `json:"type"`
+	At      Seconds         `json:"atSeconds"`                    // the injection
+	Until   *Seconds        `json:"recoveredAtSeconds,omitempty"` // not set if the load did not recover
+	Outage  *BoundedSeconds `json:"outage,omitempty"`             // the longest time without a success that the fault caused
+	Verdict string          `json:"verdict,omitempty"`
+}
+
+// BoundedSeconds is a duration with its lower and upper bound.
+type BoundedSeconds struct {
+	Value   Seconds `json:"valueSeconds"`
+	AtLeast Seconds `json:"atLeastSeconds"`
+	AtMost  Seconds `json:"atMostSeconds"`
+}
+
+// NewCourse returns the course of a recorded run in rows of a length, which is rounded up to whole steps of the record. operation selects the
+// figures of one operation; "" = all.
+func NewCourse(series *record.Series, every time.Duration, operation string, faults []Mark) (*Course, error) {
+	selected := slices.Index(series.Ops, operation)
+	if operation != "" && selected < 0 {
+		return nil, fmt.Errorf("the run has no operation %q, it has %q", operation, series.Ops)
+	}
+	whole := impact.SummarizeWindow(series, 0, series.End())
+	total := OperationOf("all", &whole.Figures)
+	usual := usualWait(&total)
+	every = max(1, (every+series.Step-1)/series.Step) * series.Step
+	c := &Course{
+		Version: CourseVersion, Run: series.Run, Start: series.Start, Every: Seconds(every), Step: Seconds(series.Step), Latencies: Seconds(series.LatencyStep),
+		All: series.Ops, Rows: []Row{}, Gaps: gapsOf(series.Gaps(), usual), Faults: faults, Notes: series.Notes,
+	}
+	if series.HasProbe() {
+		c.ProbeGaps = gapsOf(series.ProbeGaps(), usual)
+	}
+	for shard := range series.Shards() {
+		for _, g := range gapsOf(series.ShardGaps(shard), usual) {
+			c.ShardGaps = append(c.ShardGaps, ShardGap{Shard: shard, Gap: g})
+		}
+	}
+	for at := time.Duration(0); at < series.End(); at += every {
+		until := min(at+every, series.End())
+		sum := impact.SummarizeWindow(series, at, until)
+		row := Row{At: Seconds(at), Until: Seconds(until), Operation: OperationOf("all", &sum.Figures)}
+		if selected >= 0 {
+			row.Operation = OperationOf(operation, &sum.Operations[selected].Figures)
+		}
+		c.Rows = append(c.Rows, row)
+	}
+	c.mark()
+	return c, nil
+}
+
+// mark sets the gaps and the faults of the rows.
+func (c *Course) mark() {
+	for i := range c.Rows {
+		r := &c.Rows[i]
+		for _, g := range c.Gaps {
+			r.Silent += max(0, min(r.Until, g.At+g.Length)-max(r.At, g.At))
+		}
+		for _, f := range c.Faults {
+			if f.At < r.Until && (f.Until == nil || *f.Until >= r.At) {
+				r.Faults = append(r.Faults, f.Name)
+			}
+		}
+	}
+}
+
+func gapsOf(gaps []record.Gap, usual time.Duration) []Gap {
+	var out []Gap
+	for _, g := range gaps {
+		out = append(out, gapOf(g, usual))
+	}
+	return out
+}
+
+// gapOf converts a gap of a record. usual is how long a request waits for a server that serves.
+func gapOf(g record.Gap, usual time.Duration) Gap {
+	return Gap{
+		At: Seconds(g.From), Length: Seconds(g.To - g.From), AtLeast: Seconds(g.AtLeast(int64(usual))), AtMost: Seconds(g.AtMost()), Open: g.Open,
+	}
+}
+
+// usualWait is how long a request of an operation waits for a server that serves: the 99th percentile of the service time, and one mean time
+// between successes.
+func usualWait(o *Operation) time.Duration {
+	q := o.Service
+	if q == nil {
+		q = o.Latency
+	}
+	if q == nil || o.Throughput <= 0 {
+		return 0
+	}
+	return time.Duration(q.P99) + time.Duration(float64(time.Second)/o.Throughput)
+}

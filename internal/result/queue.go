@@ -1,0 +1,34 @@
+package result
+
+import (
+	"fmt"
+
+	"github.com/redquake/redquake/internal/plan"
+)
+
+// busyConnections is the share of connections that a mean must be in use for users to wait for one.
+const busyConnections = 0.8
+
+// doubtQueue adds a doubt if users of a closed loop had to wait for a connection: latency counts from the send, so it does not contain that wait.
+// Users that think wait only if the connections are busy.
+func (r *Load) doubtQueue(p *plan.Plan) {
+	if p.Shape.OpenLoop() || p.Client.Mode == plan.Multiplexed || r.Total.Requests == 0 {
+		return
+	}
+	users := int(plan.NewSchedule(p.Shape).Peak())
+	connections := p.Pods * p.Client.Connections * max(1, len(r.Shards)) // of a cluster, for each shard
+	if users <= connections {
+		return
+	}
+	if p.Shape.ThinkTime > 0 {
+		inFlight := 0.0
+		if r.Total.Latency != nil {
+			inFlight = r.Total.Throughput * r.Total.Latency.Mean.Seconds()
+		}
+		if inFlight < busyConnections*float64(connections*p.Client.Pipeline) {
+			return
+		}
+	}
+	r.Doubt("UsersQueue", fmt.Sprintf("%d users shared %d connections: requests waited for a connection, which no latency contains; "+
+		"set client.connections to %d per load pod, or fewer users", users, connections, (users+p.Pods-1)/p.Pods))
+}

@@ -1,0 +1,55 @@
+package result
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/redis/topology"
+	"github.com/redquake/redquake/internal/testing/truth"
+)
+
+// described is a target in one line.
+func described(t Target) string {
+	parts := []string{t.Topology, strings.Join(t.Addresses, ","), strings.Join(t.Sentinels, ",")}
+	for _, s := range t.Servers {
+		one := s.Address + " " + s.Role
+		if s.Shard != nil {
+			one += fmt.Sprint(" of shard ", *s.Shard)
+		}
+		parts = append(parts, one)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// Whichever server was sampled last, the target is the whole deployment.
+func TestTruthTargetIsTheDeployment(t *testing.T) {
+	sentinels := plan.Target{Topology: plan.TopologyAuto, Sentinel: &plan.Sentinel{Addresses: []string{"s:26379"}}}
+	for _, c := range []struct {
+		name   string
+		target plan.Target
+		layout *topology.Map
+		want   string
+	}{
+		{"sentinels", sentinels, topology.NewMap(topology.KindSentinel, 1, []topology.Shard{{Primary: "a:1", Replicas: []string{"b:1", "c:1"}}}),
+			"Sentinel; ; s:26379; a:1 primary; b:1 replica; c:1 replica"},
+		{"a cluster of three shards", plan.Target{Addresses: []string{"a:1"}}, topology.NewMap(topology.KindCluster, 1, []topology.Shard{
+			{Primary: "a:1", Replicas: []string{"d:1"}}, {Primary: "b:1", Replicas: []string{"e:1"}}, {Replicas: []string{"f:1"}}}),
+			"Cluster; a:1; ; a:1 primary of shard 0; d:1 replica of shard 0; b:1 primary of shard 1; e:1 replica of shard 1; f:1 replica of shard 2"},
+		{"a Service in front of two", plan.Target{Topology: plan.TopologyStandalone, Addresses: []string{"redis:6379"}}, nil, "Standalone; redis:6379; ; a:1 primary; b:1 replica"},
+	} {
+		s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+		iv := record.Interval{Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Servers: []record.Server{
+			{At: 1, Address: "a:1", Name: "redis", Version: "7.0.15", Role: "master"}, {At: 2, Address: "b:1", Name: "redis", Version: "7.0.15", Role: "slave"},
+			{At: 3, Address: "a:1", Name: "redis", Version: "7.0.15", Role: "slave"},
+		}}
+		if err := s.Add(0, &iv); err != nil {
+			t.Fatal(err)
+		}
+		got := target(&plan.Plan{Target: c.target}, s, c.layout)
+		truth.Report(t, "T23", "the target of "+c.name, c.want, described(got), described(got) == c.want && got.Server == "redis" && got.Version == "7.0.15")
+	}
+}

@@ -1,0 +1,60 @@
+package result
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
+)
+
+// switches reports whether the throughput changes with each turn of the plan: in a closed loop it is what each operation allows.
+func switches(p *plan.Plan) bool { return p.Turns() != nil && !p.Shape.OpenLoop() }
+
+// setTurns lets the throughput of operations that were sent one after the other count the time in which each was sent within [from, end).
+func (r *Load) setTurns(p *plan.Plan, series *record.Series, from, end time.Duration) {
+	turns := p.Turns()
+	if turns == nil {
+		return
+	}
+	for k, sent := range lengths(turns, series, from, end) {
+		o := &r.Operations[k]
+		o.Sent = new(Seconds(sent))
+		if o.Throughput = 0; sent > 0 {
+			o.Throughput = float64(o.OK-o.Drained) / sent.Seconds()
+		}
+	}
+}
+
+// lengths is the length of each turn. Turns that are parts of the requests divide an interval in which one follows the other by their requests.
+func lengths(turns *plan.Turns, series *record.Series, from, end time.Duration) []time.Duration {
+	lengths := make([]time.Duration, turns.Count)
+	if turns.Each > 0 {
+		for k := range lengths {
+			begin, to := turns.Window(k, end)
+			lengths[k] = max(0, to-max(begin, from))
+		}
+		return lengths
+	}
+	current := 0
+	first, last := series.Window(from, end)
+	for i := first; i < last; i++ {
+		at := time.Duration(i) * series.Step
+		took := min(series.Step, end-at)
+		requests, all := make([]float64, turns.Count), 0.0
+		for k := range requests {
+			c := &series.At(i).Ops[k].Counts
+			requests[k] = float64(c.OK + c.Fail + c.Unknown + c.Dropped)
+			if all += requests[k]; requests[k] > 0 {
+				current = k
+			}
+		}
+		if all == 0 { // nothing was answered: the turn goes on
+			lengths[current] += took
+			continue
+		}
+		for k := range requests {
+			lengths[k] += time.Duration(float64(took) * requests[k] / all)
+		}
+	}
+	return lengths
+}

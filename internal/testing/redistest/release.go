@@ -1,0 +1,82 @@
+package redistest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// Release is a version of Redis or Valkey that a test can start.
+type Release struct {
+	Product string // redis | valkey, as INFO has it
+	Major   string // 7 | 8 | 9: its version's first number
+	suffix  string // of its programs, Product-server and Product-sentinel
+}
+
+// The releases that are tested. Tests that do not choose start Redis7, which is in Debian 12; hack/newer-servers.sh installs the others.
+var (
+	Redis7  = Release{Product: "redis", Major: "7"}
+	Redis8  = Release{Product: "redis", Major: "8", suffix: "-8"}
+	Valkey9 = Release{Product: "valkey", Major: "9"}
+)
+
+// chosen are the releases of running tests, by the test's name.
+var chosen sync.Map
+
+// Each runs a test with each release: the servers that test and its subtests start, or are lent, are of that release.
+func Each(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	t.Parallel()
+	for _, release := range []Release{Redis7, Redis8, Valkey9} {
+		t.Run(release.String(), func(t *testing.T) {
+			With(t, release)
+			test(t)
+		})
+	}
+}
+
+// With chooses the release of the servers that t and its subtests start from now on.
+func With(t testing.TB, release Release) {
+	chosen.Store(t.Name(), release)
+	t.Cleanup(func() { chosen.Delete(t.Name()) })
+}
+
+// ReleaseOf returns the release of the servers that a test starts.
+func ReleaseOf(t testing.TB) Release {
+	for name := t.Name(); name != ""; name = name[:max(strings.LastIndexByte(name, '/'), 0)] {
+		if release, found := chosen.Load(name); found {
+			return release.(Release)
+		}
+	}
+	return Redis7
+}
+
+// String is redis-7.
+func (r Release) String() string { return r.Product + "-" + r.Major }
+
+// ServerProgram returns the path of the server that a test starts by itself.
+func ServerProgram(t testing.TB) string {
+	t.Helper()
+	return ReleaseOf(t).program(t, server)
+}
+
+// program returns the path of product-server or product-sentinel.
+func (r Release) program(t testing.TB, kind kind) string {
+	t.Helper()
+	name := r.Product + "-" + string(kind) + r.suffix
+	if path, err := exec.LookPath(name); err == nil {
+		return path
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(cache, "redquake", "servers", "bin", name)
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s is neither in PATH nor installed: run hack/packages.sh and hack/newer-servers.sh (%v)", name, err)
+	}
+	return path
+}

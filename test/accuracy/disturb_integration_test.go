@@ -1,0 +1,104 @@
+//go:build integration
+
+package accuracy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// disturbance keeps the load generator from running.
+type disturbance int
+
+const (
+	quiet     disturbance = iota
+	burnt                 // three processes burn CPU beside it
+	halted                // it is stopped for 10 to 300 ms, often around the ends of outages
+	throttled             // its CPU quota is less than it uses
+)
+
+// realTime gives a process a real-time priority: it runs ahead of all that have none. 0 is the calling thread.
+func realTime(pid, priority int) error {
+	return unix.SchedSetAttr(pid, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_RR, Priority: uint32(priority)}, 0)
+}
+
+// burn starts n processes that use all CPU they get.
+func burn(t *testing.T, n int) {
+	t.Helper()
+	for range n {
+		cmd := exec.Command("sh", "-c", "while :; do :; done")
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		})
+	}
+}
+
+// throttle limits the CPU of a process to a share of a core.
+func throttle(t *testing.T, pid int, share float64) {
+	t.Helper()
+	const period = 100_000
+	parent, files := "/sys/fs/cgroup/cpu", map[string]string{"cpu.cfs_period_us": strconv.Itoa(period), "cpu.cfs_quota_us": strconv.Itoa(int(share * period))}
+	if _, err := os.Stat(filepath.Join(parent, "cgroup.procs")); err != nil {
+		parent, files = "/sys/fs/cgroup", map[string]string{"cpu.max": fmt.Sprintf("%d %d", int(share*period), period)}
+	}
+	dir := filepath.Join(parent, fmt.Sprintf("redquake-accuracy-%d", pid))
+	must := func(err error) {
+		if err != nil {
+			t.Fatalf("limit the CPU of the load generator, which takes root and a writable cgroup file system: %v", err)
+		}
+	}
+	must(os.Mkdir(dir, 0o755))
+	t.Cleanup(func() {
+		for i := 0; os.Remove(dir) != nil && i < 100; i++ {
+			time.Sleep(20 * time.Millisecond)
+		}
+	})
+	for name, text := range files {
+		must(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	must(os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600))
+}
+
+// haltAround stops a process for 10 to 300 ms over the begin and the end of an outage that begins in a second (60 % each), and in its middle (30 %).
+func haltAround(r *rand.Rand, process *os.Process, begin time.Time, length time.Duration) (wait func()) {
+	type halt struct{ from, until time.Time }
+	around := func(at time.Time) halt {
+		length := time.Duration(10+r.IntN(290)) * time.Millisecond
+		from := at.Add(-time.Duration(r.Int64N(int64(length))))
+		return halt{from, from.Add(length)}
+	}
+	var halts []halt
+	if r.IntN(10) < 6 {
+		halts = append(halts, around(begin))
+	}
+	if r.IntN(10) < 3 {
+		halts = append(halts, around(begin.Add(length/2)))
+	}
+	if r.IntN(10) < 6 {
+		halts = append(halts, around(begin.Add(length)))
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, h := range halts {
+			time.Sleep(time.Until(h.from))
+			_ = process.Signal(syscall.SIGSTOP)
+			time.Sleep(time.Until(h.until))
+			_ = process.Signal(syscall.SIGCONT)
+		}
+	}()
+	return func() { <-done }
+}
