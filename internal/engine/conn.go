@@ -146,14 +146,8 @@ func (c *conn) flush() {
 
 // take scans the replies in p and settles their requests. stamp is the kernel's stamp of their last byte, 0 = none.
 func (c *conn) take(p []byte, stamp int64) {
-	l := c.loop
-	since := l.look.since
-	earliest := since
-	if c.pump != nil {
-		earliest = 0 // the pump may have read long before
-	}
-	at, exact := l.look.arrived(stamp, earliest, l.stamp())
-	c.heard = l.at
+	came := c.reception(stamp)
+	c.heard = c.loop.at
 	for len(p) > 0 {
 		k, reply, done, err := c.scan.Next(p)
 		if c.flight.count > 0 && c.flight.at(0).follows {
@@ -181,22 +175,44 @@ func (c *conn) take(p []byte, stamp int64) {
 			c.raw = c.raw[:max(0, len(c.raw)-reply.Bytes)] // the reply to ASKING is none of the request's
 		} else if c.noteReply(r, &reply) {
 			c.flight.pop() // r stays readable: nothing is sent on this connection until it is settled
-			switch {
-			case r.expired:
-			case l.addedLatency == 0:
-				lo := at
-				if !exact || c.flight.count > 0 && (len(p) > 0 || c.pump != nil) { // the stamp is that of the last reply
-					lo = min(at, since)
-				}
-				c.finishRound(r, c.raw, lo, at)
-			default: // simulate a slower network
-				c.held++
-				l.held.push(delayed{at: at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
-			}
+			c.replied(r, came, len(p) == 0)
 			c.raw = c.raw[:0]
 		}
 	}
 	c.release()
+}
+
+// reception is when data arrived that was read at once.
+type reception struct {
+	at    int64 // the last of it: by the kernel's stamp, or when it was read
+	since int64 // all of it arrived after that instant
+	exact bool  // at is a stamp
+}
+
+func (c *conn) reception(stamp int64) reception {
+	l := c.loop
+	earliest := l.look.since
+	if c.pump != nil {
+		earliest = 0 // the pump may have read long before
+	}
+	at, exact := l.look.arrived(stamp, earliest, l.stamp())
+	return reception{at, min(at, l.look.since), exact}
+}
+
+// replied continues a request whose replies are complete. last tells that nothing else was read after them: then the stamp is theirs, unless a pump may
+// have read further replies.
+func (c *conn) replied(r *request, came reception, last bool) {
+	l := c.loop
+	switch {
+	case r.expired:
+	case l.addedLatency > 0: // simulate a slower network
+		c.held++
+		l.held.push(delayed{at: came.at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
+	case came.exact && (c.flight.count == 0 || last && c.pump == nil):
+		c.finishRound(r, c.raw, came.at, came.at)
+	default:
+		c.finishRound(r, c.raw, came.since, came.at)
+	}
 }
 
 // release puts the connection into the pool's list of connections that can send, or replaces it if it has reached its maximum age.

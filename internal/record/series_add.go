@@ -51,7 +51,7 @@ func (s *Series) check(pod int, iv *Interval) error {
 		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
 	case len(iv.Shards) > MaxShards || slices.ContainsFunc(iv.ShardGaps, func(g ShardGap) bool { return g.Shard < 0 || g.Shard >= MaxShards }):
 		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, MaxShards)
-	case slices.ContainsFunc(iv.PartGaps, func(g PartGap) bool { return len(s.Ops) == 1 || g.Part < 0 || g.Part >= OpPart(len(s.Ops)) }):
+	case slices.ContainsFunc(iv.PartGaps, func(g PartGap) bool { return !s.hasPart(g.Part) }):
 		return fmt.Errorf("%w: pod %d delivered a part that %d operations do not have", ErrShape, pod, len(s.Ops))
 	case iv.Index < p.next:
 		return fmt.Errorf("%w: pod %d delivered %d, expected is %d", ErrDuplicate, pod, iv.Index, p.next)

@@ -46,6 +46,16 @@ func (a *analysis) doubts(recovered bool) []Doubt {
 	if why := a.planChange(recovered); why != "" {
 		doubt(PlanChanged, "%s", why)
 	}
+	return append(doubts, a.recordDoubts(recovered)...)
+}
+
+// recordDoubts returns the doubts about the record itself.
+func (a *analysis) recordDoubts(recovered bool) []Doubt {
+	var doubts []Doubt
+	doubt := func(reason, format string, args ...any) {
+		doubts = append(doubts, Doubt{Reason: reason, Message: fmt.Sprintf(format, args...)})
+	}
+	c := a.curve
 	for _, hole := range c.series.Holes() {
 		if hole.From < a.judgedUntil() && c.at(a.baseFirst) < hole.To {
 			doubt(IntervalsMissing, "%s", hole)

@@ -40,7 +40,8 @@ func TestTruthQuietShardIsNotDown(t *testing.T) {
 		iv.Shards[1].OK, iv.Ops[0].OK = 0, iv.Ops[0].OK-100
 	}
 	down := record.Gap{From: fault*int64(second) + 1e6, To: fault*int64(second) + 202e6, UnprovenHead: 1e6}
-	list[(down.To)/int64(step)].ShardGaps = append(list[down.To/int64(step)].ShardGaps, record.ShardGap{Shard: 1, Gap: down})
+	end := list[down.To/int64(step)]
+	end.ShardGaps = append(end.ShardGaps, record.ShardGap{Shard: 1, Gap: down})
 	for _, iv := range list {
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
