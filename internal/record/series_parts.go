@@ -67,7 +67,9 @@ func (p *podRecord) addParts(s *Series, iv *Interval, begin, end int64) {
 }
 
 // hasPart reports whether the load has a part. One with a single operation has none.
-func (s *Series) hasPart(part Part) bool { return len(s.Ops) > 1 && part >= 0 && part < OpPart(len(s.Ops)) }
+func (s *Series) hasPart(part Part) bool {
+	return len(s.Ops) > 1 && part >= 0 && part < OpPart(len(s.Ops))
+}
 
 func (s *Series) kind(op int) Part {
 	if s.readOnly[op] {
