@@ -129,6 +129,12 @@ func (e experiment) measure(t *testing.T) []outage {
 		truths = append(truths, plant(t, b, begin, length))
 		wait()
 	}
+	return e.compare(t, e.end(t, generator, file), truths)
+}
+
+// end waits for the end of the load and returns its record.
+func (e experiment) end(t *testing.T, generator *exec.Cmd, file string) *record.Series {
+	t.Helper()
 	if err := generator.Wait(); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +146,7 @@ func (e experiment) measure(t *testing.T) []outage {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return e.compare(t, series, truths)
+	return series
 }
 
 // Between outages are a pause, and the time in which a generator may be halted over the begin of the next one.

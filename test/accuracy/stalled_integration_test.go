@@ -1,0 +1,42 @@
+//go:build integration
+
+package accuracy
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/truth"
+)
+
+// TestTruthStalledGeneratorIsNoOutage stops the load generator for 300 ms, while Redis serves.
+func TestTruthStalledGeneratorIsNoOutage(t *testing.T) {
+	t.Parallel()
+	const stall = 300 * time.Millisecond
+	e := experiment{shape: open, depth: 1, conns: 40}
+	generator, file := e.start(t, redistest.Start(t).Address(), 6*time.Second)
+	time.Sleep(3 * time.Second)
+	stopped := time.Now()
+	if err := generator.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(stall)
+	if err := generator.Process.Signal(syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	series := e.end(t, generator, file)
+	m := impact.Analyze(series, impact.Fault{At: stopped.Round(0).Sub(series.Start)}, impact.Options{BaselineMinimum: time.Second, SustainFor: time.Second})
+	doubted := "no doubt"
+	for _, d := range m.Doubts {
+		if d.Reason == impact.GeneratorStalled {
+			doubted = d.Reason
+		}
+	}
+	truth.Report(t, "T11", "the load generator is stopped for 300 ms, Redis is healthy", "at least 0s, GeneratorStalled",
+		fmt.Sprintf("at least %s, at most %s, %s", m.Outage.AtLeast.Round(time.Millisecond), m.Outage.AtMost.Round(time.Millisecond), doubted),
+		m.Outage.AtLeast < stall/2 && m.Outage.AtMost >= stall && doubted == impact.GeneratorStalled)
+}
