@@ -56,6 +56,7 @@ func (c *conn) adopt(stands line) {
 	c.attempt++
 	c.scan.Reset()
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
+	c.pool.up++
 	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.now()
 	c.heard = c.born
 	l.run.connections.Add(1)
@@ -391,6 +392,7 @@ func (c *conn) disconnect() {
 		return
 	}
 	c.up = false
+	c.pool.up--
 	c.generation++
 	c.loop.run.connections.Add(-1)
 	if c.pump != nil {

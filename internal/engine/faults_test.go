@@ -248,6 +248,8 @@ func TestDeadAddressDoesNotExtendTheOutage(t *testing.T) {
 		addsUp(t, o)
 		if g := onlyGap(t, "load", o.gaps); g.From != int64(999_500*time.Microsecond) || g.To < int64(1400*time.Millisecond) || g.To > int64(1400*time.Millisecond+hedgeAfter*3/2) {
 			t.Errorf("the load's gap is %s to %s", time.Duration(g.From), time.Duration(g.To))
+		} else if proven := time.Duration(g.AtLeast(0)); proven < 390*time.Millisecond || proven > time.Duration(g.To-g.From) {
+			t.Errorf("%s of the gap are proven: requests waited for dials all the time", proven)
 		}
 		wantGap(t, "probe", o.probeGaps, 995*time.Millisecond, 1405*time.Millisecond) // its first arrival after the name's change
 	})

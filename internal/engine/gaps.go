@@ -268,6 +268,16 @@ func (g *gapLogs) refused(shard int, at int64) {
 	}
 }
 
+// stalled notes that the client did not run from an instant on, with nothing in flight.
+func (g *gapLogs) stalled(from int64) {
+	for i := range g.parts {
+		g.parts[i].proof.lost(from)
+	}
+	for i := range g.shards {
+		g.shards[i].proof.lost(from)
+	}
+}
+
 // lost notes that a connection to a shard broke after an instant, with requests in flight.
 func (g *gapLogs) lost(shard int, until int64) {
 	for i := range g.parts {

@@ -86,9 +86,18 @@ func (l *loop) noteStall(from, to int64) {
 	}
 }
 
-// noteWaiting notes at an instant which parts of the load have requests in flight.
+// noteWaiting notes at an instant which parts of the load have requests in flight, or requests that wait for a connection which is being dialled.
+// A stall interrupts the latter: dials are repeated by this process.
 func (l *loop) noteWaiting(at int64) {
+	if l.look.lateSince > 0 && l.inFlight == 0 {
+		l.gaps.stalled(l.look.lateSince)
+	}
 	var logs uint64
+	for _, p := range l.pools {
+		if p.dialled() {
+			logs = 1<<len(l.gaps.parts) - 1
+		}
+	}
 	if l.inFlight > 0 {
 		for op, n := range l.flying {
 			if n > 0 {
@@ -106,7 +115,7 @@ func (l *loop) noteWaiting(at int64) {
 		}
 		if s := l.gaps.shard(p.place.shard); s == nil {
 			continue
-		} else if p.flying > 0 {
+		} else if p.flying > 0 || p.dialled() {
 			s.proof.wait(at)
 		} else {
 			s.proof.idle()

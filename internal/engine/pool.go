@@ -7,6 +7,7 @@ type pool struct {
 	free    connRing
 	waiting queue
 	flying  int // requests in flight
+	up      int // connections that are established
 }
 
 // pump sends the queued requests over the free connections. The connection that has been free for the longest time goes first, so that all are
@@ -26,6 +27,9 @@ func (p *pool) pump() {
 		}
 	}
 }
+
+// dialled reports whether requests wait for a connection that is being dialled: to a server that is down, they wait in vain.
+func (p *pool) dialled() bool { return p.waiting.count > 0 && p.up < len(p.conns) }
 
 // connRing is a FIFO queue of connections.
 type connRing struct {
