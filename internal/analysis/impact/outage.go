@@ -104,7 +104,8 @@ func (a *analysis) outages(m *Impact) {
 	m.ServerOutage, m.ServerOutageEnd = probed.length, probed.end(a.fault.At)
 }
 
-// kinds makes the outage that of reads or of writes, if it is longer than that of the load: the success of one hides the failure of the other.
+// kinds makes the outage that of reads or of writes, if it is provably longer than that of the load: the success of one hides the failure of the other.
+// Each of them has fewer successes than the load, so that its gap around the same outage is a little longer.
 func (a *analysis) kinds(m *Impact, worst *outage) {
 	s := a.curve.series
 	gaps := map[string][]record.Gap{Reads: s.ReadGaps(), Writes: s.WriteGaps()}
@@ -122,8 +123,8 @@ func (a *analysis) kinds(m *Impact, worst *outage) {
 	length := worst.length
 	for _, kind := range []string{Writes, Reads} {
 		one := a.outageOf(a.logOf(gaps[kind], a.sumOps(ops[kind]), a.service(ops[kind])), true)
-		length = length.Max(one.length)
-		if one.length.Value > worst.longest.length() {
+		if one.length.AtLeast > length.Value {
+			length = length.Max(one.length)
 			worst.longest, worst.usual, m.OutageOf = one.longest, one.usual, kind
 		}
 	}
