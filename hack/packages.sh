@@ -7,7 +7,7 @@ packages=(
   ca-certificates git curl make procps util-linux openssl # the scripts
   gcc libc6-dev                                           # the race detector
   redis-server redis-sentinel redis-tools                 # the servers under test
-  postgresql                                              # the database behind cacheAside
+  postgresql mariadb-server                               # the databases behind cacheAside
   runc containernetworking-plugins iptables conntrack     # the lab's nodes
   iproute2 busybox-static e2fsprogs
 )

@@ -17,6 +17,8 @@ const imageHelp = `usage: lab image NAME [OPTIONS]
   redis -o FILE      redis of this machine's Debian packages, named docker.io/library/redis:7 and :7.x.y
   redis-8 -o FILE    the same of Redis 8, named docker.io/library/redis:8 and :8.x.y; hack/newer-servers.sh installs it
   valkey-9 -o FILE   the same of Valkey 9, named docker.io/valkey/valkey:9 and :9.x.y
+  postgres -o FILE   PostgreSQL of this machine's Debian packages, named docker.io/library/postgres:15 and :15.x
+  mariadb -o FILE    MariaDB of this machine's Debian packages, named docker.io/library/mariadb:10.11 and :10.11.x
   pause -o FILE      what holds a pod's namespaces
   coredns -o FILE    the cluster's DNS
 
@@ -73,6 +75,10 @@ func imageSpec(ctx context.Context, name, manager, redquake, tag string) (image.
 		return image.Redis8()
 	case "valkey-9":
 		return image.Valkey9()
+	case "postgres":
+		return image.Postgres()
+	case "mariadb":
+		return image.MariaDB()
 	case "pause", "coredns":
 		dir, err := binaries(ctx)
 		if err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// withLibraries is the program of this machine together with the shared libraries it loads, where they are found here.
+// withLibraries is the program of this machine in /usr/bin, together with the shared libraries it loads.
 func withLibraries(program string) (Files, error) {
 	found, err := exec.LookPath(program)
 	if err != nil {
@@ -19,11 +19,34 @@ func withLibraries(program string) (Files, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := exec.Command("ldd", resolved).Output()
+	files, err := libraries(resolved)
 	if err != nil {
-		return nil, fmt.Errorf("listing the libraries of %s: %w", resolved, err)
+		return nil, err
 	}
-	files := Files{filepath.Join("/usr/bin", filepath.Base(program)): {Source: resolved}}
+	files[filepath.Join("/usr/bin", filepath.Base(program))] = File{Source: resolved}
+	return files, nil
+}
+
+// atItsPlace is a program or a library of this machine where it is found here, together with the shared libraries it loads. A script loads none.
+func atItsPlace(path string) (Files, error) {
+	files := Files{}
+	if f, err := elf.Open(path); err == nil {
+		f.Close()
+		if files, err = libraries(path); err != nil {
+			return nil, err
+		}
+	}
+	files[path] = File{Source: path}
+	return files, nil
+}
+
+// libraries are the shared libraries that the program or library at path loads, where they are found on this machine.
+func libraries(path string) (Files, error) {
+	out, err := exec.Command("ldd", path).Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the libraries of %s: %w", path, err)
+	}
+	files := Files{}
 	for _, library := range parseLDD(string(out)) {
 		files[library] = File{Source: library}
 	}

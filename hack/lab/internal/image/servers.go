@@ -3,10 +3,8 @@ package image
 import (
 	"bytes"
 	_ "embed"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -113,13 +111,9 @@ func server(product, version string, load func(program string) (Files, error)) (
 
 // RedisVersion is the version of this machine's redis-server.
 func RedisVersion() (string, error) {
-	out, err := exec.Command("redis-server", "--version").Output()
+	version, err := versionOf("redis-server", `v=(\d+\.\d+\.\d+)`)
 	if err != nil {
-		return "", fmt.Errorf("asking redis-server for its version: %w; install it: apt-get install redis-server", err)
+		return "", fmt.Errorf("%w; install it: apt-get install redis-server", err)
 	}
-	match := regexp.MustCompile(`v=(\d+\.\d+\.\d+)`).FindSubmatch(out)
-	if match == nil {
-		return "", errors.New("redis-server --version printed " + strings.TrimSpace(string(out)) + ", without a version like v=7.0.15")
-	}
-	return string(match[1]), nil
+	return version, nil
 }

@@ -60,8 +60,14 @@ const (
 	PauseImage   = "docker.io/redquake-lab/pause:1"
 	CoreDNSImage = "docker.io/redquake-lab/coredns:" + CoreDNSVersion
 	RedisImage   = "docker.io/library/redis"
-	ValkeyImage  = "docker.io/valkey/valkey" // loaded on request
 	CSIDriver    = "disk.lab.csi"
+)
+
+// Images that are loaded on request.
+const (
+	ValkeyImage   = "docker.io/valkey/valkey"
+	PostgresImage = "docker.io/library/postgres"
+	MariaDBImage  = "docker.io/library/mariadb"
 )
 
 // CNIBinDir and SystemPath are where Debian puts the programs the nodes call.
