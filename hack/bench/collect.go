@@ -36,6 +36,23 @@ type collected struct {
 	CheckpointBytes   int     `json:"checkpointBytes"`    // of the last
 	LagSeconds        float64 `json:"lagSeconds"`         // how far the slowest pod's record was behind the clock at the end
 	BeginCPUSeconds   float64 `json:"beginCPUSeconds"`    // of the collecting process before: handshakes with all agents, clocks, the start
+	ResidentMiB       float64 `json:"residentMiB"`        // of the collecting process at the end
+}
+
+// The goals of the manager with 1,000 load pods of 10 operations.
+const (
+	coresGoal    = 0.3
+	residentGoal = 400 // MiB
+	managerMiB   = 40  // what the manager has beside the collection: caches of its clients
+)
+
+// meetsGoals returns an error if a figure of the collecting process is beyond the goals.
+func meetsGoals(when string, cores, residentMiB float64) error {
+	if cores > coresGoal || residentMiB+managerMiB > residentGoal {
+		return fmt.Errorf("%s: %.2f cores and %.0f MiB of memory, the goals are at most %g and, with %d MiB for the rest of the manager, %d MiB",
+			when, cores, residentMiB, coresGoal, managerMiB, residentGoal)
+	}
+	return nil
 }
 
 // memoryStore keeps the checkpoint in memory: a ConfigMap's write is the API server's cost.
@@ -128,7 +145,7 @@ func collectNow(ctx context.Context, options collectOptions) error {
 	}
 	fmt.Printf("%d agents every %v, %.0f requests/s in all: %.3f cores, %.1f us per interval (%d intervals in %.0f s), %d checkpoints\n",
 		result.Agents, options.step, result.RequestsPerSecond, result.Cores, result.CPUMicros, result.Intervals, result.MeasuredSeconds, result.Checkpoints)
-	return errors.Join(wrong, writeJSON(collectFile, result))
+	return errors.Join(wrong, writeJSON(collectFile, result), meetsGoals("in real time", result.Cores, result.ResidentMiB))
 }
 
 func (o *collectOptions) parse(args []string) error {
@@ -140,10 +157,16 @@ func (o *collectOptions) parse(args []string) error {
 	flags.DurationVar(&o.length, "duration", time.Minute, "time that is measured; 0 = none")
 	flags.IntVar(&o.ops, "operations", 10, "operations of the load")
 	flags.DurationVar(&o.day, "long", 24*time.Hour, "length of the accelerated run; 0 = none")
-	flags.IntVar(&o.dayPods, "long-pods", 2, "simulated pods of the accelerated run")
-	flags.Float64Var(&o.daySpeed, "long-speed", 300, "how much faster than in real time it is")
+	flags.IntVar(&o.dayPods, "long-pods", 6, "simulated pods of the accelerated run")
+	flags.Float64Var(&o.daySpeed, "long-speed", 240, "how much faster than in real time it is")
 	flags.StringVar(&o.profile, "cpuprofile", "", "file for a CPU profile of the measured time")
-	return flags.Parse(args)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.day > 0 && o.day < 2*outageAt {
+		return fmt.Errorf("--long: at least %v, as its outage begins %v before the end", 2*outageAt, outageAt)
+	}
+	return nil
 }
 
 // startProfile writes a CPU profile to the file until the function that it returns is called; "" = none.
@@ -176,7 +199,7 @@ func measureCollecting(ctx context.Context, session *collect.Session, store *mem
 	}
 	elapsed := time.Since(began)
 	result.MeasuredSeconds = elapsed.Seconds()
-	result.Cores = (cpuTime() - cpu).Seconds() / elapsed.Seconds()
+	result.Cores, result.ResidentMiB = (cpuTime()-cpu).Seconds()/elapsed.Seconds(), residentMiB()
 	result.Intervals = mergedIntervals(session) - merged
 	result.CPUMicros = result.Cores * elapsed.Seconds() * 1e6 / float64(result.Intervals)
 	result.Checkpoints, result.CheckpointBytes = store.state()

@@ -98,7 +98,11 @@ func runDay(ctx context.Context, options collectOptions) error {
 		wrong = result.analyze(stored, o.DownFrom)
 	}
 	fmt.Print(result.table())
-	return errors.Join(err, wrong, writeJSON(dayFile, result))
+	err = errors.Join(err, wrong, writeJSON(dayFile, result))
+	for _, h := range result.Samples {
+		err = errors.Join(err, meetsGoals(fmt.Sprintf("%.1f h after the start", h.Hours), h.Cores, h.ResidentMiB))
+	}
+	return err
 }
 
 // analyze sets the figures of the outage from the record, or from that in the last checkpoint. It returns an error if they are not those of a short run.

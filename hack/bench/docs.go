@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"time"
 )
@@ -62,101 +61,6 @@ func replaceSection(page, name, content string) (string, error) {
 	return before + begin + content + end + after, nil
 }
 
-func benchSection() (string, error) {
-	var results []result
-	var m machine
-	ok, err := readJSON(benchFile, &results)
-	if !ok || err != nil {
-		return "", err
-	}
-	if _, err := readJSON(benchMachineFile, &m); err != nil {
-		return "", err
-	}
-	var b strings.Builder
-	b.WriteString(m.describe())
-	for _, version := range m.Tools {
-		fmt.Fprintf(&b, "- %s\n", version)
-	}
-	for _, reason := range m.LeftOut {
-		fmt.Fprintf(&b, "- Left out: %s\n", reason)
-	}
-	for _, name := range caseNames(results) {
-		ofName := ofCase(results, name)
-		fmt.Fprintf(&b, "\n**%s**: %d rounds of %d requests each\n\n%s", name, ofName[0].Rounds, ofName[0].Requests, benchTable(ofName))
-	}
-	b.WriteString("\nRatios of the medians, the first divided by the second:\n\n" + ratioTable(results))
-	return b.String(), nil
-}
-
-func ofCase(results []result, name string) []result {
-	return slices.DeleteFunc(slices.Clone(results), func(r result) bool { return r.Case != name })
-}
-
-func benchTable(results []result) string {
-	var b strings.Builder
-	b.WriteString("| tool | CPU us/request | least to most | requests/s | p50 us | p99 us | threads |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
-	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %.2f | %.2f to %.2f | %.0f | %s | %s | %d |\n", r.Tool, r.CPUMicros, r.CPUMicrosMin, r.CPUMicrosMax,
-			r.RequestsPerSecond, orDash(r.P50Micros), orDash(r.P99Micros), r.Threads)
-	}
-	return b.String()
-}
-
-func orDash(micros float64) string {
-	if micros == 0 {
-		return "-"
-	}
-	return fmt.Sprintf("%.0f", micros)
-}
-
-// ratioTable holds the ratios for which there are targets. A ratio of which one side was not measured is omitted.
-func ratioTable(results []result) string {
-	var b strings.Builder
-	b.WriteString("| case | figure | ratio |\n| --- | --- | ---: |\n")
-	for _, name := range caseNames(results) {
-		for _, pair := range [][2]string{
-			{"redquake", "memtier_benchmark"}, {"redquake", "redis-benchmark"}, {"redquake", "go-redis"},
-			{"redquake", "redquake, recording off"}, {"redquake, ledger at 1 %", "redquake"},
-		} {
-			one, other := find(results, name, pair[0]), find(results, name, pair[1])
-			if one == nil || other == nil {
-				continue
-			}
-			fmt.Fprintf(&b, "| %s | CPU, %s / %s | %.2f |\n", name, pair[0], pair[1], one.CPUMicros/other.CPUMicros)
-		}
-		if one, other := find(results, name, "redquake"), faster(find(results, name, "memtier_benchmark"), find(results, name, "redis-benchmark")); one != nil && other != nil {
-			fmt.Fprintf(&b, "| %s | requests/s, redquake / %s | %.2f |\n", name, other.Tool, one.RequestsPerSecond/other.RequestsPerSecond)
-		}
-	}
-	return b.String()
-}
-
-func caseNames(results []result) []string {
-	var names []string
-	for _, r := range results {
-		if !slices.Contains(names, r.Case) {
-			names = append(names, r.Case)
-		}
-	}
-	return names
-}
-
-func find(results []result, name, tool string) *result {
-	i := slices.IndexFunc(results, func(r result) bool { return r.Case == name && r.Tool == tool })
-	if i < 0 {
-		return nil
-	}
-	return &results[i]
-}
-
-// faster is the one with more requests per second; either may be nil.
-func faster(a, b *result) *result {
-	if a == nil || b != nil && b.RequestsPerSecond > a.RequestsPerSecond {
-		return b
-	}
-	return a
-}
-
 func collectSection() (string, error) {
 	var c collected
 	ok, err := readJSON(collectFile, &c)
@@ -171,10 +75,11 @@ func collectSection() (string, error) {
 | measured time | %.0f s |
 | CPU of the collecting process | %.3f of one core |
 | the same per merged interval | %.1f us |
+| its resident memory at the end | %.0f MiB |
 | CPU before that: handshakes, clocks, start, warm-up | %.1f s |
 | checkpoints stored meanwhile | %d, the last of %d KiB |
 | how far the merged record was behind the clock | %.1f s |
-`, c.Agents, c.Operations, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
+`, c.Agents, c.Operations, c.IntervalSeconds, c.RequestsPerSecond, c.MeasuredSeconds, c.Cores, c.CPUMicros, c.ResidentMiB, c.BeginCPUSeconds, c.Checkpoints, c.CheckpointBytes>>10, c.LagSeconds), nil
 }
 
 func injectionSection() (string, error) {

@@ -11,6 +11,7 @@ type accuracy struct {
 	Case      string  `json:"case"`
 	Disturbed bool    `json:"disturbed"`
 	Truth     float64 `json:"truthSeconds"`
+	Planted   float64 `json:"plantedSeconds"`
 	Measured  float64 `json:"measuredSeconds"`
 	AtLeast   float64 `json:"atLeastSeconds"`
 	AtMost    float64 `json:"atMostSeconds"`
@@ -29,7 +30,8 @@ func accuracySection() (string, error) {
 	}
 	var b strings.Builder
 	b.WriteString(where)
-	b.WriteString("| case | outages | truth within the bounds | median error ms | median width ms | p95 width ms | doubted |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n")
+	b.WriteString("| case | outages | truth within the bounds | planted within | median error ms | median width ms | p95 width ms | doubted |\n")
+	b.WriteString("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n")
 	for begin := 0; begin < len(list); {
 		end := begin
 		for end < len(list) && list[end].Case == list[begin].Case {
@@ -46,10 +48,13 @@ func accuracySection() (string, error) {
 // writeAccuracy writes one line of the table.
 func writeAccuracy(b *strings.Builder, name string, list []accuracy) {
 	var errors, widths []float64
-	within, doubted := 0, 0
+	within, planted, doubted := 0, 0, 0
 	for _, a := range list {
 		if a.AtLeast <= a.Truth && a.Truth <= a.AtMost {
 			within++
+		}
+		if a.AtLeast <= a.Planted && a.Planted <= a.AtMost {
+			planted++
 		}
 		if a.Doubt != "" {
 			doubted++
@@ -65,5 +70,5 @@ func writeAccuracy(b *strings.Builder, name string, list []accuracy) {
 	at := func(values []float64, q float64) float64 {
 		return values[min(int(q*float64(len(values))), len(values)-1)]
 	}
-	fmt.Fprintf(b, "| %s | %d | %d | %.2f | %.2f | %.2f | %d |\n", name, len(list), within, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
+	fmt.Fprintf(b, "| %s | %d | %d | %d | %.2f | %.2f | %.2f | %d |\n", name, len(list), within, planted, at(errors, 0.5), at(widths, 0.5), at(widths, 0.95), doubted)
 }

@@ -23,12 +23,12 @@ const goRedisCommand = "go-redis"
 // goRedis loads Redis as most Go services do: go-redis, one goroutine per connection, a histogram per goroutine.
 func goRedis(own string) tool {
 	return tool{
-		name: "go-redis", keys: "rq:%d", version: moduleVersion("github.com/redis/go-redis/v9"),
-		args: func(l work) []string {
-			return []string{own, goRedisCommand, "-address", l.address, "-requests", strconv.Itoa(l.requests),
-				"-pipeline", strconv.Itoa(l.pipeline), "-get=" + strconv.FormatBool(l.get)}
+		name: nameGoRedis, can: func(w *work) bool { return w.details }, keys: "rq:%d", version: moduleVersion("github.com/redis/go-redis/v9"),
+		args: func(w *work) []string {
+			return []string{own, goRedisCommand, "-address", w.address, "-requests", strconv.Itoa(w.requests),
+				"-connections", strconv.Itoa(w.connections), "-pipeline", strconv.Itoa(w.pipeline), "-get=" + strconv.FormatBool(w.get)}
 		},
-		read: func(_ work, stdout []byte) (figures, error) {
+		read: func(_ *work, stdout []byte) (figures, error) {
 			var out goRedisResult
 			err := json.Unmarshal(stdout, &out)
 			return figures{requests: out.Requests, perSecond: out.PerSecond, p50: out.P50, p99: out.P99}, err
@@ -45,12 +45,13 @@ func runGoRedis(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(goRedisCommand, flag.ContinueOnError)
 	address := flags.String("address", "", "host:port")
 	requests := flags.Int("requests", 0, "over all connections")
+	connections := flags.Int("connections", 1, "a goroutine each")
 	pipeline := flags.Int("pipeline", 1, "requests per batch")
 	get := flags.Bool("get", false, "GET instead of SET")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	client := redis.NewClient(&redis.Options{Addr: *address, PoolSize: connections})
+	client := redis.NewClient(&redis.Options{Addr: *address, PoolSize: *connections})
 	defer client.Close()
 	caller := goRedisCaller{client: client, pipeline: *pipeline, get: *get, value: strings.Repeat("x", valueBytes)}
 	var wait sync.WaitGroup
@@ -58,9 +59,9 @@ func runGoRedis(ctx context.Context, args []string) error {
 	var all record.Distribution
 	var failed error
 	began := time.Now()
-	for i := range connections {
+	for i := range *connections {
 		wait.Go(func() {
-			own, err := caller.run(ctx, uint64(i), *requests/connections / *pipeline)
+			own, err := caller.run(ctx, uint64(i), *requests / *connections / *pipeline)
 			mu.Lock()
 			defer mu.Unlock()
 			all.Add(own.AppendTo(nil))

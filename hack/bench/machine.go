@@ -25,6 +25,11 @@ type machine struct {
 	Load    string   `json:"loadAverage"` // at the start of the measurement: 1, 5, 15 minutes
 	Tools   []string `json:"tools,omitempty"`
 	LeftOut []string `json:"leftOut,omitempty"`
+
+	Placement  string    `json:"placement,omitempty"`  // on cores
+	Others     []float64 `json:"others,omitempty"`     // what others used of the cores under test in each round of a case that counts, as a share of one core
+	ThrownAway int       `json:"thrownAway,omitempty"` // rounds of a case, because others used more than the limit
+	AllowBusy  bool      `json:"allowBusy,omitempty"`  // nothing was thrown away
 }
 
 func describeMachine() machine {

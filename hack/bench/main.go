@@ -1,6 +1,6 @@
 // Command bench measures what Redquake costs: its load generator compared with other tools, and the operator's collection from many load pods.
 //
-//	go run ./hack/bench [run]      load generators side by side, against one redis-server -> build/bench.json
+//	go run ./hack/bench [run]      load generators side by side, a core each for them and redis-server -> build/bench.json, build/bench-ratios.json
 //	go run ./hack/bench collect    the operator's side of many load pods -> build/bench-collect.json
 //	go run ./hack/bench docs       write the results in build/ into docs/benchmarks.md
 //

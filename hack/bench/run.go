@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,23 +19,54 @@ import (
 // Where results are kept, from the repository's root.
 const (
 	benchFile        = "build/bench.json"
+	benchRatiosFile  = "build/bench-ratios.json"
 	benchMachineFile = "build/bench-machine.json"
 )
 
-// result is one tool in one case: medians over the rounds. The first six fields are a contract.
-type result struct {
-	Case              string  `json:"case"` // "SET, pipeline 1"
-	Tool              string  `json:"tool"`
-	CPUMicros         float64 `json:"cpuMicrosPerRequest"` // user and system time of the whole process, its start included
-	RequestsPerSecond float64 `json:"requestsPerSecond"`
-	P50Micros         float64 `json:"p50Micros"` // 0 = not reported by the tool
-	P99Micros         float64 `json:"p99Micros"`
+// attempts is how often a case of a round is measured before the machine is too busy.
+const attempts = 5
 
-	Rounds       int     `json:"rounds"`
-	Requests     int     `json:"requests"` // per round
-	CPUMicrosMin float64 `json:"cpuMicrosMin"`
-	CPUMicrosMax float64 `json:"cpuMicrosMax"`
-	Threads      int     `json:"threads"` // the most that were observed at once
+// options are the flags of `bench run`.
+type options struct {
+	rounds, single, piped int
+	redquake, memtier     string
+	only, cases           string
+	ledgerArgs, offArgs   string
+	seed                  uint64
+	allowBusy             bool
+}
+
+func (o *options) parse(args []string) error {
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.IntVar(&o.rounds, "rounds", 7, "how often each tool runs each case; intervals need at least 6")
+	flags.IntVar(&o.single, "requests", 400_000, "requests of a run without a pipeline")
+	flags.IntVar(&o.piped, "pipelined-requests", 2_000_000, "requests of a run with one")
+	flags.StringVar(&o.redquake, "redquake", "bin/redquake", "the program to measure")
+	flags.StringVar(&o.memtier, "memtier", "memtier_benchmark", "the program to compare it with, a release build")
+	flags.StringVar(&o.only, "tools", "", "only tools whose name contains one of these, separated by commas")
+	flags.StringVar(&o.cases, "cases", "", "only cases whose name is or contains one of these, separated by semicolons")
+	flags.StringVar(&o.ledgerArgs, "ledger-args", "--verify-writes --verify-share 1%", "flags of redquake load that switch the ledger on at 1 %")
+	flags.StringVar(&o.offArgs, "off-args", "--no-record", "flags of redquake load that switch the recording off")
+	flags.Uint64Var(&o.seed, "seed", 1, "of the order in which cases and tools run")
+	flags.BoolVar(&o.allowBusy, "allow-busy", false, "measure although others use the cores under test; docs/benchmarks.md says so")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if o.rounds < 1 || o.single < 1000 || o.piped < 1000 {
+		return errors.New("at least 1 round of 1000 requests is needed")
+	}
+	return nil
+}
+
+// bench is a run of `bench run`.
+type bench struct {
+	options options
+	cores   cores
+	watcher watcher
+	tools   []tool
+	order   *rand.Rand
+	machine machine
+	runs    map[string]map[string][]run // by case and tool, in the order of rounds
 }
 
 // run is one tool's run.
@@ -45,156 +77,211 @@ type run struct {
 }
 
 func runBench(ctx context.Context, args []string) error {
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	rounds := flags.Int("rounds", 5, "how often each tool runs each case, in turn with the others")
-	single := flags.Int("requests", 1_000_000, "requests of a run without a pipeline")
-	piped := flags.Int("pipelined-requests", 5_000_000, "requests of a run with one")
-	program := flags.String("redquake", "bin/redquake", "the program to measure")
-	only := flags.String("tools", "", "only tools whose name contains one of these, separated by commas")
-	ledgerArgs := flags.String("ledger-args", "--verify-writes --verify-share 1%", "flags of redquake load that switch the ledger on at 1 %")
-	offArgs := flags.String("off-args", "--no-record", "flags of redquake load that switch the recording off")
-	if err := flags.Parse(args); err != nil {
+	b := bench{machine: describeMachine(), runs: map[string]map[string][]run{}}
+	if err := b.options.parse(args); err != nil {
+		return err
+	}
+	if err := b.prepare(ctx); err != nil {
+		return err
+	}
+	cases := matching(allCases(b.options.single, b.options.piped), b.options.cases)
+	if len(cases) == 0 || len(b.tools) == 0 {
+		return errors.New("no case or no tool is left")
+	}
+	if err := b.setRate(ctx, cases); err != nil {
+		return err
+	}
+	for round := range b.options.rounds {
+		for _, i := range b.order.Perm(len(cases)) {
+			if err := b.measure(ctx, cases[i], round); err != nil {
+				return fmt.Errorf("%s, round %d: %w", cases[i].name, round+1, err)
+			}
+		}
+	}
+	results, ratios := b.results(cases)
+	fmt.Print(benchTables(results), "\n", ratioTable(ratios))
+	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchRatiosFile, ratios), writeJSON(benchMachineFile, b.machine)); err != nil {
+		return err
+	}
+	return writeDocs()
+}
+
+// prepare chooses cores and tools.
+func (b *bench) prepare(ctx context.Context) error {
+	allowed, err := allowedCores()
+	if err != nil {
+		return err
+	}
+	if b.cores, err = chooseCores(allowed, siblingsOf); err != nil {
 		return err
 	}
 	own, err := os.Executable()
 	if err != nil {
 		return err
 	}
-	server, err := startServer(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.stop()
-	var present []tool
-	machine := describeMachine()
-	for _, t := range tools(ctx, *program, own, *ledgerArgs, *offArgs) {
-		if !wanted(t.name, *only) {
+	b.watcher, b.order = newWatcher(b.cores), rand.New(rand.NewPCG(b.options.seed, 0))
+	b.machine.Placement, b.machine.AllowBusy = b.cores.String(), b.options.allowBusy
+	for _, t := range tools(ctx, own, &b.options) {
+		if !wanted(t.name, b.options.only) {
 			continue
 		}
 		if t.missing != "" {
 			fmt.Printf("%s is left out: %s\n", t.name, t.missing)
-			machine.LeftOut = append(machine.LeftOut, t.name+": "+t.missing)
+			b.machine.LeftOut = append(b.machine.LeftOut, t.name+": "+t.missing)
 			continue
 		}
-		machine.Tools = append(machine.Tools, t.name+": "+t.version)
-		present = append(present, t)
+		b.machine.Tools = append(b.machine.Tools, t.name+": "+t.version)
+		b.tools = append(b.tools, t)
 	}
-	var results []result
-	for _, pipeline := range []int{1, 16} {
-		for _, get := range []bool{false, true} {
-			l := work{get: get, pipeline: pipeline, requests: *single, address: server.address, port: server.port, folder: server.folder}
-			if pipeline > 1 {
-				l.requests = *piped
-			}
-			l.requests -= l.requests % (connections * pipeline) // memtier counts per connection, and all tools send the same
-			some, err := measure(ctx, server, l, present, *rounds)
-			if err != nil {
-				return err
-			}
-			results = append(results, some...)
+	return nil
+}
+
+// setRate sets the rate of open loops: half of what the slower one of their tools reaches without a pipeline.
+func (b *bench) setRate(ctx context.Context, cases []work) error {
+	for i := range cases {
+		if !cases[i].open {
+			continue
+		}
+		closed := cases[i]
+		closed.open = false
+		list := slices.DeleteFunc(slices.Clone(b.tools), func(t tool) bool { return !t.can(&cases[i]) })
+		runs, err := b.repeat(ctx, closed, list, "maximum")
+		if err != nil {
+			return fmt.Errorf("maximum: %w", err)
+		}
+		var reached []float64
+		for _, r := range runs {
+			reached = append(reached, r.perSecond)
+		}
+		if len(reached) > 0 {
+			cases[i].rate = max(rateUnit, int(slices.Min(reached)/2)/rateUnit*rateUnit)
 		}
 	}
-	if err := errors.Join(writeJSON(benchFile, results), writeJSON(benchMachineFile, machine)); err != nil {
+	return nil
+}
+
+// measure adds one run of each tool in a case.
+func (b *bench) measure(ctx context.Context, w work, round int) error {
+	list := slices.DeleteFunc(slices.Clone(b.tools), func(t tool) bool { return !t.can(&w) })
+	runs, err := b.repeat(ctx, w, list, fmt.Sprintf("round %d of %d", round+1, b.options.rounds))
+	if err != nil {
 		return err
 	}
-	return writeDocs()
+	of := b.runs[w.name]
+	if of == nil {
+		of = map[string][]run{}
+		b.runs[w.name] = of
+	}
+	for _, t := range list {
+		of[t.name] = append(of[t.name], runs[t.name])
+	}
+	return nil
 }
 
-func wanted(name, only string) bool {
-	return only == "" || slices.ContainsFunc(strings.Split(only, ","), func(part string) bool { return strings.Contains(name, part) })
-}
-
-// measure runs one case: every tool in turn, round by round, so that other work of the machine affects all of them equally.
-func measure(ctx context.Context, server *server, l work, list []tool, rounds int) ([]result, error) {
-	name := caseName(l)
-	fmt.Printf("\n%s, %d requests, %d rounds\n", name, l.requests, rounds)
-	runs := make([][]run, len(list))
-	for round := range rounds {
-		for i := range list {
-			// Another tool begins each round, so that none always follows the same one.
-			k := (i + round) % len(list)
-			r, err := once(ctx, server, l, &list[k])
-			if err != nil {
-				return nil, fmt.Errorf("%s, round %d, %s: %w", name, round+1, list[k].name, err)
+// repeat runs each tool once, by name. It does so again if others used the cores meanwhile: a disturbed run is not compared with an undisturbed one.
+func (b *bench) repeat(ctx context.Context, w work, list []tool, title string) (map[string]run, error) {
+	var failed error
+	for range attempts {
+		runs, used, err := b.once(ctx, w, list)
+		disturbed := used.share() > busyLimit
+		if err != nil && !disturbed || ctx.Err() != nil {
+			return nil, errors.Join(err, ctx.Err())
+		}
+		fmt.Printf("%s, %s:", title, w.name)
+		for _, t := range list {
+			if r, ok := runs[t.name]; ok {
+				fmt.Printf("  %s %.2f us", t.name, r.cpuMicros)
 			}
-			runs[k] = append(runs[k], r)
 		}
-		fmt.Printf("  round %d:", round+1)
-		for k := range list {
-			fmt.Printf("  %s %.2f us", list[k].name, runs[k][round].cpuMicros)
+		if err == nil && (!disturbed || b.options.allowBusy) {
+			fmt.Printf("  (%s)\n", used.String())
+			b.machine.Others = append(b.machine.Others, used.share())
+			return runs, nil
 		}
-		fmt.Println()
+		failed = busyError(used)
+		if err != nil {
+			failed = fmt.Errorf("%w; meanwhile %s", err, used.String())
+		}
+		fmt.Printf("  thrown away: %v\n", failed)
+		b.machine.ThrownAway++
 	}
-	results := make([]result, len(list))
-	for k := range list {
-		of := func(f func(*run) float64) []float64 {
-			values := make([]float64, len(runs[k]))
-			for i := range runs[k] {
-				values[i] = f(&runs[k][i])
-			}
-			return values
-		}
-		cpu := of(func(r *run) float64 { return r.cpuMicros })
-		results[k] = result{
-			Case: name, Tool: list[k].name, Rounds: rounds, Requests: l.requests,
-			CPUMicros: median(cpu), CPUMicrosMin: slices.Min(cpu), CPUMicrosMax: slices.Max(cpu),
-			RequestsPerSecond: median(of(func(r *run) float64 { return r.perSecond })),
-			P50Micros:         median(of(func(r *run) float64 { return r.p50 })),
-			P99Micros:         median(of(func(r *run) float64 { return r.p99 })),
-			Threads:           int(slices.Max(of(func(r *run) float64 { return float64(r.threads) }))),
-		}
-	}
-	fmt.Print(benchTable(results))
-	return results, nil
+	return nil, failed
 }
 
-func caseName(l work) string {
-	command := "SET"
-	if l.get {
-		command = "GET"
-	}
-	return command + ", pipeline " + strconv.Itoa(l.pipeline)
-}
-
-// once runs one tool as a process on newly set keys, and reads the process's CPU time from the kernel.
-func once(ctx context.Context, server *server, l work, t *tool) (run, error) {
-	if err := server.fill(t.keys, t.firstKey, keys, valueBytes); err != nil {
-		return run{}, err
-	}
-	missesBefore, err := server.misses()
+// once runs each tool in a random order against servers of its own, once these are there and the machine is quiet. It also returns what others used during
+// the tools' runs.
+func (b *bench) once(ctx context.Context, w work, list []tool) (map[string]run, others, error) {
+	var used others
+	d, err := deploy(ctx, &w, b.cores)
 	if err != nil {
-		return run{}, err
+		return nil, used, err
 	}
-	args := t.args(l)
+	defer d.stop()
+	if !b.options.allowBusy {
+		if err := b.watcher.waitQuiet(ctx, d.pids); err != nil {
+			return nil, used, err
+		}
+	}
+	runs := map[string]run{}
+	for _, i := range b.order.Perm(len(list)) {
+		t := &list[i]
+		r, meanwhile, err := b.runTool(ctx, d, &w, t)
+		used.add(meanwhile)
+		if err != nil {
+			return runs, used, fmt.Errorf("%s: %w", t.name, err)
+		}
+		runs[t.name] = r
+	}
+	return runs, used, nil
+}
+
+// runTool runs one tool as a process on newly set keys, and reads the process's CPU time from the kernel.
+func (b *bench) runTool(ctx context.Context, d *deployment, w *work, t *tool) (r run, used others, err error) {
+	if err := d.fill(ctx, t.keys, t.firstKey); err != nil {
+		return r, used, err
+	}
+	missesBefore, err := d.misses(ctx)
+	if err != nil {
+		return r, used, err
+	}
+	args := t.args(w)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		return run{}, err
+	used, err = b.watcher.during(d.pids, func() error {
+		r.threads, err = runOn(b.cores.tool, cmd)
+		return err
+	})
+	if err != nil && stdout.Len() == 0 { // `redquake load` also exits with an error if the load generator was the bottleneck, as intended here
+		return r, used, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
+	}
+	if r.figures, err = t.read(w, stdout.Bytes()); err != nil {
+		return r, used, err
+	}
+	misses, err := d.misses(ctx)
+	switch {
+	case err != nil:
+		return r, used, err
+	case r.requests != w.requests:
+		return r, used, fmt.Errorf("%d requests were made, not %d", r.requests, w.requests)
+	case w.get && misses > missesBefore:
+		return r, used, fmt.Errorf("%d GETs of missing keys", misses-missesBefore)
+	}
+	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	r.cpuMicros = float64(cpu) / float64(time.Microsecond) / float64(r.requests)
+	return r, used, nil
+}
+
+// runOn runs a command on a core to its end, and returns the most threads that it was observed to have.
+func runOn(core int, cmd *exec.Cmd) (threads int, err error) {
+	if err := onCore(core, cmd.Start); err != nil {
+		return 0, err
 	}
 	stop, most := make(chan struct{}), make(chan int)
 	go func() { most <- countThreads(cmd.Process.Pid, stop) }()
 	err = cmd.Wait()
 	close(stop)
-	r := run{threads: <-most}
-	if err != nil && stdout.Len() == 0 { // `redquake load` also exits with an error if the load generator was the bottleneck, as intended here
-		return run{}, fmt.Errorf("%s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(stderr.String()))
-	}
-	if r.figures, err = t.read(l, stdout.Bytes()); err != nil {
-		return run{}, err
-	}
-	misses, err := server.misses()
-	switch {
-	case err != nil:
-		return run{}, err
-	case r.requests != l.requests:
-		return run{}, fmt.Errorf("%d requests were made, not %d", r.requests, l.requests)
-	case l.get && misses > missesBefore:
-		return run{}, fmt.Errorf("%d GETs of missing keys", misses-missesBefore)
-	}
-	cpu := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
-	r.cpuMicros = float64(cpu) / float64(time.Microsecond) / float64(r.requests)
-	return r, nil
+	return <-most, err
 }
 
 // countThreads returns the most threads that a process was observed to have until stop is closed, at no cost for the process.
@@ -212,13 +299,4 @@ func countThreads(pid int, stop <-chan struct{}) int {
 		case <-tick.C:
 		}
 	}
-}
-
-// median of at least one value.
-func median(values []float64) float64 {
-	v := slices.Sorted(slices.Values(values))
-	if n := len(v); n%2 == 0 {
-		return (v[n/2-1] + v[n/2]) / 2
-	}
-	return v[len(v)/2]
 }

@@ -4,105 +4,178 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"os"
-	"os/exec"
+	"runtime"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/redquake/redquake/internal/redis"
-	"github.com/redquake/redquake/internal/redis/resp"
+	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// server is a redis-server on loopback: no persistence, one thread, its default configuration otherwise.
-type server struct {
-	cmd     *exec.Cmd
-	port    int
-	address string
-	folder  string
+// oneCipher is what all tools use with TLS: by themselves, OpenSSL's prefer AES-256 and Go's AES-128.
+const oneCipher = "tls-ciphersuites TLS_AES_128_GCM_SHA256"
+
+// host is the testing.TB of redistest's servers, without a test.
+type host struct {
+	testing.TB
+	failed   error
+	cleanups []func()
 }
 
-func startServer(ctx context.Context) (*server, error) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+func (h *host) Helper()          {}
+func (h *host) Name() string     { return "bench" }
+func (h *host) Failed() bool     { return h.failed != nil }
+func (h *host) Cleanup(f func()) { h.cleanups = append(h.cleanups, f) }
+
+func (h *host) Logf(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
+
+func (h *host) Fatal(args ...any) {
+	h.failed = errors.New(strings.TrimSpace(fmt.Sprintln(args...)))
+	runtime.Goexit()
+}
+
+func (h *host) Fatalf(format string, args ...any) { h.Fatal(fmt.Sprintf(format, args...)) }
+
+func (h *host) TempDir() string {
+	dir, err := os.MkdirTemp("", "bench-redis-")
 	if err != nil {
-		return nil, err
+		h.Fatal(err)
 	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
-	folder, err := os.MkdirTemp("", "bench-redis-")
+	h.Cleanup(func() { _ = os.RemoveAll(dir) }) // a temporary folder that stays is no reason to fail
+	return dir
+}
+
+// end stops what was started.
+func (h *host) end() {
+	for len(h.cleanups) > 0 {
+		last := h.cleanups[len(h.cleanups)-1]
+		h.cleanups = h.cleanups[:len(h.cleanups)-1]
+		done := make(chan struct{})
+		go func() { // a cleanup that fails ends its goroutine
+			defer close(done)
+			last()
+		}()
+		<-done
+	}
+}
+
+// deployment is what a case loads: a server on loopback, or a cluster of them. Each has one thread, no persistence, and its default configuration otherwise.
+type deployment struct {
+	host    *host
+	servers []*redistest.Server
+	pids    []int
+	client  goredis.UniversalClient
+}
+
+// deploy starts the servers of a case on their cores and tells the case where they are.
+func deploy(ctx context.Context, w *work, on cores) (*deployment, error) {
+	d := &deployment{host: &host{}}
+	err := onCore(on.servers[0], func() error {
+		o := redistest.Options{}
+		w.folder = d.host.TempDir()
+		if w.secured {
+			w.tls = redistest.NewAuthority(d.host)
+			o.TLS, o.Config = w.tls, []string{oneCipher}
+		}
+		if w.shards == 0 {
+			d.servers = []*redistest.Server{redistest.NewServer(d.host, o)}
+			d.client = d.servers[0].Client()
+			return nil
+		}
+		cluster := redistest.NewCluster(d.host, w.shards, 0, redistest.ClusterOptions{Options: o, NodeTimeout: 15 * time.Second})
+		d.servers = cluster.Servers()
+		d.client = goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: cluster.Addresses()})
+		return nil
+	})
+	if d.host.failed != nil {
+		err = d.host.failed
+	}
+	if err == nil {
+		w.address, w.port = d.servers[0].Address(), d.servers[0].Port
+		err = d.place(ctx, on)
+	}
 	if err != nil {
+		d.stop()
 		return nil, err
 	}
-	s := &server{port: port, address: "127.0.0.1:" + strconv.Itoa(port), folder: folder}
-	s.cmd = exec.Command("redis-server", "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no",
-		"--dir", folder, "--logfile", "redis.log")
-	if err := s.cmd.Start(); err != nil {
-		s.stop()
-		return nil, err
-	}
-	for end := time.Now().Add(10 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = s.do("PING"); err == nil {
-			return s, nil
-		}
-		if time.Now().After(end) || ctx.Err() != nil {
-			s.stop()
-			return nil, fmt.Errorf("redis-server does not answer at %s: %w", s.address, errors.Join(err, ctx.Err()))
-		}
-	}
+	return d, nil
 }
 
-// stop ends the server and removes its folder.
-func (s *server) stop() {
-	if s.cmd.Process != nil {
-		_ = s.cmd.Process.Kill() // an error means that it has already ended
-		_ = s.cmd.Wait()         // killed
-	}
-	_ = os.RemoveAll(s.folder) // a temporary folder that stays is no reason to fail
-}
-
-// fill empties the server and sets so many keys, numbered from first, under the names that format gives them.
-func (s *server) fill(format string, first, keys, valueBytes int) error {
-	if _, err := s.do("FLUSHALL"); err != nil {
-		return err
-	}
-	value := strings.Repeat("x", valueBytes)
-	const perCommand = 1000
-	for from := 0; from < keys; from += perCommand {
-		words := []string{"MSET"}
-		for k := from; k < min(from+perCommand, keys); k++ {
-			words = append(words, fmt.Sprintf(format, first+k), value)
+// place moves servers to cores of their own, if there are enough.
+func (d *deployment) place(ctx context.Context, on cores) error {
+	for i, s := range d.servers {
+		info, err := info(ctx, s)
+		if err != nil {
+			return err
 		}
-		if _, err := s.do(words...); err != nil {
+		pid, err := strconv.Atoi(info["process_id"])
+		if err != nil {
+			return fmt.Errorf("process_id: %w", err)
+		}
+		d.pids = append(d.pids, pid)
+		if err := moveProcess(pid, on.servers[i%len(on.servers)]); err != nil {
 			return err
 		}
 	}
-	v, err := s.do("DBSIZE")
-	if err == nil && v.Text != strconv.Itoa(keys) {
-		err = fmt.Errorf("%s keys exist, not %d", v.Text, keys)
+	return nil
+}
+
+// stop ends the servers.
+func (d *deployment) stop() {
+	if d.client != nil {
+		_ = d.client.Close() // nothing is left to be sent
+	}
+	d.host.end()
+}
+
+// fill empties the servers and sets all keys, numbered from first, under the names that format gives them.
+func (d *deployment) fill(ctx context.Context, format string, first int) error {
+	for _, s := range d.servers {
+		if err := s.Client().FlushAll(ctx).Err(); err != nil {
+			return err
+		}
+	}
+	value := strings.Repeat("x", valueBytes)
+	const perBatch = 1000
+	for from := 0; from < keys; from += perBatch {
+		batch := d.client.Pipeline()
+		for k := from; k < min(from+perBatch, keys); k++ {
+			batch.Set(ctx, fmt.Sprintf(format, first+k), value, 0)
+		}
+		if _, err := batch.Exec(ctx); err != nil {
+			return err
+		}
+	}
+	n, err := d.client.DBSize(ctx).Result()
+	if err == nil && n != keys {
+		err = fmt.Errorf("%d keys exist, not %d", n, keys)
 	}
 	return err
 }
 
-// misses is the number of reads of missing keys since the server's start.
-func (s *server) misses() (int64, error) {
-	v, err := s.do("INFO", "stats")
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(v.Text) {
-		if value, ok := strings.CutPrefix(strings.TrimSpace(line), "keyspace_misses:"); ok {
-			return strconv.ParseInt(value, 10, 64)
+// misses is the number of reads of missing keys since the servers' start.
+func (d *deployment) misses(ctx context.Context) (int64, error) {
+	var sum int64
+	for _, s := range d.servers {
+		info, err := info(ctx, s)
+		if err != nil {
+			return 0, err
 		}
+		n, err := strconv.ParseInt(info["keyspace_misses"], 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("keyspace_misses: %w", err)
+		}
+		sum += n
 	}
-	return 0, errors.New("INFO has no keyspace_misses")
+	return sum, nil
 }
 
-// do sends one command over a new connection.
-func (s *server) do(words ...string) (resp.Value, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	c := redis.NewConn(0, func(ctx context.Context) (net.Conn, error) { return new(redis.Dialer).Dial(ctx, s.address) })
-	defer c.Close()
-	return c.Do(ctx, words...)
+func info(ctx context.Context, s *redistest.Server) (redis.Info, error) {
+	text, err := s.Client().Info(ctx).Result()
+	return redis.ParseInfo(text), err
 }
