@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -24,6 +25,8 @@ func seeds() []string {
 		"*2\r\n$16000000\r\nshort",
 		"*3\r\n>1\r\n+a\r\n", ">1\n>0\n#t\n", "*1\r\n|0\r\n", "~-1\r\n", "|-1\r\n+OK\r\n", ">-1\r\n+OK\r\n", "*2\r\n|1\r\n+a\r\n-ERR b\r\n:1\r\n:2\r\n",
 		"+" + strings.Repeat("x", MaxLine+1), "+" + strings.Repeat("x", MaxLine+1) + "\r\n", "-" + strings.Repeat("MOVED ", 20) + "\r\n", "+\r\r\n", "\n", "\r\n", "+OK\n",
+		"$0032\r\n" + strings.Repeat("x", 32) + "\n\n:5\n$12\r\n\r\n$3\r\n", "$9999\r\n" + strings.Repeat("$", 10001) + "+OK\r\n", "$2\nab\r\n$2\rab\r\n", "$\r\n\r\n", "+\n:\n",
+		"*2\r\n+OK\r\n$2\r\nab\r\n+OK\r\n", ">1\r\n+a\r\n$1\r\nx\r\n", "+" + strings.Repeat("x", 21) + "\r\n+" + strings.Repeat("x", 22) + "\r\n:1\r\n",
 		"HTTP/1.1 400 Bad Request\r\n\r\n", "\x15\x03\x01\x00\x02\x02\x46", "\x00",
 	}
 	for _, tt := range replyTests {
@@ -35,6 +38,11 @@ func seeds() []string {
 // follow feeds a scanner with input in pieces: each byte of cuts is the length of a piece, the rest is one piece.
 func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 	t.Helper()
+	return followWith(t, (*Scanner).Next, input, cuts)
+}
+
+func followWith(t *testing.T, next func(*Scanner, []byte) (int, Reply, bool, error), input, cuts []byte) (replies []Reply, failed bool) {
+	t.Helper()
 	var s Scanner
 	for len(input) > 0 {
 		size := len(input)
@@ -45,7 +53,7 @@ func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 		p := input[:size]
 		input = input[size:]
 		for len(p) > 0 {
-			n, r, done, err := s.Next(p)
+			n, r, done, err := next(&s, p)
 			switch {
 			case err != nil && !errors.Is(err, ErrProtocol):
 				t.Fatalf("%v does not wrap ErrProtocol", err)
@@ -65,7 +73,8 @@ func follow(t *testing.T, input, cuts []byte) (replies []Reply, failed bool) {
 	return replies, false
 }
 
-// FuzzScanner: for any input, the scanner makes progress, retains no memory of it, and finds the same replies however the stream is cut.
+// FuzzScanner: for any input, the scanner makes progress, retains no memory of it, and finds the same replies however the stream is cut, with and
+// without the shortcut for common replies.
 func FuzzScanner(f *testing.F) {
 	for _, s := range seeds() {
 		f.Add([]byte(s), []byte(nil))
@@ -74,7 +83,10 @@ func FuzzScanner(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, input, cuts []byte) {
 		whole, wholeFailed := follow(t, input, nil)
-		pieces, piecesFailed := follow(t, input, cuts)
+		pieces, piecesFailed := followWith(t, (*Scanner).next, input, cuts)
+		if again, againFailed := follow(t, input, cuts); againFailed != piecesFailed || !slices.Equal(again, pieces) {
+			t.Fatalf("in pieces: %v, failed %v; without the shortcut: %v, failed %v", again, againFailed, pieces, piecesFailed)
+		}
 		if wholeFailed != piecesFailed || len(whole) != len(pieces) {
 			t.Fatalf("whole: %d replies, failed %v; in pieces: %d replies, failed %v", len(whole), wholeFailed, len(pieces), piecesFailed)
 		}

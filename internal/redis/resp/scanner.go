@@ -57,6 +57,45 @@ func (s *Scanner) Pending() bool { return s.bytes > 0 }
 // Next scans p up to the end of the first reply that ends in it. It returns the number of scanned bytes; if done, r is that
 // reply, otherwise p was scanned completely. The error wraps ErrProtocol.
 func (s *Scanner) Next(p []byte) (n int, r Reply, done bool, err error) {
+	if s.bytes == 0 {
+		if n = common(p); n > 0 {
+			return n, Reply{Bytes: n}, true, nil
+		}
+	}
+	return s.next(p)
+}
+
+// common returns the length of the reply at the start of p if that is a whole one of the most frequent kinds, otherwise 0: a short simple string or
+// integer, or a bulk string of less than 10,000 bytes.
+func common(p []byte) int {
+	if len(p) < len("+\r\n") {
+		return 0
+	}
+	switch p[0] {
+	case '+', ':':
+		for i, c := range p[1:min(len(p), 24)] {
+			if c == '\n' {
+				return i + 2
+			}
+		}
+	case '$':
+		size := 0
+		for i, c := range p[1:min(len(p), 6)] {
+			if digit := int(c) - '0'; uint(digit) <= 9 {
+				size = size*10 + digit
+				continue
+			}
+			if n := 1 + i + len("\r\n") + size + len("\r\n"); i > 0 && c == '\r' && n <= len(p) && p[i+2] == '\n' {
+				return n
+			}
+			return 0
+		}
+	}
+	return 0
+}
+
+// next is Next without the shortcut.
+func (s *Scanner) next(p []byte) (n int, r Reply, done bool, err error) {
 	for n < len(p) {
 		if s.skip > 0 {
 			k := min(s.skip, len(p)-n)

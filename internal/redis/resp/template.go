@@ -2,6 +2,7 @@ package resp
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -41,7 +42,24 @@ type part struct {
 type piece struct {
 	fixed []byte
 	parts []part
+	// heads are set if the word is a text and a number, as nearly all keys are: what precedes the digits, constant bytes included, by their count.
+	heads [][]byte
 }
+
+func newPiece(fixed []byte, parts []part) piece {
+	p := piece{fixed: fixed, parts: parts}
+	if len(parts) != 1 || parts[0].place == valuePlace || parts[0].place == seqPlace {
+		return p
+	}
+	for count := range maxDigits + 1 {
+		head := appendLength(slices.Clone(fixed), len(parts[0].text)+count)
+		p.heads = append(p.heads, append(head, parts[0].text...))
+	}
+	return p
+}
+
+// maxDigits is the most digits of a positive int64.
+const maxDigits = 19
 
 // Template is an encoded command. It is read-only and safe for concurrent use.
 type Template struct {
@@ -66,11 +84,11 @@ func Compile(words []string, prefix string) (*Template, error) {
 		for _, p := range parts {
 			t.uses[p.place] = true
 		}
-		t.pieces = append(t.pieces, piece{fixed: fixed, parts: parts})
+		t.pieces = append(t.pieces, newPiece(fixed, parts))
 		fixed = nil
 	}
 	if len(fixed) > 0 {
-		t.pieces = append(t.pieces, piece{fixed: fixed})
+		t.pieces = append(t.pieces, newPiece(fixed, nil))
 	}
 	return t, nil
 }
@@ -115,6 +133,12 @@ func (t *Template) UsesInt() bool { return t.uses[intPlace] }
 func (t *Template) Append(dst []byte, a *Args) []byte {
 	for i := range t.pieces {
 		p := &t.pieces[i]
+		if p.heads != nil {
+			if n := p.parts[0].number(a); n >= 0 {
+				dst = p.appendNumber(dst, uint64(n))
+				continue
+			}
+		}
 		dst = append(dst, p.fixed...)
 		if len(p.parts) > 0 {
 			dst = appendWord(dst, p.parts, a)
@@ -123,29 +147,30 @@ func (t *Template) Append(dst []byte, a *Args) []byte {
 	return dst
 }
 
+// appendNumber appends a piece with heads.
+func (p *piece) appendNumber(dst []byte, n uint64) []byte {
+	count := digits(n)
+	dst = append(dst, p.heads[count]...)
+	end := len(dst) + count
+	dst = append(dst, "0000000000000000000\r\n"[maxDigits-count:]...)
+	for n >= 10 {
+		end -= 2
+		pair := n % 100
+		n /= 100
+		copy(dst[end:end+2], twoDigits[2*pair:2*pair+2])
+	}
+	if count%2 == 1 {
+		dst[end-1] = byte('0' + n)
+	}
+	return dst
+}
+
 func appendWord(dst []byte, parts []part, a *Args) []byte {
-	if len(parts) == 1 { // the case of nearly all words with placeholders
-		switch p := &parts[0]; p.place {
-		case valuePlace:
-			dst = appendLength(dst, len(p.text)+len(a.Value))
-			dst = append(append(dst, p.text...), a.Value...)
-			return append(dst, '\r', '\n')
-		case keyPlace, intPlace, userPlace:
-			if n := p.number(a); n >= 0 {
-				var digits [20]byte
-				first := len(digits)
-				for u := uint64(n); ; u /= 10 {
-					first--
-					digits[first] = byte('0' + u%10)
-					if u < 10 {
-						break
-					}
-				}
-				dst = appendLength(dst, len(p.text)+len(digits)-first)
-				dst = append(append(dst, p.text...), digits[first:]...)
-				return append(dst, '\r', '\n')
-			}
-		}
+	if len(parts) == 1 && parts[0].place == valuePlace {
+		p := &parts[0]
+		dst = appendLength(dst, len(p.text)+len(a.Value))
+		dst = append(append(dst, p.text...), a.Value...)
+		return append(dst, '\r', '\n')
 	}
 	size := 0
 	for i := range parts {
@@ -210,12 +235,27 @@ func (p *part) number(a *Args) int64 {
 // digits returns the number of decimal digits of n.
 func digits(n uint64) int {
 	d := 1
-	for n >= 10 {
-		n /= 10
-		d++
+	for ; n >= 10000; n /= 10000 {
+		d += 4
+	}
+	switch {
+	case n >= 1000:
+		return d + 3
+	case n >= 100:
+		return d + 2
+	case n >= 10:
+		return d + 1
 	}
 	return d
 }
+
+// twoDigits are the numbers from 00 to 99.
+var twoDigits = func() (list [200]byte) {
+	for i := range 100 {
+		list[2*i], list[2*i+1] = byte('0'+i/10), byte('0'+i%10)
+	}
+	return list
+}()
 
 // AppendCommand appends a command of literal words.
 func AppendCommand(dst []byte, words ...string) []byte {

@@ -2,6 +2,7 @@ package resp
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -39,6 +40,27 @@ func TestTemplateAppend(t *testing.T) {
 	}
 	if _, err := Compile(nil, ""); err == nil {
 		t.Error("a command without words was accepted")
+	}
+}
+
+func TestTemplateAppendsEveryNumber(t *testing.T) {
+	tmpl, err := Compile([]string{"GET", "{key}", "x{int}", "{user}"}, "rq:")
+	if err != nil {
+		t.Fatal(err)
+	}
+	numbers := []int64{0, math.MaxInt64, math.MinInt64}
+	for power := int64(1); power <= 1e18; power *= 10 {
+		numbers = append(numbers, power-1, power, power+1, 5*power+7, -power)
+		if power == 1e18 {
+			break
+		}
+	}
+	for _, n := range numbers {
+		text := strconv.FormatInt(n, 10)
+		want := string(AppendCommand(nil, "GET", "rq:"+text, "x"+text, text))
+		if got := string(tmpl.Append(nil, &Args{Key: n, Int: n, User: n})); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
 	}
 }
 
