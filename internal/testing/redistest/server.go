@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -117,7 +118,7 @@ func (s *Server) Calls(command string) int {
 	return int(stat.Calls)
 }
 
-// given are the ports in use: a server that was just started does not listen yet, and one that is down will be restarted.
+// given are the ports in use, with what reserves them: a server that was just started does not listen yet, and one that is down will be restarted.
 var given sync.Map
 
 // silent keeps go-redis from logging every failed dial: in these tests servers are down on purpose.
@@ -230,7 +231,9 @@ func (s *Server) Kill() {
 // WaitUp waits until the server replies to PING.
 func (s *Server) WaitUp() {
 	s.T.Helper()
-	Wait(s.T, s.program+" at "+s.Address()+" responds", func() error { return s.Client().Ping(context.Background()).Err() })
+	if err := eventually(Patience, func() error { return s.Client().Ping(context.Background()).Err() }); err != nil {
+		s.T.Fatalf("%s at %s did not respond within %s: %v; its last words: %s", s.program, s.Address(), Patience, err, s.lastWords())
+	}
 	if s.prepare != nil {
 		s.prepare()
 	}
@@ -253,12 +256,25 @@ func eventually(limit time.Duration, check func() error) error {
 	}
 }
 
+// reserve keeps a port from the tests of other packages, which run at the same time, until this process ends: a server that does not listen yet, or is
+// down, needs it later. An abstract socket, which Linux has, leaves nothing behind.
+func reserve(port int) bool {
+	if runtime.GOOS != "linux" {
+		return true
+	}
+	l, err := net.Listen("unix", fmt.Sprintf("@redistest-port-%d", port))
+	if err == nil {
+		given.Store(port, l) // one that nothing refers to would be closed
+	}
+	return err == nil
+}
+
 // FreePort returns a port without a listener, below the kernel's range for outgoing connections.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 12_000 + rand.IntN(20_000)
-		if _, taken := given.LoadOrStore(port, true); taken {
+		if _, taken := given.LoadOrStore(port, true); taken || !reserve(port) {
 			continue
 		}
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
