@@ -28,7 +28,8 @@ const accuracyOut = "REDQUAKE_ACCURACY_OUT"
 type outage struct {
 	Case      string  `json:"case"`
 	Disturbed bool    `json:"disturbed"`
-	Truth     float64 `json:"truthSeconds"` // from the server being stopped to the call that continued it
+	Truth     float64 `json:"truthSeconds"`   // from the server being stopped to its first answer to a client that waits for one
+	Planted   float64 `json:"plantedSeconds"` // from the server being stopped to the call that continued it
 	Measured  float64 `json:"measuredSeconds"`
 	AtLeast   float64 `json:"atLeastSeconds"`
 	AtMost    float64 `json:"atMostSeconds"`
@@ -36,7 +37,9 @@ type outage struct {
 }
 
 // within reports whether the truth lies within the bounds.
-func (o *outage) within() bool { return o.AtLeast <= o.Truth && o.Truth <= o.AtMost }
+func (o *outage) within() bool { return o.contains(o.Truth) }
+
+func (o *outage) contains(seconds float64) bool { return o.AtLeast <= seconds && seconds <= o.AtMost }
 
 // experiment is one run of a load generator with several outages.
 type experiment struct {
@@ -87,26 +90,31 @@ func TestMeasureBounds(t *testing.T) {
 	if err := os.WriteFile(file, append(text, '\n'), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	inside := 0
+	inside, planted := 0, 0
 	for i := range all {
 		if all[i].within() {
 			inside++
 		}
+		if all[i].contains(all[i].Planted) {
+			planted++
+		}
 	}
+	t.Logf("%d of %d true lengths lie within the bounds, and %d of the times between the calls", inside, len(all), planted)
 	if share := float64(inside) / float64(len(all)); share < 0.99 {
 		t.Errorf("%d of %d true lengths lie within the bounds, %.1f%%; at least 99%% should", inside, len(all), 100*share)
 	}
 }
 
-// planted is when an outage began and ended.
-type planted struct{ called, broken, restored time.Time }
+// planted is when an outage began and ended: the call that breaks the server, the instant from which it is broken, the call that restores it, and its
+// first answer on the wire to a client that waits for one.
+type planted struct{ called, broken, restored, answered time.Time }
 
 func (e experiment) measure(t *testing.T) []outage {
 	r := rand.New(rand.NewPCG(uint64(len(e.name)), 11))
 	lengths, total := make([]time.Duration, e.outages), 3*time.Second
 	for i := range lengths {
 		lengths[i] = time.Duration(50 * math.Pow(100, r.Float64()) * float64(time.Millisecond))
-		total += lengths[i] + pause + notice
+		total += lengths[i] + pause + notice + refusal + 20*time.Millisecond
 	}
 	b := newBreakable(t, e.way)
 	generator, file := e.start(t, b.address(), total+2*time.Second)
@@ -169,10 +177,19 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 		p.called = time.Now()
 		b.cut()
 		p.broken = time.Now()
+		w, err := tap(b.address())
+		if err != nil {
+			t.Errorf("capture the answers, which takes root: %v", err)
+			done <- p
+			return
+		}
+		defer w.close()
 		time.Sleep(time.Until(p.broken.Add(length)))
-		before := time.Now()
+		p.restored = time.Now()
 		b.restore()
-		p.restored = before.Add(time.Since(before) / 2)
+		if p.answered, err = w.firstAnswer(p.restored, pause); err != nil {
+			t.Error(err)
+		}
 		done <- p
 	}()
 	return <-done
@@ -226,11 +243,12 @@ func (e experiment) compare(t *testing.T, series *record.Series, truths []plante
 		m := impact.Analyze(series, impact.Fault{At: at, Deadline: p.restored.Sub(p.called) + pause},
 			impact.Options{BaselineWindow: time.Second, BaselineMinimum: time.Millisecond, SustainFor: 300 * time.Millisecond})
 		list[i] = outage{
-			Case: e.name, Disturbed: e.disturb != quiet, Truth: p.restored.Sub(p.broken).Seconds(), Measured: m.Outage.Value.Seconds(),
-			AtLeast: m.Outage.AtLeast.Seconds(), AtMost: m.Outage.AtMost.Seconds(),
+			Case: e.name, Disturbed: e.disturb != quiet, Truth: p.truth().Seconds(), Planted: p.restored.Sub(p.broken).Seconds(),
+			Measured: m.Outage.Value.Seconds(), AtLeast: m.Outage.AtLeast.Seconds(), AtMost: m.Outage.AtMost.Seconds(),
 		}
-		if !list[i].within() {
-			t.Logf("the truth is %v, the bounds are %v; gaps %s", p.restored.Sub(p.broken), m.Outage, gapsAround(series, at, p.restored.Sub(p.called)))
+		if o := &list[i]; !o.within() || !o.contains(o.Planted) {
+			t.Logf("the truth is %v, planted were %v, the bounds are %v; gaps %s", p.truth(), p.restored.Sub(p.broken), m.Outage,
+				gapsAround(series, at, p.restored.Sub(p.called)))
 		}
 		for _, d := range m.Doubts {
 			if d.Reason == impact.GeneratorStalled {
@@ -239,6 +257,11 @@ func (e experiment) compare(t *testing.T, series *record.Series, truths []plante
 		}
 	}
 	return list
+}
+
+// truth is how long the server answered nobody. The stamps of packets are of the wall clock.
+func (p *planted) truth() time.Duration {
+	return time.Duration(p.answered.UnixNano() - p.broken.UnixNano())
 }
 
 // gapsAround lists the gaps around an outage.
