@@ -64,10 +64,11 @@ accuracy: ## Plant outages of known length, also with a disturbed load generator
 TRUTH_PACKAGES = $(sort $(patsubst %/,./%,$(dir $(shell grep -rlE '^func TestTruth' --include='*_test.go' controllers cmd internal test))))
 
 .PHONY: truth
-truth: ## Run every scenario in which a figure was once wrong, print truth and report: build/truth.json (5 minutes)
-	rm -rf build/truth && mkdir -p build/truth
-	REDQUAKE_TRUTH_OUT=$(CURDIR)/build/truth $(GO_TEST) -tags integration -count=1 -timeout 20m -run '^TestTruth' $(TRUTH_PACKAGES) || true
-	go run -trimpath ./hack/tools/truthtable build/truth build/truth.json
+truth: servers ## Run every scenario in which a figure was once wrong, print truth and report: build/truth.json (5 minutes)
+	@mkdir -p build
+	@KUBEBUILDER_ASSETS=$(ASSETS); export KUBEBUILDER_ASSETS; \
+	go run -trimpath ./hack/tools/truthtable build/truth.json \
+	  env $(GO_TEST) -tags integration -count=1 -timeout 20m -run '^TestTruth' $(TRUTH_PACKAGES)
 
 .PHONY: provoke
 provoke: ## Provoke each bottleneck on a real Redis: build/provoke/, the input of internal/analysis/bottleneck's tests (2 minutes)
@@ -80,7 +81,7 @@ failovers: ## Measure the lost writes and outages of real failovers: docs/measur
 
 # Server, load generators and agents share this machine's cores: run nothing else meanwhile.
 .PHONY: bench
-bench: build ## Compare load generators by CPU per request: build/bench.json, docs/benchmarks.md (20 minutes)
+bench: build ## Compare load generators by CPU per request: build/bench.json, docs/benchmarks.md (25 minutes)
 	go run ./hack/bench run $(BENCH_FLAGS)
 
 .PHONY: bench-collect
@@ -137,7 +138,7 @@ crash-test: ## Kill the operator before and after every step of every kind of fa
 	  $(MEASURE) -timeout 60m -parallel 4 -run '^(TestCrashSafety|TestCoordinatedFailoverAfterOperatorCrash)$$' ./controllers ./internal/fault/failover
 
 # Tests with a separate target: the smoke test, which consists of the same scenarios, and tests that take long or need the whole machine.
-E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh)$$
+E2E_APART := ^(TestSmoke|TestFailovers|TestInjectionTimes|TestChaosMesh|TestObjects)$$
 
 .PHONY: build/chaos-controller-manager
 build/chaos-controller-manager:
@@ -153,16 +154,21 @@ E2E_TEST := $(SUMMARY) -v e2e env REDQUAKE_E2E_INSTALL=$(CURDIR)/build/install.y
   $(GO_TEST) -json -tags e2e -count=1 -exec "$(LAB) exec --"
 
 .PHONY: e2e
-e2e: lab-up load-image build/install.yaml ## Run a smoke test on real kubelets in the lab; boots it if it is down (5 minutes)
-	$(E2E_TEST) -timeout 25m -parallel 3 -run '^TestSmoke$$' ./test/e2e
+e2e: load-test-images build/install.yaml ## Run a smoke test on real kubelets in the lab; boots it if it is down (5 minutes)
+	$(E2E_TEST) -timeout 25m -parallel 4 -run '^TestSmoke$$' ./test/e2e
 
 .PHONY: e2e-full
-e2e-full: lab-up load-image build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
+e2e-full: load-test-images build/install.yaml ## Run all scenarios on real kubelets, compare figures with documented ones: build/e2e-figures.json (25 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 90m -parallel 4 -skip '$(E2E_APART)' ./test/e2e
 
 .PHONY: e2e-failovers
 e2e-failovers: lab-up load-image build/install.yaml ## Run seven failovers from public write-ups, each with Sentinel and with Cluster (8 minutes)
 	REDQUAKE_E2E_FIGURES=$(CURDIR)/build/e2e-figures.json $(E2E_TEST) -timeout 40m -parallel 4 -run '^TestFailovers$$' ./test/e2e
+
+.PHONY: objects
+objects: load-test-images build/install.yaml ## Run the sample of each workload in the lab and keep the finished objects: docs/objects, docs/workloads.md (10 minutes)
+	REDQUAKE_OBJECTS_OUT=$(CURDIR)/docs/objects $(E2E_TEST) -timeout 40m -run '^TestObjects$$' ./test/e2e
+	REDQUAKE_DOCS_QUOTE=yes $(GO_TEST) -count=1 -run '^TestQuotedObjects$$' ./docs
 
 .PHONY: e2e-chaosmesh
 e2e-chaosmesh: lab-up load-image build/install.yaml build/chaos-controller-manager ## Kill a loaded Redis by Chaos Mesh's controller in the lab (its build takes minutes)
@@ -253,6 +259,14 @@ lab-down: ## Stop the lab and remove its processes, namespaces, mounts and state
 .PHONY: load-image
 load-image: image ## Build the image and load it onto the nodes of the lab
 	$(LAB) load $(IMAGE_TAR)
+
+# What the tests need beside the operator and Redis 7.
+TEST_IMAGES := postgres mariadb redis-8 valkey-9
+
+.PHONY: load-test-images
+load-test-images: servers lab-up load-image
+	for name in $(TEST_IMAGES); do $(LAB) image $$name -o build/image/$$name.tar; done
+	$(LAB) load $(TEST_IMAGES:%=build/image/%.tar)
 
 .PHONY: install
 install: $(KUSTOMIZE) ## Install the CRDs only

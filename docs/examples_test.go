@@ -20,6 +20,11 @@ var statusPages = map[string]func() any{
 			Status v1alpha1.RedisLoadTestStatus `json:"status"`
 		}{}
 	},
+	"docs/workloads.md": func() any {
+		return &struct {
+			Status v1alpha1.RedisLoadTestStatus `json:"status"`
+		}{}
+	},
 	"docs/redisfault.md": func() any {
 		return &struct {
 			Status v1alpha1.RedisFaultStatus `json:"status"`

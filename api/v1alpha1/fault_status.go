@@ -148,6 +148,10 @@ type FaultDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=32
 	Recovery string `json:"recovery,omitempty"`
+	// lostWrites is the number of acknowledged ledger writes that were lost, such as 7; 3-7 if it is only known to be between the two.
+	// +optional
+	// +kubebuilder:validation:MaxLength=48
+	LostWrites string `json:"lostWrites,omitempty"`
 	// whileActive is the changes of throughput and p99 while a fault that lasts was there, such as throughput -12.5%, p99 +340%.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64

@@ -289,7 +289,7 @@ type FaultTrigger struct {
 // +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.display.dip`,description="Largest drop of the throughput"
 // +kubebuilder:printcolumn:name="Outage",type=string,JSONPath=`.status.display.outage`,description="Longest period without a success"
 // +kubebuilder:printcolumn:name="Recovery",type=string,JSONPath=`.status.display.recovery`,description="Time from the injection to sustained recovery"
-// +kubebuilder:printcolumn:name="LostWrites",type=integer,JSONPath=`.status.impact.lostWrites`,description="Acknowledged ledger writes that were lost; empty until the load has ended and its ledger was read back"
+// +kubebuilder:printcolumn:name="LostWrites",type=string,JSONPath=`.status.display.lostWrites`,description="Acknowledged ledger writes that were lost; empty until the load has ended and its ledger was read back"
 // +kubebuilder:printcolumn:name="Verdict",type=string,JSONPath=`.status.verdict`,description="Pass, Fail or Inconclusive"
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
 // +kubebuilder:printcolumn:name="WhileActive",type=string,priority=1,JSONPath=`.status.display.whileActive`,description="Changes of throughput and p99 while a fault that lasts was there"

@@ -148,6 +148,10 @@ type LoadTestDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=256
 	Faults string `json:"faults,omitempty"`
+	// lostWrites is the number of acknowledged ledger writes that were lost, such as 7; 3-7 if it is only known to be between the two.
+	// +optional
+	// +kubebuilder:validation:MaxLength=48
+	LostWrites string `json:"lostWrites,omitempty"`
 }
 
 // LoadPodsStatus counts the load pods.

@@ -96,7 +96,7 @@ type ServerUse struct {
 	Restarts int32 `json:"restarts"`
 }
 
-// SlowCommand is the longest execution of a command.
+// SlowCommand is the longest execution of a command, and how many there were.
 type SlowCommand struct {
 	// command is its first word.
 	// +required
@@ -106,6 +106,10 @@ type SlowCommand struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Took Microseconds `json:"took"`
+	// count is the number of its executions that were read from the slow log: at most the newest 128 commands of each second.
+	// +optional
+	// +kubebuilder:validation:Minimum=1
+	Count int64 `json:"count,omitempty"`
 }
 
 // RoundTrip is how long a PING takes between the load pods and Redis, on connections that the load does not use: the part of the network in latency.

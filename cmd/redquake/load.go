@@ -43,7 +43,11 @@ func newLoad(name string, io streams) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return runLoad(cmd.Context(), runner, plan, test.Spec.Objectives, notes, flags.output, io)
+			file, err := openRecord(flags.record)
+			if err != nil {
+				return err
+			}
+			return runLoad(cmd.Context(), runner, plan, test.Spec.Objectives, notes, resultTo{flags.output, file}, io)
 		},
 	}
 	flags.register(cmd.Flags())
@@ -55,8 +59,14 @@ func newLoad(name string, io streams) *cobra.Command {
 // hours.
 const coarsenAfter = 108_000
 
+// resultTo is how the result is written, and where the record is.
+type resultTo struct {
+	format string // text | json
+	record *recordFile
+}
+
 // runLoad runs the whole load in this process and writes the result.
-func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, format string, io streams) error {
+func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, objectives *v1alpha1.Objectives, notes []string, to resultTo, io streams) error {
 	progress := newProgress(io.err, plan)
 	if err := runner.Prepare(ctx, progress.show); err != nil {
 		progress.done()
@@ -102,7 +112,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 		run.Doubt(string(run.Outcome), "the load did not run to its end: "+run.Message)
 	}
 	verdict.Load(objectives, run)
-	if err := writeLoadRun(run, format, io.out); err != nil {
+	if err := errors.Join(writeLoadRun(run, to.format, io.out), to.record.write(series)); err != nil {
 		return broken(err)
 	}
 	return exitOf(run)

@@ -6,9 +6,11 @@ import "time"
 type loadFlags struct {
 	file   string
 	output string
+	record string // the file
 
 	addresses                 []string
 	username, passwordFile    string
+	dsnFile                   string
 	tls, insecure             bool
 	ca, cert, key, serverName string
 	database                  int32

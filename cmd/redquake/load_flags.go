@@ -22,6 +22,7 @@ func (f *loadFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.unrecorded, "no-record", false, "count requests only, without latencies, errors and gaps, to measure the overhead of recording")
 	_ = flags.MarkHidden("no-record") // for hack/bench
 	flags.StringVarP(&f.output, "output", "o", "text", "`format` of the result: text or json")
+	flags.StringVar(&f.record, "record", "", "`file` to write the record to, for redquake results")
 	f.registerTarget(flags)
 	f.registerShape(flags)
 	f.registerObjectives(flags)
@@ -40,6 +41,7 @@ func (f *loadFlags) registerTarget(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.sentinelTLS, "sentinel-tls", false, "use TLS to connect to the sentinels, with the same files")
 	flags.StringVar(&f.username, "username", "", "ACL `user`")
 	flags.StringVar(&f.passwordFile, "password-file", "", "`file` with the password (default: $"+passwordVariable+" holds it)")
+	flags.StringVar(&f.dsnFile, "dsn-file", "", "`file` with the data source name of the database, password included; only for workload.cacheAside")
 	flags.Int32Var(&f.database, "database", 0, "`number` for SELECT")
 	flags.BoolVar(&f.tls, "tls", false, "use TLS")
 	flags.StringVar(&f.ca, "ca", "", "PEM `file` with the certificates to trust (default: the system's)")
@@ -274,6 +276,8 @@ func (f *loadFlags) check() error {
 		return errors.New("--search sets the rates: it excludes --rate, --requests and --think-time")
 	case f.output != "text" && f.output != "json":
 		return fmt.Errorf("--output: %q is neither text nor json", f.output)
+	case f.record != "" && f.unrecorded:
+		return errors.New("--record and --no-record exclude each other")
 	case len(f.sentinels) > 0 && len(f.addresses) > 0:
 		return errors.New("--sentinel and --address exclude each other: the sentinels provide the addresses of Redis")
 	case f.changed("retries") && f.retries < 0:
@@ -297,6 +301,11 @@ func (f *loadFlags) checkPositive() error {
 }
 
 func (f *loadFlags) checkLogin() error {
+	if f.dsnFile != "" {
+		if _, err := os.ReadFile(f.dsnFile); err != nil {
+			return fmt.Errorf("--dsn-file: %w", err)
+		}
+	}
 	switch {
 	case (f.cert == "") != (f.key == ""):
 		return errors.New("--cert and --key must be set together")

@@ -143,6 +143,19 @@ func TestAddressInTheFileOfAService(t *testing.T) {
 	}
 }
 
+// What a load from the command line leaves out is noted.
+func TestNotesOfAFile(t *testing.T) {
+	text := loadTestYAML + "  pods: {count: 2}\n  observe: {pods: [{name: app, selector: {matchLabels: {app: shop}}}]}\n"
+	_, notes, err := planOf(t, text, "-f", "FILE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(notes, "\n"); len(notes) != 2 || !strings.Contains(got, "the load of 2 pods was sent by this process") ||
+		!strings.Contains(got, "the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster") {
+		t.Errorf("the notes are\n%s", got)
+	}
+}
+
 func TestPlanRefuses(t *testing.T) {
 	t.Setenv(passwordVariable, "")
 	in := func(spec string) string {
@@ -150,11 +163,15 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	withSecrets := in(`{addresses: ["a:1"], auth: {passwordSecretRef: {name: x, key: password}}}`)
 	withTLS := in(`{addresses: ["a:1"], tls: {caSecretRef: {name: x}, certSecretRef: {name: client}}}`)
+	withDatabase := strings.Replace(loadTestYAML, "workload: {", `workload: {cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop, key: dsn}, query: "SELECT $1"}}} #`, 1)
 	tests := []struct {
 		name, text string
 		args       []string
 		want       string
 	}{
+		{"database secret", withDatabase, []string{"-f", "FILE"}, "test.yaml: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file"},
+		{"database file", withDatabase, []string{"-f", "FILE", "--dsn-file", "/does/not/exist"}, "--dsn-file: open /does/not/exist: no such file"},
+		{"database file of commands", loadTestYAML, []string{"-f", "FILE", "--dsn-file", "FILE"}, "--dsn-file needs a file with workload.cacheAside"},
 		{"output", "", []string{"-o", "yaml"}, `--output: "yaml" is neither text nor json`},
 		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
 		{"stale reads alone", "", []string{"--verify-stale-reads"}, "go with acknowledgedWrites"},
@@ -162,6 +179,8 @@ func TestPlanRefuses(t *testing.T) {
 		{"cert alone", "", []string{"--cert", "x"}, "--cert and --key must be set together"},
 		{"password file", "", []string{"--password-file", "/does/not/exist"}, "--password-file: open /does/not/exist: no such file"},
 		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
+		{"record of nothing", "", []string{"--record", "x", "--no-record"}, "--record and --no-record exclude each other"},
+		{"throughput that is no number", "", []string{"--min-throughput", "abc"}, `spec.objectives.minThroughput: Invalid value: "abc": `},
 		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},
 		{"flags that the file excludes", loadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "test.yaml: spec.load: Invalid value: thinkTime belongs"},
 		{"address without a port", loadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "spec.target.addresses[0]: the port of"},
@@ -177,7 +196,10 @@ func TestPlanRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			_, _, err := planOf(t, tt.text, tt.args...)
 			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("the error is %v, want one that contains %q", err, tt.want)
+				t.Fatalf("the error is %v, want one that contains %q", err, tt.want)
+			}
+			if strings.Contains(err.Error(), "evaluating rule") {
+				t.Errorf("the error tells of a rule that cannot be evaluated: %v", err)
 			}
 		})
 	}

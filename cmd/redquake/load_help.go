@@ -25,8 +25,8 @@ Inconclusive if the figures cannot be relied on, for instance because this machi
 Replication, sentinels and a Redis Cluster are detected and followed: after a failover the load goes to the new primary.
 --verify-writes reports which acknowledged writes were lost.
 
-The password is read from --password-file or $REDISCLI_AUTH, never from the command line. Ctrl-C ends the load; its result
-until then is still written. Progress goes to stderr, the result to stdout.
+The password is read from --password-file or $REDISCLI_AUTH, that of a database from --dsn-file, never from the command line.
+Ctrl-C ends the load; its result until then is still written. Progress goes to stderr, the result to stdout.
 
 Exit codes:
   0    the verdict is Pass
@@ -53,6 +53,9 @@ const loadExamples = `  # 100 users for a minute against a port-forwarded Redis
 
   # a gate for a pipeline: exit code 0 only if 1000 requests/s were answered, 99 % of them within 5 ms, and at most 0.1 % failed
   {name} load --rate 1000 --timeout 200ms --min-throughput 990 --max-latency-p99 5ms --max-error-rate 0.1%
+
+  # keep the record, which redquake results shows over time
+  {name} load --rate 1000 --duration 1m --record run.record
 
   # the load of a RedisLoadTest, shorter, at another address
   {name} load -f config/samples/loadtest.yaml --address 127.0.0.1:6379 --duration 10s

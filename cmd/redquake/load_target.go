@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 
@@ -34,8 +35,14 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 		}
 		notes = append(notes, fmt.Sprintf("the load of %d pods was sent by this process, over %d connections", pods, plan.Client.Connections))
 	}
+	if len(test.Spec.Observe.Pods) > 0 {
+		notes = append(notes, "the pods of spec.observe.pods were not observed: there is no metrics API outside of a cluster")
+	}
 	plan.Run = test.Name
 	if err := f.login(&plan.Target, &test.Spec.Target); err != nil {
+		return nil, nil, err
+	}
+	if err := f.databaseLogin(plan.Workload.CacheAside); err != nil {
 		return nil, nil, err
 	}
 	return plan, notes, nil
@@ -78,6 +85,20 @@ func (f *loadFlags) login(to *plan.Target, target *v1alpha1.RedisTarget) error {
 		return err
 	}
 	f.applyTLS(to.TLS)
+	return nil
+}
+
+// databaseLogin replaces the path of the data source name in load pods by that of the flag.
+func (f *loadFlags) databaseLogin(to *plan.CacheAside) error {
+	switch {
+	case to == nil && f.dsnFile != "":
+		return errors.New("--dsn-file needs a file with workload.cacheAside")
+	case to == nil:
+		return nil
+	case f.dsnFile == "":
+		return fmt.Errorf("%s: spec.workload.cacheAside.database.dsnSecretRef: Secrets are not read outside of a cluster: pass --dsn-file", f.file)
+	}
+	to.Database.DSNFile = f.dsnFile
 	return nil
 }
 

@@ -19,7 +19,8 @@ import (
 const resultsHelp = `Show the course of a finished load test: throughput, errors and latencies over time, the times without a success, and the faults.
 
 NAME is a RedisLoadTest of the cluster in the kubeconfig. FILE is what was saved of one, - for standard input: the ConfigMap NAME-results
-as YAML or JSON, with the RedisFaults if they are in the file, or the record alone. An argument that names a file is a FILE.
+as YAML or JSON, with the RedisFaults if they are in the file, or a record alone, such as load --record writes. An argument that names
+a file is a FILE.
 
 Latencies are those of successes: response time from the intended arrival (open loop), or service time from the send (closed loop).
 A row counts what was answered in it. The schema of -o json and -o csv is described in docs/record.md.`
@@ -34,7 +35,10 @@ const resultsExamples = `  # every 10 seconds, all operations
   kubectl get configmap checkout-cache-results -n shop -o yaml > run.yaml
   echo --- >> run.yaml
   kubectl get redisfaults -n shop -o yaml >> run.yaml
-  {name} results run.yaml`
+  {name} results run.yaml
+
+  # from the record of a load from this machine, second by second
+  {name} results run.record --every 1s`
 
 // resultsFlags are the flags of `redquake results`.
 type resultsFlags struct {

@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -61,7 +63,11 @@ func loadInMemory(ctx context.Context, t *testing.T, network *memnet.Network, ar
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = runLoad(ctx, runner, plan, test.Spec.Objectives, notes, flags.output, io)
+	file, err := openRecord(flags.record)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = runLoad(ctx, runner, plan, test.Spec.Objectives, notes, resultTo{flags.output, file}, io)
 	return written.String(), said.String(), err
 }
 
@@ -263,4 +269,37 @@ func TestRedisCrashInVirtualTime(t *testing.T) {
 			t.Errorf("gap %+v, want one from 1.4975 s to the end", g)
 		}
 	})
+}
+
+// The record of a load, also of one that was interrupted, is what `redquake results` reads: it has the same requests.
+func TestRecordOfALoad(t *testing.T) {
+	for name, ends := range map[string]time.Duration{"finished": time.Hour, "interrupted": 3500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "run.record")
+			if err := os.WriteFile(file, bytes.Repeat([]byte("longer than the record\n"), 10_000), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var run *result.Load
+			synctest.Test(t, func(t *testing.T) {
+				network := memnet.New()
+				memredis.Start(t, network, inMemory, memredis.Options{})
+				ctx, cancel := context.WithTimeout(t.Context(), ends)
+				defer cancel()
+				out, _, _ := loadInMemory(ctx, t, network, "--rate", "100", "--duration", "5s", "--record", file)
+				run = decoded(t, out)
+			})
+			code, out, stderr := called("redquake", "results", file, "--every", "1s", "-o", "json")
+			var course result.Course
+			if err := json.Unmarshal([]byte(out), &course); err != nil || code != 0 {
+				t.Fatalf("exit code %d, %v\n%s%s", code, err, out, stderr)
+			}
+			total := uint64(0)
+			for _, row := range course.Rows {
+				total += row.OK
+			}
+			if total == 0 || total != run.Total.OK || !course.Start.Equal(run.Start) || course.Run != "load" {
+				t.Errorf("the load had %d successes from %v, the record of %q has %d from %v", run.Total.OK, run.Start, course.Run, total, course.Start)
+			}
+		})
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/format"
 )
@@ -29,6 +30,9 @@ func (s *scope) display() *v1alpha1.FaultDisplay {
 		}
 	} else if old := status.Display; old != nil {
 		d.Dip, d.Outage, d.Recovery, d.WhileActive = old.Dip, old.Outage, old.Recovery, old.WhileActive
+	}
+	if status.Impact != nil {
+		d.LostWrites = state.LostWritesOf(status.Impact).String()
 	}
 	if *d == (v1alpha1.FaultDisplay{}) {
 		return nil

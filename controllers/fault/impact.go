@@ -49,7 +49,7 @@ func (r *Reconciler) observeImpact(ctx context.Context, s *scope) {
 		if !seen.IsZero() {
 			f.SeenAt = f.At + s.sinceInjection(seen)
 		}
-		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Shape(&s.test.Spec).Planned()}
+		options := impact.Options{MeasuredFrom: s.quietFrom, Planned: children.Planned(&s.test.Spec)}
 		measured := impact.Analyze(series, f, options)
 		s.measured, s.recordEnd = &result.Fault{Impact: measured}, series.Fine(f.At, f.At).End()
 		s.seen.Settled = impact.Settled(series, f, options) && (!seen.IsZero() || series.Ended())

@@ -36,10 +36,11 @@ func (r *Reconciler) observeLoad(ctx context.Context, s *scope) error {
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
 			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s searches for a rate: its throughput is never steady, so no fault can be measured with it", test.Name)}
-	case changesWithTests(&test.Spec):
+	case changesUnknown(&test.Spec):
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
-			Message: fmt.Sprintf("spec.loadTestRef.name: the throughput of RedisLoadTest %s changes with each test of its benchmark: set order: Mixed or load.rate there", test.Name)}
+			Message: fmt.Sprintf("spec.loadTestRef.name: RedisLoadTest %s runs the tests of its benchmark one after the other, each for a part of load.requests: "+
+				"when its throughput changes is not known. Set load.duration instead, order: Mixed or load.rate there", test.Name)}
 	case !test.Spec.Target.IsSet() && s.fault.Spec.Target == nil && s.fault.Status.InjectedAt == nil:
 		s.seen.Load = lifecycle.LoadPending
 		s.seen.Problem = &problem.Problem{Reason: v1alpha1.ReasonInvalidSpec, Lasting: true,
@@ -107,10 +108,10 @@ func measuredFrom(test *v1alpha1.RedisLoadTest) time.Duration {
 	return d
 }
 
-// changesWithTests reports whether a load runs the tests of a benchmark one after the other in a closed loop: no throughput before a fault can then be
-// compared with the one after it.
-func changesWithTests(spec *v1alpha1.RedisLoadTestSpec) bool {
+// changesUnknown reports whether a load runs the tests of a benchmark one after the other in a closed loop, each for a number of requests: a throughput
+// before a fault can then not be compared with the one after it.
+func changesUnknown(spec *v1alpha1.RedisLoadTestSpec) bool {
 	b, load := spec.Workload.Benchmark, &spec.Load
 	openLoop := load.Rate != nil || len(load.Stages) > 0 && load.Stages[0].Rate != nil
-	return b != nil && b.Order == v1alpha1.BenchmarkSequential && len(b.Tests) > 1 && !openLoop
+	return b != nil && b.Order == v1alpha1.BenchmarkSequential && len(b.Tests) > 1 && !openLoop && load.Requests != nil
 }

@@ -1,6 +1,7 @@
 package fault
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -68,6 +69,9 @@ func TestLossesAreAttributedToFaults(t *testing.T) {
 		if diff := cmp.Diff(want, *of.fault.Status.Impact); diff != "" || of.seen.LossesPending {
 			t.Errorf("%s: pending %v\n%s", name, of.seen.LossesPending, diff)
 		}
+		if d := of.display(); d == nil || d.LostWrites != fmt.Sprint(*want.LostWrites) {
+			t.Errorf("%s: the column shows %+v, want %d", name, d, *want.LostWrites)
+		}
 	}
 }
 
@@ -81,6 +85,9 @@ func TestLossesOfAFaultHaveBounds(t *testing.T) {
 	s.setLosses()
 	if i := s.fault.Status.Impact; i.LostWrites != nil || *i.LostWritesAtLeast != 6 || *i.LostWritesAtMost != 10 || i.FirstLost == nil {
 		t.Errorf("%+v", i)
+	}
+	if d := s.display(); d == nil || d.LostWrites != "6-10" {
+		t.Errorf("the column shows %+v, want 6-10", d)
 	}
 }
 

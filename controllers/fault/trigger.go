@@ -9,14 +9,15 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/children"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
 )
 
-// observeQuiet determines where a baseline can begin: after the warm-up, and after every earlier fault on the same load has settled. The outage of
-// one fault would make the baseline of the next one unsteady.
+// observeQuiet determines where a baseline can begin: after the warm-up, after every earlier fault on the same load has settled, and with the test of
+// a benchmark that runs at the injection. The outage of one fault would make the baseline of the next one unsteady.
 func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 	if s.test == nil || s.test.Status.StartTime == nil {
 		return nil
@@ -45,7 +46,20 @@ func (r *Reconciler) observeQuiet(ctx context.Context, s *scope) error {
 		}
 	}
 	s.seen.WarmUntil = s.test.Status.StartTime.Add(s.quietFrom) // the wait for steady throughput begins there, too
+	s.quietFrom = max(s.quietFrom, r.partBegan(s))
 	return nil
+}
+
+// partBegan returns when the part of the load's plan began, from the start, that runs at the injection, or now; 0 if the plan has no such parts.
+func (r *Reconciler) partBegan(s *scope) time.Duration {
+	planned, start := children.Planned(&s.test.Spec), s.test.Status.StartTime.Time
+	switch {
+	case len(planned.Changes) == 0:
+		return 0
+	case s.fault.Status.InjectedAt != nil:
+		return planned.Since(state.InjectedAfter(&s.fault.Status, start))
+	}
+	return planned.Since(r.Clock.Now().Sub(start))
 }
 
 // settledAt returns when a fault was reverted and its recovery was evaluated, so that another baseline can begin; nil before that.
@@ -78,6 +92,6 @@ func (r *Reconciler) observeTrigger(s *scope) {
 		return
 	}
 	s.run.Read(func(series *record.Series) {
-		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Shape(&s.test.Spec).Planned())
+		s.seen.Steady, s.seen.SteadyWhy = impact.Steady(series, s.seen.SteadyFor, s.quietFrom, children.Planned(&s.test.Spec))
 	})
 }

@@ -73,3 +73,23 @@ func TestObserveQuiet(t *testing.T) {
 		})
 	}
 }
+
+// The baseline of a fault in a benchmark whose tests run one after the other begins with the test that runs at the injection.
+func TestBaselineBeginsWithTheTest(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "load"}}
+	test.Spec.Load = v1alpha1.LoadShape{Users: new(int32(5)), WarmUp: &metav1.Duration{Duration: 10 * time.Second}, Duration: &metav1.Duration{Duration: 120 * time.Second}}
+	test.Spec.Workload.Benchmark = &v1alpha1.BenchmarkWorkload{Tests: []v1alpha1.BenchmarkTest{"set", "get"}, Order: v1alpha1.BenchmarkSequential}
+	test.Status.StartTime = &metav1.MicroTime{Time: start}
+	for injected, want := range map[time.Duration]time.Duration{50 * time.Second: 10 * time.Second, 100 * time.Second: 70 * time.Second} {
+		s := &scope{test: test, fault: &v1alpha1.RedisFault{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "own", UID: "own"}}}
+		s.fault.Status.InjectedAt = &metav1.MicroTime{Time: start.Add(injected)}
+		r := &Reconciler{Client: fake.NewClientBuilder().WithScheme(apitest.Scheme(t)).Build()}
+		if err := r.observeQuiet(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if s.quietFrom != want {
+			t.Errorf("of a fault after %s the baseline begins after %s, want %s", injected, s.quietFrom, want)
+		}
+	}
+}

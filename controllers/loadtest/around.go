@@ -122,7 +122,7 @@ func serversOf(servers []result.ServerUse) []v1alpha1.ServerUse {
 			one.MainThreadCPU = new(cpuOf(*s.MainThreadCPU))
 		}
 		for _, c := range s.Slowest {
-			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{Command: c.Command, Took: micros(c.Took)})
+			one.Slowest = append(one.Slowest, v1alpha1.SlowCommand{Command: c.Command, Took: micros(c.Took), Count: c.Count})
 		}
 		out = append(out, one)
 	}

@@ -36,8 +36,14 @@ func (s *scope) setVerification() {
 	case status.Verification == nil && s.session.Finished:
 		status.Verification = &v1alpha1.Verification{Unread: "no load pod reported what it read back"}
 	}
-	if status.Summary != nil && status.Verification != nil {
+	if status.Verification == nil {
+		return
+	}
+	if status.Summary != nil {
 		status.Summary.LostWrites = status.Verification.LostWrites
+	}
+	if status.Display != nil {
+		status.Display.LostWrites = state.LostWrites(status.Verification).String()
 	}
 }
 

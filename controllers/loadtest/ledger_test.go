@@ -24,6 +24,7 @@ func verified(ledger *record.Ledger) *scope {
 	test := &v1alpha1.RedisLoadTest{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "shop", UID: "shop"}}
 	test.Spec.Verify = &v1alpha1.LoadVerify{AcknowledgedWrites: true}
 	test.Status.StartTime, test.Status.Summary = &metav1.MicroTime{Time: t0}, &v1alpha1.LoadSummary{}
+	test.Status.Display = &v1alpha1.LoadTestDisplay{}
 	s := &scope{test: test, before: test.DeepCopy(), plan: &plan.Plan{Verify: &plan.Verify{}}, seen: lifecycle.LoadTest{StartedAt: t0}}
 	s.session.Ledger = ledger
 	s.setVerification()
@@ -42,6 +43,9 @@ func TestVerificationStatus(t *testing.T) {
 	if *s.test.Status.Summary.LostWrites != 36 || *v.LostWrites != 36 || !*v.SawErrors || !v.FirstLost.Time.Equal(t0.Add(9*time.Second)) || !v.LastLost.Time.Equal(t0.Add(62*time.Second)) {
 		t.Errorf("36 lost writes are verified as %+v", v)
 	}
+	if d := s.test.Status.Display; d.LostWrites != "36" {
+		t.Errorf("the column shows %q, want 36", d.LostWrites)
+	}
 	want := []v1alpha1.LossWindow{{First: 3e6, Last: 4.5e6, Count: 1}, {First: 14e6, Last: 15e6, Count: 35, Errors: 2}}
 	if diff := cmp.Diff(want, v.Losses); diff != "" {
 		t.Error(diff)
@@ -55,6 +59,9 @@ func TestVerificationOfEvictedKeys(t *testing.T) {
 	if v.LostWrites != nil || s.test.Status.Summary.LostWrites != nil || *v.LostWritesAtLeast != 26 || *v.LostWritesAtMost != 36 || v.LastLost == nil ||
 		!strings.HasPrefix(v.Note, "Between 26 and 36 writes were lost") {
 		t.Errorf("%+v", v)
+	}
+	if d := s.test.Status.Display; d.LostWrites != "26-36" {
+		t.Errorf("the column shows %q, want 26-36", d.LostWrites)
 	}
 	if diff := cmp.Diff(&result.Count{AtLeast: 26, AtMost: 36}, verificationOf(v).LostWrites()); diff != "" {
 		t.Error(diff)

@@ -5,10 +5,15 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/lifecycle"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/truth"
 )
 
 func TestDoubtsOfARun(t *testing.T) {
@@ -38,6 +43,27 @@ func TestDoubtsOfARun(t *testing.T) {
 		}
 		if got := strings.Join(reasons, " "); got != tc.want {
 			t.Errorf("%s: doubts %q, want %q", tc.name, got, tc.want)
+		}
+	}
+}
+
+// An objective that hangs on the time in which a load pod did not run is not missed.
+func TestTruthVerdictOfAStalledLoadPod(t *testing.T) {
+	p99 := func(d time.Duration) *result.Quantiles { return &result.Quantiles{P99: result.Seconds(d)} }
+	for limit, want := range map[time.Duration]v1alpha1.Verdict{
+		time.Second: v1alpha1.VerdictPass, 100 * time.Millisecond: v1alpha1.VerdictInconclusive, time.Millisecond: v1alpha1.VerdictFail,
+	} {
+		s := &scope{test: &v1alpha1.RedisLoadTest{Spec: v1alpha1.RedisLoadTestSpec{Objectives: &v1alpha1.Objectives{MaxLatencyP99: &metav1.Duration{Duration: limit}}}}}
+		s.result = &result.Load{Total: result.Operation{Requests: 100, OK: 100, Latency: p99(377 * time.Millisecond), Stalled: &result.Stalled{
+			Length: result.Seconds(800 * time.Millisecond), Count: 2, Longest: result.Seconds(400 * time.Millisecond), Latency: p99(4600 * time.Microsecond),
+		}}}
+		s.judge(v1alpha1.ReasonSucceeded)
+		status := &s.test.Status
+		condition := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionObjectivesMet)
+		truth.Report(t, "T11", "RedisLoadTest, the p99 is 377 ms, 4.6 ms without stalls, limit "+limit.String(), string(want), string(status.Verdict), status.Verdict == want)
+		stalled := strings.HasPrefix(condition.Message, "load pod 0 did not run for 800ms ")
+		if o := status.Objectives[0]; o.AtLeast != "4600" || o.AtMost != "377000" || (o.Met == nil) != stalled || stalled != (want == v1alpha1.VerdictInconclusive) {
+			t.Errorf("limit %v: %+v, %s", limit, o, condition.Message)
 		}
 	}
 }

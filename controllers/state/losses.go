@@ -5,13 +5,22 @@ import (
 	"github.com/redquake/redquake/internal/result"
 )
 
-// LostWrites returns the number of lost writes with its bounds; nil if it is unknown.
+// LostWrites returns the number of lost writes of a verification with its bounds; nil if it is unknown.
 func LostWrites(v *v1alpha1.Verification) *result.Count {
+	return lostWrites(v.LostWrites, v.LostWritesAtLeast, v.LostWritesAtMost)
+}
+
+// LostWritesOf is LostWrites of a fault.
+func LostWritesOf(i *v1alpha1.Impact) *result.Count {
+	return lostWrites(i.LostWrites, i.LostWritesAtLeast, i.LostWritesAtMost)
+}
+
+func lostWrites(exactly, atLeast, atMost *int64) *result.Count {
 	switch {
-	case v.LostWrites != nil:
-		return &result.Count{AtLeast: uint64(*v.LostWrites), AtMost: uint64(*v.LostWrites)}
-	case v.LostWritesAtLeast != nil && v.LostWritesAtMost != nil:
-		return &result.Count{AtLeast: uint64(*v.LostWritesAtLeast), AtMost: uint64(*v.LostWritesAtMost)}
+	case exactly != nil:
+		return &result.Count{AtLeast: uint64(*exactly), AtMost: uint64(*exactly)}
+	case atLeast != nil && atMost != nil:
+		return &result.Count{AtLeast: uint64(*atLeast), AtMost: uint64(*atMost)}
 	}
 	return nil
 }

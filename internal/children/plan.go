@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/analysis/verdict"
 	"github.com/redquake/redquake/internal/plan"
@@ -29,6 +30,12 @@ func Plan(test *v1alpha1.RedisLoadTest, addresses []string) (*plan.Plan, error) 
 		return nil, err
 	}
 	return plan, nil
+}
+
+// Planned returns how the load of a test changes over the measured time.
+func Planned(spec *v1alpha1.RedisLoadTestSpec) impact.Planned {
+	p := plan.Plan{Shape: Shape(spec), Workload: planWorkload(spec)}
+	return p.Planned()
 }
 
 // Shape returns the amount of load of a test over its time.

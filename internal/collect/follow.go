@@ -29,34 +29,24 @@ func (s *Session) follow(p *pod) {
 	}
 }
 
-// visit reads the status or pulls intervals of a pod, whichever is due, and returns the time until the next visit.
+// visit reads the status of a pod, if it is due, and pulls intervals, and returns the time until the next visit.
 func (s *Session) visit(p *pod) time.Duration {
 	s.mu.Lock()
-	address, instance := p.address, p.last.Instance
-	statusDue := s.statusDue(p)
+	address, statusDue := p.address, s.statusDue(p)
 	if statusDue {
 		p.statusWanted = false // later requests need a newer status
 	}
-	pulling := s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete()
-	after, ack := p.pulled, p.acked
 	s.mu.Unlock()
 	s.compareClocks()
 	if address == "" {
 		return s.cfg.StatusEvery
 	}
 	began := s.now()
-	if statusDue {
-		status, sent, received, err := s.status(p.ctx, address)
-		if !s.contacted(p, err) {
-			s.wantStatus(p)
-			return s.backoff(p)
-		}
-		s.applyStatus(p, status, sent, received)
-		if s.alignDue(p) {
-			s.align()
-		}
-		s.settlePod(p)
-	} else if pulling {
+	if statusDue && !s.readStatus(p, address) {
+		s.wantStatus(p)
+		return s.backoff(p)
+	}
+	if instance, after, ack, due := s.pullDue(p, statusDue); due {
 		answer, err := s.pull(p.ctx, address, instance, after, ack, &p.body)
 		more, ok := s.applyPull(p, answer, err)
 		switch {
@@ -67,6 +57,29 @@ func (s *Session) visit(p *pod) time.Duration {
 		}
 	}
 	return max(0, s.rest(p)-time.Duration(s.now()-began))
+}
+
+// readStatus reads and applies a pod's status; false if the pod did not respond.
+func (s *Session) readStatus(p *pod, address string) bool {
+	status, sent, received, err := s.status(p.ctx, address)
+	if !s.contacted(p, err) {
+		return false
+	}
+	s.applyStatus(p, status, sent, received)
+	if s.alignDue(p) {
+		s.align()
+	}
+	s.settlePod(p)
+	return true
+}
+
+// pullDue returns what to pull from a pod, if anything. A pull waits for new intervals; right after the status was read there must be some, so that
+// the next status is not delayed.
+func (s *Session) pullDue(p *pod, statusRead bool) (instance string, after, ack uint64, due bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	due = s.begun && p.known && p.problem == "" && p.last.StartAt != 0 && !p.complete() && (!statusRead || p.last.LastSeq > p.pulled)
+	return p.last.Instance, p.pulled, p.acked, due
 }
 
 // applyPull merges the result of a pull, which may contain intervals even if there is an error. more reports whether the pod has further

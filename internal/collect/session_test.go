@@ -356,8 +356,9 @@ func TestTruthShortLoadIsPolledAtTheUsualInterval(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		before := slices.IndexFunc(writes, at.Before)
-		// A pull every PullEvery, of which the last one detects the end of the load, and then immediately a request of the status for the reason.
-		n, most := len(writes)-before, int(time.Since(at)/w.config.PullEvery)+2
+		// A pull every PullEvery, of which the last one detects the end of the load, and the status twice: with the first pull, to learn that the load
+		// has begun, and immediately after the last one for the reason of the end.
+		n, most := len(writes)-before, int(time.Since(at)/w.config.PullEvery)+3
 		truth.Report(t, "T24", "requests of the operator to a pod whose load ends after 0.1 s", fmt.Sprint("at most ", most), strconv.Itoa(n), n <= most)
 		truth.Report(t, "T24", "from the end of this load to Finished", fmt.Sprint("at most ", w.config.PullEvery+2*time.Millisecond), late.String(),
 			late <= w.config.PullEvery+2*time.Millisecond)
@@ -376,6 +377,25 @@ type notedConn struct {
 func (c notedConn) Write(b []byte) (int, error) {
 	c.note(time.Now())
 	return c.Conn.Write(b)
+}
+
+// TestPulledAtEveryVisit: what a pod has recorded is pulled every PullEvery, also when its status is due, so that a lost pod takes no more with it.
+func TestPulledAtEveryVisit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, 1, 400, nil)
+		w.config.PollEvery, w.config.PullEvery, w.config.StatusEvery = 50*time.Millisecond, 100*time.Millisecond, 500*time.Millisecond
+		s := w.open()
+		at := w.start(s)
+		time.Sleep(time.Until(at))
+		longest := time.Duration(0)
+		for ; time.Since(at) < 400*step; time.Sleep(time.Millisecond) {
+			synctest.Wait()
+			longest = max(longest, time.Since(at)-time.Duration(s.Status().Pods[0].Pulled)*step)
+		}
+		if most := w.config.PullEvery + 2*step; longest > most {
+			t.Errorf("%v of the record were not pulled, want at most %v", longest, most)
+		}
+	})
 }
 
 func TestWrongCredentialsAreRefused(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"net"
 	"syscall"
 	"time"
 
@@ -29,11 +30,13 @@ type conn struct {
 	renewPending bool // replace the socket as soon as nothing is in flight
 	address      string
 	born         int64 // when it was made
+	alive        int64 // when a reply arrived that is no outcome: to the greeting, or a late one; 0 after an outcome, and if not known
 	heard        int64 // when data was last received
 	silentFrom   int64 // heard when the dial of the replacement began
 	renewed      int64 // when it was last replaced because its server was no primary
 	socket       socket
-	pump         *pump // replaces socket where the connection uses TLS
+	secured      *tlsSocket // reads and writes socket where the connection uses TLS
+	pump         *pump      // replaces socket where there is no epoll
 	stopDial     context.CancelFunc
 
 	scan   resp.Scanner
@@ -58,24 +61,45 @@ func (c *conn) adopt(stands line) {
 	c.unsent, c.raw = c.unsent[:0], c.raw[:0]
 	c.pool.up++
 	c.up, c.renewPending, c.replacing, c.address, c.born = true, false, false, stands.address, l.run.now()
-	c.heard = c.born
+	c.heard, c.alive = c.born, l.look.greeted(stands.Conn, c.born)
 	l.run.connections.Add(1)
-	if s, ok := stands.Conn.(syscall.Conn); ok {
-		if fd, ok := detach(s); ok {
-			if err := l.poll.add(int(fd), event{c.index, c.generation}); err == nil {
-				_ = stands.Close()
-				c.socket, c.pump = fd, nil
-				c.release()
-				return
-			}
-			fd.close()
-		}
+	if c.takeSocket(stands.Conn) {
+		c.release()
+		return
 	}
 	generation := c.generation
 	c.pump = newPump(stands.Conn, func(p *piece, err error) {
 		l.notify(note{conn: c, generation: generation, piece: p, err: err})
 	})
 	c.release()
+}
+
+// takeSocket takes the socket of a connection from Go's poller to the loop's; false if that is not possible.
+func (c *conn) takeSocket(stands net.Conn) bool {
+	secured, below := tlsSocketOf(stands)
+	tcp, ok := stands.(syscall.Conn)
+	if secured != nil {
+		tcp, ok = below, true
+	}
+	if !ok {
+		return false
+	}
+	fd, ok := detach(tcp)
+	if !ok {
+		return false
+	}
+	if err := c.loop.poll.add(int(fd), event{c.index, c.generation}); err != nil {
+		fd.close()
+		return false
+	}
+	if secured != nil {
+		_ = below.Close()
+		secured.take(fd)
+	} else {
+		_ = stands.Close()
+	}
+	c.socket, c.secured, c.pump = fd, secured, nil
+	return true
 }
 
 // send takes as many requests from the pool's queue as may be in flight, and writes them with one system call.
@@ -105,12 +129,15 @@ func (c *conn) send() {
 	}
 }
 
-// receive reads from the socket until a read returns less than the buffer holds.
+// receive reads from the socket until a read returns less than the buffer holds; of a connection with TLS, until no record is complete.
 func (c *conn) receive() {
 	l := c.loop
 	c.flush()
+	if c.secured != nil {
+		c.secured.begin()
+	}
 	for generation := c.generation; c.up && generation == c.generation; {
-		n, stamp, err := l.receiver.read(c.socket, l.in)
+		n, stamp, err := c.read(l.in)
 		l.invalidateClock()
 		switch {
 		case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
@@ -123,10 +150,17 @@ func (c *conn) receive() {
 			return
 		}
 		c.take(l.in[:n], stamp)
-		if n < len(l.in) {
+		if n < len(l.in) && c.secured == nil {
 			return
 		}
 	}
+}
+
+func (c *conn) read(p []byte) (n int, stamp int64, err error) {
+	if c.secured != nil {
+		return c.secured.read(p)
+	}
+	return c.loop.receiver.read(c.socket, p)
 }
 
 // flush writes what the kernel did not accept earlier.
@@ -200,16 +234,17 @@ func (c *conn) reception(stamp int64) reception {
 	return reception{at, min(at, l.look.since), exact}
 }
 
-// replied continues a request whose replies are complete. last tells that nothing else was read after them: then the stamp is theirs, unless a pump may
-// have read further replies.
+// replied continues a request whose replies are complete. last tells that nothing else was read after them: then the stamp is theirs, unless a pump or
+// TLS may have read further replies.
 func (c *conn) replied(r *request, came reception, last bool) {
 	l := c.loop
 	switch {
 	case r.expired:
+		c.alive = came.at
 	case l.addedLatency > 0: // simulate a slower network
 		c.held++
 		l.held.push(delayed{at: came.at + l.addedLatency, conn: c, request: *r, raw: bytes.Clone(c.raw)})
-	case came.exact && (c.flight.count == 0 || last && c.pump == nil):
+	case came.exact && (c.flight.count == 0 || last && c.pump == nil && c.secured == nil):
 		c.finishRound(r, c.raw, came.at, came.at)
 	default:
 		c.finishRound(r, c.raw, came.since, came.at)
@@ -247,7 +282,7 @@ func (c *conn) renew() {
 
 // finishRound continues a request whose round trip has ended: with the next round trip, or with its outcome.
 func (c *conn) finishRound(r *request, raw []byte, lo, at int64) {
-	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw) {
+	if r.follows && r.reply.Kind != resp.Error && c.up && c.sendNextRound(r, raw, at) {
 		return
 	}
 	c.landed(r)
@@ -275,8 +310,8 @@ func (c *conn) noteReply(r *request, reply *resp.Reply) bool {
 	return r.replies == 0
 }
 
-// sendNextRound writes a request's next round trip; false if there is none.
-func (c *conn) sendNextRound(r *request, raw []byte) bool {
+// sendNextRound writes a request's next round trip; false if there is none: its replies arrived at the instant at.
+func (c *conn) sendNextRound(r *request, raw []byte, at int64) bool {
 	l := c.loop
 	l.values = l.values[:0]
 	in := bufio.NewReader(bytes.NewReader(raw))
@@ -287,7 +322,7 @@ func (c *conn) sendNextRound(r *request, raw []byte) bool {
 		}
 		l.values = append(l.values, v)
 	}
-	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.partial.tallies)
+	out, replies := l.follower.Next(l.out[:0], &r.Request, l.values, l.partialFor(at).tallies)
 	if l.out = out; replies == 0 {
 		return false
 	}
@@ -303,6 +338,13 @@ func (c *conn) write(p []byte) {
 	if c.pump != nil {
 		c.pump.write(p)
 		return
+	}
+	if c.secured != nil {
+		var err error
+		if p, err = c.secured.seal(p); err != nil {
+			c.lose(err)
+			return
+		}
 	}
 	if len(c.unsent) > 0 {
 		c.unsent = append(c.unsent, p...)
@@ -395,9 +437,12 @@ func (c *conn) disconnect() {
 	c.pool.up--
 	c.generation++
 	c.loop.run.connections.Add(-1)
-	if c.pump != nil {
+	switch {
+	case c.pump != nil:
 		c.pump.close()
-	} else {
+	case c.secured != nil:
+		c.secured.close()
+	default:
 		c.socket.close()
 	}
 }

@@ -55,9 +55,19 @@ func (g *gapLog) success(a *receipt) {
 // failure records that a request failed which had been in flight from one instant to the other.
 func (g *gapLog) failure(from, to int64) {
 	if from = max(from, g.last); from <= to {
-		g.proof.failed(from, to)
+		g.proof.failed(from, to, g.bridge())
 	}
 }
+
+// bridge is the longest pause between two proofs that does not interrupt them: of clients that redial, or eight mean times of a log with few requests.
+// With random arrivals one pause in e^8 is longer.
+func (g *gapLog) bridge() int64 { return max(record.Bridge, 4*g.threshold.Load()) }
+
+// wait notes that a request is in flight at an instant.
+func (g *gapLog) wait(at int64) { g.proof.wait(at, g.bridge()) }
+
+// refused notes that a connection was refused at an instant.
+func (g *gapLog) refused(at int64) { g.proof.seen(at, at, g.bridge()) }
 
 // sooner notes that a success which was read after a gap can have arrived in it.
 func (g *gapLog) sooner(lo int64) {
@@ -103,17 +113,20 @@ func (g *gapLog) forget(until int64) {
 type proof struct {
 	from, to       int64 // of the current period; 0, 0 = none
 	bestFrom, best int64 // the longest earlier one
-	waiting        bool  // a request has been in flight since the current period's end
+	waiting        bool  // a request has been in flight since waitFrom
+	waitFrom       int64
+	failedTo       int64 // the end of what was proven before waitFrom; 0 = nothing
 }
 
 // failed adds that a request failed that was in flight from one instant to the other. Whether another is in flight will be noted next.
-func (p *proof) failed(from, to int64) {
-	p.seen(from, to)
+func (p *proof) failed(from, to, bridge int64) {
+	p.seen(from, to, bridge)
 	p.waiting = false
 }
 
-func (p *proof) seen(from, to int64) {
-	if p.to > 0 && !p.waiting && from > p.to+record.Bridge {
+// seen adds that the period from one instant to the other is proven; a pause up to bridge before it is, too.
+func (p *proof) seen(from, to, bridge int64) {
+	if p.to > 0 && !p.waiting && from > p.to+bridge {
 		if p.to-p.from > p.best {
 			p.bestFrom, p.best = p.from, p.to-p.from
 		}
@@ -127,11 +140,16 @@ func (p *proof) seen(from, to int64) {
 }
 
 // wait adds that a request is in flight at an instant. It stays in flight until lost or idle is called.
-func (p *proof) wait(at int64) {
-	if !p.waiting {
-		p.seen(at, at)
-		p.waiting = true
+func (p *proof) wait(at, bridge int64) {
+	if p.waiting {
+		return
 	}
+	p.failedTo = 0
+	if p.to > 0 && at <= p.to+bridge {
+		p.failedTo = p.to
+	}
+	p.seen(at, at, bridge)
+	p.waiting, p.waitFrom = true, at
 }
 
 // idle notes that no request is in flight any more: they failed.
@@ -145,10 +163,15 @@ func (p *proof) lost(until int64) {
 	}
 }
 
-// longest returns the longest period; end is its end if a request is still in flight. Without any it returns 0, 0.
+// longest returns the longest period; end is its end if a request is still in flight. Without any it returns 0, 0. That a request waited does not prove
+// a pause before it that was longer: it has only been answered.
 func (p *proof) longest(end int64) (from, to int64) {
 	from, to = p.from, p.to
-	if p.waiting {
+	switch {
+	case !p.waiting:
+	case p.failedTo > 0 && p.waitFrom-p.failedTo > end-p.waitFrom:
+		to = p.failedTo
+	default:
 		to = end
 	}
 	if p.best > to-from {
@@ -250,10 +273,10 @@ func byReceipt(a, b receipt) int { return cmp.Compare(a.hi, b.hi) }
 // waiting notes at an instant which of the load's logs have a request in flight.
 func (g *gapLogs) waiting(at int64, logs uint64) {
 	for i := range g.parts {
-		if p := &g.parts[i].proof; logs>>i&1 != 0 {
+		if p := &g.parts[i]; logs>>i&1 != 0 {
 			p.wait(at)
 		} else {
-			p.idle()
+			p.proof.idle()
 		}
 	}
 }
@@ -261,10 +284,10 @@ func (g *gapLogs) waiting(at int64, logs uint64) {
 // refused notes that a connection to a shard was refused at an instant.
 func (g *gapLogs) refused(shard int, at int64) {
 	for i := range g.parts {
-		g.parts[i].proof.seen(at, at)
+		g.parts[i].refused(at)
 	}
 	if s := g.shard(shard); s != nil {
-		s.proof.seen(at, at)
+		s.refused(at)
 	}
 }
 

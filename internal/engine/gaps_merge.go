@@ -31,8 +31,14 @@ func (m gapMerge) settled() int64 {
 	return least
 }
 
-// take adds the gaps that ended before until to the interval. With last it also adds those that are open at the instant end.
-func (m gapMerge) take(iv *record.Interval, parts int, until, end int64, last bool) {
+// take adds to the interval that ends at the instant end the gaps that have ended, as far as all clients have reported. With last it also adds those
+// that are open at its end.
+func (m gapMerge) take(iv *record.Interval, parts int, end int64, last bool) {
+	until := never
+	if !last {
+		until = min(end, m.settled())
+		iv.Unsettled = until < end
+	}
 	of := func(part int) func(*gapLogs) *gapLog { return func(g *gapLogs) *gapLog { return &g.parts[part] } }
 	iv.Gaps = m.gaps(of(0), until, end, last)
 	for part := 1; part < parts; part++ {

@@ -51,6 +51,30 @@ func TestGapLog(t *testing.T) {
 	}
 }
 
+// TestGapWaitsForAllClients: a gap of one event loop is not given out before the other one has run, as that can have read a reply in it; the interval
+// says that gaps are missing.
+func TestGapWaitsForAllClients(t *testing.T) {
+	logs, merge := testLogs(2, 10*ms)
+	logs[0].add([]receipt{exactly(1000 * ms), exactly(1500 * ms), exactly(3999 * ms)})
+	logs[1].add([]receipt{exactly(1000 * ms)})
+	reported := 1000 * ms
+	merge[1].settled = func() int64 { return reported }
+	var early, late record.Interval
+	merge.take(&early, 1, 4000*ms, false)
+	if len(early.Gaps) > 0 || !early.Unsettled {
+		t.Errorf("while a loop does not run, the interval has the gaps %v, unsettled: %t", early.Gaps, early.Unsettled)
+	}
+	reported = 4100 * ms
+	merge.take(&late, 1, 4100*ms, false)
+	if want := []record.Gap{{To: 1000 * ms}, {From: 1000 * ms, To: 1500 * ms}, {From: 1500 * ms, To: 3999 * ms}}; !sameEnds(late.Gaps, want) || late.Unsettled {
+		t.Errorf("after it has run, the interval has the gaps %v, unsettled: %t; want %v", late.Gaps, late.Unsettled, want)
+	}
+}
+
+func sameEnds(a, b []record.Gap) bool {
+	return slices.EqualFunc(a, b, func(a, b record.Gap) bool { return a.From == b.From && a.To == b.To })
+}
+
 func TestGapFromTheStart(t *testing.T) {
 	logs, merge := testLogs(1, 0)
 	logs[0].add([]receipt{exactly(gapFloor + 1)})
@@ -94,12 +118,25 @@ func TestProof(t *testing.T) {
 		from, to int64
 	}{
 		{name: "nothing", do: func(*proof) {}},
-		{name: "in flight", do: func(p *proof) { p.wait(5); p.wait(9) }, from: 5, to: 1000},
-		{name: "failed", do: func(p *proof) { p.failed(5, 9); p.idle() }, from: 5, to: 9},
-		{name: "broken after a look", do: func(p *proof) { p.wait(5); p.lost(30) }, from: 5, to: 30},
-		{name: "redialled in time", do: func(p *proof) { p.wait(5); p.lost(30); p.failed(40, 40); p.wait(90) }, from: 5, to: 1000},
-		{name: "not redialled for long", do: func(p *proof) { p.wait(5); p.lost(30); p.failed(40+record.Bridge, 60+record.Bridge) }, from: 5, to: 30},
-		{name: "the longer part", do: func(p *proof) { p.wait(5); p.lost(30); p.failed(40+record.Bridge, 140+record.Bridge) },
+		{name: "in flight", do: func(p *proof) { p.wait(5, record.Bridge); p.wait(9, record.Bridge) }, from: 5, to: 1000},
+		{name: "failed", do: func(p *proof) { p.failed(5, 9, record.Bridge); p.idle() }, from: 5, to: 9},
+		{name: "broken after a look", do: func(p *proof) { p.wait(5, record.Bridge); p.lost(30) }, from: 5, to: 30},
+		{name: "redialled in time", do: func(p *proof) {
+			p.wait(5, record.Bridge)
+			p.lost(30)
+			p.failed(40, 40, record.Bridge)
+			p.wait(90, record.Bridge)
+		}, from: 5, to: 1000},
+		{name: "not redialled for long", do: func(p *proof) {
+			p.wait(5, record.Bridge)
+			p.lost(30)
+			p.failed(40+record.Bridge, 60+record.Bridge, record.Bridge)
+		}, from: 5, to: 30},
+		{name: "the longer part", do: func(p *proof) {
+			p.wait(5, record.Bridge)
+			p.lost(30)
+			p.failed(40+record.Bridge, 140+record.Bridge, record.Bridge)
+		},
 			from: 40 + record.Bridge, to: 140 + record.Bridge},
 	} {
 		var p proof

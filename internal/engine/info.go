@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,24 +11,31 @@ import (
 	"github.com/redquake/redquake/internal/redis/resp"
 )
 
-// slowLogOf reads the reply of SLOWLOG GET. Entries with an ID below next were part of an earlier reading. It returns the next ID.
-func slowLogOf(v resp.Value, next int64) (record.SlowLog, int64) {
+// slowLogOf reads the reply of SLOWLOG GET at an instant. Entries with an ID below next were part of an earlier reading. It returns the next ID.
+func slowLogOf(v resp.Value, next, at int64) (record.SlowLog, int64) {
 	log := record.SlowLog{Total: next}
+	var commands []record.SlowCommand
 	for _, entry := range v.Items {
 		if len(entry.Items) < 4 {
 			continue
 		}
-		id, micros := integer(entry.Items[0]), integer(entry.Items[2])
+		id := integer(entry.Items[0])
 		log.Total = max(log.Total, id+1)
-		if id < next || micros <= log.WorstMicros {
-			continue
-		}
-		log.WorstMicros = micros
-		if words := entry.Items[3].Items; len(words) > 0 {
-			log.Command = strings.ToUpper(truncate(words[0].Text))
+		if words := entry.Items[3].Items; id >= next && len(words) > 0 {
+			commands = append(commands, record.SlowCommand{
+				Command: strings.ToUpper(truncate(words[0].Text)), Count: 1, WorstMicros: integer(entry.Items[2]), At: at,
+			})
 		}
 	}
+	log.Commands = record.MergeSlow(commands, nil)
 	return log, log.Total
+}
+
+// allNew reports whether no entry of a reply of SLOWLOG GET was part of an earlier reading, so that there may be more new ones.
+func allNew(v resp.Value, next int64) bool {
+	return len(v.Items) > 0 && !slices.ContainsFunc(v.Items, func(entry resp.Value) bool {
+		return len(entry.Items) == 0 || integer(entry.Items[0]) < next
+	})
 }
 
 // latencyEvents reads the reply of LATENCY LATEST.

@@ -30,15 +30,23 @@ func TestSlowest(t *testing.T) {
 		return list(integerReply(id), integerReply("1700000000"), integerReply(micros), list(words...), bulk("1.2.3.4:5"), bulk(""))
 	}
 	reply := list(entry("8", "12000", bulk("keys"), bulk("*")), entry("7", "90000", bulk("sort")), entry("6", "900000", bulk("old")), list(), entry("9", "3", bulk("x")))
-	got, next := slowLogOf(reply, 7)
-	if want := (record.SlowLog{Total: 10, WorstMicros: 90000, Command: "SORT"}); got != want || next != 10 {
-		t.Errorf("%+v, next %d, want %+v", got, next, want)
-	}
-	if got, next := slowLogOf(reply, 10); got != (record.SlowLog{Total: 10}) || next != 10 {
-		t.Errorf("reported again: %+v, next %d", got, next)
-	}
-	if got, _ := slowLogOf(resp.Value{}, 3); got != (record.SlowLog{Total: 3}) {
-		t.Errorf("of no answer: %+v", got)
+	for _, c := range []struct {
+		name  string
+		reply resp.Value
+		next  int64
+		want  record.SlowLog
+	}{
+		{"one entry for each command", reply, 7, record.SlowLog{Total: 10, Commands: []record.SlowCommand{
+			{Command: "SORT", Count: 1, WorstMicros: 90000, At: 5}, {Command: "KEYS", Count: 1, WorstMicros: 12000, At: 5}, {Command: "X", Count: 1, WorstMicros: 3, At: 5}}}},
+		{"nothing is reported again", reply, 10, record.SlowLog{Total: 10}},
+		{"no answer", resp.Value{}, 3, record.SlowLog{Total: 3}},
+		{"several of a command", list(entry("9", "20", bulk("GET")), entry("8", "40", bulk("get"), bulk("k")), entry("7", "30", bulk("GET"))), 8,
+			record.SlowLog{Total: 10, Commands: []record.SlowCommand{{Command: "GET", Count: 2, WorstMicros: 40, At: 5}}}},
+	} {
+		got, next := slowLogOf(c.reply, c.next, 5)
+		if diff := cmp.Diff(c.want, got); diff != "" || next != c.want.Total {
+			t.Errorf("%s: next %d, (-want +got):\n%s", c.name, next, diff)
+		}
 	}
 }
 

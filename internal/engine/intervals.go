@@ -2,7 +2,6 @@ package engine
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"time"
 
@@ -68,11 +67,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	iv := n.rec.close(i)
 	iv.Connections = int(n.connections.Load())
 	n.countDue(iv, i*n.rec.step, end)
-	until := int64(math.MaxInt64)
-	if !last {
-		until = min(end, n.gaps.settled())
-	}
-	n.gaps.take(iv, n.parts.count, until, end, last)
+	n.gaps.take(iv, n.parts.count, end, last)
 	r.sampling.follow(n, iv, end)
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.step, end, last)

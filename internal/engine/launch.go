@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"runtime"
 	"sync"
 	"time"
 
@@ -82,6 +83,7 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 			return nil, err
 		}
 	}
+	r.spareProcessor()
 	for _, l := range r.loops {
 		load.Go(func() { l.serve(ctx) })
 	}
@@ -107,6 +109,18 @@ func (r *Runner) launch(ctx context.Context) (<-chan struct{}, error) {
 		close(done)
 	}()
 	return done, nil
+}
+
+// spareProcessor raises GOMAXPROCS above the number of loops, to one thread more than can run at a time: then probes need not wait until a loop gives
+// up its processor, and the runtime's monitor, which polls every 20 us as long as it finds all processors in use and some in a system call, lets the
+// loops keep theirs in epoll_wait.
+func (r *Runner) spareProcessor() {
+	if r.run.portable {
+		return
+	}
+	if loops := len(r.loops); runtime.GOMAXPROCS(0) <= loops {
+		runtime.GOMAXPROCS(loops + 1) // of the whole process, which runs one load
+	}
 }
 
 // openGapLogs merges the gap logs of the loops, once it is known whether there are several shards.

@@ -8,11 +8,12 @@ import (
 	"github.com/redquake/redquake/internal/plan"
 )
 
-// connsPerLoop is the number of connections per event loop, and maxLoops bounds the loops: one loop saturates a core with some hundred thousand
-// requests per second, and each needs at least 136 KiB per operation for its histograms.
+// Numbers of connections per event loop, and the bound of the loops: one loop saturates a core with some hundred thousand requests per second, or some
+// ten thousand with TLS, and each needs at least 136 KiB per operation for its histograms.
 const (
-	connsPerLoop = 64
-	maxLoops     = 8
+	connsPerLoop    = 64
+	securedsPerLoop = 16
+	maxLoops        = 8
 )
 
 // sharedDepth is the number of requests that may be in flight on a connection in mode Multiplexed.
@@ -41,7 +42,11 @@ func (r *Runner) layOut() {
 		users := share(int64(math.Ceil(plan.NewSchedule(p.Shape).Peak())), pods, pod)
 		count = min(count, users)
 	}
-	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+connsPerLoop-1)/connsPerLoop)
+	perLoop := int64(connsPerLoop)
+	if p.Target.TLS != nil {
+		perLoop = securedsPerLoop
+	}
+	loops := min(int64(runtime.GOMAXPROCS(0)), maxLoops, (count+perLoop-1)/perLoop)
 	n.rec = newRecorder(int64(p.Interval), len(n.operations), len(p.Tallies()), max(1, int(loops)))
 	if r.callers != nil {
 		r.callers.count = count

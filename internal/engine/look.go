@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"net"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -79,6 +80,15 @@ func (k *look) arrived(stamp, since, read int64) (at int64, ok bool) {
 	return min(at, read), true
 }
 
+// greeted returns when the last reply to the greeting on a new connection arrived; 0 if it is not known.
+func (k *look) greeted(c net.Conn, now int64) int64 {
+	at, ok := k.arrived(stampOfLast(stamperOf(c)), 0, now)
+	if !ok {
+		return 0
+	}
+	return at
+}
+
 // noteStall records that the loop did not run from an instant, if it is not 0.
 func (l *loop) noteStall(from, to int64) {
 	if from > 0 {
@@ -116,7 +126,7 @@ func (l *loop) noteWaiting(at int64) {
 		if s := l.gaps.shard(p.place.shard); s == nil {
 			continue
 		} else if p.flying > 0 || p.dialled() {
-			s.proof.wait(at)
+			s.wait(at)
 		} else {
 			s.proof.idle()
 		}

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"runtime"
 	"sync"
 	"time"
 
@@ -42,17 +43,14 @@ type loop struct {
 	// State of the current wake-up. The stripe is locked while the loop is awake.
 	partial    *partial
 	partialEnd int64
-	at         int64    // the last reading of the clock
-	read       bool     // no system call was made since
-	batch      struct { // equal successes that are not recorded yet
-		success
-		count uint32
-		bytes uint64
-	}
-	receipts []receipt // of this wake-up
-	lastOK   int64
-	nextScan int64
-	look     look
+	at         int64     // the last reading of the clock
+	read       bool      // no system call was made since
+	batch      batch     // successes that are not recorded yet
+	receipts   []receipt // of this wake-up
+	lastOK     int64
+	nextScan   int64
+	yielded    int64
+	look       look
 
 	gaps             gapLogs
 	inFlight, queued int
@@ -191,6 +189,7 @@ func (l *loop) serve(ctx context.Context) {
 			return
 		}
 		until := min(next, l.nextWake(), l.held.next(), l.retries.next())
+		l.yield()
 		ready = l.poll.wait(l.look.entered, until)
 		l.look.returned(len(ready), until)
 	}
@@ -227,6 +226,19 @@ func (l *loop) sleep() {
 	l.noteWaiting(l.look.entered)
 	l.stripe.unlock()
 	l.partial = nil
+}
+
+// yieldEvery is less than the 10 ms after which the runtime preempts a goroutine, nanoseconds.
+const yieldEvery = int64(8 * time.Millisecond)
+
+// yield lets other goroutines run now and then. To the runtime, a loop that never yields is one that runs for too long, as its system calls do not
+// count: it would be interrupted by a signal and lose its processor in epoll_wait a hundred times a second, and each time the runtime's monitor would
+// poll every 20 us for a while, at a tenth of the CPU.
+func (l *loop) yield() {
+	if l.at-l.yielded > yieldEvery {
+		l.yielded = l.at
+		runtime.Gosched()
+	}
 }
 
 // nextWake is when the loop must wake up even without an event.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/engine/workload"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
@@ -165,6 +166,66 @@ func TestLateReplyIsUnknown(t *testing.T) {
 	op := l.run.rec.close(0).Ops[0]
 	if op.OK != 0 || op.Unknown != 1 || op.Errors[record.ClassTimeout] != 1 {
 		t.Errorf("%+v", op.Counts)
+	}
+}
+
+// TestSignsOfLifeEndAnOutage: the server greeted a connection, or replied too late, and the client sent its next request only later: the success of that
+// request could have been had so much sooner.
+func TestSignsOfLifeEndAnOutage(t *testing.T) {
+	p, _ := fixedPlan(1)
+	l := served(t, p, echoing(t, 1, ""), 0)
+	l.run.timeout = 1000
+	c := l.conns[0]
+	reply := func(kind resp.Kind, sent, at int64) (lo int64) {
+		l.receipts = append(l.receipts[:0], receipt{})
+		l.partial, l.partialEnd = l.stripe.lock(at)
+		defer l.stripe.unlock()
+		l.settle(c, &request{sent: sent, reply: resp.Reply{Kind: kind}}, at, at)
+		return l.receipts[len(l.receipts)-1].lo
+	}
+	c.alive = 500
+	if lo := reply(resp.OK, 800, 810); lo != 510 {
+		t.Errorf("the first success after a greeting can have arrived since %d, want 510", lo)
+	}
+	if lo := reply(resp.OK, 900, 910); lo != 910 {
+		t.Errorf("the second success can have arrived since %d, want 910", lo)
+	}
+	c.alive = 1000
+	if lo := reply(resp.OK, 1001, 1900); lo != 1899 {
+		t.Errorf("a success for which a request waited can have arrived since %d, want 1899", lo)
+	}
+	reply(resp.OK, 2000, 3500) // too late
+	if lo := reply(resp.OK, 3700, 3720); lo != 3520 {
+		t.Errorf("the success after a late reply can have arrived since %d, want 3520", lo)
+	}
+	c.alive = 4000
+	reply(resp.Error, 4100, 4110)
+	if lo := reply(resp.OK, 4900, 4910); lo != 4910 {
+		t.Errorf("the success after an error can have arrived since %d, want 4910", lo)
+	}
+}
+
+// once is a workload with one round trip, whose replies it counts.
+type once struct{ workload.Follower }
+
+func (once) Next(dst []byte, _ *workload.Request, _ []resp.Value, tally []uint64) ([]byte, int) {
+	tally[0]++
+	return dst, 0
+}
+
+// TestTalliesFollowTheOutcome: what is read after the end of an interval, but arrived in it, counts there, as outcome and as tally.
+func TestTalliesFollowTheOutcome(t *testing.T) {
+	p, _ := fixedPlan(1)
+	l := served(t, p, echoing(t, 1, ""), 0)
+	step := int64(p.Interval)
+	l.run.rec = newRecorder(step, 1, 1, 1)
+	l.stripe, l.follower = l.run.rec.stripes[0], once{}
+	l.partial, l.partialEnd = l.stripe.lock(step + 1)
+	l.conns[0].finishRound(&request{follows: true, sent: step - 2}, nil, step-1, step-1)
+	l.recordBatch()
+	l.stripe.unlock()
+	if iv := l.run.rec.close(0); iv.Ops[0].OK != 1 || iv.Tallies[0] != 1 {
+		t.Errorf("%d successes and tallies %d, want one of each", iv.Ops[0].OK, iv.Tallies)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -38,8 +39,11 @@ type observed struct {
 // maxObserved bounds how many servers are observed.
 const maxObserved = 64
 
-// slowEntries is how many SLOWLOG entries are read per period; further entries are only counted.
-const slowEntries = "16"
+const (
+	// slowEntries is how many SLOWLOG entries are read per period, and manySlowEntries if all of those are new: what Redis keeps unless slowlog-max-len
+	// is higher. Further entries are only counted.
+	slowEntries, manySlowEntries = 16, 128
+)
 
 // loop follows the deployment until ctx ends: servers that join are observed from then on, servers that leave are not observed any more. It
 // returns when all observations have ended.
@@ -123,8 +127,8 @@ func (o *observed) observe(ctx context.Context) {
 		return
 	}
 	s.At, s.Shard = o.run.now(), o.shard()
-	if err := o.readDetails(ctx, &s); err != nil && ctx.Err() != nil {
-		return // interrupted by the end of the run: the last reading must not be incomplete
+	if o.readDetails(ctx, &s) != nil {
+		return // counters that it lacks would seem to have been reset
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -150,15 +154,10 @@ func (o *observed) shard() int64 {
 
 // readDetails adds data that INFO lacks. Fields of commands that the ACL user may not run stay empty.
 func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
-	slowlog, err := o.query(ctx, "SLOWLOG", "GET", slowEntries)
+	next, err := o.readSlowLog(ctx, s)
 	if err != nil {
 		return err
 	}
-	if o.runID != s.RunID { // entries older than the first reading of a process are not new
-		o.runID = s.RunID
-		_, o.nextSlowEntry = slowLogOf(slowlog, 0)
-	}
-	s.SlowLog, o.nextSlowEntry = slowLogOf(slowlog, o.nextSlowEntry)
 	latency, err := o.query(ctx, "LATENCY", "LATEST")
 	if err != nil {
 		return err
@@ -171,7 +170,26 @@ func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 		}
 		s.AOFFsync = configValue(fsync)
 	}
+	o.runID, o.nextSlowEntry = s.RunID, next // the reading is complete
 	return nil
+}
+
+// readSlowLog sets s.SlowLog, and returns the ID of the next entry.
+func (o *observed) readSlowLog(ctx context.Context, s *record.Server) (next int64, err error) {
+	entries, err := o.query(ctx, "SLOWLOG", "GET", strconv.Itoa(slowEntries))
+	if err != nil {
+		return 0, err
+	}
+	next = o.nextSlowEntry
+	if o.runID != s.RunID { // entries older than the first reading of a process are not new
+		_, next = slowLogOf(entries, 0, s.At)
+	} else if len(entries.Items) == slowEntries && allNew(entries, next) {
+		if entries, err = o.query(ctx, "SLOWLOG", "GET", strconv.Itoa(manySlowEntries)); err != nil {
+			return 0, err
+		}
+	}
+	s.SlowLog, next = slowLogOf(entries, next, s.At)
+	return next, nil
 }
 
 // query runs a command, unless the server rejected it before on this connection. The result of a rejected command is empty.

@@ -19,7 +19,7 @@ func (l *loop) recordSent(r *request, at int64, size int) {
 // settle records the outcome of a request whose replies are complete, or follows their redirection. They arrived within [lo, at].
 func (l *loop) settle(c *conn, r *request, lo, at int64) {
 	lo, at = max(lo, r.sent), max(at, r.sent)
-	service := at - r.sent
+	service, soonest := at-r.sent, c.soonest(r, lo)
 	reply := &r.reply
 	switch {
 	case l.run.noRecording:
@@ -28,6 +28,9 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.partialFor(at).unknown(r.Op, at, record.ClassTimeout, service, reply.Bytes)
 		l.failed(l.partialFor(at), c.pool.place.shard)
 		l.account(r, ledger.Unknown, at)
+		if reply.Kind != resp.Error {
+			c.alive = at
+		}
 	case reply.Kind == resp.Error:
 		if reply.Class == record.ClassMoved && l.redirect(r) {
 			return
@@ -43,22 +46,40 @@ func (l *loop) settle(c *conn, r *request, lo, at int64) {
 		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, sent: r.sent, failed: l.run.parts.of[r.Op], shard: c.pool.place.shard})
 		l.account(r, ledger.Failed, at)
 	default:
-		l.noteReceipt(receipt{hi: at, lo: lo, surely: lo, ok: l.run.parts.of[r.Op], shard: c.pool.place.shard})
-		one := success{op: r.Op, shard: c.pool.place.shard, at: at, latency: service, service: -1}
-		if r.due >= 0 {
-			one.latency, one.service = at-r.due, service
-		}
-		if l.batch.success != one {
-			l.recordBatch()
-			l.batch.success = one
-		}
-		l.batch.count++
-		l.batch.bytes += uint64(reply.Bytes)
+		l.noteSuccess(r, c.pool.place.shard, soonest, lo, at)
 		if r.ledger > 0 {
 			l.account(r, ledger.Acked, at)
 		}
 	}
 	l.ended(r, l.at)
+}
+
+// soonest is when the server could have answered at the earliest if the client had not sent its request so long after the server's latest sign of life
+// on the connection. lo is the earliest instant at which the reply can have arrived.
+func (c *conn) soonest(r *request, lo int64) int64 {
+	alive := c.alive
+	c.alive = 0
+	if alive == 0 {
+		return lo
+	}
+	return lo - max(0, r.sent-alive)
+}
+
+// noteSuccess counts a success, to be recorded with those that are equal. Its reply arrived within [lo, at].
+func (l *loop) noteSuccess(r *request, shard int, soonest, lo, at int64) {
+	latency, service := at-r.sent, int64(-1)
+	if r.due >= 0 {
+		latency, service = at-r.due, latency
+	}
+	b := &l.batch
+	// Compared field by field, as building a struct to compare costs more than all else here.
+	if b.count == 0 || b.at != at || b.lo != lo || b.latency != latency || b.service != service || b.op != r.Op || b.shard != shard || soonest != lo {
+		l.recordBatch()
+		*b = batch{op: r.Op, shard: shard, lo: lo, at: at, latency: latency, service: service}
+		l.noteReceipt(receipt{hi: at, lo: soonest, surely: lo, ok: l.run.parts.of[r.Op], shard: shard})
+	}
+	b.count++
+	b.bytes += uint64(r.reply.Bytes)
 }
 
 // partialFor returns the partial for an outcome at an instant, which may be before the wake-up's interval.
@@ -113,10 +134,13 @@ func (l *loop) ended(r *request, at int64) {
 	}
 }
 
-// success is the record of one successful request. Those of one batch are mostly equal to the nanosecond: sent by one write, received by one read.
-type success struct {
-	op, shard            int
-	at, latency, service int64 // service -1 in a closed loop
+// batch is a number of successes that are equal, as those mostly are that were sent by one write and received by one read.
+type batch struct {
+	op, shard        int
+	lo, at           int64 // when the reply arrived: within [lo, at]
+	latency, service int64 // service -1 in a closed loop
+	count            uint32
+	bytes            uint64 // of all replies
 }
 
 // recordBatch records the equal successes counted so far.

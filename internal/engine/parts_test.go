@@ -35,7 +35,7 @@ func TestTruthWritesFailWhileReadsSucceed(t *testing.T) {
 		}
 		addsUp(t, o)
 		m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: broken}, impact.Options{BaselineMinimum: time.Second, SustainFor: 2 * time.Second})
-		about := func(d time.Duration) bool { return d > 2990*time.Millisecond && d < 3010*time.Millisecond }
+		about := func(d time.Duration) bool { return d > 2980*time.Millisecond && d < 3010*time.Millisecond }
 		truth.Report(t, "T3", "80% GET succeed, all SET get READONLY for 3 s", "outage of writes 3s, of reads 0s",
 			fmt.Sprintf("outage of %s %s (%s to %s), of get %s", m.OutageOf, m.Outage.Value.Round(time.Millisecond), m.Outage.AtLeast.Round(time.Millisecond),
 				m.Outage.AtMost.Round(time.Millisecond), m.Operations[1].Outage.Value),
@@ -46,6 +46,40 @@ func TestTruthWritesFailWhileReadsSucceed(t *testing.T) {
 			t.Errorf("set %+v, get %+v", set, get)
 		}
 	})
+}
+
+// TestTruthRareWritesFail has a demoted primary refuse all writes for 10 s, of a load with few of them: most of the time nobody writes.
+func TestTruthRareWritesFail(t *testing.T) {
+	for _, rate := range []float64{20, 50, 90, 110, 1000} {
+		t.Run(fmt.Sprint(rate), func(t *testing.T) {
+			virtually(t, 0, func(t *testing.T, w *world) {
+				const broken, down, length = 12 * time.Second, 10 * time.Second, 40 * time.Second
+				p := bare()
+				p.Shape = plan.Shape{Rate: rate, Duration: length}
+				p.Workload.Commands[0].Weight, p.Workload.Commands[1].Weight = 1, 9
+				r := prepared(t, p, w.dialled())
+				start, wait := inBackground(t, t.Context(), r)
+				time.Sleep(time.Until(start.Add(broken)))
+				w.server.SetReadOnly(true)
+				time.Sleep(time.Until(start.Add(broken + down)))
+				w.server.SetReadOnly(false)
+				o, err := wait()
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: broken}, impact.Options{BaselineMinimum: time.Second})
+				within := func(b impact.Bounded) bool {
+					return down*7/10 < b.AtLeast && b.AtLeast <= down && down <= b.AtMost && b.AtMost < down*13/10
+				}
+				text := func(b impact.Bounded) string {
+					return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond), b.AtMost.Round(time.Millisecond))
+				}
+				truth.Report(t, "T3", fmt.Sprintf("%g requests/s, of which a tenth are SETs that get READONLY for 10 s", rate), "outage of Writes and recovery time contain 10s",
+					fmt.Sprintf("outage of %s %s, recovery time %s", m.OutageOf, text(m.Outage), text(m.RecoveryTime)),
+					m.OutageOf == impact.Writes && within(m.Outage) && m.Recovered && within(m.RecoveryTime))
+			})
+		})
+	}
 }
 
 // TestTruthRepliesWithinAWakeUp: replies that are read in one wake-up are apart by more than a gap, with others in between.

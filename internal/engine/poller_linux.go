@@ -164,14 +164,13 @@ func stampOf(h *unix.Msghdr) int64 {
 	return t.Nano()
 }
 
-// write is write(2): it may write less than p, or nothing with errAgain.
-func (s socket) write(p []byte) (int, error) { return s.call(unix.SYS_WRITE, p) }
-
 const errAgain = unix.EAGAIN
 
-func (s socket) call(number uintptr, p []byte) (int, error) {
+// write is sendto(2), which costs less than write(2): it may write less than p, or nothing with errAgain.
+func (s socket) write(p []byte) (int, error) {
 	for {
-		n, _, errno := unix.RawSyscall(number, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		n, _, errno := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s), uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)),
+			unix.MSG_DONTWAIT|unix.MSG_NOSIGNAL, 0, 0)
 		switch errno {
 		case 0:
 			return int(n), nil

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// pump reads and writes a connection that the event loop cannot read itself, because it uses TLS: one goroutine reads, another writes.
+// pump reads and writes a connection that the event loop cannot read itself, because there is no epoll: one goroutine reads, another writes.
 type pump struct {
 	conn    net.Conn
 	mu      sync.Mutex

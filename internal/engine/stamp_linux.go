@@ -16,6 +16,7 @@ type stampedConn struct {
 	raw      syscall.RawConn
 	receiver receiver
 	stamp    atomic.Int64
+	taken    *tlsSocket // by an event loop
 }
 
 // stamped returns the connection with stamps; c itself if it cannot have them.
@@ -41,6 +42,9 @@ func (c *stampedConn) Read(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil
 	}
+	if c.taken != nil {
+		return c.taken.receive(p)
+	}
 	var stamp int64
 	var failed error
 	err = c.raw.Read(func(fd uintptr) bool {
@@ -61,3 +65,10 @@ func (c *stampedConn) Read(p []byte) (n int, err error) {
 
 // Stamp implements stamper.
 func (c *stampedConn) Stamp() int64 { return c.stamp.Load() }
+
+func (c *stampedConn) Write(p []byte) (int, error) {
+	if c.taken != nil {
+		return c.taken.collect(p), nil
+	}
+	return c.TCPConn.Write(p)
+}

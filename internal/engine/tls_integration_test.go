@@ -3,6 +3,10 @@
 package engine
 
 import (
+	"io"
+	"math/rand/v2"
+	"net"
+	"strconv"
 	"testing"
 	"time"
 
@@ -44,4 +48,62 @@ func TestTLS(t *testing.T) {
 		p.Client.Protocol = protocol
 		wantReason(t, p, plan.TLSFailed, "uses TLS")
 	}
+}
+
+// TestTLSRecordsInPieces: records arrive in pieces, several at once, and replies that are larger than the loop's buffer.
+func TestTLSRecordsInPieces(t *testing.T) {
+	t.Parallel()
+	a := redistest.NewAuthority(t)
+	server := redistest.NewServer(t, redistest.Options{TLS: a})
+	for _, size := range []int{10, 3000, 200_000} {
+		t.Run(strconv.Itoa(size), func(t *testing.T) {
+			p := realPlan(inPieces(t, server.Address()))
+			p.Target.TLS = &plan.TLS{CAFile: a.File("ca.crt"), CertFile: a.File("client.crt"), KeyFile: a.File("client.key"), ServerName: redistest.ServerName}
+			p.Client.Pipeline, p.Client.Connections = 4, 3
+			p.Workload.Values = plan.Values{MinBytes: size, MaxBytes: size}
+			p.Shape = plan.Shape{Users: 12, Requests: 600}
+			if o := runPlan(t, p); o.sum.OK != 600 {
+				t.Error(describe(o))
+			}
+		})
+	}
+}
+
+// inPieces starts a proxy that passes on the server's data in pieces of random sizes, and returns its address.
+func inPieces(t *testing.T, server string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c, err := net.Dial("tcp", server)
+			if err != nil {
+				_ = client.Close()
+				return
+			}
+			go func() {
+				_, _ = io.Copy(c, client) // ends with either connection
+				_ = c.Close()
+			}()
+			go func() {
+				defer func() { _ = client.Close() }()
+				for {
+					if _, err := io.CopyN(client, c, 1+rand.Int64N(5)); err != nil {
+						return
+					}
+					if _, err := io.CopyN(client, c, 1+rand.Int64N(9000)); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return l.Addr().String()
 }

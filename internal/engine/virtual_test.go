@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -104,11 +105,47 @@ func TestObserverReadings(t *testing.T) {
 		}
 		for i, s := range o.servers {
 			if s.Version != memredis.Version || s.Role != "master" || s.UsedMemory == 0 || s.Address != virtualAddress ||
-				i > 0 && (s.SlowLog.Command != "DEBUG" || s.SlowLog.WorstMicros != 20_010) {
+				i > 0 && (len(s.SlowLog.Commands) != 1 || s.SlowLog.Commands[0].Command != "DEBUG" || s.SlowLog.Commands[0].WorstMicros != 20_010) {
 				t.Errorf("reading %d: %+v", i, s)
 			}
 		}
 	})
+}
+
+// TestObserverReadingsAreComplete: a connection that breaks before the slow log was read makes no reading, as one without the slow log's total would
+// make the next one count its commands again.
+func TestObserverReadingsAreComplete(t *testing.T) {
+	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
+		p := testPlan(virtualAddress)
+		p.Shape = plan.Shape{Rate: 100, Duration: 2 * time.Second}
+		p.Workload.Commands = append(p.Workload.Commands, plan.Command{Name: "slow", Weight: 1, Words: []string{"DEBUG", "SLEEP", "0.02"}})
+		var asked atomic.Int64
+		o := runPlan(t, p, WithDialer(func(ctx context.Context, network, address string) (net.Conn, error) {
+			c, err := w.network.Dial(ctx, network, address)
+			return brokenConn{c, func(b []byte) bool { return bytes.Contains(b, []byte("SLOWLOG")) && asked.Add(1) == 4 }}, err
+		}))
+		if asked.Load() < 5 {
+			t.Fatalf("the slow log was read %d times", asked.Load())
+		}
+		for i, s := range o.servers {
+			if i > 0 && s.SlowLog.Total < o.servers[i-1].SlowLog.Total {
+				t.Errorf("reading %d counts %d slow commands, that before %d", i, s.SlowLog.Total, o.servers[i-1].SlowLog.Total)
+			}
+		}
+	})
+}
+
+// brokenConn breaks at the first write for which at returns true.
+type brokenConn struct {
+	net.Conn
+	at func([]byte) bool
+}
+
+func (c brokenConn) Write(b []byte) (int, error) {
+	if c.at(b) {
+		_ = c.Close()
+	}
+	return c.Conn.Write(b)
 }
 
 // TestObserverEndsWithTheRun: an observer that waits for a reply stops when the run ends; none of its goroutines outlives Run.

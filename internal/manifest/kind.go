@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -99,7 +100,8 @@ func (k *kind) prune(content map[string]any) ([]string, error) {
 
 func (k *kind) setDefaults(content map[string]any) { defaulting.Default(content, k.structural) }
 
-// validate checks a defaulted object, in the order of the API server: rules are evaluated only on values of the right types.
+// validate checks a defaulted object, in the order of the API server: rules are evaluated only on values of the right types. A rule on a value that
+// is invalid by itself adds nothing, as it often cannot be evaluated.
 func (k *kind) validate(content map[string]any, object metav1.Object) field.ErrorList {
 	errs := apivalidation.ValidateObjectMetaAccessor(object, true, apivalidation.NameIsDNSSubdomain, field.NewPath("metadata"))
 	errs = append(errs, validation.ValidateCustomResource(nil, content, k.values)...)
@@ -111,5 +113,7 @@ func (k *kind) validate(content map[string]any, object metav1.Object) field.Erro
 		}
 	}
 	broken, _ := k.rules.validate(nil, content, celconfig.RuntimeCELCostBudget)
-	return append(errs, broken...)
+	return append(errs, slices.DeleteFunc(broken, func(rule *field.Error) bool {
+		return slices.ContainsFunc(errs, func(err *field.Error) bool { return err.Field == rule.Field })
+	})...)
 }

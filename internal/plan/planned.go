@@ -6,8 +6,18 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// Planned returns how the load changes over the measured time, for the analysis of its record. It is constant for a search, whose rates are set
-// during the run.
+// Planned returns how the load changes over the measured time, for the analysis of its record.
+func (p *Plan) Planned() impact.Planned {
+	planned := p.Shape.Planned()
+	if t := p.Turns(); t != nil && t.Each > 0 && !p.Shape.OpenLoop() { // the throughput is that of the operation
+		for k := 1; k < t.Count; k++ {
+			planned.Changes = append(planned.Changes, t.From+time.Duration(k)*t.Each)
+		}
+	}
+	return planned
+}
+
+// Planned returns how the shape changes the load. It is constant for a search, whose rates are set during the run.
 func (s Shape) Planned() impact.Planned {
 	if len(s.Stages) == 0 {
 		return impact.Planned{}

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -19,5 +20,21 @@ func TestPlanned(t *testing.T) {
 	}
 	if c := stages.Planned(); !c.Rate || c.Mean(5*time.Second, 5*time.Second+time.Millisecond) < 50 {
 		t.Errorf("planned %+v", c)
+	}
+}
+
+// In a closed loop, each test of a benchmark has another throughput.
+func TestPlannedBenchmark(t *testing.T) {
+	p := &Plan{Shape: Shape{Users: 5, WarmUp: 10 * time.Second, Duration: 90 * time.Second}, Workload: Workload{Benchmark: &Benchmark{
+		Tests: []string{"set", "get", "incr"}, Order: InTurn, Each: 30 * time.Second,
+	}}}
+	want := []time.Duration{40 * time.Second, 70 * time.Second}
+	planned := p.Planned()
+	if !slices.Equal(planned.Changes, want) || planned.Since(39*time.Second) != 0 || planned.Since(69*time.Second) != want[0] || planned.Since(time.Hour) != want[1] {
+		t.Errorf("the load changes at %v, want %v", planned.Changes, want)
+	}
+	p.Shape.Rate = 100
+	if c := p.Planned().Changes; c != nil {
+		t.Errorf("a rate changes at %v", c)
 	}
 }

@@ -22,6 +22,9 @@ func (s *Workload) Readings(tallies []uint64) []Reading {
 		return readings{}.count("allowed", tallies[TallyAllowed]).count("denied", tallies[TallyDenied]).share("deniedShare", tallies[TallyDenied], tallies[TallyAllowed])
 	case s.CacheAside != nil:
 		hits, misses := tallies[TallyHits], tallies[TallyMisses]
+		if s.CacheAside.Mode == DatabaseOnly {
+			return readings{}.mean("databaseTime", tallies[TallyDatabaseMicros], misses)
+		}
 		return readings{}.count("hits", hits).count("misses", misses).share("hitRatio", hits, misses).
 			mean("cacheTime", tallies[TallyCacheMicros], hits+misses).mean("databaseTime", tallies[TallyDatabaseMicros], misses)
 	case s.HTTP != nil:

@@ -3,35 +3,26 @@ package record
 // minAgentSize is the length of an empty AgentUse: 6 numbers, 4 floats.
 const minAgentSize = 6 + 4*8
 
-func appendAgents(dst []byte, agents []AgentUse) []byte {
-	dst = appendUint(dst, uint64(len(agents)))
-	for i := range agents {
-		a := &agents[i]
-		for _, v := range [...]int64{a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip, a.IdleRoundTrip, a.Memory} {
-			dst = appendInt(dst, v)
-		}
-		for _, p := range a.floats() {
-			dst = appendFloat(dst, *p)
-		}
+func appendAgents(dst []byte, agents []AgentUse) []byte { return appendList(dst, agents, appendAgent) }
+
+func appendAgent(dst []byte, a *AgentUse) []byte {
+	for _, v := range [...]int64{a.At, int64(a.Pod), int64(a.BusyThreads), a.RoundTrip, a.IdleRoundTrip, a.Memory} {
+		dst = appendInt(dst, v)
+	}
+	for _, p := range a.floats() {
+		dst = appendFloat(dst, *p)
 	}
 	return dst
 }
 
-func (r *reader) agents() []AgentUse {
-	n := r.count(minAgentSize)
-	if n == 0 {
-		return nil
+func (r *reader) agents() []AgentUse { return readList(r, minAgentSize, r.agent) }
+
+func (r *reader) agent(a *AgentUse) {
+	a.At, a.Pod, a.BusyThreads = r.int(), int(r.int()), int(r.int())
+	a.RoundTrip, a.IdleRoundTrip, a.Memory = r.int(), r.int(), r.int()
+	for _, p := range a.floats() {
+		*p = r.float()
 	}
-	agents := make([]AgentUse, n)
-	for i := range agents {
-		a := &agents[i]
-		a.At, a.Pod, a.BusyThreads = r.int(), int(r.int()), int(r.int())
-		a.RoundTrip, a.IdleRoundTrip, a.Memory = r.int(), r.int(), r.int()
-		for _, p := range a.floats() {
-			*p = r.float()
-		}
-	}
-	return agents
 }
 
 // floats lists the fields in the order of the encoding.

@@ -23,6 +23,21 @@ func (d *Distribution) Add(b Buckets) {
 	}
 }
 
+// AddLess merges a histogram whose values are all shorter by a duration, down to 1 us.
+func (d *Distribution) AddLess(b Buckets, less time.Duration) {
+	if less <= 0 {
+		d.Add(b)
+		return
+	}
+	if len(b) > 0 && d.cells == nil {
+		d.cells = make([]uint64, numCells)
+	}
+	for _, c := range b {
+		d.cells[cellOf(int64(highest(int(c.Index))-less))] += uint64(c.Count)
+		d.count += uint64(c.Count)
+	}
+}
+
 // Count is the number of values.
 func (d *Distribution) Count() uint64 { return d.count }
 

@@ -28,10 +28,33 @@ func appendBool(dst []byte, v bool) []byte {
 	return append(dst, 0)
 }
 
+// appendList writes the number of items, then each with item.
+func appendList[T any](dst []byte, list []T, item func([]byte, *T) []byte) []byte {
+	dst = appendUint(dst, uint64(len(list)))
+	for i := range list {
+		dst = item(dst, &list[i])
+	}
+	return dst
+}
+
+// readList reads the output of appendList, each item with item, which reads at least size bytes; nil if there is none.
+func readList[T any](r *reader, size int, item func(*T)) []T {
+	n := r.count(size)
+	if n == 0 {
+		return nil
+	}
+	list := make([]T, n)
+	for i := range list {
+		item(&list[i])
+	}
+	return list
+}
+
 // reader decodes the output of the append functions. After the first error it returns zeros and keeps the error in err.
 type reader struct {
-	rest []byte
-	err  error
+	rest    []byte
+	version byte // of a series: fields that changed are read as that version has them
+	err     error
 }
 
 func (r *reader) int() int64 {

@@ -12,18 +12,15 @@ func appendShards(dst []byte, shards, before []ShardCounts) []byte {
 
 // shards reads the output of appendShards: differences from before.
 func (r *reader) shards(before []ShardCounts) []ShardCounts {
-	n := r.count(2)
-	if n > MaxShards {
-		r.fail("%d shards", n)
-		return nil
-	}
-	if n == 0 {
-		return nil
-	}
-	shards := make([]ShardCounts, n)
-	for k := range shards {
+	k := 0
+	shards := readList(r, 2, func(c *ShardCounts) {
 		b := shardAt(before, k)
-		shards[k] = ShardCounts{OK: b.OK + uint64(r.int()), Errors: b.Errors + uint64(r.int())}
+		c.OK, c.Errors = b.OK+uint64(r.int()), b.Errors+uint64(r.int())
+		k++
+	})
+	if len(shards) > MaxShards {
+		r.fail("%d shards", len(shards))
+		return nil
 	}
 	return shards
 }
@@ -36,48 +33,30 @@ func shardAt(shards []ShardCounts, k int) ShardCounts {
 }
 
 func appendShardGaps(dst []byte, gaps []ShardGap) []byte {
-	dst = appendUint(dst, uint64(len(gaps)))
-	for _, g := range gaps {
-		dst = appendUint(dst, uint64(g.Shard))
-		dst = appendGap(dst, g.Gap, 0)
-	}
-	return dst
+	return appendList(dst, gaps, func(dst []byte, g *ShardGap) []byte { return appendNumberedGap(dst, g.Shard, g.Gap) })
 }
 
 func (r *reader) shardGaps() []ShardGap {
-	n := r.count(1 + minGapSize)
-	if n == 0 {
-		return nil
-	}
-	gaps := make([]ShardGap, n)
-	for i := range gaps {
-		gaps[i].Shard = r.below(MaxShards)
-		gaps[i].Gap = r.gap(0)
-	}
-	return gaps
+	return readList(r, 1+minGapSize, func(g *ShardGap) { g.Shard, g.Gap = r.numberedGap(MaxShards) })
 }
 
 func appendPartGaps(dst []byte, gaps []PartGap) []byte {
-	dst = appendUint(dst, uint64(len(gaps)))
-	for _, g := range gaps {
-		dst = appendUint(dst, uint64(g.Part))
-		dst = appendGap(dst, g.Gap, 0)
-	}
-	return dst
+	return appendList(dst, gaps, func(dst []byte, g *PartGap) []byte { return appendNumberedGap(dst, int(g.Part), g.Gap) })
 }
 
 func (r *reader) partGaps() []PartGap {
-	n := r.count(1 + minGapSize)
-	if n == 0 {
-		return nil
-	}
-	gaps := make([]PartGap, n)
-	for i := range gaps {
-		gaps[i].Part = Part(r.below(maxParts))
-		gaps[i].Gap = r.gap(0)
-	}
-	return gaps
+	return readList(r, 1+minGapSize, func(g *PartGap) {
+		part, gap := r.numberedGap(maxParts)
+		g.Part, g.Gap = Part(part), gap
+	})
 }
+
+// appendNumberedGap writes a gap of the shard, or the part, with a number.
+func appendNumberedGap(dst []byte, number int, g Gap) []byte {
+	return appendGap(appendUint(dst, uint64(number)), g, 0)
+}
+
+func (r *reader) numberedGap(limit int) (int, Gap) { return r.below(limit), r.gap(0) }
 
 // below reads a number in [0, limit).
 func (r *reader) below(limit int) int {
@@ -90,27 +69,20 @@ func (r *reader) below(limit int) int {
 }
 
 func appendGaps(dst []byte, gaps []Gap) []byte {
-	dst = appendUint(dst, uint64(len(gaps)))
 	var last int64
-	for _, g := range gaps {
-		dst = appendGap(dst, g, last)
+	return appendList(dst, gaps, func(dst []byte, g *Gap) []byte {
+		dst = appendGap(dst, *g, last)
 		last = g.To
-	}
-	return dst
+		return dst
+	})
 }
 
 func (r *reader) gaps() []Gap {
-	n := r.count(minGapSize)
-	if n == 0 {
-		return nil
-	}
-	gaps := make([]Gap, n)
 	var last int64
-	for i := range gaps {
-		gaps[i] = r.gap(last)
-		last = gaps[i].To
-	}
-	return gaps
+	return readList(r, minGapSize, func(g *Gap) {
+		*g = r.gap(last)
+		last = g.To
+	})
 }
 
 // Bits of the number that precedes a gap's bounds.
@@ -165,27 +137,20 @@ func (g *Gap) bounds() [4]*int64 {
 }
 
 func appendStalls(dst []byte, stalls []Stall) []byte {
-	dst = appendUint(dst, uint64(len(stalls)))
 	var last int64
-	for _, s := range stalls {
+	return appendList(dst, stalls, func(dst []byte, s *Stall) []byte {
 		dst = appendInt(dst, s.From-last)
 		dst = appendInt(dst, s.To-s.From)
 		last = s.To
-	}
-	return dst
+		return dst
+	})
 }
 
 func (r *reader) stalls() []Stall {
-	n := r.count(2)
-	if n == 0 {
-		return nil
-	}
-	stalls := make([]Stall, n)
 	var last int64
-	for i := range stalls {
-		stalls[i].From = last + r.int()
-		stalls[i].To = stalls[i].From + r.int()
-		last = stalls[i].To
-	}
-	return stalls
+	return readList(r, 2, func(s *Stall) {
+		s.From = last + r.int()
+		s.To = s.From + r.int()
+		last = s.To
+	})
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 3
+const intervalVersion = 5
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
 // It has no terminator: the transport frames it.
@@ -26,10 +26,8 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = appendGaps(dst, iv.ProbeGaps)
 	dst = appendPartGaps(dst, iv.PartGaps)
 	dst = appendStalls(dst, iv.Stalls)
-	dst = appendUint(dst, uint64(len(iv.Tallies)))
-	for _, n := range iv.Tallies {
-		dst = appendUint(dst, n)
-	}
+	dst = appendBool(dst, iv.Unsettled)
+	dst = appendList(dst, iv.Tallies, func(dst []byte, n *uint64) []byte { return appendUint(dst, *n) })
 	dst = appendShards(dst, iv.Shards, nil)
 	dst = appendShardGaps(dst, iv.ShardGaps)
 	dst = appendServers(dst, iv.Servers)
@@ -72,13 +70,8 @@ func (iv *Interval) Decode(b []byte) error {
 	iv.ProbeGaps = r.gaps()
 	iv.PartGaps = r.partGaps()
 	iv.Stalls = r.stalls()
-	iv.Tallies = nil
-	if n := r.count(1); n > 0 {
-		iv.Tallies = make([]uint64, n)
-		for i := range iv.Tallies {
-			iv.Tallies[i] = r.uint()
-		}
-	}
+	iv.Unsettled = r.bool()
+	iv.Tallies = readList(&r, 1, func(n *uint64) { *n = r.uint() })
 	iv.Shards = r.shards(nil)
 	iv.ShardGaps = r.shardGaps()
 	iv.Servers = r.servers()

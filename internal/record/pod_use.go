@@ -99,18 +99,18 @@ const minPodUseSize = 3 + 3 + 3*8
 
 func appendPodUses(dst []byte, p *podUses) []byte {
 	dst = appendInt(dst, int64(p.step))
-	dst = appendUint(dst, uint64(len(p.list)))
-	for i := range p.list {
-		u := &p.list[i]
-		for _, v := range [...]int64{u.At, u.Window, u.Memory} {
-			dst = appendInt(dst, v)
-		}
-		for _, v := range [...]string{u.Name, u.Pod, u.Container} {
-			dst = appendText(dst, v)
-		}
-		for _, v := range [...]float64{u.CPU, u.MaxCPU, u.CPULimit} {
-			dst = appendFloat(dst, v)
-		}
+	return appendList(dst, p.list, appendPodUse)
+}
+
+func appendPodUse(dst []byte, u *PodUse) []byte {
+	for _, v := range [...]int64{u.At, u.Window, u.Memory} {
+		dst = appendInt(dst, v)
+	}
+	for _, v := range [...]string{u.Name, u.Pod, u.Container} {
+		dst = appendText(dst, v)
+	}
+	for _, v := range [...]float64{u.CPU, u.MaxCPU, u.CPULimit} {
+		dst = appendFloat(dst, v)
 	}
 	return dst
 }
@@ -121,13 +121,8 @@ func (r *reader) podUses() podUses {
 		r.fail("readings of pods per %v", p.step)
 		return podUses{}
 	}
-	n := r.count(minPodUseSize)
-	if n == 0 {
-		return p
-	}
-	p.list = make([]PodUse, n)
-	for i := range p.list {
-		p.list[i] = PodUse{At: r.int(), Window: r.int(), Memory: r.int(), Name: r.text(), Pod: r.text(), Container: r.text(), CPU: r.float(), MaxCPU: r.float(), CPULimit: r.float()}
-	}
+	p.list = readList(r, minPodUseSize, func(u *PodUse) {
+		*u = PodUse{At: r.int(), Window: r.int(), Memory: r.int(), Name: r.text(), Pod: r.text(), Container: r.text(), CPU: r.float(), MaxCPU: r.float(), CPULimit: r.float()}
+	})
 	return p
 }

@@ -66,6 +66,7 @@ type podRecord struct {
 	finished    bool
 	connections int   // of the last interval
 	ahead       int64 // of the run's clock, nanoseconds
+	settled     int64 // end of the latest interval by which all gaps that had ended were delivered; 0 = none since the record was decoded
 	load, probe stream
 	shards      []partStream // by the shard's number
 	parts       []partStream // by Part

@@ -27,6 +27,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
 	p.addStalls(iv.Stalls)
+	p.settle(iv, end)
 	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
 		s.foldGaps()
 	}

@@ -41,6 +41,9 @@ func (s *Series) memory() sizes {
 	}
 	m.others = cap(s.servers)*int(unsafe.Sizeof(Server{})) + s.agentReadings*int(unsafe.Sizeof(AgentUse{})) + len(s.pods)*int(unsafe.Sizeof(podRecord{})) +
 		len(s.podUses.list)*150
+	for i := range s.servers {
+		m.others += cap(s.servers[i].SlowLog.Commands) * int(unsafe.Sizeof(SlowCommand{}))
+	}
 	return m
 }
 

@@ -13,7 +13,9 @@ import (
 const (
 	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
 	// testdata, and adds a file there: see TestSeriesVersions.
-	seriesVersion = 3
+	seriesVersion = 4
+	// oldestSeries is the first version that can be read.
+	oldestSeries = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
 	maxRawSeries = 128 << 20
 	// packLevel is the gzip level: the default, 6, takes two to seven times as long and saves one to eight percent.
@@ -113,8 +115,8 @@ func IsSeries(b []byte) bool {
 // DecodeSeries reads what Encode wrote. Any other input gives an error that wraps ErrCorrupt.
 func DecodeSeries(b []byte) (*Series, error) {
 	var r reader
-	if len(b) == 0 || b[0] != seriesVersion {
-		r.fail("not a series of version %d", seriesVersion)
+	if len(b) == 0 || b[0] < oldestSeries || b[0] > seriesVersion {
+		r.fail("not a series of version %d to %d", oldestSeries, seriesVersion)
 		return nil, r.err
 	}
 	z, err := gzip.NewReader(bytes.NewReader(b[1:]))
@@ -129,7 +131,7 @@ func DecodeSeries(b []byte) (*Series, error) {
 		r.fail("longer than %d bytes", maxRawSeries)
 		return nil, r.err
 	}
-	r.rest = raw
+	r.rest, r.version = raw, b[0]
 	s := r.series()
 	if len(r.rest) > 0 {
 		r.fail("%d bytes too many", len(r.rest))
@@ -188,10 +190,7 @@ func (s *Series) appendState(b []byte) []byte {
 	b = appendInt(b, int64(s.Step))
 	b = appendInt(b, int64(s.LatencyStep))
 	for _, list := range [][]string{s.Ops, s.Tallies, s.Notes} {
-		b = appendUint(b, uint64(len(list)))
-		for _, t := range list {
-			b = appendText(b, t)
-		}
+		b = appendList(b, list, func(b []byte, t *string) []byte { return appendText(b, *t) })
 	}
 	for _, only := range s.readOnly {
 		b = appendBool(b, only)
@@ -258,17 +257,7 @@ func (r *reader) state() *Series {
 	return s
 }
 
-func (r *reader) texts() []string {
-	n := r.count(1)
-	if n == 0 {
-		return nil
-	}
-	list := make([]string, n)
-	for i := range list {
-		list[i] = r.text()
-	}
-	return list
-}
+func (r *reader) texts() []string { return readList(r, 1, func(t *string) { *t = r.text() }) }
 
 // pods reads the state of each pod.
 func (r *reader) pods(s *Series) {

@@ -41,7 +41,7 @@ func (m *merging) fold(lists [][]Gap, streams []*stream, until int64) {
 	for _, t := range streams {
 		var pending []Gap
 		for _, g := range t.gaps {
-			if g.To > until {
+			if g.To > until || g.Open {
 				pending = append(pending, g)
 			}
 		}
@@ -52,19 +52,32 @@ func (m *merging) fold(lists [][]Gap, streams []*stream, until int64) {
 const (
 	// longSilence is how long a pod must have had no success to be considered in a gap: one that it will log.
 	longSilence = int64(time.Minute)
-	// deliveredLate is the longest time by which a pod delivers a gap later than the interval in which it ended.
-	deliveredLate = int64(time.Second)
 	// leastFold is the number of gaps of pods from which they are merged.
 	leastFold = 4096
 )
 
-// settled is the instant up to which the gaps of a pod are known that has delivered its record until the instant delivered: a later one begins with
-// the last success, or within the interval in which it was. A pod whose event loops did not run delivers gaps late.
-func (t *stream) settled(delivered int64, step time.Duration) int64 {
-	if delivered-t.last > longSilence {
-		return delivered
+// settle notes that the pod has delivered all gaps that ended before the end of iv, its latest interval: those that it will deliver begin with the last
+// success before it, or later. If it has had a later success by then, it did not run for a while, and when the last one before was is unknown.
+func (p *podRecord) settle(iv *Interval, end int64) {
+	if iv.Unsettled || p.load.last > end {
+		return
 	}
-	return t.last - int64(step) - deliveredLate
+	p.settled = end
+	p.load.known, p.probe.known = p.load.last, p.probe.last
+	for _, list := range [][]partStream{p.shards, p.parts} {
+		for i := range list {
+			list[i].known = list[i].last
+		}
+	}
+}
+
+// merged is the instant up to which the gaps of a pod can be merged whose latest settled interval ended at settled: it will deliver none that begins
+// before it, except for the one in which it has been for long.
+func (t *stream) merged(settled int64, step time.Duration) int64 {
+	if t.known == t.last && settled-t.last > max(longSilence, t.threshold()) {
+		return settled - 1
+	}
+	return t.known - int64(step) // an instant may be only known to be within its interval
 }
 
 // foldGaps merges the gaps of all pods as far as they are known.
@@ -109,14 +122,14 @@ func (s *Series) foldStreams(m *merging, of func(*podRecord) *stream) {
 		known := delivered
 		if t := of(p); t != nil {
 			streams = append(streams, t)
-			known = t.settled(delivered, s.PodStep)
+			known = t.merged(p.settled, s.PodStep)
 		}
 		if (p.lost || p.finished) && delivered < end {
 			known = math.MaxInt64
 		}
 		until = min(until, known)
 	}
-	m.fold(s.silences(of, end), streams, until)
+	m.fold(s.silences(of, math.MaxInt64), streams, until) // none of those that have not ended
 }
 
 // silences lists the periods without a success of each pod that has such a stream.

@@ -9,6 +9,8 @@ import (
 const (
 	// finestServerStep is the first grid on which the readings of servers are thinned; before, all are kept.
 	finestServerStep = time.Second
+	// coarsestServerStep is the coarsest one: what is left then is needed.
+	coarsestServerStep = 24 * time.Hour
 	// maxServerReadings bounds how many readings of servers a series keeps, apart from the first one of each process.
 	maxServerReadings = 4096
 )
@@ -19,7 +21,7 @@ type process struct{ address, runID string }
 func (s *Server) process() process { return process{s.Address, s.RunID} }
 
 // Servers returns the readings of the servers, by time. With many servers, or in a long run, the series keeps the first one of each process and then
-// its last one per 1 s, 2 s, 4 s and so on; a coarsened one at most one per Step.
+// its last one per 1 s, 2 s, 4 s and so on (a coarsened series per Step), with the slow commands of this time.
 func (s *Series) Servers() []Server { return slices.Clone(s.servers) }
 
 // addServers adds readings. The cost does not depend on how many there are, apart from those of the same time.
@@ -27,47 +29,49 @@ func (s *Series) addServers(servers []Server) {
 	for i := range servers {
 		s.addServer(&servers[i])
 	}
-	if len(s.servers) > maxServerReadings+len(s.firstReadings()) {
+	if len(s.servers) > maxServerReadings+len(s.firstReadings()) && s.serverStep < coarsestServerStep {
 		s.thinServers(max(finestServerStep, 2*s.serverStep))
 	}
 }
 
-// addServer adds a reading, unless a later one of the process is in the same cell of the grid; it replaces an earlier one.
+// addServer adds a reading, and drops what is not needed of the cell of the grid in which it is.
 func (s *Series) addServer(server *Server) {
 	at, _ := slices.BinarySearchFunc(s.servers, *server, compareServers)
+	s.servers = slices.Insert(s.servers, at, *server)
 	first := s.firstReadings()
 	oldFirst, known := first[server.process()]
-	newFirst := !known || server.At < oldFirst
-	if newFirst {
+	if !known || server.At < oldFirst {
 		first[server.process()] = server.At
 	}
-	if s.serverStep > 0 && known {
-		if later := s.sameCell(at, 1, server); later >= 0 && !newFirst {
-			return
-		}
-		if before := s.sameCell(at-1, -1, server); before >= 0 && s.servers[before].At > oldFirst {
-			s.servers = slices.Delete(s.servers, before, before+1)
-			at--
+	if s.serverStep == 0 || !known {
+		return
+	}
+	s.thinCell(server.process(), server.At)
+	if server.At < oldFirst { // the reading that was the first is one like the others
+		s.thinCell(server.process(), oldFirst)
+	}
+}
+
+// thinCell drops the readings of a process that are not needed in the cell that contains an instant.
+func (s *Series) thinCell(p process, at int64) {
+	i, _ := slices.BinarySearchFunc(s.servers, at/int64(s.serverStep), s.compareCell)
+	var own []Server
+	var positions []int
+	for ; i < len(s.servers) && s.compareCell(s.servers[i], at/int64(s.serverStep)) == 0; i++ {
+		if s.servers[i].process() == p {
+			own, positions = append(own, s.servers[i]), append(positions, i)
 		}
 	}
-	s.servers = slices.Insert(s.servers, at, *server)
-	if s.serverStep > 0 && known && newFirst { // the reading that was the first is one like the others
-		old := slices.IndexFunc(s.servers, func(o Server) bool { return o.At == oldFirst && o.process() == server.process() })
-		if old >= 0 && s.sameCell(old+1, 1, &s.servers[old]) >= 0 {
-			s.servers = slices.Delete(s.servers, old, old+1)
+	needed := s.fold(own)
+	for k := len(own) - 1; k >= 0; k-- {
+		if s.servers[positions[k]] = own[k]; !needed[k] {
+			s.servers = slices.Delete(s.servers, positions[k], positions[k]+1)
 		}
 	}
 }
 
-// sameCell returns the first reading of the same process and cell of the grid as of, from position at on in the given direction; -1 if there is none.
-func (s *Series) sameCell(at, direction int, of *Server) int {
-	cell := of.At / int64(s.serverStep)
-	for ; at >= 0 && at < len(s.servers) && s.servers[at].At/int64(s.serverStep) == cell; at += direction {
-		if s.servers[at].process() == of.process() {
-			return at
-		}
-	}
-	return -1
+func (s *Series) compareCell(server Server, cell int64) int {
+	return cmp.Compare(server.At/int64(s.serverStep), cell)
 }
 
 // firstReadings returns the instant of the first reading of each process.
@@ -83,23 +87,45 @@ func (s *Series) firstReadings() map[process]int64 {
 	return s.processes
 }
 
-// thinServers reduces the readings to the first one of each process and the last one of each cell of a coarser grid.
+// thinServers reduces the readings to those that are needed on a coarser grid.
 func (s *Series) thinServers(step time.Duration) {
 	if step <= s.serverStep {
 		return
 	}
 	s.serverStep = step
-	first, seen := s.firstReadings(), map[process]int64{}
-	kept := make([]Server, 0, len(s.servers))
-	for i := len(s.servers) - 1; i >= 0; i-- {
-		p, cell := s.servers[i].process(), s.servers[i].At/int64(step)
-		if newest, ok := seen[p]; !ok || newest != cell || first[p] == s.servers[i].At {
-			kept = append(kept, s.servers[i])
-			seen[p] = cell
+	all := slices.Clone(s.servers) // a series that is encoded shares the readings
+	needed := s.fold(all)
+	kept := make([]Server, 0, len(all)/2)
+	for i := range all {
+		if needed[i] {
+			kept = append(kept, all[i])
 		}
 	}
-	slices.Reverse(kept)
 	s.servers = slices.Clip(kept)
+}
+
+// fold reports which readings of whole cells are needed: the first one of each process, and the last one in each cell, to which it adds the slow
+// commands of those that are not.
+func (s *Series) fold(readings []Server) (needed []bool) {
+	type in struct {
+		process
+		cell int64
+	}
+	cellOf := func(r *Server) in { return in{r.process(), r.At / int64(s.serverStep)} }
+	first, last := s.firstReadings(), map[in]int{}
+	for i := range readings {
+		last[cellOf(&readings[i])] = i
+	}
+	needed = make([]bool, len(readings))
+	for i := range readings {
+		r := &readings[i]
+		newest := last[cellOf(r)]
+		if needed[i] = i == newest || first[r.process()] == r.At; !needed[i] && len(r.SlowLog.Commands) > 0 {
+			to := &readings[newest].SlowLog
+			to.Commands = MergeSlow(to.Commands, r.SlowLog.Commands)
+		}
+	}
+	return needed
 }
 
 func compareServers(a, b Server) int {

@@ -25,3 +25,69 @@ func TestTruthReadingsOfServersAreBounded(t *testing.T) {
 	first, last := kept[0].EvictedKeys, kept[len(kept)-1].EvictedKeys
 	truth.Report(t, "T5", "the counter's first and newest reading", fmt.Sprint("0 and ", seconds-1), fmt.Sprint(first, " and ", last), first == 0 && last == seconds-1)
 }
+
+// TestSlowCommandsSurviveThinning: of every command, the longest execution stays with its own time, and all are counted, in whichever order the
+// readings come.
+func TestSlowCommandsSurviveThinning(t *testing.T) {
+	t.Parallel()
+	const seconds = 5 * 3600
+	slow := map[int64][]SlowCommand{
+		1000: {{"KEYS", 2, 90_000, 1000e9}, {"EVAL", 1, 80_000, 1000e9}}, 1001: {{"SORT", 1, 50_000, 1001e9}}, 1002: {{"KEYS", 1, 20_000, 1002e9}},
+		seconds - 7: {{"KEYS", 1, 30_000, (seconds - 7) * 1e9}},
+	}
+	want := []SlowCommand{{"KEYS", 4, 90_000, 1000e9}, {"EVAL", 1, 80_000, 1000e9}, {"SORT", 1, 50_000, 1001e9}}
+	for _, step := range []int64{1, -1} {
+		s := NewSeries("run", time.Time{}, time.Second, []string{"get"}, 1)
+		for i := range int64(seconds) {
+			if step < 0 {
+				i = seconds - 1 - i
+			}
+			s.addServers([]Server{{At: i * 1e9, Address: "redis-0", RunID: "r", SlowLog: SlowLog{Commands: slow[i]}}})
+		}
+		var got []SlowCommand
+		for _, r := range s.Servers() {
+			got = MergeSlow(got, r.SlowLog.Commands)
+		}
+		if diff := difference(want, got); diff != "" || s.serverStep < 4*time.Second || len(s.Servers()) > maxServerReadings+1 {
+			t.Errorf("%d readings kept, one per %v; their slow commands (-want +got):\n%s", len(s.Servers()), s.serverStep, diff)
+		}
+	}
+}
+
+// TestManySlowCommandsAreBounded: servers on which hundreds of commands are slow all the time.
+func TestManySlowCommandsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := NewSeries("run", time.Time{}, time.Second, []string{"get"}, 1)
+	for i := range int64(400) {
+		var readings []Server
+		for k := range int64(20) {
+			slow := SlowCommand{Command: fmt.Sprint((i + k) % 300), Count: 1, WorstMicros: 1 + i, At: i * 1e9}
+			readings = append(readings, Server{At: i * 1e9, Address: fmt.Sprint("redis-", k), RunID: "r", SlowLog: SlowLog{Commands: []SlowCommand{slow}}})
+		}
+		s.addServers(readings)
+	}
+	s.thinServers(64 * time.Second)
+	kept := s.Servers()
+	for _, r := range kept {
+		if n := len(r.SlowLog.Commands); n > maxSlowCommands || n == 0 {
+			t.Errorf("%d commands at %v", n, time.Duration(r.At))
+		}
+	}
+	if n := len(kept); n > 20*(1+7) {
+		t.Errorf("%d readings", n)
+	}
+}
+
+// TestThinningLeavesTheOriginal: a series is encoded as a thinned copy that shares its readings.
+func TestThinningLeavesTheOriginal(t *testing.T) {
+	t.Parallel()
+	s := NewSeries("run", time.Time{}, time.Second, []string{"get"}, 1)
+	for i := range int64(10) {
+		s.addServers([]Server{{At: i * 1e9, Address: "a", RunID: "r", SlowLog: SlowLog{Commands: []SlowCommand{{"KEYS", 1, i, i * 1e9}}}}})
+	}
+	before := s.Servers()
+	s.shallow().thinServers(8 * time.Second)
+	if diff := difference(before, s.Servers()); diff != "" {
+		t.Errorf("(-before +after):\n%s", diff)
+	}
+}

@@ -5,19 +5,19 @@ import (
 	"slices"
 )
 
-// maxStalls bounds the stalls that are kept per pod: the longest ones.
-const maxStalls = 100
+// MaxStalls bounds the stalls that are kept per pod: the longest ones.
+const MaxStalls = 100
 
 // addStalls adds the stalls of a pod's load generator.
 func (p *podRecord) addStalls(stalls []Stall) {
 	p.stalls = append(p.stalls, stalls...)
-	if len(p.stalls) <= maxStalls {
+	if len(p.stalls) <= MaxStalls {
 		return
 	}
 	slices.SortFunc(p.stalls, func(a, b Stall) int {
 		return cmp.Or(cmp.Compare(b.To-b.From, a.To-a.From), cmp.Compare(b.From, a.From))
 	})
-	p.stalls = p.stalls[:maxStalls]
+	p.stalls = p.stalls[:MaxStalls]
 	slices.SortFunc(p.stalls, func(a, b Stall) int { return cmp.Compare(a.From, b.From) })
 }
 

@@ -1,5 +1,10 @@
 package record
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Server is one reading of a Redis server: INFO, SLOWLOG and LATENCY. Counters count from the server's start.
 type Server struct {
 	At            int64  // nanoseconds since T
@@ -43,11 +48,40 @@ type Server struct {
 	Latency          []LatencyEvent // of LATENCY LATEST, at most MaxLatencyEvents; empty while latency-monitor-threshold is 0
 }
 
-// SlowLog is the SLOWLOG since the previous reading: commands that ran longer than slowlog-log-slower-than.
+// SlowLog is the SLOWLOG: commands that ran longer than slowlog-log-slower-than.
 type SlowLog struct {
-	Total       int64  // slow commands since the server's start, cumulative
-	WorstMicros int64  // the longest of the new entries in this reading; 0 = no new entry
+	Total    int64         // slow commands since the server's start, cumulative
+	Commands []SlowCommand // since the previous reading that is kept, the longest first; at most maxSlowCommands
+}
+
+// SlowCommand are the executions of one command.
+type SlowCommand struct {
 	Command     string // its first word, in upper case
+	Count       int64  // executions that were read; the server may have had more, see SlowLog.Total
+	WorstMicros int64  // the longest
+	At          int64  // of the reading that found the longest, nanoseconds since T
+}
+
+// maxSlowCommands bounds SlowLog.Commands.
+const maxSlowCommands = 16
+
+// MergeSlow returns the commands of two lists with the sum of their executions and the longest one of each. Of many commands, those with the longest
+// executions stay.
+func MergeSlow(a, b []SlowCommand) []SlowCommand {
+	all := slices.Concat(a, b)
+	slices.SortFunc(all, func(a, b SlowCommand) int {
+		return cmp.Or(cmp.Compare(a.Command, b.Command), cmp.Compare(b.WorstMicros, a.WorstMicros), cmp.Compare(a.At, b.At))
+	})
+	var merged []SlowCommand
+	for _, c := range all {
+		if n := len(merged); n > 0 && merged[n-1].Command == c.Command {
+			merged[n-1].Count += c.Count
+			continue
+		}
+		merged = append(merged, c)
+	}
+	slices.SortStableFunc(merged, func(a, b SlowCommand) int { return cmp.Compare(b.WorstMicros, a.WorstMicros) })
+	return merged[:min(len(merged), maxSlowCommands)]
 }
 
 // MaxLatencyEvents bounds Server.Latency; Redis has about twenty events.

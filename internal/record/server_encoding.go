@@ -1,68 +1,79 @@
 package record
 
-// minServerSize is the length of an empty Server: 9 texts, 25 numbers, 2 booleans, 2 floats, no event.
-const minServerSize = 9 + 25 + 2 + 16 + 1
+// minServerSize is the length of an empty Server: 8 texts, 24 numbers, 2 booleans, 2 floats, no event and no slow command.
+const minServerSize = 8 + 24 + 2 + 16 + 1 + 1
 
 func appendServers(dst []byte, servers []Server) []byte {
-	dst = appendUint(dst, uint64(len(servers)))
-	for i := range servers {
-		s := &servers[i]
-		for _, p := range s.texts() {
-			dst = appendText(dst, *p)
-		}
-		for _, p := range s.numbers() {
-			dst = appendInt(dst, *p)
-		}
-		dst = appendBool(dst, s.Loading)
-		dst = appendBool(dst, s.AOFEnabled)
-		dst = appendFloat(dst, s.CPUSeconds)
-		dst = appendFloat(dst, s.CPUMainThreadSeconds)
-		dst = appendUint(dst, uint64(len(s.Latency)))
-		for _, e := range s.Latency {
-			dst = appendText(dst, e.Name)
-			dst = appendInt(dst, e.Unix)
-			dst = appendInt(dst, e.LatestMillis)
-			dst = appendInt(dst, e.MaxMillis)
-		}
-	}
-	return dst
+	return appendList(dst, servers, appendServer)
 }
 
-func (r *reader) servers() []Server {
-	n := r.count(minServerSize)
-	if n == 0 {
-		return nil
+func appendServer(dst []byte, s *Server) []byte {
+	for _, p := range s.texts() {
+		dst = appendText(dst, *p)
 	}
-	servers := make([]Server, n)
-	for i := range servers {
-		s := &servers[i]
-		for _, p := range s.texts() {
-			*p = r.text()
-		}
-		for _, p := range s.numbers() {
-			*p = r.int()
-		}
-		s.Loading, s.AOFEnabled = r.bool(), r.bool()
-		s.CPUSeconds, s.CPUMainThreadSeconds = r.float(), r.float()
-		if n := r.count(4); n > 0 {
-			s.Latency = make([]LatencyEvent, n)
-			for k := range s.Latency {
-				s.Latency[k] = LatencyEvent{Name: r.text(), Unix: r.int(), LatestMillis: r.int(), MaxMillis: r.int()}
-			}
+	for _, p := range s.numbers() {
+		dst = appendInt(dst, *p)
+	}
+	dst = appendBool(dst, s.Loading)
+	dst = appendBool(dst, s.AOFEnabled)
+	dst = appendFloat(dst, s.CPUSeconds)
+	dst = appendFloat(dst, s.CPUMainThreadSeconds)
+	dst = appendList(dst, s.Latency, func(dst []byte, e *LatencyEvent) []byte {
+		dst = appendText(dst, e.Name)
+		dst = appendInt(dst, e.Unix)
+		dst = appendInt(dst, e.LatestMillis)
+		return appendInt(dst, e.MaxMillis)
+	})
+	return appendList(dst, s.SlowLog.Commands, func(dst []byte, c *SlowCommand) []byte {
+		dst = appendText(dst, c.Command)
+		dst = appendInt(dst, c.Count)
+		dst = appendInt(dst, c.WorstMicros)
+		return appendInt(dst, c.At-s.At)
+	})
+}
+
+func (r *reader) servers() []Server { return readList(r, minServerSize, r.server) }
+
+func (r *reader) server(s *Server) {
+	var only SlowCommand // of version 3, which had the longest one of all
+	for _, p := range s.texts() {
+		*p = r.text()
+	}
+	if r.version == 3 {
+		only.Command = r.text()
+	}
+	for _, p := range s.numbers() {
+		*p = r.int()
+		if r.version == 3 && p == &s.SlowLog.Total {
+			only.WorstMicros = r.int()
 		}
 	}
-	return servers
+	s.Loading, s.AOFEnabled = r.bool(), r.bool()
+	s.CPUSeconds, s.CPUMainThreadSeconds = r.float(), r.float()
+	s.Latency = readList(r, 4, func(e *LatencyEvent) {
+		*e = LatencyEvent{Name: r.text(), Unix: r.int(), LatestMillis: r.int(), MaxMillis: r.int()}
+	})
+	if r.version == 3 {
+		if only.WorstMicros > 0 {
+			only.Count, only.At = 1, s.At
+			s.SlowLog.Commands = []SlowCommand{only}
+		}
+		return
+	}
+	s.SlowLog.Commands = readList(r, 4, func(c *SlowCommand) {
+		*c = SlowCommand{Command: r.text(), Count: r.int(), WorstMicros: r.int(), At: s.At + r.int()}
+	})
 }
 
 // texts and numbers list the fields in the order of the encoding.
-func (s *Server) texts() [9]*string {
-	return [...]*string{&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role, &s.MaxMemoryPolicy, &s.AOFFsync, &s.SlowLog.Command}
+func (s *Server) texts() [8]*string {
+	return [...]*string{&s.Address, &s.RunID, &s.Name, &s.Version, &s.Mode, &s.Role, &s.MaxMemoryPolicy, &s.AOFFsync}
 }
 
-func (s *Server) numbers() [25]*int64 {
+func (s *Server) numbers() [24]*int64 {
 	return [...]*int64{&s.At, &s.UptimeSeconds, &s.UsedMemory, &s.UsedMemoryRSS, &s.MaxMemory, &s.ConnectedClients,
 		&s.RejectedConnections, &s.EvictedKeys, &s.ExpiredKeys, &s.CommandsProcessed, &s.AOFDelayedFsync,
 		&s.BlockedClients, &s.MaxClients, &s.OOMErrors, &s.TotalReads, &s.TotalWrites, &s.IOThreadedReads, &s.IOThreadedWrites,
-		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total, &s.SlowLog.WorstMicros,
+		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total,
 		&s.Shard, &s.NetInput, &s.NetOutput}
 }

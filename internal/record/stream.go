@@ -11,9 +11,10 @@ type stream struct {
 	gaps        []Gap  // as the pod logged them
 	ok          uint64 // successes
 	first, last int64  // instants of the first and the last; -1 = none yet
+	known       int64  // last, when the pod had delivered all gaps that had ended; -1 = none yet, or not since the record was decoded
 }
 
-func newStream() stream { return stream{first: -1, last: -1} }
+func newStream() stream { return stream{first: -1, last: -1, known: -1} }
 
 func (t *stream) add(gaps []Gap, ok uint64, first, last int64) {
 	t.gaps = append(t.gaps, gaps...)
@@ -22,19 +23,23 @@ func (t *stream) add(gaps []Gap, ok uint64, first, last int64) {
 	t.last = max(t.last, last)
 }
 
+// threshold is the minimum length of the pod's gaps: max(2 x mean interval between successes, 5 ms).
+func (t *stream) threshold() int64 {
+	if t.ok > 1 {
+		return max(2*(t.last-t.first)/int64(t.ok-1), minGap)
+	}
+	return minGap
+}
+
 // silence returns the periods without a success, ascending and disjoint, of a pod that has delivered its record until the instant delivered.
-// A period that has not ended by then counts if it is longer than the minimum length of a gap: max(2 x mean interval between successes, 5 ms).
+// A period that has not ended by then counts if it is longer than the minimum length of a gap.
 // A pod that delivers nothing more before end is silent from its last success on, so that it does not affect the gaps of the other pods.
 func (t *stream) silence(delivered, end int64) []Gap {
 	open := Gap{From: max(t.last, 0), To: delivered}
-	mean := int64(0)
-	if t.ok > 1 {
-		mean = (t.last - t.first) / int64(t.ok-1)
-	}
 	list := slices.Clone(t.gaps)
 	if delivered < end {
 		list = append(list, Unproven(open.From, math.MaxInt64))
-	} else if open.To-open.From > max(2*mean, minGap) {
+	} else if open.To-open.From > t.threshold() {
 		list = append(list, open)
 	}
 	slices.SortFunc(list, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })

@@ -1,13 +1,11 @@
 package record
 
 func appendPartStreams(dst []byte, parts []partStream) []byte {
-	dst = appendUint(dst, uint64(len(parts)))
-	for i := range parts {
-		dst = appendStream(dst, &parts[i].stream)
-		dst = appendInt(dst, parts[i].tried)
-		dst = appendInt(dst, parts[i].failed)
-	}
-	return dst
+	return appendList(dst, parts, func(dst []byte, t *partStream) []byte {
+		dst = appendStream(dst, &t.stream)
+		dst = appendInt(dst, t.tried)
+		return appendInt(dst, t.failed)
+	})
 }
 
 func appendStream(b []byte, t *stream) []byte {
@@ -18,22 +16,17 @@ func appendStream(b []byte, t *stream) []byte {
 }
 
 func (r *reader) partStreams() []partStream {
-	n := r.count(6)
-	if n > maxParts {
-		r.fail("%d shards or parts", n)
+	parts := readList(r, 6, func(t *partStream) {
+		r.stream(&t.stream)
+		t.tried, t.failed = r.int(), r.int()
+	})
+	if len(parts) > maxParts {
+		r.fail("%d shards or parts", len(parts))
 		return nil
-	}
-	if n == 0 {
-		return nil
-	}
-	parts := make([]partStream, n)
-	for i := range parts {
-		r.stream(&parts[i].stream)
-		parts[i].tried, parts[i].failed = r.int(), r.int()
 	}
 	return parts
 }
 
 func (r *reader) stream(t *stream) {
-	t.ok, t.first, t.last, t.gaps = r.uint(), r.int(), r.int(), r.gaps()
+	t.ok, t.first, t.last, t.known, t.gaps = r.uint(), r.int(), r.int(), -1, r.gaps()
 }

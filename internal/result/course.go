@@ -14,19 +14,24 @@ const CourseVersion = 1
 
 // Course is the course of a run over time: figures per row, the times without a success, and the faults. Its JSON is described in docs/record.md.
 type Course struct {
-	Version   int        `json:"version"`
-	Run       string     `json:"run"`                 // the UID of the load test
-	Start     time.Time  `json:"start"`               // when the load began, UTC; all other instants count from here
-	Every     Seconds    `json:"everySeconds"`        // length of a row; the last one may be shorter
-	Step      Seconds    `json:"stepSeconds"`         // of the counts in the record
-	Latencies Seconds    `json:"latencyStepSeconds"`  // of the latencies in the record
-	All       []string   `json:"operations"`          // of the run
-	Rows      []Row      `json:"rows"`                // in the order of time
-	Gaps      []Gap      `json:"gaps,omitempty"`      // times without a success of the load
-	ProbeGaps []Gap      `json:"probeGaps,omitempty"` // of the probe, which opens new connections
-	ShardGaps []ShardGap `json:"shardGaps,omitempty"` // of one shard of several
-	Faults    []Mark     `json:"faults,omitempty"`    // in the order of their injection
-	Notes     []string   `json:"notes,omitempty"`     // what is missing from the record, or was coarsened
+	Version   int       `json:"version"`
+	Run       string    `json:"run"`                 // the UID of the load test
+	Start     time.Time `json:"start"`               // when the load began, UTC; all other instants count from here
+	Every     Seconds   `json:"everySeconds"`        // length of a row; the last one may be shorter
+	Step      Seconds   `json:"stepSeconds"`         // of the counts in the record
+	Latencies Seconds   `json:"latencyStepSeconds"`  // of the latencies in the record
+	Operation string    `json:"operation,omitempty"` // the selected one, which the rows are of; "" = all
+	All       []string  `json:"operations"`          // of the run
+	Rows      []Row     `json:"rows"`                // in the order of time
+	Gaps      []Gap     `json:"gaps,omitempty"`      // times without a success of the load
+	ProbeGaps []Gap     `json:"probeGaps,omitempty"` // of the probe, which opens new connections
+	// The following gaps are those in which a request waited in vain: a part with few requests is silent for most of the time.
+	ReadGaps      []Gap           `json:"readGaps,omitempty"`  // of a load that reads and writes
+	WriteGaps     []Gap           `json:"writeGaps,omitempty"` // of a load that reads and writes
+	OperationGaps []OperationGaps `json:"operationGaps,omitempty"`
+	ShardGaps     []ShardGap      `json:"shardGaps,omitempty"` // of one shard of several
+	Faults        []Mark          `json:"faults,omitempty"`    // in the order of their injection
+	Notes         []string        `json:"notes,omitempty"`     // what is missing from the record, or was coarsened
 }
 
 // Row is the figures of a part of the run.
@@ -34,7 +39,7 @@ type Row struct {
 	At        Seconds `json:"atSeconds"`
 	Until     Seconds `json:"untilSeconds"`
 	Operation         // its name is "all", or that of the selected operation
-	// Silent is how much of the row is in a gap of the load.
+	// Silent is how much of the row is in a gap of the load, or of the selected operation.
 	Silent Seconds  `json:"gapSeconds"`
 	Faults []string `json:"faults,omitempty"` // that were injected and from which the load had not recovered, at any time of the row
 }
@@ -63,22 +68,12 @@ func NewCourse(series *record.Series, every time.Duration, operation string, fau
 	if operation != "" && selected < 0 {
 		return nil, fmt.Errorf("the run has no operation %q, it has %q", operation, series.Ops)
 	}
-	whole := impact.SummarizeWindow(series, 0, series.End())
-	total := OperationOf("all", &whole.Figures)
-	usual := usualWait(&total)
 	every = max(1, (every+series.Step-1)/series.Step) * series.Step
 	c := &Course{
 		Version: CourseVersion, Run: series.Run, Start: series.Start, Every: Seconds(every), Step: Seconds(series.Step), Latencies: Seconds(series.LatencyStep),
-		All: series.Ops, Rows: []Row{}, Gaps: gapsOf(series.Gaps(), usual), Faults: faults, Notes: series.Notes,
+		Operation: operation, All: series.Ops, Rows: []Row{}, Faults: faults, Notes: series.Notes,
 	}
-	if series.HasProbe() {
-		c.ProbeGaps = gapsOf(series.ProbeGaps(), usual)
-	}
-	for shard := range series.Shards() {
-		for _, g := range gapsOf(series.ShardGaps(shard), usual) {
-			c.ShardGaps = append(c.ShardGaps, ShardGap{Shard: shard, Gap: g})
-		}
-	}
+	c.setGaps(series)
 	for at := time.Duration(0); at < series.End(); at += every {
 		until := min(at+every, series.End())
 		sum := impact.SummarizeWindow(series, at, until)
@@ -96,7 +91,7 @@ func NewCourse(series *record.Series, every time.Duration, operation string, fau
 func (c *Course) mark() {
 	for i := range c.Rows {
 		r := &c.Rows[i]
-		for _, g := range c.Gaps {
+		for _, g := range c.Selected() {
 			r.Silent += max(0, min(r.Until, g.At+g.Length)-max(r.At, g.At))
 		}
 		for _, f := range c.Faults {
@@ -105,32 +100,4 @@ func (c *Course) mark() {
 			}
 		}
 	}
-}
-
-func gapsOf(gaps []record.Gap, usual time.Duration) []Gap {
-	var out []Gap
-	for _, g := range gaps {
-		out = append(out, gapOf(g, usual))
-	}
-	return out
-}
-
-// gapOf converts a gap of a record. usual is how long a request waits for a server that serves.
-func gapOf(g record.Gap, usual time.Duration) Gap {
-	return Gap{
-		At: Seconds(g.From), Length: Seconds(g.To - g.From), AtLeast: Seconds(g.AtLeast(int64(usual))), AtMost: Seconds(g.AtMost()), Open: g.Open,
-	}
-}
-
-// usualWait is how long a request of an operation waits for a server that serves: the 99th percentile of the service time, and one mean time
-// between successes.
-func usualWait(o *Operation) time.Duration {
-	q := o.Service
-	if q == nil {
-		q = o.Latency
-	}
-	if q == nil || o.Throughput <= 0 {
-		return 0
-	}
-	return time.Duration(q.P99) + time.Duration(float64(time.Second)/o.Throughput)
 }

@@ -14,6 +14,7 @@ import (
 func halted(t *testing.T) *record.Series {
 	t.Helper()
 	s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"set", "get"}, 1)
+	s.SetReadOnly([]bool{false, true})
 	const second = int64(time.Second)
 	for i := range int64(25) {
 		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1}
@@ -28,6 +29,9 @@ func halted(t *testing.T) *record.Series {
 		}
 		if i == 14 {
 			iv.Gaps = []record.Gap{{From: 12 * second, To: 14 * second}}
+		}
+		if i == 20 {
+			iv.PartGaps = []record.PartGap{{Part: record.OpPart(0), Gap: record.Gap{From: 17 * second, To: 20 * second}}, {Part: record.Writes, Gap: record.Gap{From: 17 * second, To: 20 * second}}}
 		}
 		if err := s.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -80,6 +84,15 @@ func TestCourseOfAnOperation(t *testing.T) {
 	c := course(t, 25*time.Second, "get")
 	if r := c.Rows; len(r) != 1 || r[0].Name != "get" || r[0].OK != 230 || r[0].Errors() != 20 {
 		t.Errorf("rows %+v", r)
+	}
+	for operation, gap := range map[string]Seconds{"get": 0, "set": Seconds(3 * time.Second)} {
+		c := course(t, 25*time.Second, operation)
+		if r := c.Rows[0]; r.Silent != gap || len(c.Selected()) != int(gap/Seconds(3*time.Second)) || c.Operation != operation {
+			t.Errorf("%s: %v of the row in the gaps %+v, want %v", operation, r.Silent, c.Selected(), gap)
+		}
+	}
+	if hidden := c.Hidden(c.WriteGaps); len(hidden) != 1 || hidden[0].At != Seconds(17*time.Second) || len(c.Hidden(c.ReadGaps)) != 0 {
+		t.Errorf("hidden gaps of writes %+v, of reads %+v", hidden, c.ReadGaps)
 	}
 	if _, err := NewCourse(halted(t), time.Second, "del", nil); err == nil || err.Error() != `the run has no operation "del", it has ["set" "get"]` {
 		t.Error(err)

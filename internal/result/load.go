@@ -8,9 +8,13 @@ import (
 	"github.com/redquake/redquake/internal/analysis/impact"
 )
 
-// Load is the result of one load. Its JSON is an API: fields are only added, the name of a number contains its
-// unit, and a figure that was not measured is absent.
+// LoadVersion is the version of Load's JSON: it increases when a field is renamed, removed or means something else.
+const LoadVersion = 1
+
+// Load is the result of one load. Its JSON is an API, described in docs/record.md: the name of a number contains its unit, and a figure that was not
+// measured is absent.
 type Load struct {
+	Version int     `json:"version"`
 	Outcome Outcome `json:"outcome"`
 	Message string  `json:"message,omitempty"` // why a run was interrupted or failed
 
@@ -23,9 +27,9 @@ type Load struct {
 	Planned  Seconds   `json:"plannedSeconds"`  // planned duration; 0 if only a number of requests ends the load
 	Measured Seconds   `json:"measuredSeconds"` // duration of the measured part, without ramp-up and warm-up
 
-	Target  Target  `json:"target"`
-	Shape   string  `json:"load"`        // the planned load, in words
-	Latency Latency `json:"latencyFrom"` // the instant from which all latencies count
+	Target  Target  `json:"target,omitzero"` // absent if the load has no Redis
+	Shape   string  `json:"load"`            // the planned load, in words
+	Latency Latency `json:"latencyFrom"`     // the instant from which all latencies count
 
 	Total Operation `json:"total"` // all operations together
 	// OutsideFaults is Total without the time from each fault's injection to its recovery. Absent without faults.
@@ -38,8 +42,11 @@ type Load struct {
 
 	Search *Search `json:"search,omitempty"` // the trials of a search
 
-	LongestGap *Gap `json:"longestGap,omitempty"`      // longest recorded time without a success
-	ProbeGap   *Gap `json:"longestProbeGap,omitempty"` // the same for the probe, which opens new connections
+	// LongestGap is the longest recorded time without a success: of the load, or of its reads or writes, if theirs is provably longer.
+	LongestGap *Gap `json:"longestGap,omitempty"`
+	ReadGap    *Gap `json:"longestReadGap,omitempty"`  // the longest in which a read waited in vain, of a load that reads and writes
+	WriteGap   *Gap `json:"longestWriteGap,omitempty"` // the same of its writes
+	ProbeGap   *Gap `json:"longestProbeGap,omitempty"` // the same as LongestGap for the probe, which opens new connections
 	// LongestShardGap is the longest time without a success at one of several shards.
 	LongestShardGap *ShardGap `json:"longestShardGap,omitempty"`
 	Anomalies       []Anomaly `json:"anomalies,omitempty"`
@@ -108,10 +115,12 @@ type Operation struct {
 	Unknown    uint64     `json:"unknown"`           // with or without effect
 	Dropped    uint64     `json:"dropped"`           // never sent, because they would have been too late
 	Throughput float64    `json:"throughputPerSecond"`
-	Sent       *Seconds   `json:"sentSeconds,omitempty"`    // how long it was sent, if operations were sent one after the other; Throughput counts this time
-	ErrorRate  float64    `json:"errorRate"`                // failed, unknown and dropped as a share of requests
-	Latency    *Quantiles `json:"latencySeconds,omitempty"` // of successes; absent without any
-	Service    *Quantiles `json:"serviceSeconds,omitempty"` // open loop: the same from the send
+	Sent       *Seconds   `json:"sentSeconds,omitempty"`      // how long it was sent, if operations were sent one after the other; Throughput counts this time
+	ErrorRate  float64    `json:"errorRate"`                  // failed, unknown and dropped as a share of requests
+	Latency    *Quantiles `json:"latencySeconds,omitempty"`   // of successes; absent without any
+	Service    *Quantiles `json:"serviceSeconds,omitempty"`   // open loop: the same from the send
+	Stalled    *Stalled   `json:"generatorStalled,omitempty"` // of all operations together: absent if the load generator always ran
+	LongestGap *Gap       `json:"longestGap,omitempty"`       // of one operation of several: the longest time in which a request waited in vain
 }
 
 // ErrorCount is how often one class of error occurred.
@@ -129,21 +138,6 @@ type Shard struct {
 	LongestGap Seconds `json:"longestGapSeconds"` // recorded; 0 = none
 }
 
-// Gap is a time without a success.
-type Gap struct {
-	At      Seconds `json:"atSeconds"` // from the load's start
-	Length  Seconds `json:"lengthSeconds"`
-	AtLeast Seconds `json:"atLeastSeconds"` // the bounds of Length
-	AtMost  Seconds `json:"atMostSeconds"`
-	Open    bool    `json:"open,omitempty"` // it had not ended when the run did
-}
-
-// ShardGap is a Gap of one shard.
-type ShardGap struct {
-	Shard int `json:"shard"` // in the order of the slots that they served at the start
-	Gap
-}
-
 // Anomaly is a dip of the throughput without a fault.
 type Anomaly struct {
 	At     Seconds `json:"atSeconds"` // from the load's start
@@ -156,6 +150,9 @@ type Bottleneck struct {
 	Component string `json:"component"`
 	Pods      string `json:"pods,omitempty"` // Application: the name of the observed pods
 	Evidence  string `json:"evidence"`       // one sentence with figures
+
+	// Stalled: the load generator did not run for a part of the time, which concerns only figures that hang on it.
+	Stalled bool `json:"-"`
 }
 
 // Redis is a summary of Redis' INFO during the run.

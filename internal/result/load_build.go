@@ -38,12 +38,9 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		outside := impact.SummarizeWithout(series, from, end, in.Faults)
 		r.OutsideFaults = new(OperationOf("all", &outside.Figures))
 	}
-	usual := usualWait(&r.Total)
 	r.Trend = impact.Trend(series, trendWidth)
-	r.LongestGap, r.LongestShardGap = longest(series.Gaps(), from, end, usual), longestOfShards(series, from, end, usual)
-	if series.HasProbe() {
-		r.ProbeGap = longest(series.ProbeGaps(), from, end, usual)
-	}
+	r.setGaps(series, from, end)
+	r.setStalls(plan, series, in)
 	if in.Search == nil && !switches(plan) { // the rate of a search changes with each trial
 		for _, a := range impact.Anomalies(series, from, plan.Shape.Planned(), in.Faults) {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
@@ -64,7 +61,7 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 
 // doubt adds the doubts that the result itself casts on its figures.
 func (r *Load) doubt() {
-	if b := r.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) {
+	if b := r.Bottleneck; b != nil && b.Component == string(bottleneck.LoadGenerator) && !b.Stalled {
 		r.Doubt("LoadGeneratorSaturated", "the load generator was the bottleneck: "+b.Evidence)
 	}
 	if s := r.Search; s != nil && !s.Done {
@@ -91,7 +88,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 		}
 	}
 	r := &Load{
-		Outcome: in.Outcome, Message: in.Message,
+		Version: LoadVersion, Outcome: in.Outcome, Message: in.Message,
 		Start: series.Start, Elapsed: Seconds(end), Planned: Seconds(plan.Shape.Length()), Measured: Seconds(summary.Measured),
 		Target: target(plan, series, in.Layout), Shape: inWords(plan.Shape), Latency: ServiceTime,
 		Total: OperationOf("all", &summary.Figures), Errors: ErrorCounts(&summary.ByClass), MaxLag: Seconds(summary.MaxLag),
@@ -108,7 +105,7 @@ func LoadSoFar(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 	r.setTurns(plan, series, from, end)
 	if len(summary.Shards) > 1 {
 		for i, s := range summary.Shards {
-			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput, LongestGap: Seconds(s.Gap)})
+			r.Shards = append(r.Shards, Shard{Shard: i, OK: s.OK, Errors: s.Errors, Throughput: s.Throughput})
 		}
 	}
 	return r
@@ -125,7 +122,7 @@ func limitedBy(plan *plan.Plan, series *record.Series, given LoadInput) *Bottlen
 		in.Without = plan.Shape.Search.Elsewhere(given.Search.Tried)
 	}
 	found := bottleneck.Find(in)
-	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence}
+	return &Bottleneck{Component: string(found.Component), Pods: found.Pods, Evidence: found.Evidence, Stalled: found.Stalled}
 }
 
 // trendWidth is the width of the drawn throughput, in cells.
@@ -156,31 +153,6 @@ func peak(stages []plan.Stage, of func(plan.Stage) float64) float64 {
 		highest = max(highest, of(s))
 	}
 	return highest
-}
-
-// longestOfShards is the longest gap of any shard; nil with a single shard, or without a gap.
-func longestOfShards(series *record.Series, from, end, usual time.Duration) *ShardGap {
-	var found *ShardGap
-	for shard := range series.Shards() {
-		if g := longest(series.ShardGaps(shard), from, end, usual); g != nil && (found == nil || g.Length > found.Length) {
-			found = &ShardGap{Shard: shard, Gap: *g}
-		}
-	}
-	return found
-}
-
-// longest is the longest gap that ends after from and begins before end; nil = none.
-func longest(gaps []record.Gap, from, end, usual time.Duration) *Gap {
-	var found *Gap
-	for _, g := range gaps {
-		if time.Duration(g.To) <= from || time.Duration(g.From) >= end {
-			continue
-		}
-		if found == nil || Seconds(g.To-g.From) > found.Length {
-			found = new(gapOf(g, usual))
-		}
-	}
-	return found
 }
 
 // OperationOf converts figures of package impact to an Operation.

@@ -121,6 +121,7 @@ func TestDoubtsOfALoad(t *testing.T) {
 	}{
 		"nothing":               {&Load{Search: &Search{Done: true}}, nil},
 		"a saturated generator": {limitedBy(bottleneck.LoadGenerator), []impact.Doubt{{Reason: "LoadGeneratorSaturated", Message: "the load generator was the bottleneck: 95%"}}},
+		"a stalled generator":   {&Load{Bottleneck: &Bottleneck{Component: string(bottleneck.LoadGenerator), Stalled: true}}, nil},
 		"another bottleneck":    {limitedBy(bottleneck.Network), nil},
 		"a search cut off":      {&Load{Search: &Search{Message: "too short"}}, []impact.Doubt{{Reason: "SearchUnfinished", Message: "the search did not complete: too short"}}},
 	} {
@@ -147,16 +148,42 @@ func TestDescriptionOfShape(t *testing.T) {
 }
 
 func TestLongestGap(t *testing.T) {
-	gap := func(from, to int64) record.Gap { return record.Gap{From: from, To: to} }
-	gaps := []record.Gap{gap(0, 90), gap(100, 120), {From: 200, To: 240, Open: true}}
-	if got, want := longest(gaps, 95, 240, 0), (&Gap{At: 200, Length: 40, AtLeast: 40, AtMost: 40, Open: true}); !cmp.Equal(got, want) {
-		t.Errorf("after the warm-up: %+v, want %+v", got, want)
+	gap := func(from, to int64, atLeast, atMost time.Duration) impact.BoundedGap {
+		return impact.BoundedGap{Gap: record.Gap{From: from, To: to}, Length: impact.Bounded{Value: time.Duration(to - from), AtLeast: atLeast, AtMost: atMost}}
 	}
-	if got := longest(gaps[:1], 95, 240, 0); got != nil {
+	gaps := []impact.BoundedGap{gap(0, 90, 90, 90), gap(100, 120, 20, 50), gap(200, 240, 10, 45)}
+	gaps[2].Open = true
+	if got, want := longest(gaps, 95, 240), (&Gap{At: 200, Length: 40, AtLeast: 20, AtMost: 50, Open: true}); !cmp.Equal(got, want) {
+		t.Errorf("after the warm-up: %+v, want %+v with the greatest bounds", got, want)
+	}
+	if got := longest(gaps[:1], 95, 240); got != nil {
 		t.Errorf("only in the warm-up: %+v, want none", got)
 	}
-	if got := longest(gaps[2:], 95, 200, 0); got != nil {
+	if got := longest(gaps[2:], 95, 200); got != nil {
 		t.Errorf("only after the end of the load: %+v, want none", got)
+	}
+}
+
+// The gap of writes or reads is the longest of the load only where it is provably longer.
+func TestWorstGap(t *testing.T) {
+	load, same, longer, longest := &Gap{Length: 40}, &Gap{Length: 50, AtLeast: 40}, &Gap{Length: 50, AtLeast: 45}, &Gap{Length: 60, AtLeast: 45}
+	for _, tt := range []struct {
+		name                string
+		load, writes, reads *Gap
+		want                *Gap
+		of                  string
+	}{
+		{"nothing", nil, nil, nil, nil, ""},
+		{"the load", load, nil, nil, load, ""},
+		{"a little longer, as every part is", load, same, same, load, ""},
+		{"writes", load, longer, same, longer, "Writes"},
+		{"reads, while writes succeed", nil, nil, longer, longer, "Reads"},
+		{"both, one after the other", load, longer, longest, longest, "Reads"},
+	} {
+		got := worst(tt.load, tt.writes, tt.reads)
+		if (got == nil) != (tt.want == nil) || got != nil && (got.Length != tt.want.Length || got.Of != tt.of) {
+			t.Errorf("%s: %+v, want %+v of %s", tt.name, got, tt.want, tt.of)
+		}
 	}
 }
 
@@ -202,7 +229,8 @@ func TestLongestShardGap(t *testing.T) {
 	series.Finish(0)
 	r := NewLoad(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 10 * time.Second}}, series, LoadInput{Outcome: Finished})
 	length := Seconds(2400 * time.Millisecond)
-	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: length, AtLeast: length, AtMost: length}}
+	usual := Seconds(100+200) * Seconds(time.Millisecond) // a mean time between successes of the load, and of the shard, in the other 6 s
+	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: length, AtLeast: length - usual, AtMost: length}}
 	shards := []Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: Seconds(2400 * time.Millisecond)}}
 	if diff := cmp.Diff(shards, r.Shards); diff != "" {
 		t.Errorf("shards:\n%s", diff)

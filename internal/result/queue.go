@@ -10,7 +10,8 @@ import (
 const busyConnections = 0.8
 
 // doubtQueue adds a doubt if users of a closed loop had to wait for a connection: latency counts from the send, so it does not contain that wait.
-// Users that think wait only if the connections are busy.
+// Users that think wait only if the connections are busy. With a pipeline, a user's turn is a batch that fills a connection: connections hold as many
+// users as without one.
 func (r *Load) doubtQueue(p *plan.Plan) {
 	if p.Shape.OpenLoop() || p.Client.Mode == plan.Multiplexed || r.Total.Requests == 0 {
 		return

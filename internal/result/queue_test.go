@@ -25,6 +25,8 @@ func TestDoubtOfUsersThatQueue(t *testing.T) {
 	}{
 		"as many as connections":        {2, client, shape(100, 0), 1000, time.Millisecond, 0, false},
 		"more":                          {2, client, shape(101, 0), 1000, time.Millisecond, 0, true},
+		"as many, in batches":           {2, plan.Client{Connections: 50, Pipeline: 16}, shape(100, 0), 1000, time.Millisecond, 0, false},
+		"more, in batches":              {2, plan.Client{Connections: 50, Pipeline: 16}, shape(101, 0), 1000, time.Millisecond, 0, true},
 		"connections for each shard":    {1, client, shape(150, 0), 1000, time.Millisecond, 3, false},
 		"more in every shard":           {1, client, shape(151, 0), 1000, time.Millisecond, 3, true},
 		"in one stage":                  {1, client, plan.Shape{Stages: []plan.Stage{{Users: 10, Duration: 1}, {Users: 60, Duration: 1}}}, 1000, time.Millisecond, 0, true},

@@ -14,8 +14,11 @@ const (
 	roleReplica = "replica"
 )
 
-// target describes the deployment by its layout, and by the readings of INFO.
+// target describes the deployment by its layout, and by the readings of INFO; the zero value if the load has none.
 func target(p *plan.Plan, series *record.Series, layout *topology.Map) Target {
+	if !p.Target.IsSet() {
+		return Target{}
+	}
 	t := Target{Topology: string(plan.TopologyStandalone), Addresses: p.Target.Addresses}
 	if named := p.Target.Topology; named != "" && named != plan.TopologyAuto {
 		t.Topology = string(named)

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,5 +52,15 @@ func TestTruthTargetIsTheDeployment(t *testing.T) {
 		}
 		got := target(&plan.Plan{Target: c.target}, s, c.layout)
 		truth.Report(t, "T23", "the target of "+c.name, c.want, described(got), described(got) == c.want && got.Server == "redis" && got.Version == "7.0.15")
+	}
+}
+
+// A load of an API or a database alone has no Redis: its JSON names no target, rather than an empty Standalone one.
+func TestNoTarget(t *testing.T) {
+	p := &plan.Plan{Target: plan.Target{Topology: plan.TopologyAuto}, Shape: plan.Shape{Rate: 1, Duration: time.Second}, Workload: plan.Workload{HTTP: &plan.HTTP{}}}
+	series := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	text, err := json.Marshal(NewLoad(p, series, LoadInput{Outcome: Finished}))
+	if err != nil || strings.Contains(string(text), `"target"`) {
+		t.Errorf("%v, %s", err, text)
 	}
 }

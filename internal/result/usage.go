@@ -36,11 +36,12 @@ type ServerUse struct {
 	Restarts         int           `json:"restarts"`
 }
 
-// SlowCommand is the longest execution of a command.
+// SlowCommand is the longest execution of a command, and how many there were.
 type SlowCommand struct {
 	Command string  `json:"command"` // its first word
 	Took    Seconds `json:"tookSeconds"`
 	At      Seconds `json:"atSeconds"` // from the load's start, of the reading that found it
+	Count   int64   `json:"count"`     // executions that were read from the slow log
 }
 
 // RoundTrip is how long a PING takes between the load and Redis, beside the load's connections.
@@ -117,7 +118,7 @@ func serverUse(s *usage.Server) ServerUse {
 		out.MainThreadCPU = new(cpuOf(s.MainThreadCPU))
 	}
 	for _, c := range s.Slowest {
-		out.Slowest = append(out.Slowest, SlowCommand{Command: c.Command, Took: Seconds(c.Took), At: Seconds(c.At)})
+		out.Slowest = append(out.Slowest, SlowCommand{Command: c.Command, Took: Seconds(c.Took), At: Seconds(c.At), Count: c.Count})
 	}
 	return out
 }

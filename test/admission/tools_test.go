@@ -106,7 +106,7 @@ func TestColumns(t *testing.T) {
 		want                   map[string]string
 	}{
 		{"RedisLoadTest", "redisloadtests", `
-display: {progress: 62%, tps: "3012.4", p99: 0.41ms, errors: 0.16%, trend: "▂███▁████████▇██████", faults: kill-primary Pass}
+display: {progress: 62%, tps: "3012.4", p99: 0.41ms, errors: 0.16%, trend: "▂███▁████████▇██████", faults: kill-primary Pass, lostWrites: "7"}
 progress: 62
 verdict: Fail
 target: {version: 7.0.15}
@@ -122,13 +122,13 @@ conditions: [{type: Failed, status: "False", reason: Other, message: "", lastTra
 loadTest: checkout-cache
 effect: Confirmed
 verdict: Pass
-display: {target: redis-0, dip: 99.7%, outage: 2.31s, recovery: 4.12s, whileActive: "throughput -12.5%, p99 +340%"}
+display: {target: redis-0, dip: 99.7%, outage: 2.31s, recovery: 4.12s, whileActive: "throughput -12.5%, p99 +340%", lostWrites: 3-7}
 targets: [{pod: redis-0, uid: a}]
-impact: {tpsDip: "0.997", outage: {value: 2310000, atLeast: 2310000, atMost: 2310000}, recovered: true, lostRequests: 1, errors: 1, lostWrites: 7}
+impact: {tpsDip: "0.997", outage: {value: 2310000, atLeast: 2310000, atMost: 2310000}, recovered: true, lostRequests: 1, errors: 1, lostWritesAtLeast: 3, lostWritesAtMost: 7}
 conditions: [{type: Complete, status: "True", reason: Succeeded, message: done, lastTransitionTime: "2026-01-01T00:00:00Z"}]
 `, map[string]string{
 			"Name": "checkout-cache", "Type": "PodKill", "Status": "Succeeded", "Target": "redis-0", "Effect": "Confirmed", "Dip": "99.7%",
-			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "7", "Verdict": "Pass", "WhileActive": "throughput -12.5%, p99 +340%", "LoadTest": "checkout-cache", "Message": "done",
+			"Outage": "2.31s", "Recovery": "4.12s", "LostWrites": "3-7", "Verdict": "Pass", "WhileActive": "throughput -12.5%, p99 +340%", "LoadTest": "checkout-cache", "Message": "done",
 		}},
 	}
 	for _, test := range tests {

@@ -56,7 +56,13 @@ func belowRows(c *result.Course) string {
 		}
 		line(&b, "Fault", "%s: %s", f.Name, strings.Join(parts, ", "))
 	}
-	listGaps(&b, "Gap", "without a success", c.Gaps)
+	if c.Operation != "" {
+		listGaps(&b, "Gap", "without a success of "+c.Operation, c.Selected())
+	} else {
+		listGaps(&b, "Gap", "without a success", c.Gaps)
+		listGaps(&b, "Write gap", "without a success of a write", c.Hidden(c.WriteGaps))
+		listGaps(&b, "Read gap", "without a success of a read", c.Hidden(c.ReadGaps))
+	}
 	listGaps(&b, "Probe gap", "without a success of the probe", c.ProbeGaps)
 	var shards []result.Gap
 	for _, g := range c.ShardGaps {
@@ -81,11 +87,11 @@ func listGaps(b *strings.Builder, name, what string, gaps []result.Gap) {
 	}
 }
 
-// WriteCSV writes the rows of a course with a header. The last column holds the names of faults, separated by spaces.
+// WriteCSV writes the rows of a course with a header. The column faults holds names, separated by spaces.
 func WriteCSV(w io.Writer, c *result.Course) error {
 	out := csv.NewWriter(w)
 	rows := [][]string{{"atSeconds", "untilSeconds", "operation", "requests", "ok", "failed", "unknown", "dropped", "throughputPerSecond", "errorRate",
-		"p50Seconds", "p90Seconds", "p99Seconds", "p999Seconds", "maxSeconds", "gapSeconds", "faults"}}
+		"p50Seconds", "p90Seconds", "p99Seconds", "p999Seconds", "maxSeconds", "gapSeconds", "faults", "drained"}}
 	for i := range c.Rows {
 		rows = append(rows, csvRow(&c.Rows[i]))
 	}
@@ -106,5 +112,5 @@ func csvRow(r *result.Row) []string {
 	} else {
 		row = append(row, "", "", "", "", "")
 	}
-	return append(row, length(r.Silent), strings.Join(r.Faults, " "))
+	return append(row, length(r.Silent), strings.Join(r.Faults, " "), count(r.Drained))
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,10 @@ func killed() *result.Course {
 		},
 		Gaps:      []result.Gap{{At: ms(11_500), Length: ms(1150), AtLeast: ms(1100), AtMost: ms(1160)}, {At: ms(20_000), Length: ms(100), AtLeast: ms(100), AtMost: ms(100), Open: true}},
 		ProbeGaps: []result.Gap{{At: ms(11_490), Length: ms(1010), AtLeast: ms(1000), AtMost: ms(1020)}},
+		WriteGaps: []result.Gap{{At: ms(11_500), Length: ms(1155), AtLeast: ms(1105), AtMost: ms(1165)}, {At: ms(15_000), Length: ms(800), AtLeast: ms(790), AtMost: ms(805)}},
+		OperationGaps: []result.OperationGaps{
+			{Operation: "set", Gaps: []result.Gap{{At: ms(15_000), Length: ms(800), AtLeast: ms(790), AtMost: ms(805)}}}, {Operation: "get", Gaps: []result.Gap{}},
+		},
 		ShardGaps: []result.ShardGap{{Shard: 1, Gap: result.Gap{At: ms(11_400), Length: ms(1300), AtLeast: ms(1300), AtMost: ms(1300)}}},
 		Faults: []result.Mark{
 			{Name: "kill-primary", Type: "PodKill", At: ms(11_000), Until: new(ms(14_000)), Verdict: "Pass", Outage: &result.BoundedSeconds{Value: ms(1150), AtLeast: ms(1100), AtMost: ms(1160)}},
@@ -59,6 +64,21 @@ func TestCourse(t *testing.T) {
 		}
 		if diff := cmp.Diff(killed(), &back); diff != "" {
 			t.Errorf("JSON loses something (-written +read):\n%s", diff)
+		}
+	}
+}
+
+// The gaps of the selected operation replace those of the load.
+func TestCourseOfAnOperation(t *testing.T) {
+	for operation, want := range map[string]string{"set": "\nGap         800ms ±10ms at 15s: without a success of set\n", "get": "recovery was seen\nProbe gap "} {
+		var b bytes.Buffer
+		c := killed()
+		c.Operation = operation
+		if err := WriteCourse(&b, c); err != nil {
+			t.Fatal(err)
+		}
+		if out := b.String(); !strings.Contains(out, want) || strings.Contains(out, "Write gap") {
+			t.Errorf("%s: %q is not in, or gaps of writes are in\n%s", operation, want, out)
 		}
 	}
 }

@@ -40,6 +40,7 @@ func ms(n float64) result.Seconds { return result.Seconds(n * float64(time.Milli
 // full is a run with all kinds of events; quiet one without any.
 func full() *result.Load {
 	return &result.Load{
+		Version: result.LoadVersion,
 		Outcome: result.Interrupted, Message: "by the user",
 		Verdict: "Inconclusive", Why: "the load did not run to its end: by the user",
 		Objectives: []result.Objective{
@@ -57,6 +58,10 @@ func full() *result.Load {
 			Name: "all", Requests: 90_372, OK: 89_180, Failed: 12, Unknown: 1100, Dropped: 80, Throughput: 2972.67, ErrorRate: 0.01319,
 			Latency: &result.Quantiles{P50: ms(0.412), P90: ms(0.6), P99: ms(1.904), P999: ms(980), Max: ms(1204)},
 			Service: &result.Quantiles{P50: ms(0.2), P90: ms(0.3), P99: ms(0.41), P999: ms(1.2), Max: ms(900)},
+			Stalled: &result.Stalled{
+				Pod: 1, Length: ms(43), Count: 5, Longest: ms(12), Latency: &result.Quantiles{P50: ms(0.411), P90: ms(0.59), P99: ms(0.7), P999: ms(970), Max: ms(1193)},
+				Throughput: 2978.1, ErrorRate: 0.0125,
+			},
 		},
 		Operations: []result.Operation{
 			{Name: "set", Requests: 9000, OK: 8900, Failed: 12, Unknown: 88, Throughput: 296.67, Latency: &result.Quantiles{P50: ms(0.5), P90: ms(0.7), P99: ms(2), P999: ms(981), Max: ms(1204)}},
@@ -64,7 +69,8 @@ func full() *result.Load {
 		},
 		Errors:     []result.ErrorCount{{Class: "timeout", Count: 1100}, {Class: "readonly", Count: 12}},
 		MaxLag:     ms(1100),
-		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), AtLeast: ms(1200), AtMost: ms(1215), Open: true},
+		LongestGap: &result.Gap{At: ms(20_100), Length: ms(1210), AtLeast: ms(1200), AtMost: ms(1215), Open: true, Of: "Writes"},
+		WriteGap:   &result.Gap{At: ms(20_100), Length: ms(1210), AtLeast: ms(1200), AtMost: ms(1215), Open: true},
 		ProbeGap:   &result.Gap{At: ms(20_101), Length: ms(1190), AtLeast: ms(1190), AtMost: ms(1190)},
 
 		LongestShardGap: &result.ShardGap{Shard: 2, Gap: result.Gap{At: ms(20_050), Length: ms(1260), AtLeast: ms(1260), AtMost: ms(1260)}},
@@ -74,7 +80,7 @@ func full() *result.Load {
 		Servers: []result.ServerUse{
 			{Address: "10.0.0.1:6379", Role: "primary", Shard: new(0), CPU: result.CPU{Mean: 850, Max: 930}, MainThreadCPU: &result.CPU{Mean: 820, Max: 910}, Memory: 1747 << 20,
 				RSS: 1830 << 20, BytesIn: 312_500, BytesOut: 1_204_800, IOThreadedReads: new(0.13), IOThreadedWrites: new(0.22), SlowCommands: 7,
-				Slowest: []result.SlowCommand{{Command: "KEYS", Took: ms(31.2), At: ms(12_000)}}, Restarts: 1},
+				Slowest: []result.SlowCommand{{Command: "KEYS", Took: ms(31.2), At: ms(12_000), Count: 7}}, Restarts: 1},
 			{Address: "10.0.0.2:6379", Role: "replica", Shard: new(0), CPU: result.CPU{Mean: 120, Max: 140}, Memory: 1745 << 20, RSS: 1800 << 20, BytesIn: 301_000},
 		},
 		RoundTrip:  &result.RoundTrip{Idle: new(ms(0.1)), UnderLoad: new(ms(0.15)), ShareOfLatency: new(0.5)},
@@ -94,6 +100,7 @@ func quiet() *result.Load {
 	total := op
 	total.Name = "all"
 	return &result.Load{
+		Version: result.LoadVersion,
 		Outcome: result.Finished, Start: time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(10_000), Planned: ms(10_000), Measured: ms(10_000),
 		Target: result.Target{Addresses: []string{"redis:6379", "redis-1:6379"}}, Shape: "closed loop, 10 users", Latency: result.ServiceTime,

@@ -142,6 +142,7 @@ func tail(r *result.Load) string {
 		line(&b, "Lag", "at most %s from an intended arrival to its send", seconds(r.MaxLag))
 	}
 	gaps(&b, r)
+	stalls(&b, r)
 	for _, a := range r.Anomalies {
 		line(&b, "Anomaly", "throughput %s down for %s at %s", format.Share(a.Dip), seconds(a.Length), seconds(a.At))
 	}
@@ -180,14 +181,30 @@ func shards(b *strings.Builder, r *result.Load) {
 
 // gaps writes the longest gaps.
 func gaps(b *strings.Builder, r *result.Load) {
-	if r.LongestGap != nil {
-		line(b, "Gap", "%s", gap(r.LongestGap, "longest stretch without a success"))
+	if g := r.LongestGap; g != nil {
+		what := "longest stretch without a success"
+		if g.Of != "" {
+			what += " of " + strings.ToLower(g.Of)
+		}
+		line(b, "Gap", "%s", gap(g, what))
 	}
 	if g := r.LongestShardGap; g != nil {
 		line(b, "Shard gap", "%s", gap(&g.Gap, fmt.Sprintf("longest stretch without a success at one shard, number %d", g.Shard)))
 	}
 	if r.ProbeGap != nil {
 		line(b, "Probe gap", "%s", gap(r.ProbeGap, "the same for the probe, which opens new connections"))
+	}
+}
+
+// stalls writes for how long the load generator did not run, and what the p99 can have been without that.
+func stalls(b *strings.Builder, r *result.Load) {
+	s, p99 := r.Total.Stalled, r.Total.Latency
+	switch {
+	case s == nil || s.Length == 0:
+	case p99 == nil || s.Latency == nil || s.Latency.P99 == p99.P99:
+		line(b, "Stalls", "%s", s)
+	default:
+		line(b, "Stalls", "%s: without that the p99 was between %s and %s", s, seconds(s.Latency.P99), seconds(p99.P99))
 	}
 }
 

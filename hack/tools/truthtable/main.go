@@ -1,95 +1,76 @@
-// Command truthtable reads the rows that package truth wrote into a folder, prints them as a table and writes them as one JSON list. It exits with 1
-// if a report was wrong or a scenario is missing.
+// Command truthtable runs the tests of the scenarios in which a figure was once wrong, prints what was true beside what was reported, and writes the
+// same as a JSON list. It exits with 1 if the tests failed in any way, if a report was wrong, or if the rows are not exactly those of rows.txt.
 //
-//	truthtable FOLDER OUT.json
+//	truthtable OUT.json COMMAND [ARGUMENT...]
 package main
 
 import (
-	"cmp"
+	_ "embed"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"os"
-	"path/filepath"
-	"slices"
-	"strconv"
-	"strings"
+	"os/exec"
 	"text/tabwriter"
 
 	"github.com/redquake/redquake/internal/testing/truth"
 )
 
-// scenarios is how many numbered scenarios there are: T1 to T24.
-const scenarios = 24
+// expected lists the rows of a complete run, one a line: the ID of the scenario, a space and its description.
+//
+//go:embed rows.txt
+var expected string
 
 func main() {
-	if len(os.Args) != 3 {
-		fmt.Fprintln(os.Stderr, "usage: truthtable FOLDER OUT.json")
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: truthtable OUT.json COMMAND [ARGUMENT...]")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1], os.Args[2]); err != nil {
+	if err := run(os.Stdout, os.Args[1], expected, os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "truthtable:", err)
 		os.Exit(1)
 	}
 }
 
-func run(folder, out string) error {
-	rows, err := read(folder)
+// run shows and writes all rows that there are, also if the command failed.
+func run(w io.Writer, out, expected string, command []string) error {
+	folder, err := os.MkdirTemp("", "truth")
 	if err != nil {
 		return err
 	}
-	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tSCENARIO\tTRUTH\tREPORTED\tOK")
-	var wrong []string
-	found := map[string]bool{}
-	for _, r := range rows {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\n", r.ID, r.Scenario, r.Truth, r.Reported, r.OK)
-		if found[r.ID] = true; !r.OK {
-			wrong = append(wrong, r.ID)
-		}
-	}
-	if err := table.Flush(); err != nil {
-		return err
-	}
-	text, err := json.MarshalIndent(rows, "", "  ")
+	defer func() { _ = os.RemoveAll(folder) }()
+	failed := runTests(w, folder, command)
+	rows, err := readRows(folder)
 	if err != nil {
-		return err
+		return errors.Join(failed, err)
 	}
-	if err := os.WriteFile(out, append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	for i := 1; i <= scenarios; i++ {
-		if id := "T" + strconv.Itoa(i); !found[id] {
-			wrong = append(wrong, id+" (not run)")
-		}
-	}
-	if len(wrong) > 0 {
-		return fmt.Errorf("wrong or missing: %s", strings.Join(wrong, ", "))
+	return errors.Join(write(out, rows), printTable(w, rows), failed, check(rows, expected))
+}
+
+func runTests(w io.Writer, folder string, command []string) error {
+	c := exec.Command(command[0], command[1:]...)
+	c.Stdout, c.Stderr = w, os.Stderr
+	c.Env = append(os.Environ(), truth.Folder+"="+folder)
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("the tests failed: %w", err)
 	}
 	return nil
 }
 
-// read returns the rows of a folder, ordered by the number of the scenario.
-func read(folder string) ([]truth.Row, error) {
-	names, err := filepath.Glob(filepath.Join(folder, "*.json"))
+func printTable(w io.Writer, rows []truth.Row) error {
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "ID\tSCENARIO\tTRUTH\tREPORTED\tOK")
+	for _, r := range rows {
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%v\n", r.ID, r.Scenario, r.Truth, r.Reported, r.OK)
+	}
+	return table.Flush()
+}
+
+func write(out string, rows []truth.Row) error {
+	text, err := json.MarshalIndent(rows, "", "  ")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	rows := make([]truth.Row, len(names))
-	for i, name := range names {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		if err := json.Unmarshal(text, &rows[i]); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
-		}
-	}
-	number := func(r truth.Row) int {
-		n, _ := strconv.Atoi(strings.TrimPrefix(r.ID, "T"))
-		return n
-	}
-	slices.SortStableFunc(rows, func(a, b truth.Row) int {
-		return cmp.Or(cmp.Compare(number(a), number(b)), cmp.Compare(a.Scenario, b.Scenario))
-	})
-	return rows, nil
+	return os.WriteFile(out, append(text, '\n'), 0o644)
 }

@@ -30,6 +30,7 @@ type Finding struct {
 	Component Component
 	Evidence  string
 	Pods      string // Application: the name of the observed pods
+	Stalled   bool   // LoadGenerator: a load pod often did not run; which figures that concerns, impact.Stalls tells
 }
 
 // Find returns the bottleneck of the steady part of a run. It is a pure function of its input.
@@ -40,6 +41,7 @@ func Find(in Input) Finding {
 		matches   func(*evidence) string
 	}{
 		{LoadGenerator, (*evidence).loadGenerator},
+		{LoadGenerator, (*evidence).stalledPod},
 		{Network, (*evidence).network},
 		{Application, (*evidence).application},
 		{CPULimit, (*evidence).cpuLimit},
@@ -54,7 +56,10 @@ func Find(in Input) Finding {
 			continue
 		}
 		found := Finding{Component: c.component, Evidence: sentence}
-		if c.component == Application {
+		switch c.component {
+		case LoadGenerator:
+			found.Stalled = e.loadGenerator() == ""
+		case Application:
 			found.Pods = e.exhausted().name
 		}
 		return found
@@ -89,6 +94,16 @@ func (e *evidence) throttledPod() string {
 		}
 	}
 	return sentence
+}
+
+// stalledPod returns the evidence that a load pod often did not run. It does not exclude that Redis was at a limit when it did.
+func (e *evidence) stalledPod() string {
+	s := e.stalls
+	if s == nil || e.length < shortestEvidence || s.Length.Seconds() < stalledShare*e.length.Seconds() || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" {
+		return ""
+	}
+	return fmt.Sprintf("load pod %d did not run for %s, %s of the time, at most %s at once",
+		s.Pod, duration(s.Length), percent(s.Length.Seconds()/e.length.Seconds()), duration(s.Longest))
 }
 
 // lateSends returns the evidence that requests waited for the load generator. The median is used because a saturated generator is late in most
@@ -195,7 +210,19 @@ func (e *evidence) backendWait() string {
 	if e.in.Backend == "" || e.median() == 0 {
 		return ""
 	}
-	return fmt.Sprintf("the workload waits for %s: the median latency is %s, and neither the load nor Redis is at a limit%s", e.in.Backend, duration(e.median()), e.observedUse())
+	of := ""
+	if share, known := e.backendTime(); known && share < backendShare {
+		return ""
+	} else if known {
+		of = ", in which operations spend " + percent(share) + " of their time"
+	}
+	return fmt.Sprintf("the workload waits for %s%s: the median latency is %s, and neither the load nor Redis is at a limit%s", e.in.Backend, of, duration(e.median()), e.observedUse())
+}
+
+// backendTime returns the share of the backend in the time of the operations in it and in Redis; it is not known without a Redis.
+func (e *evidence) backendTime() (share float64, known bool) {
+	sum := e.inBackend + e.inRedis
+	return float64(e.inBackend) / float64(max(1, sum)), e.inRedis > 0
 }
 
 // noLimit returns the usage of load generator, network and Redis for a run without a bottleneck.
@@ -212,10 +239,13 @@ func (e *evidence) noLimit() string {
 		parts = append(parts, "the busiest load pod used "+text)
 	}
 	if p50 := e.median(); p50 > 0 && e.roundTrip > 0 {
-		parts = append(parts, fmt.Sprintf("a round trip is %s of the median latency of %s", percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
+		parts = append(parts, fmt.Sprintf("a PING takes at least %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
 	}
 	if s, used := e.busiest(usage.mainThread); s != nil {
 		parts = append(parts, "Redis' main thread was "+s.compared(used, usage.mainThread, " busy"))
+	}
+	if share, known := e.backendTime(); known {
+		parts = append(parts, "operations spent "+percent(share)+" of their time in "+e.in.Backend)
 	}
 	if len(parts) == 0 {
 		return "there are no readings of the load generator or of Redis in the steady part"

@@ -19,6 +19,7 @@ type figures struct {
 	agent             record.AgentUse // cumulative values per second; others unchanged
 	server            record.Server   // counters per second; others unchanged
 	oom               uint64          // errors per interval
+	tallies           []uint64        // per interval
 	pods              int
 }
 
@@ -35,6 +36,9 @@ func idle() figures {
 func (f figures) run(t *testing.T, length time.Duration) *record.Series {
 	t.Helper()
 	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, f.pods)
+	if f.tallies != nil {
+		s.SetTallies([]string{"inRedis", "inBackend"})
+	}
 	for i := range int64(length / step) {
 		for pod := range f.pods {
 			if err := s.Add(pod, f.interval(i, pod)); err != nil {
@@ -62,6 +66,7 @@ func (f figures) interval(i int64, pod int) *record.Interval {
 		op.Service = h.AppendTo(nil)
 	}
 	op.Fail, op.Errors[record.ClassOOM] = f.oom, f.oom
+	iv.Tallies = f.tallies
 	at := (i + 1) * int64(step)
 	since := time.Duration(at).Seconds()
 	a := f.agent
@@ -94,7 +99,7 @@ func TestFind(t *testing.T) {
 		want     Component
 		evidence string // part of it
 	}{
-		{"idle", func(*figures, *Input) {}, None, "the busiest load pod used 30% of its CPU, a round trip is 30% of the median latency of 1.00ms, Redis' main thread was 35% busy"},
+		{"idle", func(*figures, *Input) {}, None, "the busiest load pod used 30% of its CPU, a PING takes at least 0.30ms, 30% of the median latency of 1.00ms, Redis' main thread was 35% busy"},
 		{"agent at its limit", func(f *figures, _ *Input) { f.agent.CPUSeconds, f.agent.CPULimit = 0.095, 0.1 }, LoadGenerator,
 			"cores of CPU, 95% of its limit of 0.10 cores"},
 		{"agent's threads busy", func(f *figures, _ *Input) { f.agent.CPUSeconds, f.agent.CPULimit = 1.9, 0 }, LoadGenerator, "95% of one core for each of 2 threads"},
@@ -106,6 +111,12 @@ func TestFind(t *testing.T) {
 		}, None, ""},
 		{"late by less than a wake-up", func(f *figures, _ *Input) { f.response, f.service = 5*time.Millisecond, time.Millisecond }, None, ""},
 		{"far away", func(f *figures, _ *Input) { f.agent.RoundTrip = 900_000 }, Network, "takes 0.90ms, 90% of the median latency of 1.00ms; Redis' main thread was 35% busy"},
+		{"nearby, and a PING waits for the CPU of its node", func(f *figures, _ *Input) {
+			f.agent.IdleRoundTrip, f.agent.RoundTrip = 100_000, 1_400_000
+		}, None, "a PING takes at least 0.10ms, 10% of the median latency of 1.00ms"},
+		{"far away, and a PING waits, too", func(f *figures, _ *Input) {
+			f.agent.IdleRoundTrip, f.agent.RoundTrip = 900_000, 1_100_000
+		}, Network, "90% of the median latency"},
 		{"nearby, and Redis evicts", func(f *figures, _ *Input) { f.agent.RoundTrip, f.server.EvictedKeys = 900_000, 500 }, Memory, ""},
 		{"farther away, and Redis evicts", func(f *figures, _ *Input) {
 			f.response, f.agent.RoundTrip, f.server.EvictedKeys = 50*time.Millisecond, 45_000_000, 500
@@ -119,7 +130,7 @@ func TestFind(t *testing.T) {
 		{"Redis at its container's limit", func(_ *figures, in *Input) { in.ServerCPULimit = 0.42 }, CPULimit, "Redis used 0.40 cores of CPU, 95% of its container's limit of 0.42 cores"},
 		{"Redis below its limit", func(_ *figures, in *Input) { in.ServerCPULimit = 0.5 }, None, ""},
 		{"slow commands", func(f *figures, _ *Input) {
-			f.server.CPUMainThreadSeconds, f.server.SlowLog = 0.99, record.SlowLog{Total: 5, WorstMicros: 85_000, Command: "KEYS"}
+			f.server.CPUMainThreadSeconds, f.server.SlowLog = 0.99, record.SlowLog{Total: 5, Commands: []record.SlowCommand{{Command: "KEYS", WorstMicros: 85_000}}}
 		}, RedisMainThread, "slow commands, the longest KEYS with 85.0ms"},
 		{"a server that does not report its main thread", func(f *figures, _ *Input) { f.server.CPUMainThreadSeconds, f.server.CPUSeconds = 0, 0.93 }, RedisMainThread, "the process (it does not report"},
 		{"I/O threads", func(f *figures, _ *Input) {
@@ -145,6 +156,12 @@ func TestFind(t *testing.T) {
 		{"connections rejected", func(f *figures, _ *Input) { f.server.RejectedConnections, f.server.MaxClients = 3, 51 }, Clients, "rejected 54 connections; up to 51 clients were connected, maxclients is 51"},
 		{"clients blocked", func(f *figures, _ *Input) { f.server.BlockedClients = 4 }, Clients, "up to 4 of them"},
 		{"a backend", func(_ *figures, in *Input) { in.Backend = "MySQL" }, Backend, "waits for MySQL"},
+		{"a backend that takes most of the time", func(f *figures, in *Input) {
+			in.Backend, in.Times, f.tallies = "MySQL", &Times{Redis: 0, Backend: 1}, []uint64{20, 80}
+		}, Backend, "waits for MySQL, in which operations spend 80% of their time"},
+		{"a backend that is hardly used", func(f *figures, in *Input) {
+			in.Backend, in.Times, f.tallies = "MySQL", &Times{Redis: 0, Backend: 1}, []uint64{99, 1}
+		}, None, "operations spent 1% of their time in MySQL"},
 		{"nothing known", func(f *figures, _ *Input) { f.agent, f.server.RunID = record.AgentUse{}, "" }, None, "Redis' main thread"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -219,5 +236,42 @@ func TestFindIgnoresWarmUpAndFaults(t *testing.T) {
 	}
 	if got := Find(Input{Series: s, Without: []impact.Window{{To: time.Hour}}}); !strings.HasPrefix(got.Evidence, "there are no readings") {
 		t.Errorf("evidence without a steady part: %s, want that there are no readings", got.Evidence)
+	}
+}
+
+// A load pod that did not run for a tenth of the time limited the load, unless Redis was at a limit when it did.
+func TestLoadPodThatDoesNotRun(t *testing.T) {
+	near := idle()
+	near.agent.RoundTrip = int64(time.Millisecond)
+	busy := near
+	busy.server.CPUMainThreadSeconds, busy.server.CPUSeconds = 0.95, 0.97
+	for _, tt := range []struct {
+		name  string
+		run   figures
+		stall time.Duration
+		want  Component
+	}{
+		{"short", near, 900 * time.Millisecond, Network},
+		{"long", near, 1100 * time.Millisecond, LoadGenerator},
+		{"a busy Redis", busy, 1100 * time.Millisecond, RedisMainThread},
+	} {
+		s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+		for i := range int64(100) {
+			iv := tt.run.interval(i, 0)
+			if i == 50 {
+				iv.Stalls = []record.Stall{{From: 50 * int64(step), To: 50*int64(step) + int64(tt.stall)}}
+			}
+			if err := s.Add(0, iv); err != nil {
+				t.Fatal(err)
+			}
+		}
+		s.Finish(0)
+		found := Find(Input{Series: s})
+		if found.Component != tt.want || found.Stalled != (tt.want == LoadGenerator) {
+			t.Errorf("%s: %+v, want %s", tt.name, found, tt.want)
+		}
+		if found.Stalled && found.Evidence != "load pod 0 did not run for 1.10s, 11% of the time, at most 1.10s at once" {
+			t.Errorf("%s: %s", tt.name, found.Evidence)
+		}
 	}
 }

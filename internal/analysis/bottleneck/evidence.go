@@ -15,14 +15,19 @@ import (
 // evidence is the sums over the steady part of a run.
 type evidence struct {
 	in         Input
-	generators []*generator // by pod
-	servers    []*server    // by address
-	observed   []*observed  // by the time of the first reading
-	roundTrip  time.Duration
+	generators []*generator   // by pod
+	servers    []*server      // by address
+	observed   []*observed    // by the time of the first reading
+	length     time.Duration  // of the steady part
+	stalls     *impact.Stalls // of the load generators in it; nil = none
+
+	roundTrip, idleRoundTrip time.Duration // the shortest, during the load and before it
 
 	response, service record.Distribution
 	inFlight          float64 // share of the connections in use on average, by Little's law
 	oom               uint64  // requests refused with OOM
+
+	inBackend, inRedis uint64 // microseconds of Input.Times
 }
 
 // generator is the sum of one load pod's readings.
@@ -67,11 +72,19 @@ func gather(in Input) *evidence {
 	steady := steadyWindows(in.MeasuredFrom, in.Series.End(), in.Without)
 	e.load(steady)
 	e.agents(steady)
+	// A PING that takes longer than half of the requests waited for the CPU of a busy node: it says nothing about the network.
+	if p50 := e.median(); e.idleRoundTrip > 0 && p50 > 0 && e.roundTrip > p50 {
+		e.roundTrip = min(e.roundTrip, e.idleRoundTrip)
+	}
 	if e.roundTrip > 0 {
 		e.roundTrip += in.AddedLatency
 	}
 	e.redis(steady)
 	e.pods(steady)
+	for _, w := range steady {
+		e.length += w.To - w.From
+	}
+	e.stalls = impact.StallsTo(in.Series, in.MeasuredFrom, in.Series.End(), in.Without)
 	return e
 }
 
@@ -102,6 +115,10 @@ func (e *evidence) load(steady []impact.Window) {
 		for i := first; i < end; i++ {
 			iv := s.At(i)
 			room += float64(iv.Connections) * s.Step.Seconds()
+			if t := e.in.Times; t != nil && len(iv.Tallies) > max(t.Backend, t.Redis) {
+				e.inBackend += iv.Tallies[t.Backend]
+				e.inRedis += iv.Tallies[t.Redis]
+			}
 			for k := range iv.Ops {
 				op := &iv.Ops[k]
 				e.response.Add(op.Latency)
@@ -130,8 +147,9 @@ func (e *evidence) agents(steady []impact.Window) {
 	for _, a := range e.in.Series.Agents() {
 		at := windowOf(steady, a.At)
 		if at >= 0 {
-			e.addRoundTrip(time.Duration(a.RoundTrip))
+			e.roundTrip = shorter(e.roundTrip, a.RoundTrip)
 		}
+		e.idleRoundTrip = shorter(e.idleRoundTrip, a.IdleRoundTrip)
 		before, ok := last[a.Pod]
 		last[a.Pod] = a
 		if !ok || at < 0 || windowOf(steady, before.At) != at || a.CPUSeconds < before.CPUSeconds {
@@ -151,11 +169,13 @@ func (e *evidence) agents(steady []impact.Window) {
 	}
 }
 
-// addRoundTrip keeps the shortest round trip; 0 = not measured.
-func (e *evidence) addRoundTrip(d time.Duration) {
-	if d > 0 && (e.roundTrip == 0 || d < e.roundTrip) {
-		e.roundTrip = d
+// shorter returns the shorter one of two round trips; 0 = not measured.
+func shorter(d time.Duration, nanoseconds int64) time.Duration {
+	other := time.Duration(nanoseconds)
+	if d == 0 || other > 0 && other < d {
+		return other
 	}
+	return d
 }
 
 // add adds the differences between two readings of the pod's process.
@@ -219,8 +239,8 @@ func (s *server) add(before, now *record.Server) {
 		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
 	}
 	s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
-	if now.SlowLog.WorstMicros > s.slowMicros {
-		s.slowMicros, s.slowCommand = now.SlowLog.WorstMicros, now.SlowLog.Command
+	if commands := now.SlowLog.Commands; len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
+		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
 	}
 	fresh := false
 	for _, event := range now.Latency {
@@ -325,13 +345,18 @@ type Input struct {
 
 	ServerCPULimit float64       // of Redis' container, in cores; 0 = no limit, or unknown
 	AddedLatency   time.Duration // added by the client to each round trip of a request, but not of a PING
-	Backend        string        // the backend of the workload apart from Redis: "MySQL", "the API"; "" = none
+	Backend        string        // the backend of the workload apart from Redis: "PostgreSQL", "the API"; "" = none
+	Times          *Times        // nil = it is not known how much of the latency is the backend's
 }
+
+// Times are the tallies of a workload that sum the time of its operations, in microseconds: in the backend and in Redis.
+type Times struct{ Backend, Redis int }
 
 // The limits from which a component counts as the bottleneck.
 const (
 	saturated        = 0.9                    // of a CPU limit, or of one core per thread
 	throttledShare   = 0.05                   // of the time
+	stalledShare     = 0.1                    // of the time
 	lagShare         = 0.1                    // of the p99
 	lagLeast         = 5 * time.Millisecond   // less can be due to the scheduler of a shared machine
 	occupied         = 0.8                    // of the connections: from then on arrivals wait for a free one, not for the generator
@@ -340,5 +365,6 @@ const (
 	eventShare       = 0.2                    // of the readings, or of the seconds if there are fewer: timestamps of events are in seconds
 	evictionsLeast   = 1.0                    // per second
 	blockedShare     = 0.5                    // of the readings
-	shortestEvidence = 500 * time.Millisecond // of readings of one process; over less time, CPU usage is not significant
+	backendShare     = 0.5                    // of the time in backend and Redis
+	shortestEvidence = 500 * time.Millisecond // of readings of one process, or of the steady part; over less time, usage is not significant
 )

@@ -9,14 +9,24 @@ import (
 
 // Of returns the input for the record of a plan's load, without the fields that are not in the plan.
 func Of(plan *plan.Plan, series *record.Series) Input {
-	return Input{Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency, Backend: backendOf(&plan.Workload)}
+	return Input{
+		Series: series, MeasuredFrom: plan.Shape.MeasuredFrom(), AddedLatency: plan.Client.AddedLatency,
+		Backend: backendOf(&plan.Workload), Times: timesOf(&plan.Workload),
+	}
+}
+
+func timesOf(w *plan.Workload) *Times {
+	if w.CacheAside == nil {
+		return nil
+	}
+	return &Times{Backend: plan.TallyDatabaseMicros, Redis: plan.TallyCacheMicros}
 }
 
 // backendOf names the backend of a workload apart from Redis; "" = none.
 func backendOf(w *plan.Workload) string {
 	switch {
 	case w.CacheAside != nil && w.CacheAside.Database.Driver == "mysql":
-		return "MySQL"
+		return "MySQL or MariaDB"
 	case w.CacheAside != nil && w.CacheAside.Database.Driver == "postgres":
 		return "PostgreSQL"
 	case w.CacheAside != nil:

@@ -6,19 +6,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// gapsOf returns the gaps that the fault can have caused: those with the last success at most lead before t0 and the first success after
-// t0 that begin before recovery (before the limit if there is none).
-func (a *analysis) gapsOf(list []record.Gap, lead time.Duration) []gap {
-	var own []gap
-	for _, g := range list {
-		from, to := time.Duration(g.From), time.Duration(g.To)
-		if from > a.fault.At-lead && to > a.fault.At && (from < a.until || from < a.fault.At) {
-			own = append(own, gap{g})
-		}
-	}
-	return own
-}
-
 // analysis is the input and the intermediate values from which all figures of one fault are computed.
 type analysis struct {
 	curve   *curve
@@ -35,9 +22,10 @@ type analysis struct {
 	sustain   int           // SustainFor in intervals
 	limit     time.Duration // the latest recovery that counts: the deadline or the end of the record
 	until     time.Duration // the recovery; limit if there is none
-	gaps      []record.Gap
-	lead      time.Duration // the longest time from the last success to t0 in a gap of this fault
-	noise     time.Duration // gaps up to this length also occur without a fault
+
+	load          gapLog
+	kinds, shards []gapLog
+	troubles      []gap // of all of these, after t0 and longer than without a fault
 }
 
 // gap adds the length to record.Gap.
@@ -60,28 +48,11 @@ func newAnalysis(s *record.Series, f Fault, o Options) *analysis {
 	if f.Deadline > 0 {
 		a.limit = min(a.limit, f.At+f.Deadline)
 	}
-	a.gaps = s.Gaps()
-	a.lead = c.step
-	if a.baseline > 0 {
-		a.lead = max(a.lead, time.Duration(2*float64(second)/a.baseline))
-		a.noise = a.gapNoise()
-	}
+	a.gapLogs()
 	return a
 }
 
 // around returns the record at full resolution, if it was kept so from the baseline on.
 func around(s *record.Series, f Fault, o Options) *record.Series {
 	return s.Fine(max(f.At-o.BaselineWindow, o.MeasuredFrom), f.At)
-}
-
-// gapNoise is the longest gap of the baseline, but at most one interval or ten mean times between successes, whichever is longer: with
-// random arrivals one in e^10 is longer. The bound prevents an earlier fault within the baseline from hiding this one.
-func (a *analysis) gapNoise() time.Duration {
-	var longest time.Duration
-	for _, g := range a.gaps {
-		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At {
-			longest = max(longest, time.Duration(g.To-g.From))
-		}
-	}
-	return min(longest, max(a.curve.step, time.Duration(10*float64(second)/a.baseline)))
 }

@@ -284,7 +284,11 @@ func TestImpactOfShardOutage(t *testing.T) {
 		t.Errorf("a later fault is blamed for %s", before.ShardOutage.Value)
 	}
 	sum := Summarize(s, 0)
-	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[1].Gap != m.ShardOutage.Value || sum.Shards[0].Gap != 0 || sum.Shards[0].Throughput != 100 {
+	if len(sum.Shards) != 2 || sum.Shards[1].OK != 5400 || sum.Shards[1].Errors != 600 || sum.Shards[0].Throughput != 100 {
 		t.Errorf("shards %+v", sum.Shards)
+	}
+	gaps := NewGaps(s, 0, s.End())
+	if down := gaps.Shard(1); len(down) != 1 || down[0].Length.Value != m.ShardOutage.Value || len(gaps.Shard(0)) != 0 {
+		t.Errorf("gaps of shards %+v and %+v", gaps.Shard(0), down)
 	}
 }

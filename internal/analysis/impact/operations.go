@@ -25,7 +25,9 @@ func (a *analysis) operations(end int) []Effect {
 	list := make([]Effect, len(s.Ops))
 	for op, name := range s.Ops {
 		e := Effect{Name: name, FirstError: -1, LastError: -1}
-		e.Outage = a.outageOf(a.logOf(s.OpGaps(op), a.sumOps([]int{op}), a.service([]int{op})), true).length
+		log := a.logOf(s.OpGaps(op), a.sumOps([]int{op}), a.service([]int{op}))
+		log.proven = true
+		e.Outage = a.outageOf(&log).length
 		for i := a.first; i < end; i++ {
 			e.addErrors(s.At(i), op, a.fault.At)
 		}

@@ -7,25 +7,6 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// gapLog is a part of the load (reads, writes, an operation, a shard), or the probe: its gaps, and what is usual for it without a fault.
-type gapLog struct {
-	gaps []record.Gap
-	lead time.Duration // the longest time from the last success to t0 in a gap of this fault
-	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
-	// successes.
-	usual time.Duration
-}
-
-// logOf returns a part with the successes ok in the baseline.
-func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
-	p := gapLog{gaps: gaps, lead: a.curve.step, usual: service}
-	if ok > 0 {
-		mean := a.curve.at(a.first-a.baseFirst) / time.Duration(ok)
-		p.lead, p.usual = max(p.lead, 2*mean), service+mean
-	}
-	return p
-}
-
 // outage is the longest gap of this fault, with the greatest of the gaps' bounds. length is not negative.
 type outage struct {
 	length  Bounded
@@ -33,17 +14,12 @@ type outage struct {
 	usual   time.Duration
 }
 
-// outageOf returns the outage of a part. proven leaves out the gaps in which no request waited in vain: a part with few requests is silent for most
-// of the time.
-func (a *analysis) outageOf(p gapLog, proven bool) outage {
+// outageOf returns the outage of a part.
+func (a *analysis) outageOf(p *gapLog) outage {
 	o := outage{usual: p.usual}
 	var atLeast, atMost time.Duration
-	for _, g := range a.gapsOf(p.gaps, p.lead) {
-		least := time.Duration(g.AtLeast(int64(p.usual)))
-		if proven && least == 0 {
-			continue
-		}
-		atLeast, atMost = max(atLeast, least), max(atMost, time.Duration(g.AtMost()))
+	for _, g := range a.gapsOf(p) {
+		atLeast, atMost = max(atLeast, p.atLeast(g)), max(atMost, time.Duration(g.AtMost()))
 		if g.length() > o.longest.length() {
 			o.longest = g
 		}
@@ -71,119 +47,39 @@ func (o *outage) end(t0 time.Duration) time.Duration {
 	return time.Duration(o.longest.To) - t0
 }
 
-// Kinds of requests.
-const (
-	Reads  = "Reads"
-	Writes = "Writes"
-)
-
 // outages sets the figures about gaps: of the load, of each shard, of the probe.
 func (a *analysis) outages(m *Impact) {
-	s := a.curve.series
-	load := a.logOf(a.gaps, a.curve.ok[a.first]-a.curve.ok[a.baseFirst], a.service(nil))
-	load.lead = a.lead
-	worst := a.outageOf(load, false)
-	for _, g := range a.gapsOf(a.gaps, a.lead) {
+	worst := a.outageOf(&a.load)
+	for _, g := range a.gapsOf(&a.load) {
 		m.TotalOutage += g.length()
 	}
-	a.kinds(m, &worst)
+	a.worstKind(m, &worst)
 	m.Outage, m.OutageEnd = worst.length, worst.end(a.fault.At)
 	if stalled := a.stalled(&worst); stalled != nil {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
-	for shard := range s.Shards() {
-		one := a.outageOf(a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 { return shardOK(iv, shard) }), load.usual), true)
-		if one.length.Value > m.ShardOutage.Value {
+	for shard := range a.shards {
+		if one := a.outageOf(&a.shards[shard]); one.length.Value > m.ShardOutage.Value {
 			m.ShardOutage, m.ShardDown = one.length, shard
 		}
 	}
-	if !s.HasProbe() {
-		return
+	if a.curve.series.HasProbe() {
+		probed := a.outageOf(a.probe())
+		m.ServerOutage, m.ServerOutageEnd = probed.length, probed.end(a.fault.At)
 	}
-	probed := a.outageOf(a.logOf(s.ProbeGaps(), a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }), a.serviceOfProbe()), false)
-	m.ServerOutage, m.ServerOutageEnd = probed.length, probed.end(a.fault.At)
 }
 
-// kinds makes the outage that of reads or of writes, if it is provably longer than that of the load: the success of one hides the failure of the other.
-// Each of them has fewer successes than the load, so that its gap around the same outage is a little longer.
-func (a *analysis) kinds(m *Impact, worst *outage) {
-	s := a.curve.series
-	gaps := map[string][]record.Gap{Reads: s.ReadGaps(), Writes: s.WriteGaps()}
-	ops := map[string][]int{}
-	for op := range s.Ops {
-		kind := Writes
-		if s.ReadOnly(op) {
-			kind = Reads
-		}
-		ops[kind] = append(ops[kind], op)
-	}
-	if len(ops) < 2 {
-		return
-	}
+// worstKind makes the outage that of reads or of writes, if it is provably longer than that of the load: the success of one hides the failure of the
+// other. Each of them has fewer successes than the load, so that its gap around the same outage is a little longer.
+func (a *analysis) worstKind(m *Impact, worst *outage) {
 	length := worst.length
-	for _, kind := range []string{Writes, Reads} {
-		one := a.outageOf(a.logOf(gaps[kind], a.sumOps(ops[kind]), a.service(ops[kind])), true)
-		if one.length.AtLeast > length.Value {
+	for i := range a.kinds {
+		if one := a.outageOf(&a.kinds[i]); one.length.AtLeast > length.Value {
 			length = length.Max(one.length)
-			worst.longest, worst.usual, m.OutageOf = one.longest, one.usual, kind
+			worst.longest, worst.usual, m.OutageOf = one.longest, one.usual, a.kinds[i].name
 		}
 	}
 	worst.length = length
-}
-
-// service is the 99th percentile of the service time of operations in the baseline; nil = of all.
-func (a *analysis) service(ops []int) time.Duration {
-	var service, latency record.Distribution
-	for i := a.baseFirst; i < a.first; i++ {
-		iv := a.curve.series.At(i)
-		if ops == nil {
-			for k := range iv.Ops {
-				service.Add(iv.Ops[k].Service)
-				latency.Add(iv.Ops[k].Latency)
-			}
-		}
-		for _, k := range ops {
-			service.Add(iv.Ops[k].Service)
-			latency.Add(iv.Ops[k].Latency)
-		}
-	}
-	if service.Count() == 0 { // closed loop: the latency is the service time
-		return latency.Quantile(0.99)
-	}
-	return service.Quantile(0.99)
-}
-
-func (a *analysis) serviceOfProbe() time.Duration {
-	var service record.Distribution
-	for i := a.baseFirst; i < a.first; i++ {
-		service.Add(a.curve.series.At(i).Probe.Service)
-	}
-	return service.Quantile(0.99)
-}
-
-// sum adds a count over the baseline.
-func (a *analysis) sum(of func(*record.Interval) uint64) uint64 {
-	var sum uint64
-	for i := a.baseFirst; i < a.first; i++ {
-		sum += of(a.curve.series.At(i))
-	}
-	return sum
-}
-
-func (a *analysis) sumOps(ops []int) uint64 {
-	return a.sum(func(iv *record.Interval) (ok uint64) {
-		for _, k := range ops {
-			ok += iv.Ops[k].OK
-		}
-		return ok
-	})
-}
-
-func shardOK(iv *record.Interval, shard int) uint64 {
-	if shard >= len(iv.Shards) {
-		return 0
-	}
-	return iv.Shards[shard].OK
 }
 
 // Limits of GeneratorStalled.
@@ -202,7 +98,7 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	for pod := range a.curve.series.Pods {
 		var sum, longest time.Duration
 		count := 0
-		for _, s := range a.curve.series.Stalls(pod) {
+		for _, s := range united(a.curve.series.Stalls(pod)) {
 			if s.To <= near.From || s.From >= near.To {
 				continue
 			}

@@ -11,6 +11,18 @@ type Planned struct {
 	Mean      func(from, to time.Duration) float64 // planned requests/s or users on average over [from, to), counted from the start; nil = constant
 	Rate      bool                                 // requests/s; otherwise users
 	ThinkTime time.Duration                        // users: the pause between a reply and the next request
+	Changes   []time.Duration                      // when the load becomes another one, whose throughput is not known; ascending, from the start
+}
+
+// Since returns the last change until an instant; 0 without one.
+func (p Planned) Since(at time.Duration) time.Duration {
+	since := time.Duration(0)
+	for _, change := range p.Changes {
+		if change <= at {
+			since = change
+		}
+	}
+	return since
 }
 
 const (
@@ -107,6 +119,10 @@ func (a *analysis) judgeable(first, end int) bool { return a.expected.mean(first
 // planChange returns why the plan makes the figures doubtful, from the baseline to the end of the time that they depend on; "" = it does not.
 func (a *analysis) planChange(recovered bool) string {
 	c, asked := a.curve, a.options.Planned
+	if since := asked.Since(a.judgedUntil()); since > c.at(a.baseFirst) {
+		return fmt.Sprintf("another part of the load's plan begins %s after the start, with another throughput, between the start of the baseline and the end of the time that the figures depend on",
+			brief(since))
+	}
 	if asked.Mean == nil {
 		return ""
 	}

@@ -91,6 +91,9 @@ func TestPlanChangeThatCannotBeFollowed(t *testing.T) {
 			}
 			return 100
 		}}, ""},
+		{"another test of a benchmark before the baseline", load{rate: 1000}, Planned{Changes: []time.Duration{9 * time.Second, 80 * time.Second}}, ""},
+		{"another test of a benchmark in the baseline", load{rate: 1000}, Planned{Changes: []time.Duration{25 * time.Second}}, "begins 25s after the start"},
+		{"another test of a benchmark after the fault", load{rate: 1000}, Planned{Changes: []time.Duration{45 * time.Second}}, "begins 45s after the start"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.load.length = 90 * time.Second

@@ -1,10 +1,14 @@
 package impact
 
-import "time"
+import (
+	"iter"
+	"time"
+)
 
 // recovery returns the first instant t >= t0 from which every 1 s window that lies in [t, t+SustainFor] has a success rate of at least
-// RecoveredShare x baseline and an error rate of at most the baseline's + ErrorMargin. t is neither in a gap longer than the baseline's nor
-// before such a gap that began within 1 s after t0. t is not after the limit, and the record must reach to t+SustainFor.
+// RecoveredShare x baseline and an error rate of at most the baseline's + ErrorMargin. t is neither in a gap longer than the baseline's (of the load, or
+// one of reads, writes or a shard in which a request waited in vain) nor before such a gap that began within 1 s after t0. t is not after the limit, and
+// the record must reach to t+SustainFor.
 //
 // Windows begin with an interval, so t is t0 or the start of an interval. If a gap ends or the last error occurs within an interval, and the
 // condition holds from the next interval on, t is that instant: the recovery time of an outage of D is D, not D rounded up.
@@ -49,13 +53,28 @@ func (a *analysis) goodFor() []int {
 // gapAhead reports whether t is in a gap or before a gap that begins within 1 s after t0: recovery must not precede an outage that is too
 // short to lower the rate of a second. Later gaps count only by the rates: stalls of a few milliseconds occur on any busy machine.
 func (a *analysis) gapAhead(t time.Duration) bool {
-	for _, g := range a.gaps {
-		from, to := time.Duration(g.From), time.Duration(g.To)
-		if to > t && (from < t || from < a.fault.At+second) && to-from > a.noise {
+	for _, g := range a.troubles {
+		if from := time.Duration(g.From); time.Duration(g.To) > t && (from < t || from < a.fault.At+second) {
 			return true
 		}
 	}
 	return false
+}
+
+// gapsOfAll yields the gaps of the load, and those of its parts that are troubles.
+func (a *analysis) gapsOfAll() iter.Seq[gap] {
+	return func(yield func(gap) bool) {
+		for _, g := range a.load.gaps {
+			if !yield(gap{g}) {
+				return
+			}
+		}
+		for _, g := range a.troubles {
+			if !yield(g) {
+				return
+			}
+		}
+	}
 }
 
 // lastTrouble is when the last gap ended or the last error occurred in interval i, after t0; -1 = neither.
@@ -67,7 +86,7 @@ func (a *analysis) lastTrouble(i int) time.Duration {
 			last = max(last, t)
 		}
 	}
-	for _, g := range a.gaps {
+	for g := range a.gapsOfAll() {
 		if !g.Open {
 			within(time.Duration(g.To))
 		}
@@ -95,16 +114,17 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 	return lowest, depth
 }
 
-// recoveryTime is the time from t0 to the recovery. One that is the end of a gap is as uncertain as that.
+// recoveryTime is the time from t0 to the recovery. One that is the end of a gap is as uncertain as that. One that is the last error can have been
+// any time until the next request.
 func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
 	if recovered == a.fault.At {
 		return Exactly(0)
 	}
-	earliest, latest := recovered, recovered
+	earliest, latest := recovered, recovered+a.curve.step
 	if recovered%a.curve.step == 0 { // a window that begins with an interval
-		earliest, latest = recovered-a.curve.step, recovered+a.curve.step
+		earliest = recovered - a.curve.step
 	}
-	for _, g := range a.gaps {
+	for g := range a.gapsOfAll() {
 		if time.Duration(g.To) == recovered {
 			earliest, latest = recovered-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), recovered
 		}
@@ -118,12 +138,16 @@ func (a *analysis) sinceInjection(at, earliest, latest time.Duration) Bounded {
 	return within(max(0, at-t0), earliest-t0-a.fault.Took-u, latest-t0+u)
 }
 
-// firstGap returns the first gap of this fault that is longer than those of the baseline; nil if there is none.
-func (a *analysis) firstGap() *gap {
-	for _, g := range a.gapsOf(a.gaps, a.lead) {
-		if g.length() > a.noise {
-			return &g
+// firstGap returns the first gap of this fault, of the load or of a part of it, that is longer than those of the baseline; nil if there is none.
+func (a *analysis) firstGap() (first *gap) {
+	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
+		for i := range list {
+			for _, g := range a.gapsOf(&list[i]) {
+				if g.length() > list[i].noise && (first == nil || g.From < first.From) {
+					first = &g
+				}
+			}
 		}
 	}
-	return nil
+	return first
 }

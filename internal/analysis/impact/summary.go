@@ -42,9 +42,8 @@ type Summary struct {
 
 // Shard is the figures of one shard.
 type Shard struct {
-	OK, Errors uint64        // Errors: fail and unknown
-	Throughput float64       // successes/s
-	Gap        time.Duration // its longest gap that reaches into the measured part
+	OK, Errors uint64  // Errors: fail and unknown
+	Throughput float64 // successes/s
 }
 
 // Summarize sums the complete record from measuredFrom on, in whole intervals. Where histograms span several intervals (Series.LatencyStep), those
@@ -60,18 +59,26 @@ func SummarizeTo(s *record.Series, measuredFrom, loadEnd time.Duration) Summary 
 
 // SummarizeWithout is SummarizeTo without the intervals and histograms that overlap one of the windows.
 func SummarizeWithout(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) Summary {
+	return summarize(s, partTo(s, measuredFrom, loadEnd, without))
+}
+
+func partTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) part {
 	first, end := s.Window(measuredFrom, s.End())
-	return summarize(s, part{first: first, end: end, latencyEnd: end, took: loadEnd - time.Duration(first)*s.Step, without: without})
+	return part{first: first, end: end, latencyEnd: end, took: loadEnd - time.Duration(first)*s.Step, without: without}
 }
 
 // SummarizeWindow sums the intervals that are completely within [from, to), and the histograms that are, which may span several intervals. In a
 // coarsened record there may be successes without a latency.
 func SummarizeWindow(s *record.Series, from, to time.Duration) Summary {
+	return summarize(s, partWithin(s, from, to))
+}
+
+func partWithin(s *record.Series, from, to time.Duration) part {
 	first, end := s.Window(from, to)
 	if time.Duration(end)*s.Step > to {
 		end = max(first, end-1)
 	}
-	return summarize(s, part{first: first, end: end, latencyEnd: int((to-s.LatencyStep)/s.Step) + 1, took: time.Duration(end-first) * s.Step})
+	return part{first: first, end: end, latencyEnd: int((to-s.LatencyStep)/s.Step) + 1, took: time.Duration(end-first) * s.Step}
 }
 
 // part is a part of a record: the intervals [first, end), with a duration of took, and the histograms that begin in [first, latencyEnd), except
@@ -113,7 +120,9 @@ func summarize(s *record.Series, p part) Summary {
 		sum.Measured = max(0, took)
 	}
 	for k := range sum.Shards {
-		sum.Shards[k].finish(s.ShardGaps(k), time.Duration(p.first)*s.Step, time.Duration(p.end)*s.Step, sum.Measured)
+		if one := &sum.Shards[k]; sum.Measured > 0 {
+			one.Throughput = float64(one.OK) / sum.Measured.Seconds()
+		}
 	}
 	sum.finish(sum.Measured, &all.latency, &all.service)
 	for k := range sum.Operations {
@@ -152,17 +161,6 @@ func newSummary(s *record.Series) Summary {
 		sum.Shards = make([]Shard, n)
 	}
 	return sum
-}
-
-func (s *Shard) finish(gaps []record.Gap, from, to, length time.Duration) {
-	if length > 0 {
-		s.Throughput = float64(s.OK) / length.Seconds()
-	}
-	for _, g := range gaps {
-		if time.Duration(g.To) > from && time.Duration(g.From) < to {
-			s.Gap = max(s.Gap, time.Duration(g.To-g.From))
-		}
-	}
 }
 
 func (f *Figures) add(c *record.Counts) {

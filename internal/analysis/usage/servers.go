@@ -33,6 +33,7 @@ type SlowCommand struct {
 	Command string // its first word, in upper case
 	Took    time.Duration
 	At      time.Duration // of the reading that found it, from the start
+	Count   int64         // executions that were read from the slow log, at most Slow
 }
 
 // maxSlowest bounds Server.Slowest.
@@ -61,13 +62,13 @@ func Servers(s *record.Series, w Window) []Server {
 		p := process{r.Address, r.RunID}
 		before, ok := last[p]
 		if ok && time.Duration(r.At-before.At) < shortest {
-			sum.slow(&r)
+			sum.slow(&r, w)
 			continue // the next reading is compared with before, not with this one
 		}
 		last[p] = r
 		if ok {
 			sum.add(&before, &r)
-			sum.slow(&r)
+			sum.slow(&r, w)
 		}
 	}
 	var all []Server
@@ -123,11 +124,18 @@ func (s *serverSum) add(before, now *record.Server) {
 	s.Slow += max(0, now.SlowLog.Total-before.SlowLog.Total)
 }
 
-// slow keeps the longest execution of each command.
-func (s *serverSum) slow(r *record.Server) {
-	took := time.Duration(r.SlowLog.WorstMicros) * time.Microsecond
-	if name := r.SlowLog.Command; took > s.slowest[name].Took {
-		s.slowest[name] = SlowCommand{Command: name, Took: took, At: time.Duration(r.At)}
+// slow keeps the longest execution of each command in the window: a reading of a coarsened record also has commands from before it.
+func (s *serverSum) slow(r *record.Server, w Window) {
+	for _, c := range r.SlowLog.Commands {
+		if !w.contains(c.At) {
+			continue
+		}
+		one := s.slowest[c.Command]
+		if took := time.Duration(c.WorstMicros) * time.Microsecond; took > one.Took {
+			one.Command, one.Took, one.At = c.Command, took, time.Duration(c.At)
+		}
+		one.Count += c.Count
+		s.slowest[c.Command] = one
 	}
 }
 

@@ -61,15 +61,15 @@ func TestServersInTheWindow(t *testing.T) {
 		busy.Role, busy.CPUMainThreadSeconds, busy.TotalWrites = "slave", 0, 0
 		if i >= 15 { // outside of the window
 			busy.CPUSeconds += 100
-			busy.SlowLog.WorstMicros, busy.SlowLog.Command = 1e6, "KEYS"
+			busy.SlowLog.Commands = []record.SlowCommand{{Command: "KEYS", Count: 9, WorstMicros: 1e6, At: busy.At}}
 		}
 		switch i {
 		case 11:
-			busy.SlowLog.WorstMicros, busy.SlowLog.Command = 20000, "SORT"
+			busy.SlowLog.Commands = []record.SlowCommand{{Command: "SORT", Count: 2, WorstMicros: 20000, At: busy.At}, {Command: "KEYS", Count: 9, WorstMicros: 900, At: 9 * second}}
 		case 12:
-			busy.SlowLog.WorstMicros, busy.SlowLog.Command = 30000, "EVAL"
+			busy.SlowLog.Commands = []record.SlowCommand{{Command: "EVAL", Count: 1, WorstMicros: 30000, At: busy.At}, {Command: "SORT", Count: 1, WorstMicros: 10000, At: busy.At}}
 		case 13:
-			busy.SlowLog.WorstMicros, busy.SlowLog.Command = 40000, "SORT"
+			busy.SlowLog.Commands = []record.SlowCommand{{Command: "SORT", Count: 1, WorstMicros: 40000, At: busy.At}}
 		}
 		reset := server(i, "c:1", "c", 0)
 		reset.Shard = 2
@@ -84,7 +84,7 @@ func TestServersInTheWindow(t *testing.T) {
 	got := Servers(s, Window{From: 10 * time.Second, To: 14500 * time.Millisecond})
 	want := []Server{
 		{Address: "b:1", Role: "slave", CPU: CPU{Mean: 0.5, Max: 0.5}, Memory: 15 << 20, RSS: 16 << 20, BytesIn: 1000, BytesOut: 3000, IOThreadedReads: 0.25, IOThreadedWrites: -1,
-			Slow: 4, Slowest: []SlowCommand{{"SORT", 40 * time.Millisecond, 13 * time.Second}, {"EVAL", 30 * time.Millisecond, 12 * time.Second}}},
+			Slow: 4, Slowest: []SlowCommand{{"SORT", 40 * time.Millisecond, 13 * time.Second, 4}, {"EVAL", 30 * time.Millisecond, 12 * time.Second, 1}}},
 		{Address: "c:1", Role: "master", Shard: 1, CPU: CPU{Mean: 0.5, Max: 0.5}, MainThreadCPU: CPU{Mean: 0.25, Max: 0.25}, Memory: 15 << 20, RSS: 16 << 20,
 			BytesIn: 1000, BytesOut: 3000, IOThreadedReads: 0.25, Slow: 4},
 	}

@@ -19,7 +19,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	return inStatus(set(
 		atMost("maxOutage", objectives.MaxOutage, r.WorstOutage(), true),
 		recovery(objectives.MaxRecoveryTime, r),
-		share("maxTPSDip", objectives.MaxTPSDip, r.Dip, true),
+		share("maxTPSDip", objectives.MaxTPSDip, exactly(r.Dip), true),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
 	))
 }

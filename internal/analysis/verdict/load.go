@@ -13,22 +13,29 @@ import (
 
 // Load evaluates the objectives of a load test, and sets them and the verdict in its result, too.
 func Load(objectives *v1alpha1.Objectives, r *result.Load) Judgement {
-	r.Objectives = ofLoad(objectives, r)
+	judged := &r.Total
+	if objectives != nil && r.OutsideFaults != nil && objectives.Over != v1alpha1.OverEverything {
+		judged = r.OutsideFaults
+	}
+	r.Objectives = ofLoad(objectives, r, judged)
+	if d := stalled(r, judged); d != nil {
+		r.Doubts = append(r.Doubts, *d)
+	}
 	j := judge(inStatus(r.Objectives), append(slices.Clone(r.Doubts), noRequests(&r.Total)...), failure(r))
 	r.Verdict, r.Why = string(j.Verdict), j.Message
 	return j
 }
 
-func ofLoad(objectives *v1alpha1.Objectives, r *result.Load) []result.Objective {
+func ofLoad(objectives *v1alpha1.Objectives, r *result.Load, judged *result.Operation) []result.Objective {
 	if objectives == nil {
 		return nil
 	}
-	judged := &r.Total
-	if r.OutsideFaults != nil && objectives.Over != v1alpha1.OverEverything {
-		judged = r.OutsideFaults
+	achieved := exactly(judged.Throughput)
+	if s := judged.Stalled; s != nil {
+		achieved.atMost = max(achieved.value, s.Throughput)
 	}
 	return append(ofRate(objectives, judged), set(
-		throughput("minThroughput", objectives.MinThroughput, judged.Throughput, judged.Requests > 0),
+		throughput("minThroughput", objectives.MinThroughput, achieved, judged.Requests > 0),
 		lostWrites(objectives.MaxLostWrites, r.Verification),
 	)...)
 }
@@ -50,13 +57,21 @@ func ofRate(o *v1alpha1.Objectives, judged *result.Operation) []result.Objective
 		if judged.Latency == nil {
 			return atMost(name, limit, impact.Bounded{}, false)
 		}
-		return atMost(name, limit, impact.Exactly(time.Duration(of(judged.Latency))), true)
+		d := impact.Exactly(time.Duration(of(judged.Latency)))
+		if s := judged.Stalled; s != nil && s.Latency != nil {
+			d.AtLeast = min(d.Value, time.Duration(of(s.Latency)))
+		}
+		return atMost(name, limit, d, true)
+	}
+	errors := exactly(judged.ErrorRate)
+	if s := judged.Stalled; s != nil {
+		errors.atLeast = min(errors.value, s.ErrorRate)
 	}
 	return set(
 		latency("maxLatencyP50", o.MaxLatencyP50, func(q *result.Quantiles) result.Seconds { return q.P50 }),
 		latency("maxLatencyP99", o.MaxLatencyP99, func(q *result.Quantiles) result.Seconds { return q.P99 }),
 		latency("maxLatencyP999", o.MaxLatencyP999, func(q *result.Quantiles) result.Seconds { return q.P999 }),
-		share("maxErrorRate", o.MaxErrorRate, judged.ErrorRate, judged.Requests > 0),
+		share("maxErrorRate", o.MaxErrorRate, errors, judged.Requests > 0),
 	)
 }
 

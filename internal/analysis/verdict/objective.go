@@ -32,14 +32,18 @@ func atMost(name string, limit *metav1.Duration, actual impact.Bounded, known bo
 	case actual.AtLeast > limit.Duration:
 		return missed(r, format.Duration(actual.Value), format.Duration(limit.Duration))
 	default:
-		r.Message = fmt.Sprintf("%s is between %s and %s, which is not exact enough for the limit %s", name,
-			format.Duration(actual.AtLeast), format.Duration(actual.AtMost), format.Duration(limit.Duration))
+		return undecided(r, format.Duration(actual.AtLeast), format.Duration(actual.AtMost), format.Duration(limit.Duration))
 	}
 	return r
 }
 
-// share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%.
-func share(name string, limit *string, actual float64, known bool) *result.Objective {
+// bounded is a figure with its bounds.
+type bounded struct{ value, atLeast, atMost float64 }
+
+func exactly(x float64) bounded { return bounded{x, x, x} }
+
+// share evaluates a share in [0, 1] that must not exceed a limit such as 0.1%, as atMost does with a duration.
+func share(name string, limit *string, actual bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
@@ -48,11 +52,15 @@ func share(name string, limit *string, actual float64, known bool) *result.Objec
 	if !known || err != nil {
 		return unjudged(r)
 	}
-	r.Actual = &actual
-	if actual > most {
-		return missed(r, format.Share(actual), *limit)
+	setBounds(r, actual)
+	switch {
+	case actual.atMost <= most:
+		r.Met = new(true)
+	case actual.atLeast > most:
+		return missed(r, format.Share(actual.value), *limit)
+	default:
+		return undecided(r, format.Share(actual.atLeast), format.Share(actual.atMost), *limit)
 	}
-	r.Met = new(true)
 	return r
 }
 
@@ -84,8 +92,8 @@ func countWithin(name string, limit *int64, actual *result.Count) *result.Object
 	return r
 }
 
-// throughput evaluates successes per second that must not be below a limit.
-func throughput(name string, limit *string, actual float64, known bool) *result.Objective {
+// throughput evaluates successes per second that must not be below a limit: met if the lower bound is not, missed if the upper bound is.
+func throughput(name string, limit *string, actual bounded, known bool) *result.Objective {
 	if limit == nil {
 		return nil
 	}
@@ -94,11 +102,27 @@ func throughput(name string, limit *string, actual float64, known bool) *result.
 	if !known || err != nil {
 		return unjudged(r)
 	}
-	r.Actual = &actual
-	if actual < least {
-		return missed(r, format.Rate(actual)+"/s", *limit+"/s")
+	setBounds(r, actual)
+	switch {
+	case actual.atLeast >= least:
+		r.Met = new(true)
+	case actual.atMost < least:
+		return missed(r, format.Rate(actual.value)+"/s", *limit+"/s")
+	default:
+		return undecided(r, format.Rate(actual.atLeast)+"/s", format.Rate(actual.atMost)+"/s", *limit+"/s")
 	}
-	r.Met = new(true)
+	return r
+}
+
+func setBounds(r *result.Objective, actual bounded) {
+	r.Actual = &actual.value
+	if actual.atLeast != actual.atMost {
+		r.AtLeast, r.AtMost = &actual.atLeast, &actual.atMost
+	}
+}
+
+func undecided(r *result.Objective, atLeast, atMost, limit string) *result.Objective {
+	r.Message = fmt.Sprintf("%s is between %s and %s, which is not exact enough for the limit %s", r.Name, atLeast, atMost, limit)
 	return r
 }
 

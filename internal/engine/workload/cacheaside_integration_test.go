@@ -3,17 +3,11 @@
 package workload
 
 import (
-	"bytes"
 	"context"
-	"database/sql"
 	"net"
 	"os"
-	"os/exec"
-	"os/user"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,99 +15,28 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/databasetest"
 	"github.com/redquake/redquake/internal/testing/redistest"
 )
 
-// postgres is a PostgreSQL server of a test on loopback, with the table articles of 100 rows.
-type postgres struct {
-	cmd *exec.Cmd
-	dsn string
-}
-
-// startPostgres makes a database and starts its server. It needs the Debian package postgresql.
-func startPostgres(t *testing.T) *postgres {
-	t.Helper()
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	if len(found) == 0 {
-		t.Fatal("there is no PostgreSQL server: hack/packages.sh installs the package postgresql")
-	}
-	bin := filepath.Dir(found[len(found)-1])
-	dir, err := os.MkdirTemp("", "redquake-postgres-") // not t.TempDir, whose parents another user may not enter
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	attributes := &syscall.SysProcAttr{}
-	if os.Getuid() == 0 { // which PostgreSQL refuses
-		attributes.Credential = ownedBy(t, dir, "postgres")
-	}
-	data := filepath.Join(dir, "data")
-	initdb := exec.Command(filepath.Join(bin, "initdb"), "-D", data, "-U", "shop", "-A", "trust", "--no-sync")
-	initdb.SysProcAttr, initdb.Dir = attributes, dir
-	if out, err := initdb.CombinedOutput(); err != nil {
-		t.Fatalf("initdb: %v: %s", err, out)
-	}
-	port := strconv.Itoa(redistest.FreePort(t))
-	p := &postgres{dsn: "postgres://shop@127.0.0.1:" + port + "/postgres?sslmode=disable"}
-	p.cmd = exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-p", port, "-k", dir, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off")
-	p.cmd.SysProcAttr, p.cmd.Dir = attributes, dir
-	var log bytes.Buffer
-	p.cmd.Stdout, p.cmd.Stderr = &log, &log
-	if err := p.cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.stop)
-	db, err := sql.Open("pgx", p.dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	const table = `CREATE TABLE articles AS SELECT n AS id, repeat('x', 100) AS title, n * 2 AS stock FROM generate_series(0, 99) AS n`
-	for deadline := time.Now().Add(60 * time.Second); ; time.Sleep(50 * time.Millisecond) {
-		if _, err = db.Exec(table); err == nil {
-			return p
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("PostgreSQL does not serve: %v: %s", err, log.String())
-		}
-	}
-}
-
-// ownedBy gives dir to a user, and returns what a process needs to run as that user.
-func ownedBy(t *testing.T, dir, name string) *syscall.Credential {
-	t.Helper()
-	u, err := user.Lookup(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	uid, _ := strconv.Atoi(u.Uid)
-	gid, _ := strconv.Atoi(u.Gid)
-	if err := os.Chown(dir, uid, gid); err != nil {
-		t.Fatal(err)
-	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
-}
-
-// stop is PostgreSQL's immediate shutdown, which ends its children, too.
-func (p *postgres) stop() {
-	if p.cmd == nil {
-		return
-	}
-	_ = p.cmd.Process.Signal(syscall.SIGQUIT)
-	_ = p.cmd.Wait()
-	p.cmd = nil
-}
-
-// articles is a spec that reads the table.
-func articles(t *testing.T, dsn string, mode plan.CacheAsideMode) plan.Workload {
+// dsnFile is a file with a data source name.
+func dsnFile(t *testing.T, dsn string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "dsn")
 	if err := os.WriteFile(file, []byte(dsn+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return file
+}
+
+// articles is a spec that reads the table.
+func articles(t *testing.T, d *databasetest.Database, mode plan.CacheAsideMode) plan.Workload {
+	t.Helper()
 	return plan.Workload{
-		CacheAside: &plan.CacheAside{Mode: mode, Database: plan.Database{Driver: "postgres", DSNFile: file, Query: "SELECT title, stock FROM articles WHERE id = $1"}},
-		Keyspace:   plan.Keyspace{Prefix: "rq:", Keys: 100, Distribution: plan.Sequential, TTL: time.Hour},
+		CacheAside: &plan.CacheAside{Mode: mode, Database: plan.Database{
+			Driver: d.Driver, DSNFile: dsnFile(t, d.DSN), Query: "SELECT title, stock FROM articles WHERE id = " + d.Parameter,
+		}},
+		Keyspace: plan.Keyspace{Prefix: "rq:", Keys: 100, Distribution: plan.Sequential, TTL: time.Hour},
 	}
 }
 
@@ -150,13 +73,21 @@ func calls(t *testing.T, c Caller, n int, tally []uint64) Result {
 }
 
 func TestCacheAside(t *testing.T) {
-	t.Parallel()
-	database, address := startPostgres(t), redistest.Start(t).Address()
+	for driver, start := range map[string]func(*testing.T) *databasetest.Database{plan.DriverPostgres: databasetest.Postgres, plan.DriverMySQL: databasetest.MariaDB} {
+		t.Run(driver, func(t *testing.T) {
+			t.Parallel()
+			testCacheAside(t, start(t))
+		})
+	}
+}
+
+func testCacheAside(t *testing.T, database *databasetest.Database) {
+	address := redistest.Start(t).Address()
 	cache := cacheOf(t, address)
 	ctx := context.Background()
 
 	t.Run("first the database, then the cache", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: cache})
+		c, tally := prepared(t, articles(t, database, plan.ThroughCache), RemoteOptions{Cache: cache})
 		calls(t, c, 100, tally)
 		if tally[plan.TallyHits] != 0 || tally[plan.TallyMisses] != 100 || tally[plan.TallyDatabaseMicros] == 0 {
 			t.Errorf("tally %v of the first 100 reads", tally)
@@ -174,7 +105,7 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("a given hit ratio", func(t *testing.T) {
-		spec := articles(t, database.dsn, plan.ThroughCache)
+		spec := articles(t, database, plan.ThroughCache)
 		spec.CacheAside.HitRatio = 0.75
 		c, tally := prepared(t, spec, RemoteOptions{Cache: cache})
 		calls(t, c, 2000, tally)
@@ -184,15 +115,15 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("the database only", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, plan.DatabaseOnly), RemoteOptions{})
+		c, tally := prepared(t, articles(t, database, plan.DatabaseOnly), RemoteOptions{})
 		calls(t, c, 20, tally)
 		if tally[plan.TallyHits] != 0 || tally[plan.TallyMisses] != 20 || tally[plan.TallyCacheMicros] != 0 {
 			t.Errorf("tally %v", tally)
 		}
 	})
 	t.Run("no such row", func(t *testing.T) {
-		spec := articles(t, database.dsn, plan.ThroughCache)
-		spec.Keyspace.Prefix, spec.CacheAside.Database.Query = "none:", "SELECT title FROM articles WHERE id = $1 + 1000"
+		spec := articles(t, database, plan.ThroughCache)
+		spec.Keyspace.Prefix, spec.CacheAside.Database.Query = "none:", "SELECT title FROM articles WHERE id = 1000 + "+database.Parameter
 		c, tally := prepared(t, spec, RemoteOptions{Cache: cache})
 		calls(t, c, 5, tally)
 		if n := cache.Exists(ctx, "none:0").Val(); n != 0 || tally[plan.TallyMisses] != 5 {
@@ -200,31 +131,24 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("refusals before the start", func(t *testing.T) {
+		closed := map[string]string{plan.DriverPostgres: "postgres://shop@" + closedAddress + "/x", plan.DriverMySQL: "shop@tcp(" + closedAddress + ")/x"}
 		for name, change := range map[string]func(*plan.CacheAside){
-			"prepare the query at the database": func(c *plan.CacheAside) { c.Database.Query = "SELECT nothing FROM articles WHERE id = $1" },
+			"prepare the query at the database": func(c *plan.CacheAside) {
+				c.Database.Query = "SELECT nothing FROM articles WHERE id = " + database.Parameter
+			},
 			"connect to the database": func(c *plan.CacheAside) {
-				c.Database.DSNFile = articles(t, "postgres://shop@"+closedAddress+"/x", plan.ThroughCache).CacheAside.Database.DSNFile
+				c.Database.DSNFile = dsnFile(t, closed[c.Database.Driver])
 			},
 		} {
-			spec := articles(t, database.dsn, plan.DatabaseOnly)
+			spec := articles(t, database, plan.DatabaseOnly)
 			change(spec.CacheAside)
 			if err := remote(t, spec, RemoteOptions{}).Prepare(ctx); err == nil || !strings.HasPrefix(err.Error(), name) {
 				t.Errorf("%s: the error is %v", name, err)
 			}
 		}
 	})
-	t.Run("no data source name", func(t *testing.T) {
-		for driver, dsn := range map[string]string{"postgres": "postgres://shop:secret@127.0.0.1:port/x", "mysql": "shop:secret@127.0.0.1"} {
-			spec := articles(t, dsn, plan.DatabaseOnly)
-			spec.CacheAside.Database.Driver = driver
-			_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: time.Second})
-			if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") || strings.Contains(err.Error(), "secret") {
-				t.Errorf("%s: the error is %v", driver, err)
-			}
-		}
-	})
 	t.Run("the cache fails", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: cache})
+		c, tally := prepared(t, articles(t, database, plan.ThroughCache), RemoteOptions{Cache: cache})
 		for refusal, want := range map[string]record.Class{"oom": record.ClassOOM, "readonly": record.ClassReadOnly} {
 			before := tally[plan.TallyMisses]
 			cache.FlushAll(ctx)
@@ -241,7 +165,7 @@ func TestCacheAside(t *testing.T) {
 			}
 		}
 		unreachable := cacheOf(t, closedAddress)
-		w := remote(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: unreachable})
+		w := remote(t, articles(t, database, plan.ThroughCache), RemoteOptions{Cache: unreachable})
 		if got := w.Caller(0, 1).Call(ctx, 0, 1, tally); got.Outcome != Fail || got.Class != record.ClassRefused {
 			t.Errorf("without a cache the result is %+v", got)
 		}
@@ -252,7 +176,7 @@ func TestCacheAside(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer func() { _ = silent.Close() }()
-		w := remote(t, articles(t, database.dsn, plan.ThroughCache), RemoteOptions{Cache: cacheOf(t, silent.Addr().String())})
+		w := remote(t, articles(t, database, plan.ThroughCache), RemoteOptions{Cache: cacheOf(t, silent.Addr().String())})
 		timed, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
 		defer cancel()
 		if got := w.Caller(0, 1).Call(timed, 0, 1, make([]uint64, 4)); got.Outcome != Unknown || got.Class != record.ClassTimeout {
@@ -260,9 +184,9 @@ func TestCacheAside(t *testing.T) {
 		}
 	})
 	t.Run("the database fails", func(t *testing.T) {
-		c, tally := prepared(t, articles(t, database.dsn, plan.DatabaseOnly), RemoteOptions{})
+		c, tally := prepared(t, articles(t, database, plan.DatabaseOnly), RemoteOptions{})
 		calls(t, c, 1, tally)
-		database.stop()
+		database.Stop()
 		for range 2 { // on the connection that broke, then on a new one
 			timed, cancel := context.WithTimeout(ctx, 10*time.Second)
 			got := c.Call(timed, 0, 1, tally)
@@ -272,4 +196,14 @@ func TestCacheAside(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestNoDataSourceName(t *testing.T) {
+	for driver, dsn := range map[string]string{"postgres": "postgres://shop:secret@127.0.0.1:port/x", "mysql": "shop:secret@127.0.0.1"} {
+		spec := articles(t, &databasetest.Database{Driver: driver, DSN: dsn}, plan.DatabaseOnly)
+		_, err := NewRemote(&spec, RemoteOptions{Connections: 1, Timeout: time.Second})
+		if err == nil || !strings.HasPrefix(err.Error(), "parse the data source name") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: the error is %v", driver, err)
+		}
+	}
 }

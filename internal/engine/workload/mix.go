@@ -57,7 +57,12 @@ func mix64(x uint64) uint64 {
 }
 
 // Pick returns the operation of the next request of a closed loop.
-func (c *chance) Pick() int { return c.mix.pick(c.pcg.Uint64()) }
+func (c *chance) Pick() int {
+	if len(c.mix.upTo) == 1 {
+		return 0
+	}
+	return c.mix.pick(c.pcg.Uint64())
+}
 
 // pick chooses an operation by weight from 64 random bits. The bias is below sum/2^32 if the sum of the weights is below 2^32.
 func (m *mix) pick(bits uint64) int {

@@ -3,10 +3,8 @@ package truth
 
 import (
 	"encoding/json"
-	"fmt"
+	"errors"
 	"os"
-	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -23,7 +21,7 @@ type Row struct {
 }
 
 // Report fails the test unless the report is right, and writes the row. A scenario with several figures calls it once for each.
-// The tests of scenarios are called TestTruth..., so that `make truth` finds them.
+// The tests of scenarios are called TestTruth..., so that `make truth` finds them; it fails unless the rows are those of hack/tools/truthtable/rows.txt.
 func Report(t testing.TB, id, scenario, truth, reported string, ok bool) {
 	t.Helper()
 	if !ok {
@@ -37,13 +35,13 @@ func Report(t testing.TB, id, scenario, truth, reported string, ok bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	name := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '-'
-	}, fmt.Sprintf("%s-%s", id, scenario))
-	if err := os.WriteFile(filepath.Join(folder, name[:min(len(name), 100)]+".json"), text, 0o644); err != nil {
+	// A name of its own for each row: two scenarios may have names that are equal as those of files.
+	file, err := os.CreateTemp(folder, id+"-*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
 		t.Fatal(err)
 	}
 }

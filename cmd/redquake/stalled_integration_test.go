@@ -1,0 +1,73 @@
+//go:build integration
+
+package main
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
+	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/truth"
+)
+
+// TestTruthStallsOfTheGenerator stops the command twice for 400 ms beside a healthy Redis: that it missed an objective is not known then, unless it missed
+// it apart from the stalls.
+func TestTruthStallsOfTheGenerator(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		args    []string
+		verdict string
+		code    int
+	}{
+		{"limit of the p99 350 ms", []string{"--rate", "1000", "--max-latency-p99", "350ms"}, "Inconclusive", exitError},
+		{"at least 800/s of 10 users every 10 ms", []string{"--users", "10", "--think-time", "10ms", "--min-throughput", "800"}, "Inconclusive", exitError},
+		{"no objective", []string{"--rate", "1000"}, "Inconclusive", exitError},
+		{"limit of the p99 2 s", []string{"--rate", "1000", "--max-latency-p99", "2s"}, "Pass", exitOK},
+		{"limit of the p99 100 ms, the network needs 150 ms", []string{"--rate", "200", "--max-latency-p99", "100ms", "--added-latency", "150ms"}, "Fail", exitFailed},
+		{"at least 2000/s, but 1000/s are asked", []string{"--rate", "1000", "--min-throughput", "2000"}, "Fail", exitFailed},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			server := redistest.NewServer(t, redistest.Options{})
+			p := begin(t, nil, append([]string{"load", "--address", server.Address(), "--duration", "4s", "-o", "json"}, tt.args...)...)
+			awaitServed(t, server)
+			for range 2 {
+				for _, signal := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT} {
+					if err := p.cmd.Process.Signal(signal); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(400 * time.Millisecond)
+				}
+			}
+			code := p.code(t)
+			r := decoded(t, p.out.String())
+			doubt := "no doubt"
+			for _, d := range r.Doubts {
+				doubt = d.Reason
+			}
+			wantDoubt := map[bool]string{true: impact.GeneratorStalled, false: "no doubt"}[tt.verdict == "Inconclusive"]
+			truth.Report(t, "T11", "redquake load does not run for 0.8 s; "+tt.name, tt.verdict+", "+wantDoubt, fmt.Sprintf("%s, %s", r.Verdict, doubt),
+				r.Verdict == tt.verdict && doubt == wantDoubt && code == tt.code)
+			s := r.Total.Stalled
+			// A busy machine keeps the command from running even longer, and Redis, too.
+			if s == nil || s.Length < result.Seconds(700*time.Millisecond) || s.Count < 2 {
+				t.Fatalf("the stalls are %+v, want 0.8 s at least", s)
+			}
+			if r.Latency == result.ResponseTime && s.Latency.P99 > r.Total.Latency.P99-result.Seconds(200*time.Millisecond) {
+				t.Errorf("the p99 is %v, and at least %v, of which stalls are 400 ms", r.Total.Latency.P99.Seconds(), s.Latency.P99.Seconds())
+			}
+			if g := r.LongestGap; g == nil || g.AtLeast > result.Seconds(250*time.Millisecond) {
+				t.Errorf("the gap is %s, want one that is not proven for 400 ms", bounds(g))
+			}
+			if b := r.Bottleneck; b == nil || b.Component != string(bottleneck.LoadGenerator) || !strings.HasPrefix(b.Evidence, "load pod 0 did not run for ") {
+				t.Errorf("the bottleneck is %+v, want the load generator", b)
+			}
+			t.Logf("%s: %s\np99 %v, at least %v; bottleneck %+v", r.Verdict, r.Why, r.Total.Latency.P99.Seconds(), s.Latency.P99.Seconds(), r.Bottleneck)
+		})
+	}
+}

@@ -1,0 +1,164 @@
+package impact
+
+import (
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// gapLog is the load, a part of it (reads, writes, an operation, a shard), or the probe: its gaps, and what is usual for it without a fault.
+type gapLog struct {
+	name  string // of a kind of requests
+	gaps  []record.Gap
+	lead  time.Duration // the longest time from the last success to t0 in a gap of this fault
+	noise time.Duration // gaps up to this length also occur without a fault
+	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
+	// successes.
+	usual time.Duration
+	// proven leaves out the gaps in which no request waited in vain: a part with few requests is silent for most of the time.
+	proven bool
+	// aside counts gaps that begin in the second after t0 although the load had recovered: the probe sends something else.
+	aside bool
+}
+
+// A server that continues works off what has gathered before its first reply: requests and, where these timed out, connections that were dialled again
+// and again. That takes a share of the gap, within limits: its listening queue is bounded (tcp-backlog). With 40 connections and a requestTimeout of 1 s
+// it took up to 4 ms after 4.5 s (make accuracy).
+const (
+	backlogShare = 500
+	backlogLeast = time.Millisecond
+	backlogMost  = 50 * time.Millisecond
+)
+
+// Kinds of requests.
+const (
+	Reads  = "Reads"
+	Writes = "Writes"
+)
+
+// gapLogs sets the logs of the load and of those of its parts in which an outage can hide, and their troubles.
+func (a *analysis) gapLogs() {
+	s := a.curve.series
+	a.load = a.logOf(s.Gaps(), a.curve.ok[a.first]-a.curve.ok[a.baseFirst], a.service(nil))
+	if a.baseline > 0 {
+		a.load.lead = max(a.curve.step, time.Duration(2*float64(second)/a.baseline))
+	}
+	a.kinds = a.kindLogs()
+	for shard := range s.Shards() {
+		one := a.logOf(s.ShardGaps(shard), a.sum(func(iv *record.Interval) uint64 { return shardOK(iv, shard) }), a.load.usual)
+		one.proven = true
+		a.shards = append(a.shards, one)
+	}
+	for _, list := range [][]gapLog{{a.load}, a.kinds, a.shards} {
+		for i := range list {
+			a.addTroubles(&list[i])
+		}
+	}
+}
+
+func (a *analysis) addTroubles(p *gapLog) {
+	for _, g := range p.gaps {
+		if one := (gap{g}); time.Duration(g.To) > a.fault.At && one.length() > p.noise && (!p.proven || p.atLeast(one) > 0) {
+			a.troubles = append(a.troubles, one)
+		}
+	}
+}
+
+// kindLogs returns those of reads and of writes; nil unless the load has both.
+func (a *analysis) kindLogs() []gapLog {
+	s := a.curve.series
+	var list []gapLog
+	for _, kind := range []string{Writes, Reads} {
+		ops := opsOf(s, kind)
+		if len(ops) == 0 || len(ops) == len(s.Ops) {
+			return nil
+		}
+		one := a.logOf(gapsOfKind(s, kind), a.sumOps(ops), a.service(ops))
+		one.name, one.proven = kind, true
+		list = append(list, one)
+	}
+	return list
+}
+
+func (a *analysis) probe() *gapLog {
+	p := a.logOf(a.curve.series.ProbeGaps(), a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }), a.inBaseline().serviceOfProbe(0.99))
+	p.aside = true
+	return &p
+}
+
+// logOf returns a part with the successes ok in the baseline.
+func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) gapLog {
+	length := a.curve.at(a.first - a.baseFirst)
+	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
+	if ok > 0 {
+		mean := length / time.Duration(ok)
+		p.lead, p.noise = max(p.lead, 2*mean), a.gapNoise(gaps, mean)
+	}
+	return p
+}
+
+// gapNoise is the longest gap of the baseline, but at most one interval or ten mean times between successes, whichever is longer: with
+// random arrivals one in e^10 is longer. The bound prevents an earlier fault within the baseline from hiding this one.
+func (a *analysis) gapNoise(gaps []record.Gap, mean time.Duration) time.Duration {
+	var longest time.Duration
+	for _, g := range gaps {
+		if time.Duration(g.From) >= a.curve.at(a.baseFirst) && time.Duration(g.To) <= a.fault.At {
+			longest = max(longest, time.Duration(g.To-g.From))
+		}
+	}
+	return min(longest, max(a.curve.step, 10*mean))
+}
+
+// waits is how long a request may have waited in a gap though the server served.
+func (p *gapLog) waits(g gap) time.Duration {
+	return max(p.usual, backlogLeast, min(g.length()/backlogShare, backlogMost))
+}
+
+// atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served.
+func (p *gapLog) atLeast(g gap) time.Duration { return time.Duration(g.AtLeast(int64(p.waits(g)))) }
+
+// gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before recovery (before the limit if there is
+// none), and whose last success is at most lead before t0. An earlier one is none of the fault's, unless no request waited from then on until t0: the
+// load generator did not run. Such a gap begins at t0, or so much earlier.
+func (a *analysis) gapsOf(p *gapLog) []gap {
+	var own []gap
+	for _, g := range p.gaps {
+		from, earliest := time.Duration(g.From), a.fault.At-p.lead
+		if from+time.Duration(g.UnprovenHead) <= earliest || time.Duration(g.To) <= a.fault.At || !a.mayBegin(p, gap{g}) {
+			continue
+		}
+		if silent := int64(a.fault.At - from); from <= earliest {
+			g.From, g.MaybeBefore, g.UnprovenHead = g.From+silent, g.MaybeBefore+silent, max(0, g.UnprovenHead-silent)
+		}
+		if !p.proven || p.atLeast(gap{g}) > 0 {
+			own = append(own, gap{g})
+		}
+	}
+	return own
+}
+
+// mayBegin reports whether a gap begins early enough to be of this fault.
+func (a *analysis) mayBegin(p *gapLog, g gap) bool {
+	from := time.Duration(g.From)
+	return from < max(a.until, a.fault.At) || p.aside && from < a.fault.At+second && g.length() > p.noise
+}
+
+// inBaseline is the baseline as a sample.
+func (a *analysis) inBaseline() *sample {
+	return &sample{series: a.curve.series, first: a.baseFirst, end: a.first}
+}
+
+// service is the 99th percentile of the service time of operations in the baseline; nil = of all.
+func (a *analysis) service(ops []int) time.Duration { return a.inBaseline().service(ops, 0.99) }
+
+// sum adds a count over the baseline.
+func (a *analysis) sum(of func(*record.Interval) uint64) uint64 { return a.inBaseline().sum(of) }
+
+func (a *analysis) sumOps(ops []int) uint64 { return a.inBaseline().successes(ops) }
+
+func shardOK(iv *record.Interval, shard int) uint64 {
+	if shard >= len(iv.Shards) {
+		return 0
+	}
+	return iv.Shards[shard].OK
+}

@@ -1,0 +1,190 @@
+package impact
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/redquake/redquake/internal/record"
+)
+
+// Stalls are the times within a part of a run in which a load generator did not run, and what the figures of that part can have been without them.
+type Stalls struct {
+	Pod     int           // the one that stalled for longest
+	Length  time.Duration // of its stalls together
+	Count   int
+	Longest time.Duration
+
+	Latency Latency // at least: every latency less what stalls can have added to it
+	Share   float64 // of the time, on average of the pods: in it as many requests as otherwise can have failed, or not been sent, because of the stalls
+}
+
+// StallsTo returns the stalls of the part of a record that SummarizeWithout sums; nil = none.
+func StallsTo(s *record.Series, measuredFrom, loadEnd time.Duration, without []Window) *Stalls {
+	return stallsIn(s, partTo(s, measuredFrom, loadEnd, without))
+}
+
+// StallsWithin is StallsTo for the part that SummarizeWindow sums.
+func StallsWithin(s *record.Series, from, to time.Duration) *Stalls {
+	return stallsIn(s, partWithin(s, from, to))
+}
+
+func stallsIn(s *record.Series, p part) *Stalls {
+	var found Stalls
+	delays := newDelays(s, p)
+	total := time.Duration(0)
+	for pod := range s.Pods {
+		stalls := united(s.Stalls(pod))
+		within := p.within(s, stalls)
+		sum, longest := lengths(within)
+		total += sum
+		if sum > found.Length {
+			found.Pod, found.Length, found.Count, found.Longest = pod, sum, len(within), longest
+		}
+		delays.add(stalls, unkept(s.Stalls(pod)))
+	}
+	if !slices.ContainsFunc(delays.most, func(d time.Duration) bool { return d > 0 }) {
+		return nil
+	}
+	if measured := p.measured(s); measured > 0 {
+		found.Share = min(1, float64(total)/float64(s.Pods)/float64(measured))
+	}
+	found.Latency = delays.latency()
+	return &found
+}
+
+// united returns stalls in order, those of several loops of a pod at the same time as one.
+func united(stalls []record.Stall) []record.Stall {
+	slices.SortFunc(stalls, func(a, b record.Stall) int { return cmp.Compare(a.From, b.From) })
+	apart := stalls[:0]
+	for _, s := range stalls {
+		if n := len(apart); n > 0 && s.From <= apart[n-1].To {
+			apart[n-1].To = max(apart[n-1].To, s.To)
+			continue
+		}
+		apart = append(apart, s)
+	}
+	return apart
+}
+
+func lengths(stalls []record.Stall) (sum, longest time.Duration) {
+	for _, s := range stalls {
+		sum += time.Duration(s.To - s.From)
+		longest = max(longest, time.Duration(s.To-s.From))
+	}
+	return sum, longest
+}
+
+// within returns the parts of stalls that are within the part, and not in what it excludes.
+func (p *part) within(s *record.Series, stalls []record.Stall) (within []record.Stall) {
+	from := time.Duration(p.first) * s.Step
+	for _, one := range stalls {
+		one.From, one.To = max(one.From, int64(from)), min(one.To, int64(from+p.took))
+		if one.From < one.To && !p.excludes(time.Duration(one.From), time.Duration(one.To)) {
+			within = append(within, one)
+		}
+	}
+	return within
+}
+
+// measured is the length of the part without what it excludes.
+func (p *part) measured(s *record.Series) time.Duration {
+	took := p.took
+	for i := p.first; i < p.end; i++ {
+		if from := time.Duration(i) * s.Step; p.excludes(from, from+s.Step) {
+			took -= s.Step
+		}
+	}
+	return took
+}
+
+// delays is by how much stalls can have delayed the outcomes of each interval of a part.
+//
+// A request that is due in a stall is sent late by at most its length, and those queued behind it by no more. So the latency of a request contains at
+// most the stalls between its due time and its outcome; and, if there was a queue when it was due, its lag, or the stalls since that queue began.
+type delays struct {
+	series *record.Series
+	part   part
+	span   int             // intervals of a histogram
+	due    []int           // of each interval: the first in which a request with an outcome in it can have been due
+	lag    []time.Duration // the longest since then
+	most   []time.Duration // for the pod for which it is longest
+}
+
+func newDelays(s *record.Series, p part) *delays {
+	d := &delays{series: s, part: p, span: max(1, int(s.LatencyStep/s.Step)), due: make([]int, p.end), lag: make([]time.Duration, p.end), most: make([]time.Duration, p.end)}
+	for i := p.first; i < p.end; i++ {
+		longest := time.Duration(0)
+		for k := range s.At(i).Ops {
+			longest = max(longest, s.At(i).Ops[k].Latency.Max())
+		}
+		d.due[i] = max(0, i-int(longest/s.Step)-1)
+		for j := d.due[i]; j < d.behind(i); j++ {
+			d.lag[i] = max(d.lag[i], time.Duration(s.At(j).MaxLag))
+		}
+	}
+	return d
+}
+
+// behind is the index behind the intervals that the histogram of an interval spans.
+func (d *delays) behind(i int) int { return min(i+d.span, d.part.end) }
+
+// unkept is the length of the longest stall of a pod that the record does not have.
+func unkept(stalls []record.Stall) time.Duration {
+	if len(stalls) < record.MaxStalls {
+		return 0
+	}
+	shortest := slices.MinFunc(stalls, func(a, b record.Stall) int { return cmp.Compare(a.To-a.From, b.To-b.From) })
+	return time.Duration(shortest.To - shortest.From)
+}
+
+// add adds the stalls of a pod, which has no longer ones than unkept beside them.
+func (d *delays) add(stalls []record.Stall, unkept time.Duration) {
+	if len(stalls) == 0 {
+		return
+	}
+	began, ended := make([]time.Duration, d.part.end+1), make([]time.Duration, d.part.end+1) // the lengths of those that began and ended before an interval
+	for _, one := range stalls {
+		length := time.Duration(one.To - one.From)
+		if from := int(time.Duration(max(one.From, 0)) / d.series.Step); from < d.part.end {
+			began[from+1] += length
+		}
+		if to := int(time.Duration(max(one.To, 0)) / d.series.Step); to < d.part.end {
+			ended[to+1] += length
+		}
+	}
+	queue := make([]int, d.part.end) // where the queue began that an interval is in; the interval itself if there is none
+	for i := range queue {
+		began[i+1] += began[i]
+		ended[i+1] += ended[i]
+		if queue[i] = i; i > 0 && d.late(i-1) {
+			queue[i] = queue[i-1]
+		}
+	}
+	for i := d.part.first; i < d.part.end; i++ {
+		due := d.due[i]
+		meanwhile, queued := began[d.behind(i)]-ended[due], ended[due]-ended[queue[due]]
+		d.most[i] = max(d.most[i], unkept, meanwhile+min(queued, d.lag[i]))
+	}
+}
+
+// late reports whether requests were sent late in an interval, or none was sent: those that were due, if any, had to wait.
+func (d *delays) late(i int) bool {
+	iv := d.series.At(i)
+	return time.Duration(iv.MaxLag) > stalledFor || !slices.ContainsFunc(iv.Ops, func(o record.Op) bool { return o.Sent > 0 })
+}
+
+// latency is that of the part, each less its delay.
+func (d *delays) latency() Latency {
+	var least record.Distribution
+	for i := d.part.first; i < min(d.part.end, d.part.latencyEnd); i++ {
+		from := time.Duration(i) * d.series.Step
+		if d.part.excludes(from, from+d.series.LatencyStep) {
+			continue
+		}
+		for k := range d.series.At(i).Ops {
+			least.AddLess(d.series.At(i).Ops[k].Latency, d.most[i])
+		}
+	}
+	return latencyOf(&least)
+}

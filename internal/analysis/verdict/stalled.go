@@ -1,0 +1,46 @@
+package verdict
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/format"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// Limits of GeneratorStalled for a load without objectives.
+const (
+	stalledFor   = 20 * time.Millisecond // of the 99th percentile
+	stalledShare = 0.5
+)
+
+// stalled returns a doubt if it depends on stalls of the load generator whether an objective is met; without objectives, if they are the bottleneck and
+// may be most of the latency. An objective that is missed in any case stays so.
+func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
+	s := judged.Stalled
+	if s == nil {
+		return nil
+	}
+	var undecided []string
+	for _, o := range r.Objectives {
+		switch {
+		case o.Met != nil && !*o.Met:
+			return nil
+		case o.Met == nil && o.AtLeast != nil && o.Unit != result.UnitCount:
+			undecided = append(undecided, o.Message)
+		}
+	}
+	if p99 := judged.Latency; len(r.Objectives) == 0 && r.Bottleneck != nil && r.Bottleneck.Stalled && p99 != nil && s.Latency != nil {
+		atLeast, value := time.Duration(s.Latency.P99), time.Duration(p99.P99)
+		if apart := value - atLeast; apart > max(stalledFor, time.Duration(stalledShare*float64(value))) {
+			undecided = append(undecided, fmt.Sprintf("the p99 is between %s and %s", format.Duration(atLeast), format.Duration(value)))
+		}
+	}
+	if len(undecided) == 0 {
+		return nil
+	}
+	return &impact.Doubt{Reason: impact.GeneratorStalled, Message: fmt.Sprintf("%s: it sent late, or not at all, what was due then: %s. "+
+		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy", s, strings.Join(undecided, ", "))}
+}

@@ -1,0 +1,71 @@
+package verdict
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/result"
+)
+
+// A load generator that did not run makes an objective undecided if it may be met without the stalls.
+func TestVerdictOfAStalledLoad(t *testing.T) {
+	quantiles := func(d time.Duration) *result.Quantiles {
+		return &result.Quantiles{P50: result.Seconds(d), P99: result.Seconds(d), P999: result.Seconds(d)}
+	}
+	for _, tt := range []struct {
+		name       string
+		objectives *v1alpha1.Objectives
+		want       v1alpha1.Verdict
+		doubted    bool
+	}{
+		{"p99 within the limit all the same", &v1alpha1.Objectives{MaxLatencyP99: d(time.Second)}, v1alpha1.VerdictPass, false},
+		{"p99 perhaps", &v1alpha1.Objectives{MaxLatencyP99: d(100 * time.Millisecond)}, v1alpha1.VerdictInconclusive, true},
+		{"p99 beyond the limit all the same", &v1alpha1.Objectives{MaxLatencyP99: d(time.Millisecond)}, v1alpha1.VerdictFail, false},
+		{"throughput perhaps", &v1alpha1.Objectives{MinThroughput: new("1000")}, v1alpha1.VerdictInconclusive, true},
+		{"throughput too low all the same", &v1alpha1.Objectives{MinThroughput: new("2000")}, v1alpha1.VerdictFail, false},
+		{"throughput high enough all the same", &v1alpha1.Objectives{MinThroughput: new("900")}, v1alpha1.VerdictPass, false},
+		{"errors perhaps", &v1alpha1.Objectives{MaxErrorRate: new("1%")}, v1alpha1.VerdictInconclusive, true},
+		{"errors too many all the same", &v1alpha1.Objectives{MaxErrorRate: new("0.1%")}, v1alpha1.VerdictFail, false},
+		{"one perhaps, another missed all the same", &v1alpha1.Objectives{MaxLatencyP99: d(100 * time.Millisecond), MinThroughput: new("2000")}, v1alpha1.VerdictFail, false},
+		{"no objective", nil, v1alpha1.VerdictInconclusive, true},
+		{"lost writes only", &v1alpha1.Objectives{MaxLostWrites: new(int64(5))}, v1alpha1.VerdictPass, false},
+	} {
+		r := load(func(r *result.Load) {
+			r.Total.Throughput, r.Total.ErrorRate, r.Total.Latency = 950, 0.05, quantiles(380*time.Millisecond)
+			r.Total.Stalled = &result.Stalled{
+				Pod: 3, Length: result.Seconds(800 * time.Millisecond), Count: 2, Longest: result.Seconds(400 * time.Millisecond),
+				Latency: quantiles(5 * time.Millisecond), Throughput: 1100, ErrorRate: 0.002,
+			}
+			r.Verification = &result.Verification{Lost: new(uint64(0))}
+			r.Bottleneck = &result.Bottleneck{Stalled: true}
+		})
+		j := Load(tt.objectives, r)
+		doubted := len(r.Doubts) == 1 && r.Doubts[0].Reason == impact.GeneratorStalled
+		if j.Verdict != tt.want || doubted != tt.doubted {
+			t.Errorf("%s: %s: %s, doubts %v; want %s", tt.name, j.Verdict, j.Message, r.Doubts, tt.want)
+		}
+		if doubted && !strings.HasPrefix(j.Message, "load pod 3 did not run for 800ms of the measured time (2 times, at most 400ms): ") {
+			t.Errorf("%s: the message is %q", tt.name, j.Message)
+		}
+	}
+}
+
+// Short stalls are usual: without an objective they are no doubt.
+func TestShortStallsAreNoDoubt(t *testing.T) {
+	for _, tt := range []struct {
+		p99        time.Duration
+		bottleneck bool
+	}{{15 * time.Millisecond, true}, {380 * time.Millisecond, false}} {
+		r := load(func(r *result.Load) {
+			r.Total.Latency = &result.Quantiles{P99: result.Seconds(tt.p99)}
+			r.Total.Stalled = &result.Stalled{Length: result.Seconds(tt.p99), Count: 1, Latency: &result.Quantiles{P99: 1}}
+			r.Bottleneck = &result.Bottleneck{Stalled: tt.bottleneck}
+		})
+		if j := Load(nil, r); j.Verdict != v1alpha1.VerdictPass || len(r.Doubts) != 0 {
+			t.Errorf("%+v: %s: %s", tt, j.Verdict, j.Message)
+		}
+	}
+}

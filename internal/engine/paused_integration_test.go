@@ -1,0 +1,45 @@
+//go:build integration
+
+package engine
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/truth"
+)
+
+// TestTruthPausedWrites: CLIENT PAUSE WRITE holds 2 % of the requests for 3 s, and none of them fails. The rate hardly falls, and reads go on.
+func TestTruthPausedWrites(t *testing.T) {
+	t.Parallel()
+	const pause = 3 * time.Second
+	server := redistest.Start(t)
+	p := testPlan(server.Address())
+	p.Info = 0
+	p.Shape = plan.Shape{Rate: 1000, Duration: 14 * time.Second}
+	p.Client.Connections, p.Client.RequestTimeout = 200, 8*time.Second
+	p.Workload.Commands[0].Weight, p.Workload.Commands[1].Weight = 1, 49
+	r := prepared(t, p)
+	start, wait := inBackground(t, t.Context(), r)
+	time.Sleep(time.Until(start.Add(6 * time.Second)))
+	at := time.Since(start)
+	server.Do("CLIENT", "PAUSE", fmt.Sprint(pause.Milliseconds()), "WRITE")
+	o, err := wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := impact.Analyze(seriesOf(t, p, o), impact.Fault{At: at}, impact.Options{BaselineMinimum: time.Second, SustainFor: 2 * time.Second})
+	about := func(b impact.Bounded) bool {
+		return pause-300*time.Millisecond < b.AtLeast && b.AtLeast <= pause+50*time.Millisecond && pause <= b.AtMost
+	}
+	text := func(b impact.Bounded) string {
+		return fmt.Sprintf("%s (%s to %s)", b.Value.Round(time.Millisecond), b.AtLeast.Round(time.Millisecond), b.AtMost.Round(time.Millisecond))
+	}
+	truth.Report(t, "T3", "2% of 1000 requests/s are SETs that CLIENT PAUSE WRITE holds for 3 s, requestTimeout 8s", "outage of Writes, server outage and recovery time contain 3s",
+		fmt.Sprintf("outage of %s %s, server outage %s, recovery time %s", m.OutageOf, text(m.Outage), text(m.ServerOutage), text(m.RecoveryTime)),
+		m.OutageOf == impact.Writes && about(m.Outage) && m.ServerOutage.AtMost >= pause && m.Recovered && m.RecoveryTime.AtMost >= pause && m.TimeToImpact.Known())
+}

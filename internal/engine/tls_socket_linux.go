@@ -1,0 +1,102 @@
+package engine
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"os"
+)
+
+// tlsSocket reads and writes a socket with TLS in an event loop: crypto/tls on a connection that never blocks. It keeps the beginning of a record until
+// the rest arrives, as an error that is temporary does not end a tls.Conn.
+type tlsSocket struct {
+	conn    *tls.Conn
+	below   *stampedConn
+	socket  socket
+	drained bool   // the last read returned all that there was
+	out     []byte // encrypted, to be sent
+}
+
+// tlsSocketOf returns the TLS connection that an event loop can take over, and the TCP connection below it; nil if c is no such connection.
+func tlsSocketOf(c net.Conn) (*tlsSocket, *net.TCPConn) {
+	secured, ok := c.(*tls.Conn)
+	if !ok {
+		return nil, nil
+	}
+	below, ok := secured.NetConn().(*stampedConn)
+	if !ok {
+		return nil, nil
+	}
+	return &tlsSocket{conn: secured, below: below}, below.TCPConn
+}
+
+// take makes the connection read and write a socket, which is a duplicate of its own.
+func (t *tlsSocket) take(s socket) {
+	t.socket, t.below.taken = s, t
+}
+
+// read decrypts what has arrived: at most one record, or errAgain if none is complete. It returns the stamp of the last byte that was read. After begin
+// it must be called until errAgain.
+func (t *tlsSocket) read(p []byte) (n int, stamp int64, err error) {
+	n, err = t.conn.Read(p)
+	if errors.Is(err, errWait) {
+		return 0, 0, errAgain
+	}
+	return n, t.below.Stamp(), err
+}
+
+// begin notes that data may have arrived.
+func (t *tlsSocket) begin() { t.drained = false }
+
+// seal encrypts p and returns what must be sent. It is valid until the next call.
+func (t *tlsSocket) seal(p []byte) ([]byte, error) {
+	_, err := t.conn.Write(p)
+	out := t.out
+	t.out = t.out[:0]
+	return out, err
+}
+
+// close closes the socket and tells the server so, as far as that is possible without waiting.
+func (t *tlsSocket) close() {
+	t.out = t.out[:0]
+	if t.conn.CloseWrite() == nil {
+		_, _ = t.socket.write(t.out)
+	}
+	t.socket.close()
+}
+
+// receive reads what crypto/tls asks for, without waiting for it.
+func (t *tlsSocket) receive(p []byte) (int, error) {
+	if t.drained { // as of an edge-triggered event
+		return 0, errWait
+	}
+	n, stamp, err := t.below.receiver.read(t.socket, p)
+	switch {
+	case err == errAgain: //nolint:errorlint // a bare errno, on the hot path
+		t.drained = true
+		return 0, errWait
+	case err != nil:
+		return 0, os.NewSyscallError("recvmsg", err)
+	case n == 0:
+		return 0, io.EOF
+	}
+	t.drained = n < len(p)
+	t.below.stamp.Store(stamp)
+	return n, nil
+}
+
+// collect keeps what crypto/tls sends.
+func (t *tlsSocket) collect(p []byte) int {
+	t.out = append(t.out, p...)
+	return len(p)
+}
+
+// errWait tells crypto/tls that the rest of a record has not arrived yet.
+var errWait net.Error = notYet{}
+
+type notYet struct{}
+
+func (notYet) Error() string   { return "the rest of the record has not arrived yet" }
+func (notYet) Timeout() bool   { return true }
+func (notYet) Temporary() bool { return true }
