@@ -34,10 +34,13 @@ type namespace struct {
 // test failed.
 func newNamespace(t *testing.T, scenario string) *namespace {
 	t.Helper()
-	ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "e2e-" + scenario + "-",
-		Labels:       map[string]string{labelScenario: suiteID, "pod-security.kubernetes.io/enforce": "restricted"},
-	}}
+	return makeNamespace(t, metav1.ObjectMeta{GenerateName: "e2e-" + scenario + "-"})
+}
+
+func makeNamespace(t *testing.T, meta metav1.ObjectMeta) *namespace {
+	t.Helper()
+	meta.Labels = map[string]string{labelScenario: suiteID, "pod-security.kubernetes.io/enforce": "restricted"}
+	ns := &corev1.Namespace{ObjectMeta: meta}
 	if err := cluster.Create(t.Context(), ns); err != nil {
 		t.Fatal(err)
 	}

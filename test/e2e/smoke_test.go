@@ -38,6 +38,10 @@ func TestSmoke(t *testing.T) {
 				deleteRunning(n)
 			})
 		},
+		"lane-d": func(t *testing.T) {
+			t.Run("Workloads", workloads)
+			t.Run("Versions", versions)
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

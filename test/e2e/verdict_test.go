@@ -37,7 +37,7 @@ func (n *namespace) passes(test *v1alpha1.RedisLoadTest) {
 }
 
 // machineDoubts are the beginnings of doubts that a stall of the machine causes.
-var machineDoubts = []string{"the load pods started ", "the clocks of the load pods are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: "}
+var machineDoubts = []string{"the load pods started ", "the clocks of the load pods are known to ", "the operator's clock moved by ", "the load generator was the bottleneck: ", "load pod "}
 
 func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
 	expected := slices.Clone(machineDoubts)
@@ -52,7 +52,9 @@ func onlyExpectedDoubts(test *v1alpha1.RedisLoadTest, message string) bool {
 	return true
 }
 
-// otherDoubts leaves out that the throughput was not steady before a fault: a stall of the machine causes that.
+// otherDoubts leaves out what a stall of the machine causes: the throughput was not steady before a fault, or a load pod did not run around the outage.
 func otherDoubts(i *v1alpha1.Impact) []v1alpha1.Doubt {
-	return slices.DeleteFunc(slices.Clone(i.Doubts), func(d v1alpha1.Doubt) bool { return d.Reason == impact.BaselineUnsteady })
+	return slices.DeleteFunc(slices.Clone(i.Doubts), func(d v1alpha1.Doubt) bool {
+		return d.Reason == impact.BaselineUnsteady || d.Reason == impact.GeneratorStalled
+	})
 }
