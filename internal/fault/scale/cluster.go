@@ -6,13 +6,61 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/redquake/redquake/internal/redis"
 )
 
+// A node that was made to forget an ID (CLUSTER FORGET) refuses it for a minute. From Redis 7.2 on it also tells the others to forget it, in each
+// message, so that a CLUSTER MEET within that minute lasts until the next message. See clusterBlacklistAddNode and clusterProcessPingExtensions in
+// Redis' cluster_legacy.c.
+const (
+	refusal = 60*time.Second + 3*time.Second // the servers count whole seconds, each by its own clock
+	settled = 5 * time.Second                // a node gets several messages in this time
+)
+
+// handshake is how long a CLUSTER MEET is given. Valkey drops its connection to a node that it is made to meet once more.
+const handshake = time.Second
+
+// spreadsForgetting reports whether nodes of this version tell others what they were made to forget.
+func spreadsForgetting(redisVersion string) bool {
+	v, err := version.ParseGeneric(redisVersion)
+	return err != nil || v.AtLeast(version.MajorMinor(7, 2))
+}
+
+// refusedFor is how long the nodes still refuse a server that comes back as the node that they were made to forget.
+func (s *replicaScale) refusedFor(record *scaleRecord, m *member, id string) time.Duration {
+	if s.by > 0 || record.RevertingSince == nil || len(m.Nodes) == 0 || m.Nodes[0] != id {
+		return 0
+	}
+	forgotten := m.Forgotten
+	if forgotten.IsZero() {
+		forgotten = *record.RevertingSince // the operator died before it was recorded
+	}
+	return forgotten.Add(refusal).Sub(s.now())
+}
+
+// refusedAtMost is by how much refusals may prolong the revert of a removal.
+func refusedAtMost(record *scaleRecord) time.Duration {
+	if record.Slot == nil {
+		return 0
+	}
+	return refusal
+}
+
+// unsettled is why a server that all nodes list may be forgotten again: another fault may have removed it within the last minute. "" = nothing.
+func (s *replicaScale) unsettled(m *member) string {
+	if s.now().Sub(m.Listed) > settled {
+		return ""
+	}
+	return fmt.Sprintf("is in sync; all nodes have to list it for %s", settled)
+}
+
 // join makes a server a replica in its shard, and returns what is missing until all nodes list it and it replicates. Its ID is recorded and stored
 // before any node meets it.
-func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string {
+func (s *replicaScale) join(ctx context.Context, now *scaling, m *member, version string) string {
 	nodes, err := s.listing(ctx, m.Address)
 	if err != nil {
 		return err.Error()
@@ -22,12 +70,19 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string
 		m.Nodes = append(m.Nodes, own.id)
 		return "is node " + own.id
 	}
+	if wait := s.refusedFor(now.record, m, own.id); wait > 0 && spreadsForgetting(version) {
+		return fmt.Sprintf("is met in %s: the nodes were made to forget it, and refuse it for a minute", wait.Round(time.Second))
+	}
 	owner, err := s.ownerOf(ctx, *m.Slot, s.staying(ctx, now))
 	if err != nil {
 		return err.Error()
 	}
-	if why := s.introduce(ctx, own, m.Address, owner.address); why != "" {
+	if why := s.introduce(ctx, own, m, owner.address); why != "" {
+		m.Listed = time.Time{}
 		return why
+	}
+	if m.Listed.IsZero() && spreadsForgetting(version) {
+		m.Listed = s.now()
 	}
 	switch {
 	case own.primary == owner.id:
@@ -41,27 +96,31 @@ func (s *replicaScale) join(ctx context.Context, now *scaling, m *member) string
 	return "was made to replicate " + owner.address
 }
 
-// introduce makes every node that does not list a server meet it. Gossip is not enough: a node that was made to forget an ID ignores gossip about it
-// for a minute.
-func (s *replicaScale) introduce(ctx context.Context, own listed, address, seed string) string {
+// introduce makes every node that does not list a server meet it. Gossip is not enough: a node that refuses an ID ignores gossip about it.
+func (s *replicaScale) introduce(ctx context.Context, own listed, m *member, seed string) string {
 	all, err := s.everyNode(ctx, seed)
 	if err != nil {
 		return "cannot join all nodes: " + err.Error()
 	}
-	host, port, err := net.SplitHostPort(address)
+	host, port, err := net.SplitHostPort(m.Address)
 	if err != nil {
 		return err.Error()
 	}
+	words := []any{"CLUSTER", "MEET", host, port}
+	if own.bus != "" {
+		words = append(words, own.bus)
+	}
 	unaware := 0
+	again := s.now().Sub(m.Met) >= handshake
 	for at, view := range all {
-		if n, known := findNode(view, own.id); known && n.trusted() && n.connected || at == address {
+		if n, known := findNode(view, own.id); known && n.trusted() && n.connected || at == m.Address {
 			continue
 		}
 		unaware++
-		words := []any{"CLUSTER", "MEET", host, port}
-		if own.bus != "" {
-			words = append(words, own.bus)
+		if !again {
+			continue
 		}
+		m.Met = s.now()
 		if _, err := s.Servers.Do(ctx, at, s.Login, words...); err != nil {
 			return fmt.Sprintf("could not be met by %s: %v", at, err)
 		}
@@ -74,7 +133,7 @@ func (s *replicaScale) introduce(ctx context.Context, own listed, address, seed 
 
 // forget makes all nodes forget a removed server, and returns what is missing. In addition to the recorded IDs it removes any disconnected entry with
 // its address: a node that lost its volume restarts with another ID.
-func (s *replicaScale) forget(ctx context.Context, now *scaling, m member) string {
+func (s *replicaScale) forget(ctx context.Context, now *scaling, m *member) string {
 	if now.record.Slot == nil {
 		return ""
 	}
@@ -98,7 +157,7 @@ func (s *replicaScale) forget(ctx context.Context, now *scaling, m member) strin
 }
 
 // forgetAt makes one node forget the entries of a removed member. An entry that owns slots is kept.
-func (s *replicaScale) forgetAt(ctx context.Context, address string, m member) string {
+func (s *replicaScale) forgetAt(ctx context.Context, address string, m *member) string {
 	view, err := s.listing(ctx, address)
 	if err != nil {
 		return fmt.Sprintf("is not forgotten by %s yet: %v", address, err)
@@ -110,6 +169,7 @@ func (s *replicaScale) forgetAt(ctx context.Context, address string, m member) s
 		if len(n.slots) > 0 {
 			return fmt.Sprintf("owned slots as node %s: it must not be forgotten before another node serves them", n.id)
 		}
+		m.Forgotten = s.now()
 		_, err := s.Servers.Do(ctx, address, s.Login, "CLUSTER", "FORGET", n.id)
 		if err != nil && !(redis.IsReply(err) && strings.Contains(err.Error(), "Unknown node")) {
 			return fmt.Sprintf("is not forgotten by %s yet: %v", address, err)

@@ -96,7 +96,7 @@ func (s *replicaScale) Revert(ctx context.Context, target *v1alpha1.FaultTarget)
 			return progress, err
 		}
 	}
-	return s.change(ctx, target, now, s.by < 0, *since)
+	return s.change(ctx, target, now, s.by < 0, since.Add(refusedAtMost(now.record)))
 }
 
 // scaleBack scales the StatefulSet to its old number of replicas. The node IDs of servers that this removes are recorded before.

@@ -36,6 +36,10 @@ type member struct {
 	Synced  time.Time `json:"synced,omitzero"`   // observed in sync and ready first
 	How     string    `json:"how,omitempty"`     // by which syncs
 	Gone    time.Time `json:"gone,omitzero"`     // observed to be removed first
+
+	Forgotten time.Time `json:"forgotten,omitzero"` // a node was made to forget it last
+	Met       time.Time `json:"met,omitzero"`       // a node was made to meet it last
+	Listed    time.Time `json:"listed,omitzero"`    // all nodes have listed it since
 }
 
 func (r *scaleRecord) setMember(pod string, m member) {

@@ -87,7 +87,7 @@ func (s *scaleStage) settle() {
 // finish calls a step until it is complete, each time by a new injector that has only the record.
 func (s *scaleStage) finish(what string, spec *v1alpha1.RedisFaultSpec, target *v1alpha1.FaultTarget, step func(contract.Injector) func(context.Context, *v1alpha1.FaultTarget) (contract.Progress, error)) {
 	s.T.Helper()
-	redistest.Wait(s.T, what, func() error {
+	redistest.WaitFor(s.T, redistest.Patience+refusal, what, func() error {
 		err := faulttest.Called(step(s.Reborn(spec))(s.T.Context(), target))
 		var steps *faulttest.Pending
 		if err != nil && !errors.As(err, &steps) {
@@ -300,18 +300,28 @@ func newClusterStage(t *testing.T, start func(c *redistest.Cluster, pod string) 
 // waitForNodes waits until all running nodes list this number of nodes, none of them failed.
 func waitForNodes(t *testing.T, c *redistest.Cluster, want int) {
 	t.Helper()
-	redistest.Wait(t, fmt.Sprintf("all know %d nodes", want), func() error {
-		for _, s := range c.Servers() {
-			if !s.Running() {
-				continue
-			}
-			text := s.Do("cluster", "nodes").(string)
-			if n := strings.Count(text, "\n"); n != want || strings.Contains(text, "fail") || strings.Contains(text, "noaddr") {
-				return fmt.Errorf("%s lists %d nodes:\n%s", s.Address(), n, text)
-			}
+	redistest.Wait(t, fmt.Sprintf("all know %d nodes", want), func() error { return listedEverywhere(c, want) })
+}
+
+// expectNodes is waitForNodes without the wait.
+func expectNodes(t *testing.T, c *redistest.Cluster, want int) {
+	t.Helper()
+	if err := listedEverywhere(c, want); err != nil {
+		t.Error(err)
+	}
+}
+
+func listedEverywhere(c *redistest.Cluster, want int) error {
+	for _, s := range c.Servers() {
+		if !s.Running() {
+			continue
 		}
-		return nil
-	})
+		text := s.Do("cluster", "nodes").(string)
+		if n := strings.Count(text, "\n"); n != want || strings.Contains(text, "fail") || strings.Contains(text, "noaddr") {
+			return fmt.Errorf("%s lists %d nodes:\n%s", s.Address(), n, text)
+		}
+	}
+	return nil
 }
 
 // waitForGossip waits until every node has received this number of further gossip messages from the others.
@@ -413,6 +423,8 @@ func testReplicaScaleClusterRemove(t *testing.T) {
 			s.revert(spec, target)
 			s.expectReplicas(6)
 			waitForNodes(t, c, 6)
+			waitForGossip(t, c, 60) // nothing that a node says makes another one forget
+			expectNodes(t, c, 6)
 			for _, shard := range c.Shards { // each came back to its own shard
 				if got := shard[0].Info("connected_slaves"); got != "1" {
 					t.Errorf("%s has %s replicas, want 1", shard[0].Address(), got)

@@ -56,7 +56,7 @@ func (s *replicaScale) bringOne(ctx context.Context, now *scaling, name string, 
 		m.Synced = s.now()
 		m.How = fmt.Sprintf("after %s; %s", m.Synced.Sub(m.Came).Round(100*time.Millisecond), now.record.syncsSince(primary))
 	}
-	return ""
+	return s.unsettled(m)
 }
 
 // sync makes the server of a pod a replica where it is not, and returns its primary. missing is "" once it is in sync, or was promoted itself.
@@ -78,7 +78,7 @@ func (s *replicaScale) sync(ctx context.Context, now *scaling, name string, m *m
 	case address == m.Address:
 		return primary, ""
 	case m.Slot != nil:
-		if why := s.join(ctx, now, m); why != "" {
+		if why := s.join(ctx, now, m, own.Version); why != "" {
 			return serverInfo{}, why
 		}
 	case own.role != topology.Replica:
@@ -137,14 +137,12 @@ func (s *replicaScale) takeOut(ctx context.Context, now *scaling) string {
 			continue
 		}
 		m := now.record.Members[name]
-		if why := s.forget(ctx, now, m); why != "" {
+		if why := s.forget(ctx, now, &m); why != "" {
 			missing = append(missing, name+" "+why)
-			continue
-		}
-		if m.Gone.IsZero() {
+		} else if m.Gone.IsZero() {
 			m.Gone = s.now()
-			now.record.setMember(name, m)
 		}
+		now.record.setMember(name, m)
 	}
 	return strings.Join(missing, "; ")
 }

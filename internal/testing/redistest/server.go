@@ -242,8 +242,14 @@ func (s *Server) WaitUp() {
 // Wait waits until check returns nil, and ends the test if it takes longer than Patience.
 func Wait(t testing.TB, what string, check func() error) {
 	t.Helper()
-	if err := eventually(Patience, check); err != nil {
-		t.Fatalf("not within %s: %s: %v", Patience, what, err)
+	WaitFor(t, Patience, what, check)
+}
+
+// WaitFor is Wait with another limit.
+func WaitFor(t testing.TB, limit time.Duration, what string, check func() error) {
+	t.Helper()
+	if err := eventually(limit, check); err != nil {
+		t.Fatalf("not within %s: %s: %v", limit, what, err)
 	}
 }
 
