@@ -28,7 +28,7 @@ const accuracyOut = "REDQUAKE_ACCURACY_OUT"
 type outage struct {
 	Case      string  `json:"case"`
 	Disturbed bool    `json:"disturbed"`
-	Truth     float64 `json:"truthSeconds"`   // from the server being stopped to its first answer to a client that waits for one
+	Truth     float64 `json:"truthSeconds"`   // how long the server left all clients without an answer
 	Planted   float64 `json:"plantedSeconds"` // from the server being stopped to the call that continued it
 	Measured  float64 `json:"measuredSeconds"`
 	AtLeast   float64 `json:"atLeastSeconds"`
@@ -105,9 +105,12 @@ func TestMeasureBounds(t *testing.T) {
 	}
 }
 
-// planted is when an outage began and ended: the call that breaks the server, the instant from which it is broken, the call that restores it, and its
-// first answer on the wire to a client that waits for one.
-type planted struct{ called, broken, restored, answered time.Time }
+// planted is when an outage began and ended: the call that breaks the server, the instant from which it is broken, the call that restores it, and what
+// the wire shows.
+type planted struct {
+	called, broken, restored time.Time
+	silence
+}
 
 func (e experiment) measure(t *testing.T) []outage {
 	r := rand.New(rand.NewPCG(uint64(len(e.name)), 11))
@@ -163,6 +166,9 @@ const (
 	notice = 350 * time.Millisecond
 )
 
+// lead is how long before an outage the capture begins: longer than a request takes.
+const lead = 50 * time.Millisecond
+
 // plant makes one outage, on a thread with a real-time priority.
 func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) planted {
 	t.Helper()
@@ -172,11 +178,8 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 		if err := realTime(0, 20); err != nil {
 			t.Errorf("give the test a real-time priority, which takes root: %v", err)
 		}
-		time.Sleep(time.Until(begin))
 		var p planted
-		p.called = time.Now()
-		b.cut()
-		p.broken = time.Now()
+		time.Sleep(time.Until(begin.Add(-lead)))
 		w, err := tap(b.address())
 		if err != nil {
 			t.Errorf("capture the answers, which takes root: %v", err)
@@ -184,10 +187,14 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 			return
 		}
 		defer w.close()
+		time.Sleep(time.Until(begin))
+		p.called = time.Now()
+		b.cut()
+		p.broken = time.Now()
 		time.Sleep(time.Until(p.broken.Add(length)))
 		p.restored = time.Now()
 		b.restore()
-		if p.answered, err = w.firstAnswer(p.restored, pause); err != nil {
+		if p.silence, err = w.hear(p.restored, pause); err != nil {
 			t.Error(err)
 		}
 		done <- p
@@ -259,9 +266,14 @@ func (e experiment) compare(t *testing.T, series *record.Series, truths []plante
 	return list
 }
 
-// truth is how long the server answered nobody. The stamps of packets are of the wall clock.
+// truth is how long the server answered nobody: since it was stopped or, where a request was waiting already, since that one. A machine that is held up
+// right before the stop is an outage, too. The stamps of packets are of the wall clock.
 func (p *planted) truth() time.Duration {
-	return time.Duration(p.answered.UnixNano() - p.broken.UnixNano())
+	from := p.broken.UnixNano()
+	if !p.waited.IsZero() {
+		from = min(from, p.waited.UnixNano())
+	}
+	return time.Duration(p.answered.UnixNano() - from)
 }
 
 // gapsAround lists the gaps around an outage.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -46,7 +47,7 @@ func tap(address string) (*wire, error) {
 	}
 	err = errors.Join(
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPNS, 1),
-		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 16<<20),
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 128<<20),
 		unix.SetsockoptSockFprog(fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, segmentsOf(uint32(port))),
 		unix.SetsockoptTimeval(fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Usec: 1000}),
 		unix.Bind(fd, &unix.SockaddrLinklayer{Protocol: protocol, Ifindex: loopback.Index}),
@@ -75,35 +76,79 @@ func segmentsOf(port uint32) *unix.SockFprog {
 
 func (w *wire) close() { _ = unix.Close(w.fd) }
 
-// firstAnswer returns when the server sent the first data after an instant to a client that still waited for it.
-func (w *wire) firstAnswer(after time.Time, within time.Duration) (time.Time, error) {
+// silence is the time in which a server answered nobody.
+type silence struct {
+	waited   time.Time // since when a request had been waiting when it began; zero = nobody waited before it was over
+	answered time.Time // the first data after it to a client that still waited
+}
+
+// talk is what the capture shows of one connection until the server is restored.
+type talk struct{ asked, answered time.Time }
+
+// hear reads the capture: the silence before the first answer after an instant, at which the server was restored.
+func (w *wire) hear(restored time.Time, within time.Duration) (silence, error) {
 	type answer struct {
 		to uint16
 		at time.Time
 	}
 	var answers []answer
+	talks := map[uint16]*talk{}
 	for limit := time.Now().Add(within); time.Now().Before(limit); {
 		p, ok := w.next()
 		now := time.Now()
 		switch {
-		case !ok || p.at.Before(after):
-		case p.reset && p.to == w.port && len(answers) > 0:
-			kept := answers[:0]
-			for _, a := range answers {
-				if a.to != p.from {
-					kept = append(kept, a)
-				}
-			}
-			answers = kept
+		case !ok:
+		case p.at.Before(restored):
+			note(talks, w.port, p)
+			continue
+		case p.reset && p.to == w.port:
+			answers = slices.DeleteFunc(answers, func(a answer) bool { return a.to == p.from })
 		case p.data && p.from == w.port:
 			answers = append(answers, answer{p.to, p.at})
 			now = p.at
 		}
 		if len(answers) > 0 && now.Sub(answers[0].at) > refusal {
-			return answers[0].at, nil
+			return silence{waitingSince(talks), answers[0].at}, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("nothing was answered from port %d within %v", w.port, within)
+	return silence{}, fmt.Errorf("nothing was answered from port %d within %v", w.port, within)
+}
+
+// note keeps of each connection the last answer and the first request after it.
+func note(talks map[uint16]*talk, server uint16, p packet) {
+	client := p.from
+	if p.from == server {
+		client = p.to
+	}
+	c := talks[client]
+	if c == nil {
+		c = &talk{}
+		talks[client] = c
+	}
+	switch {
+	case !p.data:
+	case p.from == server:
+		*c = talk{answered: p.at}
+	case c.asked.IsZero():
+		c.asked = p.at
+	}
+}
+
+// waitingSince is when the first of the requests without an answer was sent, or when the server answered another client last, if that is later.
+func waitingSince(talks map[uint16]*talk) time.Time {
+	var asked, answered time.Time
+	for _, c := range talks {
+		if !c.asked.IsZero() && (asked.IsZero() || c.asked.Before(asked)) {
+			asked = c.asked
+		}
+		if c.answered.After(answered) {
+			answered = c.answered
+		}
+	}
+	if !asked.IsZero() && answered.After(asked) {
+		return answered
+	}
+	return asked
 }
 
 // packet is a TCP segment that was sent.
@@ -166,11 +211,57 @@ func TestWireSeesAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := time.Now()
-	at, err := w.firstAnswer(before, time.Second)
+	heard, err := w.hear(before, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if at.Before(before) || at.After(after) {
+	if at := heard.answered; at.Before(before) || at.After(after) {
 		t.Errorf("the reply was captured at %v, it came between %v and %v", at, before, after)
+	}
+}
+
+// TestWireSeesWaiting checks since when a request waits that a stopped server does not answer.
+func TestWireSeesWaiting(t *testing.T) {
+	b := newBreakable(t, stopped)
+	clients := make([]net.Conn, 2)
+	for i := range clients {
+		var err error
+		if clients[i], err = net.Dial("tcp", b.address()); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = clients[i].Close() }()
+	}
+	w, err := tap(b.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.close()
+	if _, err := clients[0].Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := clients[0].Read(make([]byte, 16)); err != nil {
+		t.Fatal(err)
+	}
+	b.cut()
+	before := time.Now()
+	if _, err := clients[1].Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	after := time.Now()
+	if _, err := clients[0].Write([]byte("PING\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(20 * time.Millisecond)
+	restored := time.Now()
+	b.restore()
+	heard, err := w.hear(restored, time.Second)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := heard.waited; at.Before(before) || at.After(after) {
+		t.Errorf("a request waits since %v, it was sent between %v and %v", at, before, after)
+	}
+	if heard.answered.Before(restored) {
+		t.Errorf("answered at %v, before the server was continued at %v", heard.answered, restored)
 	}
 }
