@@ -126,7 +126,9 @@ func (e experiment) measure(t *testing.T) []outage {
 		burn(t, 3)
 	case throttled:
 		throttle(t, generator.Process.Pid, 0.06)
-	case quiet, halted:
+	case quiet:
+		keepAwake(t)
+	case halted:
 	}
 	time.Sleep(2 * time.Second)
 	var truths []planted
@@ -186,7 +188,7 @@ func plant(t *testing.T, b breakable, begin time.Time, length time.Duration) pla
 			done <- p
 			return
 		}
-		defer w.close()
+		defer func() { go w.close() }() // the kernel waits for all CPUs
 		time.Sleep(time.Until(begin))
 		p.called = time.Now()
 		b.cut()

@@ -3,6 +3,7 @@
 package accuracy
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -44,6 +45,24 @@ func burn(t *testing.T, n int) {
 			_ = cmd.Wait()
 		})
 	}
+}
+
+// keepAwake keeps idle CPUs from sleeping (/dev/cpu_dma_latency, see the kernel's "PM Quality Of Service Interface"): a hypervisor may take tens of
+// milliseconds to run a virtual one again. Where the kernel does not offer that, they sleep.
+func keepAwake(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/cpu_dma_latency", os.O_WRONLY, 0)
+	if errors.Is(err, os.ErrNotExist) {
+		t.Log("idle CPUs may sleep: there is no /dev/cpu_dma_latency")
+		return
+	}
+	if err == nil {
+		_, err = f.Write(make([]byte, 4)) // 0 us, for as long as the file is open
+	}
+	if err != nil {
+		t.Fatalf("keep idle CPUs from sleeping, which takes root: %v", err)
+	}
+	t.Cleanup(func() { _ = f.Close() })
 }
 
 // throttle limits the CPU of a process to a share of a core.

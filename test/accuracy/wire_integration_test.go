@@ -39,9 +39,9 @@ func tap(address string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Only a socket for all protocols is given what is sent.
+	// Only a socket for all protocols is given what is sent. One that is bound before it has any need not wait for all CPUs (synchronize_net).
 	protocol := binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
-	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, int(protocol))
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, fmt.Errorf("open a packet socket: %w", err)
 	}
@@ -79,7 +79,7 @@ func (w *wire) close() { _ = unix.Close(w.fd) }
 // silence is the time in which a server answered nobody.
 type silence struct {
 	waited   time.Time // since when a request had been waiting when it began; zero = nobody waited before it was over
-	answered time.Time // the first data after it to a client that still waited
+	answered time.Time // the first reply after it to a request of a client that still waited
 }
 
 // talk is what the capture shows of one connection until the server is restored.
@@ -103,7 +103,7 @@ func (w *wire) hear(restored time.Time, within time.Duration) (silence, error) {
 			continue
 		case p.reset && p.to == w.port:
 			answers = slices.DeleteFunc(answers, func(a answer) bool { return a.to == p.from })
-		case p.data && p.from == w.port:
+		case p.data && p.from == w.port && !p.greeting:
 			answers = append(answers, answer{p.to, p.at})
 			now = p.at
 		}
@@ -151,11 +151,12 @@ func waitingSince(talks map[uint16]*talk) time.Time {
 	return asked
 }
 
-// packet is a TCP segment that was sent.
+// packet is a TCP segment that arrived.
 type packet struct {
 	at          time.Time
 	from, to    uint16
 	data, reset bool
+	greeting    bool // the data begins as the reply to HELLO: with a map
 }
 
 // next reads one segment, for at most 1 ms.
@@ -165,8 +166,8 @@ func (w *wire) next() (p packet, ok bool) {
 	if err != nil {
 		return p, false
 	}
-	// Loopback shows each packet twice. As it leaves it has the instant at which it was sent, as it arrives that of this call.
-	if link, is := from.(*unix.SockaddrLinklayer); !is || link.Pkttype != unix.PACKET_OUTGOING {
+	// Loopback shows each packet twice. As it arrives it has the stamp that its receiver sees, as it leaves one of a microsecond before.
+	if link, is := from.(*unix.SockaddrLinklayer); !is || link.Pkttype != unix.PACKET_HOST {
 		return p, false
 	}
 	messages, err := unix.ParseSocketControlMessage(control[:controls])
@@ -185,7 +186,9 @@ func (w *wire) next() (p packet, ok bool) {
 	}
 	tcp := ip[header:]
 	p.from, p.to = binary.BigEndian.Uint16(tcp), binary.BigEndian.Uint16(tcp[2:])
-	p.data = int(binary.BigEndian.Uint16(ip[2:])) > header+int(tcp[12]>>4)*4
+	headers := header + int(tcp[12]>>4)*4
+	p.data = int(binary.BigEndian.Uint16(ip[2:])) > headers
+	p.greeting = p.data && n > headers && ip[headers] == '%'
 	p.reset = tcp[13]&4 != 0
 	return p, true
 }

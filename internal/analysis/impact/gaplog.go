@@ -21,14 +21,8 @@ type gapLog struct {
 	aside bool
 }
 
-// A server that continues works off what has gathered before its first reply: requests and, where these timed out, connections that were dialled again
-// and again. That takes a share of the gap, within limits: its listening queue is bounded (tcp-backlog). With 40 connections and a requestTimeout of 1 s
-// it took up to 4 ms after 4.5 s (make accuracy).
-const (
-	backlogShare = 500
-	backlogLeast = time.Millisecond
-	backlogMost  = 50 * time.Millisecond
-)
+// leastWait is what a request may always wait though the server serves: one that continues works off what has gathered before.
+const leastWait = time.Millisecond
 
 // Kinds of requests.
 const (
@@ -109,13 +103,10 @@ func (a *analysis) gapNoise(gaps []record.Gap, mean time.Duration) time.Duration
 	return min(longest, max(a.curve.step, 10*mean))
 }
 
-// waits is how long a request may have waited in a gap though the server served.
-func (p *gapLog) waits(g gap) time.Duration {
-	return max(p.usual, backlogLeast, min(g.length()/backlogShare, backlogMost))
-}
-
 // atLeast is for how long a request waited in vain in a gap, less what it may have waited though the server served.
-func (p *gapLog) atLeast(g gap) time.Duration { return time.Duration(g.AtLeast(int64(p.waits(g)))) }
+func (p *gapLog) atLeast(g gap) time.Duration {
+	return time.Duration(g.AtLeast(int64(max(p.usual, leastWait))))
+}
 
 // gapsOf returns the gaps that the fault can have caused: those with the first success after t0 that begin before recovery (before the limit if there is
 // none), and whose last success is at most lead before t0. An earlier one is none of the fault's, unless no request waited from then on until t0: the
