@@ -252,8 +252,8 @@ func (e experiment) compare(t *testing.T, series *record.Series, truths []plante
 		m := impact.Analyze(series, impact.Fault{At: at, Deadline: p.restored.Sub(p.called) + pause},
 			impact.Options{BaselineWindow: time.Second, BaselineMinimum: time.Millisecond, SustainFor: 300 * time.Millisecond})
 		list[i] = outage{
-			Case: e.name, Disturbed: e.disturb != quiet, Truth: p.truth().Seconds(), Planted: p.restored.Sub(p.broken).Seconds(),
-			Measured: m.Outage.Value.Seconds(), AtLeast: m.Outage.AtLeast.Seconds(), AtMost: m.Outage.AtMost.Seconds(),
+			Case: e.name, Disturbed: e.disturb != quiet, Truth: seconds(p.truth()), Planted: seconds(p.restored.Sub(p.broken)),
+			Measured: seconds(m.Outage.Value), AtLeast: seconds(m.Outage.AtLeast), AtMost: seconds(m.Outage.AtMost),
 		}
 		if o := &list[i]; !o.within() || !o.contains(o.Planted) {
 			t.Logf("the truth is %v, planted were %v, the bounds are %v; gaps %s", p.truth(), p.restored.Sub(p.broken), m.Outage,
@@ -267,6 +267,9 @@ func (e experiment) compare(t *testing.T, series *record.Series, truths []plante
 	}
 	return list
 }
+
+// seconds are to the microsecond, as in a status. The truth and a bound may come from the same stamps, by two clocks.
+func seconds(d time.Duration) float64 { return d.Round(time.Microsecond).Seconds() }
 
 // truth is how long the server answered nobody: since it was stopped or, where a request was waiting already, since that one. A machine that is held up
 // right before the stop is an outage, too. The stamps of packets are of the wall clock.

@@ -193,6 +193,18 @@ func (w *wire) next() (p packet, ok bool) {
 	return p, true
 }
 
+// listenIn opens a capture that the test closes.
+func listenIn(t *testing.T, b breakable) *wire {
+	t.Helper()
+	w, err := tap(b.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.close)
+	time.Sleep(20 * time.Millisecond) // the kernel begins to stamp what arrives some time after the first socket asked for it
+	return w
+}
+
 // TestWireSeesAnswers checks the capture against a server whose reply is known in time.
 func TestWireSeesAnswers(t *testing.T) {
 	b := newBreakable(t, stopped)
@@ -201,11 +213,7 @@ func TestWireSeesAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close() }()
-	w, err := tap(b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
+	w := listenIn(t, b)
 	before := time.Now()
 	if _, err := c.Write([]byte("PING\r\n")); err != nil {
 		t.Fatal(err)
@@ -234,11 +242,7 @@ func TestWireSeesWaiting(t *testing.T) {
 		}
 		defer func() { _ = clients[i].Close() }()
 	}
-	w, err := tap(b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.close()
+	w := listenIn(t, b)
 	if _, err := clients[0].Write([]byte("PING\r\n")); err != nil {
 		t.Fatal(err)
 	}
