@@ -18,40 +18,28 @@ import (
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/resp"
 	"github.com/redquake/redquake/internal/testing/builders"
+	"github.com/redquake/redquake/internal/testing/tcptest"
 )
 
 // echoing starts a server that answers every size bytes with reply, and returns its address.
 func echoing(t testing.TB, size int, reply string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			t.Cleanup(func() { _ = c.Close() })
-			go func() {
-				in, out := make([]byte, 64<<10), []byte(strings.Repeat(reply, 64<<10/size))
-				for have := 0; ; {
-					n, err := c.Read(in)
-					if err != nil {
-						return
-					}
-					have += n
-					if _, err := c.Write(out[:have/size*len(reply)]); err != nil {
-						return
-					}
-					have %= size
+	return tcptest.Listen(t, func(c net.Conn) {
+		go func() {
+			in, out := make([]byte, 64<<10), []byte(strings.Repeat(reply, 64<<10/size))
+			for have := 0; ; {
+				n, err := c.Read(in)
+				if err != nil {
+					return
 				}
-			}()
-		}
-	}()
-	return l.Addr().String()
+				have += n
+				if _, err := c.Write(out[:have/size*len(reply)]); err != nil {
+					return
+				}
+				have %= size
+			}
+		}()
+	})
 }
 
 // batches is a demand of one batch after the other.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/tcptest"
 )
 
 func TestTLS(t *testing.T) {
@@ -72,38 +73,18 @@ func TestTLSRecordsInPieces(t *testing.T) {
 // inPieces starts a proxy that passes on the server's data in pieces of random sizes, and returns its address.
 func inPieces(t *testing.T, server string) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c, err := net.Dial("tcp", server)
-			if err != nil {
-				_ = client.Close()
-				return
-			}
-			go func() {
-				_, _ = io.Copy(c, client) // ends with either connection
-				_ = c.Close()
-			}()
-			go func() {
-				defer func() { _ = client.Close() }()
-				for {
-					if _, err := io.CopyN(client, c, 1+rand.Int64N(5)); err != nil {
-						return
-					}
-					if _, err := io.CopyN(client, c, 1+rand.Int64N(9000)); err != nil {
-						return
-					}
-				}
-			}()
+	return tcptest.Proxy(t, server, func(to, from net.Conn, answers bool) {
+		if !answers {
+			_, _ = io.Copy(to, from)
+			return
 		}
-	}()
-	return l.Addr().String()
+		for {
+			if _, err := io.CopyN(to, from, 1+rand.Int64N(5)); err != nil {
+				return
+			}
+			if _, err := io.CopyN(to, from, 1+rand.Int64N(9000)); err != nil {
+				return
+			}
+		}
+	})
 }

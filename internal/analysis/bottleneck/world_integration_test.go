@@ -4,16 +4,17 @@ package bottleneck
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
 	"strconv"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redquake/redquake/internal/testing/redistest"
+	"github.com/redquake/redquake/internal/testing/tcptest"
 )
 
 // pid returns the process ID of a server, for cgroups.
@@ -113,27 +114,7 @@ func throttleWrites(t *testing.T, pid int, dir string, perSecond int) {
 // delayed starts a proxy that delays all data in both directions, and returns its address.
 func delayed(t *testing.T, address string, by time.Duration) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			client, err := l.Accept()
-			if err != nil {
-				return
-			}
-			server, err := net.Dial("tcp", address)
-			if err != nil {
-				_ = client.Close()
-				continue
-			}
-			go hold(client, server, by)
-			go hold(server, client, by)
-		}
-	}()
-	return l.Addr().String()
+	return tcptest.Proxy(t, address, func(to, from net.Conn, _ bool) { hold(to, from, by) })
 }
 
 // hold forwards each piece after the delay.
@@ -143,15 +124,16 @@ func hold(to, from net.Conn, by time.Duration) {
 		due  time.Time
 	}
 	pieces := make(chan piece, 4096)
-	go func() {
-		defer func() { _ = to.Close() }()
+	var writer sync.WaitGroup
+	writer.Go(func() {
 		for p := range pieces {
 			time.Sleep(time.Until(p.due))
 			if _, err := to.Write(p.data); err != nil {
-				_, _ = io.Copy(io.Discard, from)
+				_ = from.Close()
 			}
 		}
-	}()
+	})
+	defer writer.Wait()
 	defer close(pieces)
 	for {
 		data := make([]byte, 4096)
