@@ -126,11 +126,22 @@ func until(ctx context.Context, check func() error) error {
 // Addresses are those of all nodes.
 func (c *Cluster) Addresses() []string { return addresses(c.Servers()) }
 
-// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the primary.
+// Failover sends CLUSTER FAILOVER, with an option such as FORCE or TAKEOVER, to a replica and waits until it is the primary. It sends
+// the command again when a manual failover has expired: a replica that was elected before is not elected again for four times the node timeout.
 func (c *Cluster) Failover(replica *Server, option ...any) {
 	c.t.Helper()
-	replica.Do(append([]any{"cluster", "failover"}, option...)...)
-	Wait(c.t, replica.Address()+" is the primary", func() error { return wantInfo(replica, "role", "master") })
+	command := append([]any{"cluster", "failover"}, option...)
+	replica.Do(command...)
+	const expires = 6 * time.Second // a manual failover expires after 5 s: CLUSTER_MF_TIMEOUT
+	again := time.Now().Add(expires)
+	Wait(c.t, replica.Address()+" is the primary", func() error {
+		err := wantInfo(replica, "role", "master")
+		if err != nil && time.Now().After(again) {
+			_ = replica.Client().Do(context.Background(), command...).Err() // an error if it has become the primary just now
+			again = time.Now().Add(expires)
+		}
+		return err
+	})
 }
 
 // AddReplica starts another replica of a primary, as a node of shard i, and waits until it is in sync and all nodes have discovered it.
