@@ -51,7 +51,7 @@ func (s *scope) setAccepted(reason string) {
 func (s *scope) setLoadReady(reason, message string) {
 	ready := !s.seen.StartedAt.IsZero() || (s.seen.PodsWanted > 0 && s.seen.PodsReady == s.seen.PodsWanted)
 	if ready {
-		message = fmt.Sprintf("all %d load pods were connected to Redis", s.seen.PodsWanted)
+		message = fmt.Sprintf("%[1]d of %[1]d load pods were connected to Redis", s.seen.PodsWanted)
 	}
 	state.SetCondition(&s.test.Status.Conditions, s.test.Generation, v1alpha1.ConditionLoadReady, state.ConditionStatus(ready), reason, message)
 }

@@ -143,7 +143,7 @@ func beforeStart(o LoadTest, now time.Time) Decision[LoadTestAction] {
 		return wait(v1alpha1.ReasonPreparing, fmt.Sprintf("%d of %d load pods are ready: %s", o.PodsReady, o.PodsWanted, o.PodsExplain),
 			earlier(deadline, now.Add(time.Second)))
 	}
-	return do(LoadTestStart, v1alpha1.ReasonStarting, fmt.Sprintf("all %d load pods are ready", o.PodsWanted))
+	return do(LoadTestStart, v1alpha1.ReasonStarting, fmt.Sprintf("%[1]d of %[1]d load pods are ready", o.PodsWanted))
 }
 
 func afterStart(o LoadTest, now time.Time) Decision[LoadTestAction] {

@@ -86,6 +86,18 @@ func TestAnalyze(t *testing.T) {
 				recovery: 2000500 * us, lost: 2000},
 		},
 		{
+			name:  "only the probe feels it, from half a second after t0",
+			load:  load{rate: 1000, length: 60 * time.Second, aside: []Window{seconds(40.5, 40.8)}, probe: 100},
+			fault: Fault{At: 40 * time.Second},
+			want:  want{minRate: 1000, server: 310 * ms, end: -1, impact: -1, recovered: true},
+		},
+		{
+			name:  "an outage of the probe that begins 1 s after t0, when the load has recovered, is none of the fault's",
+			load:  load{rate: 1000, length: 60 * time.Second, aside: []Window{seconds(41.1, 41.4)}, probe: 100},
+			fault: Fault{At: 40 * time.Second},
+			want:  want{minRate: 1000, end: -1, impact: -1, recovered: true},
+		},
+		{
 			name:  "gaps as in the baseline are no impact",
 			load:  load{rate: 1000, length: 80 * time.Second, down: []Window{seconds(30, 30.03), seconds(40.2, 40.22)}},
 			fault: Fault{At: 40 * time.Second},

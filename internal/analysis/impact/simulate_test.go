@@ -20,7 +20,8 @@ type load struct {
 	down    []Window // no answer at all: requests have no outcome
 	failing []Window // every request fails with READONLY, at once
 	slow    []Window // only every second request comes
-	probe   float64  // requests/s; without answers in down and failing
+	probe   float64  // requests/s; without answers in down, failing and aside
+	aside   []Window // only the probe gets no answers
 	late    time.Duration
 }
 
@@ -100,7 +101,7 @@ func (l load) intervals(pod, pods int) []*record.Interval {
 			probe := &list[t/step].Probe
 			probe.Due++
 			probe.Sent++
-			if amid(l.down, t) || amid(l.failing, t) {
+			if amid(l.down, t) || amid(l.failing, t) || amid(l.aside, t) {
 				continue
 			}
 			probe.OK++

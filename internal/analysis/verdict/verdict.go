@@ -48,7 +48,7 @@ func judge(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed 
 	case len(objectives) == 0:
 		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, "no objective was set, and nothing is in doubt"
 	default:
-		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, fmt.Sprintf("all %d objectives are met", len(objectives))
+		j.Verdict, j.Reason, j.Message = v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, fmt.Sprintf("%[1]d of %[1]d objectives are met", len(objectives))
 	}
 	return j
 }

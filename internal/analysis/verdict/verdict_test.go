@@ -98,7 +98,7 @@ func TestTruthLostWritesBetweenBounds(t *testing.T) {
 		want  v1alpha1.Verdict
 		text  string
 	}{
-		{7, v1alpha1.VerdictPass, "all 1"},
+		{7, v1alpha1.VerdictPass, "1 of 1 objectives are met"},
 		{6, v1alpha1.VerdictInconclusive, "maxLostWrites is between 3 and 7, which is not exact enough for the limit 6"},
 		{3, v1alpha1.VerdictInconclusive, "limit 3"},
 		{2, v1alpha1.VerdictFail, "maxLostWrites is between 3 and 7, limit 2"},
@@ -144,7 +144,7 @@ func TestVerdictOfALoad(t *testing.T) {
 		wantText   []string
 	}{
 		{"no objectives", nil, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"no objective"}},
-		{"all met", met, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"all 1"}},
+		{"all met", met, load(nil), v1alpha1.VerdictPass, v1alpha1.ReasonSucceeded, []string{"1 of 1 objectives are met"}},
 		{"a doubt beats a missed limit", missed, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
 		{"a doubt without objectives", nil, load(doubted), v1alpha1.VerdictInconclusive, v1alpha1.ReasonInconclusive, []string{"1 of 2"}},
 		{"missed beats unjudged", &v1alpha1.Objectives{MinThroughput: new("1000"), MaxLostWrites: new(int64(0))}, load(noLedger), v1alpha1.VerdictFail, v1alpha1.ReasonObjectivesNotMet, []string{"minThroughput"}},
