@@ -8,6 +8,7 @@ import (
 
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/fault"
 	"github.com/redquake/redquake/internal/fault/contract"
 )
 
@@ -34,11 +35,11 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	for _, e := range status.Timeline {
 		if !known[e.Event] && !slices.Contains(noPhase, e.Event) {
 			known[e.Event] = true
-			milestones = append(milestones, impact.Milestone{Name: e.Event, At: e.At.Sub(t0), Sooner: sooner(&e)})
+			milestones = append(milestones, milestoneOf(&e, e.At.Sub(t0), measured))
 		}
 	}
 	var phases []v1alpha1.Phase
-	for _, p := range impact.Phases(milestones, measured.RecoveryTime) {
+	for _, p := range impact.Phases(measured.Injection, milestones, measured.RecoveryTime) {
 		if p.Name == impact.Unexplained && status.RevertedAt != nil && !t0.Add(p.At).After(status.RevertedAt.Time) {
 			p.Name = eventActive // the fault was active
 		}
@@ -47,12 +48,29 @@ func phasesOf(status *v1alpha1.RedisFaultStatus, measured *impact.Impact) []v1al
 	return phases
 }
 
-// sooner is by how much earlier an event can have been: those that Kubernetes stamps, in whole seconds, are dated as late as possible.
-func sooner(e *v1alpha1.TimelineEvent) time.Duration {
-	if slices.Contains(stamped, e.Event) {
-		return e.At.Sub(e.At.Truncate(time.Second))
+// readWithin is by how much earlier than it was read a change of an object of the API server can have been.
+const readWithin = time.Second
+
+// milestoneOf is the event at an instant from t0, with its uncertainty.
+func milestoneOf(e *v1alpha1.TimelineEvent, at time.Duration, measured *impact.Impact) impact.Milestone {
+	m := impact.Milestone{Name: e.Event, At: at}
+	switch {
+	case e.Event == eventFirstError:
+		m = measured.Injection.Since(e.Event, measured.TimeToImpact)
+		m.At = at
+	case e.Event == impact.Serves:
+		m.Sooner = measured.ServerOutageEnd.Value - measured.ServerOutageEnd.AtLeast
+	case e.Event == eventFirstSuccess:
+		m.Sooner = measured.OutageEnd.Value - measured.OutageEnd.AtLeast
+	case slices.Contains(stamped, e.Event): // in whole seconds, and dated as late as possible
+		m.Sooner = e.At.Sub(e.At.Truncate(time.Second))
+	case slices.Contains(byKubernetes, e.Event):
+		m.Sooner = readWithin
+	case sourceOf(e.Event) == v1alpha1.PhaseRedis:
+		m.Sooner = fault.SeenWithin
 	}
-	return 0
+	m.Sooner = min(m.Sooner, at) // not before the injection
+	return m
 }
 
 func sourceOf(event string) v1alpha1.PhaseSource {

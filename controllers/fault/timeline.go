@@ -125,11 +125,11 @@ func addClientEvents(status *v1alpha1.RedisFaultStatus, measured *impact.Impact)
 	if measured.TimeToImpact.Known() {
 		appendEvent(status, t0.Add(measured.TimeToImpact.Value), eventFirstError, "clients", "the first error, or the start of the first gap")
 	}
-	if measured.ServerOutageEnd > 0 {
-		appendEvent(status, t0.Add(measured.ServerOutageEnd), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.ServerOutage.Value)))
+	if measured.ServerOutageEnd.Value > 0 {
+		appendEvent(status, t0.Add(measured.ServerOutageEnd.Value), impact.Serves, "probe", fmt.Sprintf("after %s without a success", format.Duration(measured.ServerOutage.Value)))
 	}
-	if measured.OutageEnd >= 0 {
-		appendEvent(status, t0.Add(measured.OutageEnd), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage.Value)))
+	if measured.OutageEnd.Known() {
+		appendEvent(status, t0.Add(measured.OutageEnd.Value), eventFirstSuccess, "clients", fmt.Sprintf("after %s without one", format.Duration(measured.Outage.Value)))
 	}
 	if measured.Recovered {
 		appendEvent(status, t0.Add(measured.RecoveryTime.Value), eventRecovered, "clients", fmt.Sprintf("sustained at %s of the baseline", format.Share(measured.RecoveredThroughput)))

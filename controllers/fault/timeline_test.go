@@ -128,7 +128,7 @@ func TestEventTime(t *testing.T) {
 
 func TestClientEvents(t *testing.T) {
 	s := hit()
-	m := &impact.Impact{TimeToImpact: impact.Exactly(2 * time.Millisecond), OutageEnd: 900 * time.Millisecond, Outage: impact.Exactly(898 * time.Millisecond), Recovered: true, RecoveryTime: impact.Exactly(1200 * time.Millisecond), RecoveredThroughput: 1}
+	m := &impact.Impact{TimeToImpact: impact.Exactly(2 * time.Millisecond), OutageEnd: impact.Exactly(900 * time.Millisecond), Outage: impact.Exactly(898 * time.Millisecond), Recovered: true, RecoveryTime: impact.Exactly(1200 * time.Millisecond), RecoveredThroughput: 1}
 	addClientEvents(s, m)
 	addClientEvents(s, m)
 	if got := timelineText(s); got != "Injected:redis-0 FirstError:clients FirstSuccess:clients Recovered:clients" {
@@ -138,7 +138,7 @@ func TestClientEvents(t *testing.T) {
 		t.Errorf("recovered at %d us", got)
 	}
 	s = hit()
-	addClientEvents(s, &impact.Impact{TimeToImpact: impact.Exactly(-1), OutageEnd: -1, RecoveryTime: impact.Exactly(-1)})
+	addClientEvents(s, &impact.Impact{TimeToImpact: impact.Exactly(-1), OutageEnd: impact.Exactly(-1), RecoveryTime: impact.Exactly(-1)})
 	if got := timelineText(s); got != "Injected:redis-0" {
 		t.Errorf("timeline of a fault without any impact: %s", got)
 	}

@@ -21,6 +21,9 @@ const pollInterval = 100 * time.Millisecond
 // pollTimeout limits one poll: a slower server counts as not answering.
 const pollTimeout = 250 * time.Millisecond
 
+// SeenWithin is by how much earlier than its sighting a change of a server can have been.
+const SeenWithin = pollInterval + pollTimeout
+
 // Witness polls all servers of a target ten times a second and subscribes to its sentinels, from just before a fault on. Its sightings explain a
 // recovery and are no measurement of it: they are lost if the operator restarts before they are stored.
 type Witness struct {

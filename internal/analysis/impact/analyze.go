@@ -23,7 +23,8 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	a := newAnalysis(s, f, o.withDefaults())
 	m := Impact{
 		BaselineRate: a.baseline, BaselineNoise: medianDeviation(a.seconds),
-		TimeToImpact: none, ServerOutage: none, ServerOutageEnd: -1, RecoveryTime: none,
+		TimeToImpact: none, OutageEnd: none, ServerOutage: none, ServerOutageEnd: none, RecoveryTime: none,
+		Injection: Milestone{Sooner: f.Uncertainty, Later: f.Took + f.Uncertainty},
 	}
 	recovered, ok := a.recovery()
 	m.Recovered = ok
@@ -66,9 +67,15 @@ func (a *analysis) timeToImpact(m *Impact) {
 		m.ErrorWindow = last - first
 		m.TimeToImpact = a.sinceInjection(first, first, first)
 	}
-	if g := a.firstGap(); g != nil && (!m.TimeToImpact.Known() || time.Duration(g.From)-a.fault.At < m.TimeToImpact.Value) {
-		m.TimeToImpact = a.sinceInjection(time.Duration(g.From), time.Duration(g.From-g.MaybeBefore), time.Duration(g.From+g.UnprovenHead))
+	g := a.firstGap()
+	if g == nil {
+		return
 	}
+	began := a.sinceInjection(time.Duration(g.From), time.Duration(g.From-g.MaybeBefore), time.Duration(g.From+g.UnprovenHead))
+	if m.TimeToImpact.Known() {
+		began = began.Min(m.TimeToImpact)
+	}
+	m.TimeToImpact = began
 }
 
 // losses sums the requests that were lost or failed from t0 to the interval end.

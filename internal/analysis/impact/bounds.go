@@ -19,6 +19,11 @@ func (b Bounded) Max(o Bounded) Bounded {
 	return Bounded{max(b.Value, o.Value), max(b.AtLeast, o.AtLeast), max(b.AtMost, o.AtMost)}
 }
 
+// Min is the shorter of two durations that were measured, in value and in each bound.
+func (b Bounded) Min(o Bounded) Bounded {
+	return Bounded{min(b.Value, o.Value), min(b.AtLeast, o.AtLeast), min(b.AtMost, o.AtMost)}
+}
+
 // within returns the value with bounds that contain it and are not negative.
 func within(value, atLeast, atMost time.Duration) Bounded {
 	return Bounded{value, max(0, min(atLeast, value)), max(atMost, value)}

@@ -55,6 +55,7 @@ type Impact struct {
 	BaselineNoise       float64       // successes/s: median absolute deviation of these rates
 	MinRate             float64       // lowest success rate over any 1 s window sliding by one interval, from t0 to recovery, at the planned level of t0
 	Dip                 float64       // 1 - MinRate/BaselineRate, in [0, 1]
+	Injection           Milestone     // t0 itself, with its uncertainty: that of the clocks, and how long the call took
 	TimeToImpact        Bounded       // t0 to the first error in excess of the baseline's or the start of the first gap; -1 = neither occurred
 	Outage              Bounded       // longest gap of the load, its reads or its writes that begins after t0 - 1 interval
 	OutageOf            string        // Reads or Writes, if only these had it; "" = the load
@@ -62,8 +63,8 @@ type Impact struct {
 	ShardOutage         Bounded       // the longest gap of any shard; 0 with a single shard, or without a gap
 	ShardDown           int           // the shard with this gap
 	ServerOutage        Bounded       // Outage by the record of the probe; -1 = no probe
-	ServerOutageEnd     time.Duration // when the ServerOutage's gap ended, counted from t0; -1 = no probe, no gap, or it did not end
-	OutageEnd           time.Duration // when the Outage's gap ended, counted from t0: the first success; -1 = no gap, or it did not end
+	ServerOutageEnd     Bounded       // when the ServerOutage's gap ended, from t0 without its uncertainty; -1 = no probe, no gap, or it did not end
+	OutageEnd           Bounded       // when the Outage's gap ended, from t0 without its uncertainty: the first success; -1 = no gap, or it did not end
 	ErrorWindow         time.Duration // first to last error in excess of the baseline's, from t0 to recovery
 	Recovered           bool
 	RecoveryTime        Bounded // t0 to sustained recovery; -1 = not recovered

@@ -39,12 +39,13 @@ func (a *analysis) apart() time.Duration {
 	return 2 * a.fault.Uncertainty
 }
 
-// end is when the outage ended, counted from t0; -1 = there was none, or it did not end.
-func (o *outage) end(t0 time.Duration) time.Duration {
+// end is when the outage ended, counted from t0, without t0's own uncertainty; none = there was none, or it did not end.
+func (o *outage) end(t0 time.Duration) Bounded {
 	if o.longest.length() == 0 || o.longest.Open {
-		return -1
+		return none
 	}
-	return time.Duration(o.longest.To) - t0
+	at := time.Duration(o.longest.To) - t0
+	return within(at, at-time.Duration(o.longest.MaybeSooner), at)
 }
 
 // outages sets the figures about gaps: of the load, of each shard, of the probe.
@@ -59,9 +60,11 @@ func (a *analysis) outages(m *Impact) {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
 	for shard := range a.shards {
-		if one := a.outageOf(&a.shards[shard]); one.length.Value > m.ShardOutage.Value {
-			m.ShardOutage, m.ShardDown = one.length, shard
+		one := a.outageOf(&a.shards[shard]).length
+		if one.Value > m.ShardOutage.Value {
+			m.ShardDown = shard
 		}
+		m.ShardOutage = m.ShardOutage.Max(one)
 	}
 	if a.curve.series.HasProbe() {
 		probed := a.outageOf(a.probe())
