@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // FaultObjectives decide the verdict of a fault: all that are set must be met.
 // +kubebuilder:validation:MinProperties=1
 type FaultObjectives struct {
-	// maxOutage is the longest allowed period without a success, of the whole load or of one shard of a cluster.
+	// maxOutage is the longest allowed period without a success, of the load, its reads or writes, one shard of a cluster, or the probe.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`

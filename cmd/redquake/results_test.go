@@ -55,8 +55,9 @@ func storedObjects(t *testing.T) (results any, faults []any) {
 		if at != 0 {
 			f.Status.InjectedAt = new(metav1.NewMicroTime(runStart.Add(at)))
 			f.Status.Impact = &v1alpha1.Impact{
-				Recovered: true, RecoveryTime: &v1alpha1.BoundedDuration{Value: 2_000_000},
-				Outage: &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 990_000, AtMost: 1_010_000}},
+				Recovered: true, RecoveryTime: &v1alpha1.BoundedDuration{Value: 2_000_000, AtLeast: 2_000_000, AtMost: 2_000_000},
+				Outage:      &v1alpha1.Outage{BoundedDuration: v1alpha1.BoundedDuration{Value: 1_000_000, AtLeast: 990_000, AtMost: 1_010_000}},
+				ShardOutage: &v1alpha1.BoundedDuration{Value: 1_500_000, AtLeast: 1_450_000, AtMost: 1_520_000}, // the load hides it
 			}
 		}
 		return f
@@ -89,7 +90,7 @@ func checkTable(t *testing.T, name string, code int, out, stderr string, withFau
 	want := "TIME  OK/S  ERRORS  ERRORS(%)  P50  P99\n0s      10       0         0%    -    -\n10s     10       0         0%    -    -\n20s     10       0         0%    -    -\n"
 	if withFault {
 		want = "TIME  OK/S  ERRORS  ERRORS(%)  P50  P99  FAULTS\n0s      10       0         0%    -    -\n10s     10       0         0%    -    -    kill\n20s     10       0         0%    -    -\n" +
-			"\nFault       kill: PodKill, at 12s, outage 1s ±10ms, recovered after 2s, Pass\n"
+			"\nFault       kill: PodKill, at 12s, outage 1.5s ±50ms, recovered after 2s, Pass\n"
 	}
 	if code != exitOK || out != want || stderr != "" {
 		t.Errorf("%s: exit code %d, stderr %q, stdout\n%swant\n%s", name, code, stderr, out, want)

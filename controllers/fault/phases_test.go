@@ -50,3 +50,36 @@ func TestPhasesOf(t *testing.T) {
 		t.Errorf("it ends at %s", last.At)
 	}
 }
+
+// Each event is as uncertain as its source.
+func TestMilestonesAreAsUncertainAsTheirSource(t *testing.T) {
+	const ms = time.Millisecond
+	t0 := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	between := func(value, atLeast time.Duration) impact.Bounded {
+		return impact.Bounded{Value: value, AtLeast: atLeast, AtMost: value}
+	}
+	measured := &impact.Impact{
+		Injection:    impact.Milestone{Sooner: ms, Later: 40 * ms},
+		TimeToImpact: impact.Bounded{Value: 60 * ms, AtLeast: 10 * ms, AtMost: 64 * ms},
+		OutageEnd:    between(2500*ms, 2490*ms), ServerOutageEnd: between(2400*ms, 2395*ms),
+	}
+	for _, tc := range []struct {
+		event string
+		at    time.Duration
+		want  impact.Milestone
+	}{
+		{eventFirstError, 60 * ms, impact.Milestone{Sooner: 10 * ms, Later: 3 * ms}},
+		{eventDeleted, 300 * ms, impact.Milestone{Sooner: 300 * ms}}, // not before the injection
+		{contract.EventAttached, 1800 * ms, impact.Milestone{Sooner: time.Second}},
+		{eventStarted, 2300 * ms, impact.Milestone{Sooner: 300 * ms}},
+		{contract.EventPromoted, 2350 * ms, impact.Milestone{Sooner: 350 * ms}},
+		{impact.Serves, 2400 * ms, impact.Milestone{Sooner: 5 * ms}},
+		{eventFirstSuccess, 2500 * ms, impact.Milestone{Sooner: 10 * ms}},
+		{eventReverted, 2600 * ms, impact.Milestone{}},
+	} {
+		tc.want.Name, tc.want.At = tc.event, tc.at
+		if got := milestoneOf(&v1alpha1.TimelineEvent{Event: tc.event, At: metav1.NewMicroTime(t0.Add(tc.at))}, tc.at, measured); got != tc.want {
+			t.Errorf("%+v, want %+v", got, tc.want)
+		}
+	}
+}

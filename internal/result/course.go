@@ -50,7 +50,8 @@ type Mark struct {
 	Type    string          `json:"type"`
 	At      Seconds         `json:"atSeconds"`                    // the injection
 	Until   *Seconds        `json:"recoveredAtSeconds,omitempty"` // not set if the load did not recover
-	Outage  *BoundedSeconds `json:"outage,omitempty"`             // the longest time without a success that the fault caused
+	Took    *BoundedSeconds `json:"recoveryTime,omitempty"`       // from the injection to recovery; not set if the load did not recover
+	Outage  *BoundedSeconds `json:"outage,omitempty"`             // the longest time without a success that the fault caused: of the load, a shard, or the probe
 	Verdict string          `json:"verdict,omitempty"`
 }
 

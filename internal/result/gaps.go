@@ -48,10 +48,18 @@ func (r *Load) setGaps(series *record.Series, from, end time.Duration) {
 		if g == nil {
 			continue
 		}
-		r.Shards[shard].LongestGap = g.Length
-		if r.LongestShardGap == nil || g.Length > r.LongestShardGap.Length {
-			r.LongestShardGap = &ShardGap{Shard: shard, Gap: *g}
+		s := &r.Shards[shard]
+		s.LongestGap, s.AtLeast, s.AtMost = g.Length, g.AtLeast, g.AtMost
+		worst := r.LongestShardGap
+		if worst == nil {
+			worst = &ShardGap{}
+			r.LongestShardGap = worst
 		}
+		atLeast, atMost := max(worst.AtLeast, g.AtLeast), max(worst.AtMost, g.AtMost)
+		if g.Length > worst.Length {
+			*worst = ShardGap{Shard: shard, Gap: *g}
+		}
+		worst.AtLeast, worst.AtMost = atLeast, atMost
 	}
 }
 

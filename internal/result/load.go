@@ -47,7 +47,8 @@ type Load struct {
 	ReadGap    *Gap `json:"longestReadGap,omitempty"`  // the longest in which a read waited in vain, of a load that reads and writes
 	WriteGap   *Gap `json:"longestWriteGap,omitempty"` // the same of its writes
 	ProbeGap   *Gap `json:"longestProbeGap,omitempty"` // the same as LongestGap for the probe, which opens new connections
-	// LongestShardGap is the longest time without a success at one of several shards.
+	// LongestShardGap is the longest time without a success at one of several shards. Its bounds are the greatest of any shard: one with a shorter gap may
+	// have been down for longer.
 	LongestShardGap *ShardGap `json:"longestShardGap,omitempty"`
 	Anomalies       []Anomaly `json:"anomalies,omitempty"`
 	Redis           *Redis    `json:"redis,omitempty"`
@@ -136,6 +137,8 @@ type Shard struct {
 	Errors     uint64  `json:"errors"` // failed and unknown
 	Throughput float64 `json:"throughput"`
 	LongestGap Seconds `json:"longestGapSeconds"` // recorded; 0 = none
+	AtLeast    Seconds `json:"atLeastSeconds"`    // the bounds of LongestGap
+	AtMost     Seconds `json:"atMostSeconds"`
 }
 
 // Anomaly is a dip of the throughput without a fault.

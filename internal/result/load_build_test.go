@@ -220,7 +220,10 @@ func TestLongestShardGap(t *testing.T) {
 			iv.Shards[1] = record.ShardCounts{Errors: 5}
 		}
 		if i == 6 {
-			iv.ShardGaps = []record.ShardGap{{Shard: 1, Gap: record.Gap{From: 3_900_000_000, To: 6_300_000_000}}}
+			iv.ShardGaps = []record.ShardGap{
+				{Shard: 0, Gap: record.Gap{From: 4_000_000_000, To: 6_300_000_000, MaybeBefore: 700_000_000}}, // shorter, but perhaps not
+				{Shard: 1, Gap: record.Gap{From: 3_900_000_000, To: 6_300_000_000}},
+			}
 		}
 		if err := series.Add(0, iv); err != nil {
 			t.Fatal(err)
@@ -230,8 +233,11 @@ func TestLongestShardGap(t *testing.T) {
 	r := NewLoad(&plan.Plan{Pods: 1, Shape: plan.Shape{Users: 5, Duration: 10 * time.Second}}, series, LoadInput{Outcome: Finished})
 	length := Seconds(2400 * time.Millisecond)
 	usual := Seconds(100+200) * Seconds(time.Millisecond) // a mean time between successes of the load, and of the shard, in the other 6 s
-	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: length, AtLeast: length - usual, AtMost: length}}
-	shards := []Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: Seconds(2400 * time.Millisecond)}}
+	want := &ShardGap{Shard: 1, Gap: Gap{At: Seconds(3900 * time.Millisecond), Length: length, AtLeast: length - usual, AtMost: Seconds(3 * time.Second)}}
+	shards := []Shard{
+		{Shard: 0, OK: 50, Throughput: 5, LongestGap: length - Seconds(100*time.Millisecond), AtLeast: length - usual - Seconds(100*time.Millisecond), AtMost: Seconds(3 * time.Second)},
+		{Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: length, AtLeast: length - usual, AtMost: length},
+	}
 	if diff := cmp.Diff(shards, r.Shards); diff != "" {
 		t.Errorf("shards:\n%s", diff)
 	}

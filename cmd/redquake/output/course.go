@@ -46,8 +46,8 @@ func belowRows(c *result.Course) string {
 		if f.Outage != nil {
 			parts = append(parts, "outage "+bounded(f.Outage.Value, f.Outage.AtLeast, f.Outage.AtMost))
 		}
-		if f.Until != nil {
-			parts = append(parts, "recovered after "+seconds(*f.Until-f.At))
+		if f.Took != nil {
+			parts = append(parts, "recovered after "+bounded(f.Took.Value, f.Took.AtLeast, f.Took.AtMost))
 		} else {
 			parts = append(parts, "no recovery was seen")
 		}

@@ -36,7 +36,7 @@ func killed() *result.Course {
 		},
 		ShardGaps: []result.ShardGap{{Shard: 1, Gap: result.Gap{At: ms(11_400), Length: ms(1300), AtLeast: ms(1300), AtMost: ms(1300)}}},
 		Faults: []result.Mark{
-			{Name: "kill-primary", Type: "PodKill", At: ms(11_000), Until: new(ms(14_000)), Verdict: "Pass", Outage: &result.BoundedSeconds{Value: ms(1150), AtLeast: ms(1100), AtMost: ms(1160)}},
+			{Name: "kill-primary", Type: "PodKill", At: ms(11_000), Until: new(ms(14_000)), Took: &result.BoundedSeconds{Value: ms(3000), AtLeast: ms(2990), AtMost: ms(3100)}, Verdict: "Pass", Outage: &result.BoundedSeconds{Value: ms(1150), AtLeast: ms(1100), AtMost: ms(1160)}},
 			{Name: "hang", Type: "Hang", At: ms(19_000)},
 		},
 		Notes: []string{"Kept more coarsely than measured: latency per 1s."},

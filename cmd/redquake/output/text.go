@@ -170,7 +170,7 @@ func shards(b *strings.Builder, r *result.Load) {
 	for _, s := range worst[:min(len(worst), shardsShown)] {
 		longest := "no gap"
 		if s.LongestGap > 0 {
-			longest = "longest gap " + seconds(s.LongestGap)
+			longest = "longest gap " + bounded(s.LongestGap, s.AtLeast, s.AtMost)
 		}
 		line(b, fmt.Sprintf("Shard %d", s.Shard), "%s/s, errors %d, %s", format.Rate(s.Throughput), s.Errors, longest)
 	}

@@ -19,7 +19,7 @@ func written(t *testing.T, r *result.Load) string {
 
 func TestWorstShardIsListedFirst(t *testing.T) {
 	r := quiet()
-	r.Shards = []result.Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: ms(2400)}}
+	r.Shards = []result.Shard{{Shard: 0, OK: 50, Throughput: 5}, {Shard: 1, OK: 40, Errors: 10, Throughput: 4, LongestGap: ms(2400), AtLeast: ms(2400), AtMost: ms(2400)}}
 	if text := written(t, r); !strings.Contains(text, "Shard 1     4/s, errors 10, longest gap 2.4s\nShard 0     5/s, errors 0, no gap\n") {
 		t.Errorf("the worst shard does not come first:\n%s", text)
 	}

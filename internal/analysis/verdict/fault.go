@@ -2,6 +2,7 @@ package verdict
 
 import (
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -24,21 +25,42 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	))
 }
 
+const maxLostWrites = "maxLostWrites"
+
 // Losses evaluates the objective of the lost writes; losses is nil if they are unknown.
 func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alpha1.ObjectiveResult {
 	if objectives == nil {
 		return nil
 	}
 	if losses == nil {
-		return inStatus(set(countWithin("maxLostWrites", objectives.MaxLostWrites, nil)))
+		return inStatus(set(countWithin(maxLostWrites, objectives.MaxLostWrites, nil)))
 	}
-	return inStatus(set(countWithin("maxLostWrites", objectives.MaxLostWrites, &losses.Count)))
+	return inStatus(set(countWithin(maxLostWrites, objectives.MaxLostWrites, &losses.Count)))
 }
 
 // Conclude returns the verdict of a fault from its objectives and the doubts about its figures. missed is a failure apart from the objectives,
-// such as a missed recovery deadline; "" = none.
+// such as a missed recovery deadline; "" = none. GeneratorStalled is in the bounds: it does not matter where these decide.
 func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
+	if decided(objectives) {
+		doubts = slices.DeleteFunc(slices.Clone(doubts), func(d impact.Doubt) bool { return d.Reason == impact.GeneratorStalled })
+	}
 	return judge(objectives, doubts, missed)
+}
+
+// decided reports whether stalls of the load generator cannot change the outcome: an objective is missed whatever they hid, or all are judged, and by
+// figures that do not depend on them. They may have caused a dip, and prevented errors.
+func decided(objectives []v1alpha1.ObjectiveResult) bool {
+	judged := 0
+	for _, o := range objectives {
+		bounded := o.Unit == v1alpha1.UnitMicroseconds && o.AtLeast != ""
+		switch {
+		case bounded && o.Met != nil && !*o.Met:
+			return true
+		case o.Met != nil && (bounded || o.Name == maxLostWrites):
+			judged++
+		}
+	}
+	return judged > 0 && judged == len(objectives)
 }
 
 // recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit.

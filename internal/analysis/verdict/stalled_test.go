@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/redquake/redquake/api/v1alpha1"
 	"github.com/redquake/redquake/internal/analysis/impact"
 	"github.com/redquake/redquake/internal/result"
@@ -67,5 +69,38 @@ func TestShortStallsAreNoDoubt(t *testing.T) {
 		if j := Load(nil, r); j.Verdict != v1alpha1.VerdictPass || len(r.Doubts) != 0 {
 			t.Errorf("%+v: %s: %s", tt, j.Verdict, j.Message)
 		}
+	}
+}
+
+// A stalled generator widens the bounds of an outage: it makes the verdict of a fault Inconclusive only where these do not decide.
+func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
+	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1699 * time.Millisecond, AtMost: 2 * time.Second}
+	r := &result.Fault{Impact: impact.Impact{Outage: outage, Recovered: true, RecoveryTime: outage, Dip: 0.5}}
+	doubts := []impact.Doubt{{Reason: impact.GeneratorStalled, Message: "load pod 0 did not run"}}
+	seconds := func(s float64) *metav1.Duration {
+		return &metav1.Duration{Duration: time.Duration(s * float64(time.Second))}
+	}
+	for name, tc := range map[string]struct {
+		objectives *v1alpha1.FaultObjectives
+		want       v1alpha1.Verdict
+	}{
+		"surely met":                        {&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxRecoveryTime: seconds(10)}, v1alpha1.VerdictPass},
+		"surely missed":                     {&v1alpha1.FaultObjectives{MaxOutage: seconds(1)}, v1alpha1.VerdictFail},
+		"within the bounds":                 {&v1alpha1.FaultObjectives{MaxOutage: seconds(1.8)}, v1alpha1.VerdictInconclusive},
+		"one of them within the bounds":     {&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxRecoveryTime: seconds(1.8)}, v1alpha1.VerdictInconclusive},
+		"a dip that the stall may have dug": {&v1alpha1.FaultObjectives{MaxOutage: seconds(10), MaxTPSDip: new("10%")}, v1alpha1.VerdictInconclusive},
+		"missed beside a dip":               {&v1alpha1.FaultObjectives{MaxOutage: seconds(1), MaxTPSDip: new("10%")}, v1alpha1.VerdictFail},
+		"no objectives":                     {nil, v1alpha1.VerdictInconclusive},
+	} {
+		if j := Conclude(Fault(tc.objectives, r), doubts, ""); j.Verdict != tc.want {
+			t.Errorf("%s: %s: %s", name, j.Verdict, j.Message)
+		}
+		if len(doubts) != 1 {
+			t.Fatalf("%s: the doubts were changed", name)
+		}
+	}
+	lost := append(doubts, impact.Doubt{Reason: "LoadPodLost", Message: "gone"})
+	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, ""); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "gone" {
+		t.Errorf("beside another doubt: %s: %s", j.Verdict, j.Message)
 	}
 }
