@@ -35,6 +35,17 @@ func (s *Series) probedUntil() int64 {
 	return min(until, int64(s.End()))
 }
 
+// ProbePods is the number of pods whose probe had a success.
+func (s *Series) ProbePods() int {
+	n := 0
+	for i := range s.pods {
+		if s.pods[i].probe.ok > 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // HasProbe reports whether a probe ran in parallel with the load.
 func (s *Series) HasProbe() bool {
 	for i := range s.Len() {

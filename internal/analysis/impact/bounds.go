@@ -24,6 +24,12 @@ func (b Bounded) Min(o Bounded) Bounded {
 	return Bounded{min(b.Value, o.Value), min(b.AtLeast, o.AtLeast), min(b.AtMost, o.AtMost)}
 }
 
+// orUnseen is the duration where a shorter one can have gone unseen.
+func (b Bounded) orUnseen(d time.Duration) Bounded {
+	b.AtMost = max(b.AtMost, d)
+	return b
+}
+
 // within returns the value with bounds that contain it and are not negative.
 func within(value, atLeast, atMost time.Duration) Bounded {
 	return Bounded{value, max(0, min(atLeast, value)), max(atMost, value)}

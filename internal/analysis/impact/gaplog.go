@@ -15,6 +15,8 @@ type gapLog struct {
 	// usual is how long a request may wait though the server serves: the 99th percentile of the service time in the baseline, and one mean time between
 	// successes.
 	usual time.Duration
+	// unseen is the longest time without a success of which there need be no gap: that of record.Series.Gaps. 0 = unknown.
+	unseen time.Duration
 	// proven leaves out the gaps in which no request waited in vain: a part with few requests is silent for most of the time.
 	proven bool
 	// aside counts gaps that begin in the second after t0 although the load had recovered: the probe sends something else.
@@ -36,6 +38,7 @@ func (a *analysis) gapLogs() {
 	a.load = a.logOf(s.Gaps(), a.curve.ok[a.first]-a.curve.ok[a.baseFirst], a.service(nil))
 	if a.baseline > 0 {
 		a.load.lead = max(a.curve.step, time.Duration(2*float64(second)/a.baseline))
+		a.load.unseen = unseen(s.Pods, time.Duration(float64(second)/a.baseline))
 	}
 	a.kinds = a.kindLogs()
 	for shard := range s.Shards() {
@@ -75,9 +78,22 @@ func (a *analysis) kindLogs() []gapLog {
 }
 
 func (a *analysis) probe() *gapLog {
-	p := a.logOf(a.curve.series.ProbeGaps(), a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }), a.inBaseline().serviceOfProbe(0.99))
+	s, length := a.curve.series, a.curve.at(a.first-a.baseFirst)
+	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK })
+	p := a.logOf(s.ProbeGaps(), ok, a.inBaseline().serviceOfProbe(0.99))
 	p.aside = true
+	if ok > 0 {
+		p.unseen = unseen(s.ProbePods(), length*time.Duration(max(1, s.Shards()))/time.Duration(ok)) // each shard has a probe
+	}
 	return &p
+}
+
+// leastGap is the length of the shortest gaps that are recorded.
+const leastGap = 5 * time.Millisecond
+
+// unseen is the longest time without a success that n equal pods with a mean time between their successes may not record.
+func unseen(n int, mean time.Duration) time.Duration {
+	return max(leastGap, 2*time.Duration(n)*mean)
 }
 
 // logOf returns a part with the successes ok in the baseline.

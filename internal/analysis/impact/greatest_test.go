@@ -63,3 +63,22 @@ func TestTimeToImpactIsBoundedByErrorsAndGaps(t *testing.T) {
 		t.Errorf("%v, want %v", got, want)
 	}
 }
+
+// What is shorter than the time between successes of a sparse load may have happened unseen: the outage is not 0 for certain.
+func TestOutageThatNobodySees(t *testing.T) {
+	for _, tc := range []struct {
+		name                     string
+		load                     load
+		outage, server, recovery Bounded
+	}{
+		{"5/s, down for 150 ms between two requests", load{rate: 5, length: time.Minute, down: []Window{seconds(40.12, 40.27)}},
+			Bounded{0, 0, 400 * ms}, none, Bounded{0, 0, 400 * ms}},
+		{"10 pods with 10/s", load{rate: 10, length: time.Minute, pods: 10}, Bounded{0, 0, 2 * time.Second}, none, Bounded{0, 0, 2 * time.Second}},
+		{"a busy load, and its probe", load{rate: 1000, length: time.Minute, probe: 100}, Bounded{0, 0, 5 * ms}, Bounded{0, 0, 20 * ms}, Bounded{0, 0, 5 * ms}},
+	} {
+		m := Analyze(tc.load.record(t), Fault{At: 40 * time.Second}, Options{})
+		if m.Outage != tc.outage || m.ServerOutage != tc.server || m.RecoveryTime != tc.recovery {
+			t.Errorf("%s: outage %v, server %v, recovery %v", tc.name, m.Outage, m.ServerOutage, m.RecoveryTime)
+		}
+	}
+}

@@ -55,7 +55,7 @@ func (a *analysis) outages(m *Impact) {
 		m.TotalOutage += g.length()
 	}
 	a.worstKind(m, &worst)
-	m.Outage, m.OutageEnd = worst.length, worst.end(a.fault.At)
+	m.Outage, m.OutageEnd = worst.length.orUnseen(a.load.unseen), worst.end(a.fault.At)
 	if stalled := a.stalled(&worst); stalled != nil {
 		m.Doubts = append(m.Doubts, *stalled)
 	}
@@ -67,8 +67,9 @@ func (a *analysis) outages(m *Impact) {
 		m.ShardOutage = m.ShardOutage.Max(one)
 	}
 	if a.curve.series.HasProbe() {
-		probed := a.outageOf(a.probe())
-		m.ServerOutage, m.ServerOutageEnd = probed.length, probed.end(a.fault.At)
+		p := a.probe()
+		probed := a.outageOf(p)
+		m.ServerOutage, m.ServerOutageEnd = probed.length.orUnseen(p.unseen), probed.end(a.fault.At)
 	}
 }
 

@@ -118,7 +118,7 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 // any time until the next request.
 func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
 	if recovered == a.fault.At {
-		return Exactly(0)
+		return Exactly(0).orUnseen(a.load.unseen)
 	}
 	earliest, latest := recovered, recovered+a.curve.step
 	if recovered%a.curve.step == 0 { // a window that begins with an interval

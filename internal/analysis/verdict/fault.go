@@ -18,7 +18,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 		return nil
 	}
 	return inStatus(set(
-		atMost("maxOutage", objectives.MaxOutage, r.WorstOutage(), true),
+		outage(objectives.MaxOutage, r.WorstOutage()),
 		recovery(objectives.MaxRecoveryTime, r),
 		share("maxTPSDip", objectives.MaxTPSDip, exactly(r.Dip), true),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
@@ -52,7 +52,7 @@ func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, miss
 func decided(objectives []v1alpha1.ObjectiveResult) bool {
 	judged := 0
 	for _, o := range objectives {
-		bounded := o.Unit == v1alpha1.UnitMicroseconds && o.AtLeast != ""
+		bounded := o.Unit == v1alpha1.UnitMicroseconds && o.Actual != ""
 		switch {
 		case bounded && o.Met != nil && !*o.Met:
 			return true
@@ -61,6 +61,15 @@ func decided(objectives []v1alpha1.ObjectiveResult) bool {
 		}
 	}
 	return judged > 0 && judged == len(objectives)
+}
+
+// outage evaluates the longest outage. One that was not seen may have been too short for the load.
+func outage(limit *metav1.Duration, worst impact.Bounded) *result.Objective {
+	o := atMost("maxOutage", limit, worst, true)
+	if o != nil && o.Met == nil && worst.Value == 0 {
+		o.Message += ": one so short goes unseen between two successes; raise the rate of the load, or spec.probe.rate of the load test"
+	}
+	return o
 }
 
 // recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit.
