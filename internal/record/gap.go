@@ -75,6 +75,7 @@ func (g Gap) intersect(o Gap) Gap {
 	began := max(g.From-g.MaybeBefore, o.From-o.MaybeBefore)
 	ended := min(g.To-g.MaybeSooner, o.To-o.MaybeSooner)
 	both.MaybeBefore, both.MaybeSooner = max(0, both.From-began), max(0, both.To-ended)
+	both.Open = g.Open && both.To == g.To || o.Open && both.To == o.To
 	return both.proven(connect(g.proof(both.From, min(both.To, ended)), o.proof(both.From, min(both.To, ended))))
 }
 

@@ -137,7 +137,7 @@ func (s *Series) silences(of func(*podRecord) *stream, end int64) [][]Gap {
 	var lists [][]Gap
 	for i := range s.pods {
 		if t := of(&s.pods[i]); t != nil {
-			lists = append(lists, t.silence(s.pods[i].delivered(s.PodStep), end))
+			lists = append(lists, t.silence(s.pods[i].delivered(s.PodStep), end, s.PodStep, s.pods[i].finished))
 		}
 	}
 	return lists

@@ -113,7 +113,7 @@ func (s *Series) partial(merged []merging, part int, of func(*podRecord) *partSt
 			continue
 		}
 		born, failed = earlier(born, t.tried), max(failed, t.failed)
-		lists = append(lists, t.silence(p.delivered(s.PodStep), end))
+		lists = append(lists, t.silence(p.delivered(s.PodStep), end, s.PodStep, p.finished))
 	}
 	if lists == nil {
 		return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"time"
 )
 
 // stream describes when one pod's load, or its probe, had successes.
@@ -31,15 +32,23 @@ func (t *stream) threshold() int64 {
 	return minGap
 }
 
+// logged reports whether the pod's log has the silence at the end of its run, if it was one: a gap that is open, or a success in the last interval,
+// which begins at the instant begin.
+func (t *stream) logged(begin int64) bool {
+	return t.last >= begin || len(t.gaps) > 0 && t.gaps[len(t.gaps)-1].Open
+}
+
 // silence returns the periods without a success, ascending and disjoint, of a pod that has delivered its record until the instant delivered.
-// A period that has not ended by then counts if it is longer than the minimum length of a gap.
+// A period that has not ended by then counts if it is longer than the minimum length of a gap. A pod that has finished logged its own, whose
+// end is that of its run: it may be within the last interval.
 // A pod that delivers nothing more before end is silent from its last success on, so that it does not affect the gaps of the other pods.
-func (t *stream) silence(delivered, end int64) []Gap {
+func (t *stream) silence(delivered, end int64, step time.Duration, finished bool) []Gap {
 	open := Gap{From: max(t.last, 0), To: delivered}
 	list := slices.Clone(t.gaps)
-	if delivered < end {
+	switch {
+	case delivered < end:
 		list = append(list, Unproven(open.From, math.MaxInt64))
-	} else if open.To-open.From > t.threshold() {
+	case open.To-open.From > t.threshold() && !(finished && t.logged(delivered-int64(step))):
 		list = append(list, open)
 	}
 	slices.SortFunc(list, func(a, b Gap) int { return cmp.Compare(a.From, b.From) })
