@@ -81,10 +81,10 @@ type ServerUse struct {
 	// ioThreadedWrites is the share of writes to connections that I/O threads performed, from 0 to 1. Not set if the server does not report it.
 	// +optional
 	IOThreadedWrites Decimal `json:"ioThreadedWrites,omitempty"`
-	// slowCommands is the number of commands in the slow log.
+	// slowCommands is the number of commands in the slow log. Not set if the user may not run SLOWLOG GET.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	SlowCommands int64 `json:"slowCommands"`
+	SlowCommands *int64 `json:"slowCommands,omitempty"`
 	// slowest are the longest executions in the slow log, one of each command, the longest first.
 	// +optional
 	// +listType=atomic

@@ -31,8 +31,8 @@ type ServerUse struct {
 	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed; absent if there was none, or the server does not report them.
 	IOThreadedReads  *float64      `json:"ioThreadedReads,omitempty"`
 	IOThreadedWrites *float64      `json:"ioThreadedWrites,omitempty"`
-	SlowCommands     int64         `json:"slowCommands"`      // in the slow log
-	Slowest          []SlowCommand `json:"slowest,omitempty"` // the longest of each command, the longest first
+	SlowCommands     *int64        `json:"slowCommands,omitempty"` // in the slow log; absent if it could not be read
+	Slowest          []SlowCommand `json:"slowest,omitempty"`      // the longest of each command, the longest first
 	Restarts         int           `json:"restarts"`
 }
 
@@ -109,7 +109,10 @@ func serverUse(s *usage.Server) ServerUse {
 	out := ServerUse{
 		Address: s.Address, Role: map[string]string{"master": "primary", "slave": "replica"}[s.Role], CPU: cpuOf(s.CPU), Memory: s.Memory, RSS: s.RSS,
 		BytesIn: s.BytesIn, BytesOut: s.BytesOut, IOThreadedReads: known(s.IOThreadedReads), IOThreadedWrites: known(s.IOThreadedWrites),
-		SlowCommands: s.Slow, Restarts: s.Restarts,
+		Restarts: s.Restarts,
+	}
+	if s.Slow >= 0 {
+		out.SlowCommands = &s.Slow
 	}
 	if s.Shard >= 0 {
 		out.Shard = &s.Shard

@@ -238,7 +238,9 @@ func (s *server) add(before, now *record.Server) {
 		s.blocked++
 		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
 	}
-	s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
+	if before.SlowLog.Total >= 0 { // -1 = unknown
+		s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
+	}
 	if commands := now.SlowLog.Commands; len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
 		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
 	}
