@@ -73,7 +73,7 @@ func TestServersInTheWindow(t *testing.T) {
 		}
 		reset := server(i, "c:1", "c", 0)
 		reset.Shard, reset.SlowLog.Total = 2, -1 // the user may not read the slow log
-		if i >= 12 { // CONFIG RESETSTAT
+		if i >= 12 {                             // CONFIG RESETSTAT
 			reset.NetInput, reset.NetOutput, reset.TotalReads, reset.IOThreadedReads = 1000*(i-12), 3000*(i-12), 100*(i-12), 25*(i-12)
 		}
 		iv.Servers = []record.Server{busy, reset}
