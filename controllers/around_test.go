@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // metricsAPI makes list answer for the metrics API.
@@ -203,5 +204,37 @@ func useOfServers(w *world, app, ip string) {
 	}
 	if got := test.Status.LoadPods; got == nil || got.CPU == nil || *got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
 		w.t.Errorf("load pods %+v", got)
+	}
+}
+
+// A Redis that is not observed is no Redis at rest: the status says why there are no figures of it.
+func TestRedisThatIsNotObserved(t *testing.T) {
+	t.Parallel()
+	const denied = "NOPERM this user has no permissions to run the 'info' command"
+	for _, c := range []struct {
+		name, want string
+		change     func(*memredis.Server, *v1alpha1.RedisLoadTest)
+	}{
+		{"no permission", "INFO: " + denied, func(redis *memredis.Server, _ *v1alpha1.RedisLoadTest) { redis.Answer("INFO", "-"+denied) }},
+		{"disabled", "observe.redisInfo is 0s", func(_ *memredis.Server, test *v1alpha1.RedisLoadTest) { test.Spec.Observe.RedisInfo = length(0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startEngine()
+				startOperator(w.place, spy{})
+				w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+					test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second)}
+					c.change(redis, test)
+				}))
+				test := w.testEnds("run", time.Minute)
+				if got := test.Status; got.Target == nil || got.Target.Message != c.want || len(got.Servers) > 0 || got.Redis != nil {
+					w.t.Errorf("target %+v, want the message %q; servers %+v, %+v", got.Target, c.want, got.Servers, got.Redis)
+				}
+				if b := test.Status.Bottleneck; b == nil || !strings.HasSuffix(b.Evidence, "; Redis was not observed: "+c.want) {
+					w.t.Errorf("bottleneck %+v", b)
+				}
+			})
+		})
 	}
 }

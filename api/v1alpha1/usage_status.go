@@ -127,7 +127,7 @@ type RoundTrip struct {
 	// +kubebuilder:validation:Minimum=0
 	UnderLoad *Microseconds `json:"underLoad,omitempty"`
 	// shareOfLatency is the network's part of the median latency, from 0 to 1: the shorter one of idle and underLoad. Not set for the workloads http
-	// and cacheAside, whose requests go to other servers, too.
+	// and cacheAside, whose requests go to other servers, too, and if that PING is longer than the median latency: it then waited for the CPU of its node.
 	// +optional
 	ShareOfLatency Decimal `json:"shareOfLatency,omitempty"`
 }

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -22,6 +23,9 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	status := &s.test.Status
 	if s.result != nil {
 		status.Servers, status.RoundTrip = serversOf(s.result.Servers), roundTripOf(s.result.RoundTrip)
+		if status.Target != nil {
+			status.Target.Message = state.Truncate(s.result.Target.NotObserved, 512)
+		}
 		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
 			status.LoadPods.CPU = new(cpuOf(*cpu))
 		}

@@ -49,7 +49,8 @@ type RoundTrip struct {
 	Idle      *Seconds `json:"idleSeconds,omitempty"`      // the shortest, before the load
 	Farthest  *Seconds `json:"farthestSeconds,omitempty"`  // the same of the load pod for which it is longest, if there are several
 	UnderLoad *Seconds `json:"underLoadSeconds,omitempty"` // in the measured time: the median of the shortest of each second; it waits for a busy Redis
-	// ShareOfLatency is the network's part of the median latency: the shorter one of idle and underLoad. Absent if requests go to another server.
+	// ShareOfLatency is the network's part of the median latency: the shorter one of idle and underLoad. Absent if requests go to another server, and if
+	// that PING is longer than the median latency: it waited for something that requests do not wait for.
 	ShareOfLatency *float64 `json:"shareOfLatency,omitempty"`
 }
 
@@ -81,9 +82,9 @@ func (r *Load) setUsage(p *plan.Plan, series *record.Series, w usage.Window) {
 		r.RoundTrip.Farthest = measured(trip.Farthest)
 	}
 	median := r.Total.median()
-	if in := bottleneck.Of(p, series); in.Backend == "" && median > 0 {
-		share := float64(trip.Network()+in.AddedLatency) / float64(median)
-		r.RoundTrip.ShareOfLatency = new(min(1, share))
+	in := bottleneck.Of(p, series)
+	if network := trip.Network() + in.AddedLatency; in.Backend == "" && network <= median {
+		r.RoundTrip.ShareOfLatency = new(float64(network) / float64(median))
 	}
 }
 

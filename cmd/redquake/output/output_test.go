@@ -103,7 +103,7 @@ func quiet() *result.Load {
 		Version: result.LoadVersion,
 		Outcome: result.Finished, Start: time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(10_000), Planned: ms(10_000), Measured: ms(10_000),
-		Target: result.Target{Addresses: []string{"redis:6379", "redis-1:6379"}}, Shape: "closed loop, 10 users", Latency: result.ServiceTime,
+		Target: result.Target{Addresses: []string{"redis:6379", "redis-1:6379"}, NotObserved: "INFO: NOPERM this user has no permissions to run the 'info' command"}, Shape: "closed loop, 10 users", Latency: result.ServiceTime,
 		Total: total, Operations: []result.Operation{op}, Errors: []result.ErrorCount{},
 	}
 }
@@ -111,6 +111,7 @@ func quiet() *result.Load {
 // dead is a run in which no request succeeded.
 func dead() *result.Load {
 	r := quiet()
+	r.Target.NotObserved = ""
 	r.Outcome, r.Message = result.Failed, "TargetUnreachable: nothing answers at redis:6379"
 	r.Operations[0] = result.Operation{Name: "incr", Requests: 5, Failed: 5, ErrorRate: 1}
 	r.Total = r.Operations[0]
