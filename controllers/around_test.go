@@ -160,6 +160,104 @@ func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// Readings that are old, that end, or that are outside of the measured time are told as such: there is no figure without a word, and no figure of a part
+// that is not said to be one.
+func TestMetricsAPIWithoutNewReadings(t *testing.T) {
+	t.Parallel()
+	cpu := func(time.Duration) string { return "250m" }
+	for _, c := range []struct {
+		name    string
+		metrics func() func(*unstructured.UnstructuredList) error
+		measure time.Duration
+		figures bool
+		message string // part of it
+	}{
+		{"10 minutes old", func() func(*unstructured.UnstructuredList) error {
+			return shifted(metricsServer("shop-0", cpu), -10*time.Minute)
+		}, 2 * time.Minute, false, "the metrics API has no new readings of the pods: the newest ended 10m"},
+		{"frozen after a minute", func() func(*unstructured.UnstructuredList) error {
+			return frozen(metricsServer("shop-0", cpu), time.Minute)
+		}, 2 * time.Minute, true, "the metrics API has no new readings of the pods: the newest ended 1m"},
+		{"frozen for half a minute", func() func(*unstructured.UnstructuredList) error {
+			list := metricsServer("shop-0", cpu)
+			began, before := time.Now(), &unstructured.UnstructuredList{}
+			return func(l *unstructured.UnstructuredList) error {
+				if since := time.Since(began); since > 45*time.Second && since < 75*time.Second {
+					l.Items = before.Items
+					return nil
+				}
+				err := list(l)
+				before.Items = l.Items
+				return err
+			}
+		}, 2 * time.Minute, true, ""},
+		{"a minute late, as its readings are of a minute", func() func(*unstructured.UnstructuredList) error {
+			return minutes(metricsServer("shop-0", cpu))
+		}, 3 * time.Minute, true, ""},
+		{"too short a load", func() func(*unstructured.UnstructuredList) error { return metricsServer("shop-0", cpu) }, 5 * time.Second, false,
+			"no reading falls into the measured time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				w.metricsAPI(c.metrics())
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				w.runningPod("shop", "shop-0", w.subnet+"3", "500m")
+				startOperator(w.place, spy{})
+				test := loadOfShop(redis.address())
+				test.Spec.Load.Duration = length(c.measure)
+				w.create(test)
+				test = w.testEnds("run", 5*time.Minute)
+				got := test.Status.Pods
+				if len(got) != 1 || (got[0].CPU != nil) != c.figures || !strings.Contains(got[0].Message, c.message) || (got[0].Message == "") != (c.message == "") {
+					w.t.Errorf("pods %+v; want figures %v and a message with %q", got, c.figures, c.message)
+				}
+			})
+		})
+	}
+}
+
+// each changes the readings of a metrics API.
+func each(list func(*unstructured.UnstructuredList) error, change func(reading map[string]any, at time.Time)) func(*unstructured.UnstructuredList) error {
+	return func(l *unstructured.UnstructuredList) error {
+		if err := list(l); err != nil {
+			return err
+		}
+		for _, item := range l.Items {
+			at, err := time.Parse(time.RFC3339, item.Object["timestamp"].(string))
+			if err != nil {
+				return err
+			}
+			change(item.Object, at)
+		}
+		return nil
+	}
+}
+
+func shifted(list func(*unstructured.UnstructuredList) error, by time.Duration) func(*unstructured.UnstructuredList) error {
+	return each(list, func(reading map[string]any, at time.Time) {
+		reading["timestamp"] = at.Add(by).UTC().Format(time.RFC3339)
+	})
+}
+
+// frozen repeats the readings from an age of the API on.
+func frozen(list func(*unstructured.UnstructuredList) error, age time.Duration) func(*unstructured.UnstructuredList) error {
+	last := time.Now().Add(age)
+	return each(list, func(reading map[string]any, at time.Time) {
+		if at.After(last) {
+			reading["timestamp"] = last.UTC().Format(time.RFC3339)
+		}
+	})
+}
+
+// minutes has a reading per minute, 30 s after its end.
+func minutes(list func(*unstructured.UnstructuredList) error) func(*unstructured.UnstructuredList) error {
+	return each(list, func(reading map[string]any, at time.Time) {
+		reading["timestamp"], reading["window"] = at.Add(-30*time.Second).Truncate(time.Minute).UTC().Format(time.RFC3339), "1m"
+	})
+}
+
 // withUse adds readings of the load generator itself: a quarter of a core, of a limit of one.
 type withUse struct{ *engine.Runner }
 

@@ -148,7 +148,7 @@ type PodsUse struct {
 	// memory of one pod: its working set.
 	// +optional
 	Memory *MemoryUse `json:"memory,omitempty"`
-	// message is why there are no readings, or no new ones.
+	// message is why there are no readings in the measured time, or no new ones: the figures are then those of the readings until then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`

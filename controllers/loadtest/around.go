@@ -51,6 +51,9 @@ func (s *scope) setPods() {
 				one.Count, one.CPU, one.Memory = int32(p.Count), new(cpuOf(p.CPU)), &v1alpha1.MemoryUse{Max: p.Memory}
 			}
 		}
+		if one.CPU == nil && one.Message == "" && s.session.Finished {
+			one.Message = "no reading falls into the measured time: the metrics API has one about every 15 s, 15 s to 30 s later"
+		}
 		pods = append(pods, one)
 	}
 	if !s.seen.StartedAt.IsZero() {
