@@ -269,7 +269,7 @@ func (e *evidence) noLimit() string {
 		parts = append(parts, "the busiest load pod used "+text)
 	}
 	if p50 := e.median(); e.in.Redis == Direct && p50 > 0 && e.roundTrip > p50 {
-		parts = append(parts, fmt.Sprintf("a PING takes at least %s, longer than the median latency of %s: it waited for the CPU of its node", duration(e.roundTrip), duration(p50)))
+		parts = append(parts, fmt.Sprintf("a PING takes at least %s, longer than the median latency of %s (it waited for the CPU of its node)", duration(e.roundTrip), duration(p50)))
 	} else if e.isRoundTrip() {
 		parts = append(parts, fmt.Sprintf("a PING takes at least %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
 	}

@@ -265,7 +265,7 @@ func TestNetworkOfTheLoadsPath(t *testing.T) {
 		if got.Component != c.want {
 			t.Errorf("%s: %s: %s, want %s", c.name, got.Component, got.Evidence, c.want)
 		}
-		if want := "a PING takes at least 0.08ms, longer than the median latency of 0.04ms: it waited for the CPU of its node"; got.Component == None && !strings.Contains(got.Evidence, want) {
+		if want := "a PING takes at least 0.08ms, longer than the median latency of 0.04ms (it waited for the CPU of its node)"; got.Component == None && !strings.Contains(got.Evidence, want) {
 			t.Errorf("%s: %s, want that %s", c.name, got.Evidence, want)
 		}
 	}
