@@ -231,6 +231,8 @@ func (e *evidence) backendWait() string {
 // withinLimits says what is known to have reached no limit.
 func (e *evidence) withinLimits() string {
 	switch load, redis := len(e.generators) > 0, len(e.servers) > 0; {
+	case load && redis && e.notObserved() != "":
+		return "neither the load nor an observed server is at a limit"
 	case load && redis:
 		return "neither the load nor Redis is at a limit"
 	case load:

@@ -207,6 +207,9 @@ func TestFindWithoutReadingsOfRedis(t *testing.T) {
 				"Redis' main thread was 35% busy; not all servers were observed: redis:6379: INFO: NOPERM this user has no permissions"},
 		{"a database", func(f *figures, in *Input) { f.unobserved, in.Backend = noInfo, "PostgreSQL" }, Backend,
 			"the workload waits for PostgreSQL: the median latency is 1.00ms, and the load is not at a limit; Redis was not observed: INFO: NOPERM this user has no permissions"},
+		{"a database, and one of two", func(f *figures, in *Input) {
+			f.unobserved, f.server, in.Backend = noInfo, record.Server{Address: "redis:6380", RunID: "r", CPUSeconds: 0.35}, "PostgreSQL"
+		}, Backend, "and neither the load nor an observed server is at a limit; not all servers were observed: redis:6379: INFO: NOPERM"},
 		{"a database alone", func(_ *figures, in *Input) { in.Redis, in.Backend = Apart, "PostgreSQL" }, Backend,
 			"the workload waits for PostgreSQL: the median latency is 1.00ms, and the load is not at a limit"},
 		{"a database, and nothing known of the load", func(f *figures, in *Input) {
