@@ -177,7 +177,7 @@ func TestMetricsAPIWithoutNewReadings(t *testing.T) {
 		}, 2 * time.Minute, false, "the metrics API has no new readings of the pods: the newest ended 10m"},
 		{"frozen after a minute", func() func(*unstructured.UnstructuredList) error {
 			return frozen(metricsServer("shop-0", cpu), time.Minute)
-		}, 2 * time.Minute, true, "the metrics API has no new readings of the pods: the newest ended 1m"},
+		}, 3 * time.Minute, true, "the metrics API has no new readings of the pods: the newest ended 2m"},
 		{"frozen for half a minute", func() func(*unstructured.UnstructuredList) error {
 			list := metricsServer("shop-0", cpu)
 			began, before := time.Now(), &unstructured.UnstructuredList{}
