@@ -23,6 +23,7 @@ import (
 	"github.com/redquake/redquake/internal/engine"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
+	"github.com/redquake/redquake/internal/testing/memredis"
 )
 
 // metricsAPI makes list answer for the metrics API.
@@ -159,6 +160,104 @@ func TestMetricsAPIThatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// Readings that are old, that end, or that are outside of the measured time are told as such: there is no figure without a word, and no figure of a part
+// that is not said to be one.
+func TestMetricsAPIWithoutNewReadings(t *testing.T) {
+	t.Parallel()
+	cpu := func(time.Duration) string { return "250m" }
+	for _, c := range []struct {
+		name    string
+		metrics func() func(*unstructured.UnstructuredList) error
+		measure time.Duration
+		figures bool
+		message string // part of it
+	}{
+		{"10 minutes old", func() func(*unstructured.UnstructuredList) error {
+			return shifted(metricsServer("shop-0", cpu), -10*time.Minute)
+		}, 2 * time.Minute, false, "the metrics API has no new readings of the pods: the newest ended 10m"},
+		{"frozen after a minute", func() func(*unstructured.UnstructuredList) error {
+			return frozen(metricsServer("shop-0", cpu), time.Minute)
+		}, 3 * time.Minute, true, "the metrics API has no new readings of the pods: the newest ended 2m"},
+		{"frozen for half a minute", func() func(*unstructured.UnstructuredList) error {
+			list := metricsServer("shop-0", cpu)
+			began, before := time.Now(), &unstructured.UnstructuredList{}
+			return func(l *unstructured.UnstructuredList) error {
+				if since := time.Since(began); since > 45*time.Second && since < 75*time.Second {
+					l.Items = before.Items
+					return nil
+				}
+				err := list(l)
+				before.Items = l.Items
+				return err
+			}
+		}, 2 * time.Minute, true, ""},
+		{"a minute late, as its readings are of a minute", func() func(*unstructured.UnstructuredList) error {
+			return minutes(metricsServer("shop-0", cpu))
+		}, 3 * time.Minute, true, ""},
+		{"too short a load", func() func(*unstructured.UnstructuredList) error { return metricsServer("shop-0", cpu) }, 5 * time.Second, false,
+			"no reading falls into the measured time"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				w.metricsAPI(c.metrics())
+				redis := w.startRedis("")
+				w.kubelet.Start()
+				w.runningPod("shop", "shop-0", w.subnet+"3", "500m")
+				startOperator(w.place, spy{})
+				test := loadOfShop(redis.address())
+				test.Spec.Load.Duration = length(c.measure)
+				w.create(test)
+				test = w.testEnds("run", 5*time.Minute)
+				got := test.Status.Pods
+				if len(got) != 1 || (got[0].CPU != nil) != c.figures || !strings.Contains(got[0].Message, c.message) || (got[0].Message == "") != (c.message == "") {
+					w.t.Errorf("pods %+v; want figures %v and a message with %q", got, c.figures, c.message)
+				}
+			})
+		})
+	}
+}
+
+// each changes the readings of a metrics API.
+func each(list func(*unstructured.UnstructuredList) error, change func(reading map[string]any, at time.Time)) func(*unstructured.UnstructuredList) error {
+	return func(l *unstructured.UnstructuredList) error {
+		if err := list(l); err != nil {
+			return err
+		}
+		for _, item := range l.Items {
+			at, err := time.Parse(time.RFC3339, item.Object["timestamp"].(string))
+			if err != nil {
+				return err
+			}
+			change(item.Object, at)
+		}
+		return nil
+	}
+}
+
+func shifted(list func(*unstructured.UnstructuredList) error, by time.Duration) func(*unstructured.UnstructuredList) error {
+	return each(list, func(reading map[string]any, at time.Time) {
+		reading["timestamp"] = at.Add(by).UTC().Format(time.RFC3339)
+	})
+}
+
+// frozen repeats the readings from an age of the API on.
+func frozen(list func(*unstructured.UnstructuredList) error, age time.Duration) func(*unstructured.UnstructuredList) error {
+	last := time.Now().Add(age)
+	return each(list, func(reading map[string]any, at time.Time) {
+		if at.After(last) {
+			reading["timestamp"] = last.UTC().Format(time.RFC3339)
+		}
+	})
+}
+
+// minutes has a reading per minute, 30 s after its end.
+func minutes(list func(*unstructured.UnstructuredList) error) func(*unstructured.UnstructuredList) error {
+	return each(list, func(reading map[string]any, at time.Time) {
+		reading["timestamp"], reading["window"] = at.Add(-30*time.Second).Truncate(time.Minute).UTC().Format(time.RFC3339), "1m"
+	})
+}
+
 // withUse adds readings of the load generator itself: a quarter of a core, of a limit of one.
 type withUse struct{ *engine.Runner }
 
@@ -203,5 +302,37 @@ func useOfServers(w *world, app, ip string) {
 	}
 	if got := test.Status.LoadPods; got == nil || got.CPU == nil || *got.CPU != (v1alpha1.CPUUse{Mean: 250, Max: 250, Limit: got.CPU.Limit}) || *got.CPU.Limit != 1000 {
 		w.t.Errorf("load pods %+v", got)
+	}
+}
+
+// A Redis that is not observed is no Redis at rest: the status says why there are no figures of it.
+func TestRedisThatIsNotObserved(t *testing.T) {
+	t.Parallel()
+	const denied = "NOPERM this user has no permissions to run the 'info' command"
+	for _, c := range []struct {
+		name, want string
+		change     func(*memredis.Server, *v1alpha1.RedisLoadTest)
+	}{
+		{"no permission", "INFO: " + denied, func(redis *memredis.Server, _ *v1alpha1.RedisLoadTest) { redis.Answer("INFO", "-"+denied) }},
+		{"disabled", "observe.redisInfo is 0s", func(_ *memredis.Server, test *v1alpha1.RedisLoadTest) { test.Spec.Observe.RedisInfo = length(0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			inWorld(t, func(w *world) {
+				redis := w.startEngine()
+				startOperator(w.place, spy{})
+				w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+					test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(10 * time.Second)}
+					c.change(redis, test)
+				}))
+				test := w.testEnds("run", time.Minute)
+				if got := test.Status; got.Target == nil || got.Target.Message != c.want || len(got.Servers) > 0 || got.Redis != nil {
+					w.t.Errorf("target %+v, want the message %q; servers %+v, %+v", got.Target, c.want, got.Servers, got.Redis)
+				}
+				if b := test.Status.Bottleneck; b == nil || !strings.HasSuffix(b.Evidence, "; Redis was not observed: "+c.want) {
+					w.t.Errorf("bottleneck %+v", b)
+				}
+			})
+		})
 	}
 }

@@ -224,6 +224,11 @@ type TargetStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +kubebuilder:validation:items:MaxLength=300
 	Addresses []string `json:"addresses,omitempty"`
+
+	// message is why servers, or all of them, were not observed, such as a missing permission for INFO: status.redis and status.servers lack them.
+	// +optional
+	// +kubebuilder:validation:MaxLength=512
+	Message string `json:"message,omitempty"`
 }
 
 // LatencySummary is a set of quantiles. With rate, latency counts from the intended arrival, with users from the send.

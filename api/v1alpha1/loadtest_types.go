@@ -260,7 +260,8 @@ type LoadObserve struct {
 	// +kubebuilder:validation:Type=string
 	Interval metav1.Duration `json:"interval,omitzero"`
 
-	// redisInfo is how often INFO is read from Redis; 0s disables it. Otherwise between 100ms and 1h.
+	// redisInfo is how often INFO is read from Redis; 0s disables it: status.servers is then empty, and the bottleneck is found without Redis' own limits.
+	// Otherwise between 100ms and 1h.
 	// +optional
 	// +kubebuilder:default="1s"
 	// +kubebuilder:validation:MaxLength=16

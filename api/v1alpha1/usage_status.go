@@ -81,10 +81,10 @@ type ServerUse struct {
 	// ioThreadedWrites is the share of writes to connections that I/O threads performed, from 0 to 1. Not set if the server does not report it.
 	// +optional
 	IOThreadedWrites Decimal `json:"ioThreadedWrites,omitempty"`
-	// slowCommands is the number of commands in the slow log.
+	// slowCommands is the number of commands in the slow log. Not set if the user may not run SLOWLOG GET.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
-	SlowCommands int64 `json:"slowCommands"`
+	SlowCommands *int64 `json:"slowCommands,omitempty"`
 	// slowest are the longest executions in the slow log, one of each command, the longest first.
 	// +optional
 	// +listType=atomic
@@ -127,7 +127,7 @@ type RoundTrip struct {
 	// +kubebuilder:validation:Minimum=0
 	UnderLoad *Microseconds `json:"underLoad,omitempty"`
 	// shareOfLatency is the network's part of the median latency, from 0 to 1: the shorter one of idle and underLoad. Not set for the workloads http
-	// and cacheAside, whose requests go to other servers, too.
+	// and cacheAside, whose requests go to other servers, too, and if that PING is longer than the median latency: it then waited for the CPU of its node.
 	// +optional
 	ShareOfLatency Decimal `json:"shareOfLatency,omitempty"`
 }
@@ -148,7 +148,7 @@ type PodsUse struct {
 	// memory of one pod: its working set.
 	// +optional
 	Memory *MemoryUse `json:"memory,omitempty"`
-	// message is why there are no readings, or no new ones.
+	// message is why there are no readings in the measured time, or no new ones: the figures are then those of the readings until then.
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Message string `json:"message,omitempty"`

@@ -2355,6 +2355,11 @@ func (in *ServerUse) DeepCopyInto(out *ServerUse) {
 		*out = new(MemoryUse)
 		**out = **in
 	}
+	if in.SlowCommands != nil {
+		in, out := &in.SlowCommands, &out.SlowCommands
+		*out = new(int64)
+		**out = **in
+	}
 	if in.Slowest != nil {
 		in, out := &in.Slowest, &out.Slowest
 		*out = make([]SlowCommand, len(*in))

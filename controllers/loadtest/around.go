@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/redquake/redquake/api/v1alpha1"
+	"github.com/redquake/redquake/controllers/state"
 	"github.com/redquake/redquake/internal/result"
 	"github.com/redquake/redquake/internal/target"
 )
@@ -22,6 +23,9 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	status := &s.test.Status
 	if s.result != nil {
 		status.Servers, status.RoundTrip = serversOf(s.result.Servers), roundTripOf(s.result.RoundTrip)
+		if status.Target != nil {
+			status.Target.Message = state.Truncate(s.result.Target.NotObserved, 512)
+		}
 		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
 			status.LoadPods.CPU = new(cpuOf(*cpu))
 		}
@@ -46,6 +50,9 @@ func (s *scope) setPods() {
 				p := s.result.Pods[i]
 				one.Count, one.CPU, one.Memory = int32(p.Count), new(cpuOf(p.CPU)), &v1alpha1.MemoryUse{Max: p.Memory}
 			}
+		}
+		if one.CPU == nil && one.Message == "" && s.session.Finished {
+			one.Message = "no reading falls into the measured time: the metrics API has one about every 15 s, 15 s to 30 s later"
 		}
 		pods = append(pods, one)
 	}

@@ -29,6 +29,8 @@ const (
 	podMetricsEvery = 10 * time.Second
 	// podMetricsTimeout limits all its calls of one reconcile.
 	podMetricsTimeout = 2 * time.Second
+	// podMetricsLate is how much later than its window a new reading may be, before the status says that there are none: the API is 15 s to 30 s late.
+	podMetricsLate = time.Minute
 	// maxObservedPods is the number of pods that are observed of one name.
 	maxObservedPods = 64
 )
@@ -95,6 +97,7 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 	if err := r.APIReader.List(ctx, list, client.InNamespace(s.test.Namespace), client.MatchingLabelsSelector{Selector: selector}); err != nil {
 		return nil, metricsMessage(err)
 	}
+	newest := staleness{now: r.Clock.Now()}
 	for i := range list.Items {
 		pod, err := decodeMetrics(&list.Items[i])
 		if err != nil {
@@ -104,6 +107,7 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 		if !known || pod.Timestamp.IsZero() {
 			continue
 		}
+		newest.see(pod)
 		for _, c := range pod.Containers {
 			cpu := c.Usage.Cpu().AsApproximateFloat64()
 			uses = append(uses, record.PodUse{
@@ -115,7 +119,27 @@ func (r *Reconciler) podUses(ctx context.Context, s *scope, observed *v1alpha1.O
 	if len(uses) == 0 {
 		return nil, "the metrics API has no readings of the pods yet: it has those of a new pod after 15 s to 30 s"
 	}
-	return uses, ""
+	return uses, newest.message()
+}
+
+// staleness finds the newest reading of an entry's pods.
+type staleness struct {
+	now, newest time.Time
+	window      time.Duration // of the newest one
+}
+
+func (s *staleness) see(pod *podMetrics) {
+	if pod.Timestamp.After(s.newest) {
+		s.newest, s.window = pod.Timestamp.Time, pod.Window.Duration
+	}
+}
+
+// message is empty if the newest reading is as new as it can be expected to be.
+func (s *staleness) message() string {
+	if age := s.now.Sub(s.newest); age > s.window+podMetricsLate {
+		return fmt.Sprintf("the metrics API has no new readings of the pods: the newest ended %s ago", age.Round(time.Second))
+	}
+	return ""
 }
 
 func decodeMetrics(object *unstructured.Unstructured) (*podMetrics, error) {

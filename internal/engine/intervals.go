@@ -74,7 +74,7 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	}
 	slices.SortFunc(iv.ProbeGaps, func(a, b record.Gap) int { return cmp.Compare(a.From, b.From) })
 	if r.observer != nil {
-		iv.Servers = r.observer.take()
+		iv.Servers, iv.Unobserved = r.observer.take()
 	}
 	return iv
 }

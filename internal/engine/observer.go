@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"net"
 	"slices"
 	"strconv"
@@ -19,25 +21,28 @@ type observer struct {
 	run   *runState
 	every time.Duration
 
-	mu        sync.Mutex
-	read      []record.Server
-	roundTrip int64 // nanoseconds, the minimum since the last takeRoundTrip; 0 = none
+	mu         sync.Mutex
+	read       []record.Server
+	unobserved []record.Unobserved
+	roundTrip  int64 // nanoseconds, the minimum since the last takeRoundTrip; 0 = none
 }
 
 // observed is one server that is queried over a separate connection: PING for the round trip, INFO, and if the ACL user is permitted to, SLOWLOG,
-// LATENCY and CONFIG GET. It changes nothing on the server. A failed query only means that there is no reading.
+// LATENCY and CONFIG GET. It changes nothing on the server. A failed query only means that there is no reading; why is recorded of a server that was
+// never read.
 type observed struct {
 	*observer
 	place place
 
 	conn          *redis.Conn
-	runID         string          // run_id of the last reading
-	nextSlowEntry int64           // ID of the next SLOWLOG entry of this process
-	denied        map[string]bool // commands that the server rejected on this connection
+	runID         string            // run_id of the last reading
+	nextSlowEntry int64             // ID of the next SLOWLOG entry of this process
+	denied        map[string]bool   // commands that the server rejected on this connection
+	unread        record.Unobserved // why there was no reading yet, as recorded
 }
 
-// maxObserved bounds how many servers are observed.
-const maxObserved = 64
+// maxObserved bounds how many servers are observed, and maxReason the length of an error that is recorded, in bytes.
+const maxObserved, maxReason = 64, 256
 
 const (
 	// slowEntries is how many SLOWLOG entries are read per period, and manySlowEntries if all of those are new: what Redis keeps unless slowlog-max-len
@@ -102,7 +107,9 @@ func (o *observed) loop(ctx context.Context) {
 	tick := time.NewTicker(o.every)
 	defer tick.Stop()
 	for {
-		o.observe(ctx)
+		if err := o.observe(ctx); ctx.Err() == nil {
+			o.explain(err)
+		}
 		select {
 		case <-ctx.Done():
 			return
@@ -111,31 +118,68 @@ func (o *observed) loop(ctx context.Context) {
 	}
 }
 
-func (o *observed) observe(ctx context.Context) {
-	if o.conn.Connect(ctx) != nil {
-		return
+// observe makes a reading. The error is why there is none.
+func (o *observed) observe(ctx context.Context) error {
+	if err := o.conn.Connect(ctx); err != nil {
+		return err
 	}
-	sent := o.run.now()
-	_, err := o.conn.Do(ctx, "PING")
-	took := o.run.now() - sent
-	if err != nil && !redis.IsReply(err) {
-		return
+	if err := o.ping(ctx); err != nil {
+		return err
 	}
-	pinged := err == nil
 	s, err := readInfo(ctx, o.conn)
 	if err != nil {
-		return
+		return err
 	}
 	s.At, s.Shard = o.run.now(), o.shard()
-	if o.readDetails(ctx, &s) != nil {
-		return // counters that it lacks would seem to have been reset
+	if err := o.readDetails(ctx, &s); err != nil {
+		return err // counters that it lacks would seem to have been reset
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.read = append(o.read, s)
-	if pinged && (o.roundTrip == 0 || took < o.roundTrip) {
-		o.roundTrip = max(took, 1)
+	return nil
+}
+
+// ping measures the round trip. It does not need the permission for INFO; without that for PING there is none.
+func (o *observed) ping(ctx context.Context) error {
+	sent := o.run.now()
+	_, err := o.conn.Do(ctx, "PING")
+	took := max(o.run.now()-sent, 1)
+	if redis.IsReply(err) {
+		return nil
 	}
+	if err != nil {
+		return fmt.Errorf("PING: %w", err)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.roundTrip == 0 || took < o.roundTrip {
+		o.roundTrip = took
+	}
+	return nil
+}
+
+// explain records why a server cannot be read, once per reason, until there is the first reading.
+func (o *observed) explain(err error) {
+	now := o.unread
+	switch {
+	case err == nil:
+		now.Reason = ""
+	case o.runID != "":
+		return
+	default:
+		reason := shortMessage(err)
+		now = record.Unobserved{Address: cmp.Or(o.conn.RemoteAddr(), o.place.address), Reason: reason[:min(len(reason), maxReason)]}
+	}
+	if now == o.unread {
+		return
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if before := o.unread; before.Address != now.Address && before.Reason != "" {
+		o.unobserved = append(o.unobserved, record.Unobserved{Address: before.Address})
+	}
+	o.unobserved, o.unread = append(o.unobserved, now), now
 }
 
 // shard returns the number of the server's shard plus one; 0 without a cluster, or if no shard has it.
@@ -174,13 +218,17 @@ func (o *observed) readDetails(ctx context.Context, s *record.Server) error {
 	return nil
 }
 
-// readSlowLog sets s.SlowLog, and returns the ID of the next entry.
+// readSlowLog sets s.SlowLog, and returns the ID of the next entry. Without permission the total is unknown.
 func (o *observed) readSlowLog(ctx context.Context, s *record.Server) (next int64, err error) {
 	entries, err := o.query(ctx, "SLOWLOG", "GET", strconv.Itoa(slowEntries))
 	if err != nil {
 		return 0, err
 	}
 	next = o.nextSlowEntry
+	if o.denied["SLOWLOG"] {
+		s.SlowLog.Total = -1
+		return next, nil
+	}
 	if o.runID != s.RunID { // entries older than the first reading of a process are not new
 		_, next = slowLogOf(entries, 0, s.At)
 	} else if len(entries.Items) == slowEntries && allNew(entries, next) {
@@ -206,13 +254,13 @@ func (o *observed) query(ctx context.Context, words ...string) (resp.Value, erro
 	return v, err
 }
 
-// take returns and removes the readings since the last call.
-func (o *observer) take() []record.Server {
+// take returns and removes the readings since the last call, and what was learned about servers that cannot be read.
+func (o *observer) take() (read []record.Server, unobserved []record.Unobserved) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	read := o.read
-	o.read = nil
-	return read
+	read, unobserved = o.read, o.unobserved
+	o.read, o.unobserved = nil, nil
+	return read, unobserved
 }
 
 // takeRoundTrip returns and resets the minimum round trip since the last call, nanoseconds; 0 = none.

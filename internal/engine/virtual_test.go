@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/redquake/redquake/internal/plan"
+	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/testing/memnet"
 	"github.com/redquake/redquake/internal/testing/memredis"
 )
@@ -131,6 +132,67 @@ func TestObserverReadingsAreComplete(t *testing.T) {
 			if i > 0 && s.SlowLog.Total < o.servers[i-1].SlowLog.Total {
 				t.Errorf("reading %d counts %d slow commands, that before %d", i, s.SlowLog.Total, o.servers[i-1].SlowLog.Total)
 			}
+		}
+	})
+}
+
+// denied is the reply to a command that the user may not run.
+const denied = "-NOPERM this user has no permissions to run the 'x' command"
+
+// TestObserverWithoutInfo: a user that may not run INFO leaves the round trips, and why there are no readings.
+func TestObserverWithoutInfo(t *testing.T) {
+	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
+		w.server.Answer("INFO", denied)
+		p := testPlan(virtualAddress)
+		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
+		r := prepared(t, p, w.dialled())
+		o, sink := collect(t)
+		if err := r.Run(t.Context(), time.Now().Add(20*time.Millisecond), r.Watch(func() record.AgentUse { return record.AgentUse{} }, sink)); err != nil {
+			t.Fatal(err)
+		}
+		var trips int
+		var learned []record.Unobserved
+		for i := range o.intervals {
+			if use := o.intervals[i].Agents; len(use) == 1 && use[0].RoundTrip >= int64(10*time.Microsecond) && use[0].IdleRoundTrip >= int64(10*time.Microsecond) {
+				trips++
+			}
+			learned = append(learned, o.intervals[i].Unobserved...)
+		}
+		if want := []record.Unobserved{{Address: virtualAddress, Reason: "INFO: " + denied[1:]}}; !slices.Equal(learned, want) || len(o.servers) > 0 {
+			t.Errorf("%+v, %d readings; want %+v", learned, len(o.servers), want)
+		}
+		if trips != 5 {
+			t.Errorf("%d round trips in 1 s, want 5", trips)
+		}
+	})
+}
+
+// TestObserverWithoutSlowLog: the number of slow commands is unknown, and not 0.
+func TestObserverWithoutSlowLog(t *testing.T) {
+	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
+		w.server.Answer("SLOWLOG", denied)
+		p := testPlan(virtualAddress)
+		p.Shape = plan.Shape{Rate: 100, Duration: time.Second}
+		o := runPlan(t, p, w.dialled())
+		if len(o.servers) != 5 || slices.ContainsFunc(o.servers, func(s record.Server) bool { return s.SlowLog.Total != -1 }) {
+			t.Errorf("%+v, want 5 readings without a total of the slow log", o.servers)
+		}
+	})
+}
+
+// TestObserverReadsAfterAll: a server that loads its data at first is not one that cannot be read.
+func TestObserverReadsAfterAll(t *testing.T) {
+	virtually(t, 10*time.Microsecond, func(t *testing.T, w *world) {
+		p := testPlan(virtualAddress)
+		p.Shape = plan.Shape{Rate: 100, Duration: 2 * time.Second}
+		w.server.Answer("INFO", "-LOADING Redis is loading the dataset in memory")
+		o := w.during(t, p, time.Second, func() { w.server.Answer("INFO", "") })
+		var learned []record.Unobserved
+		for i := range o.intervals {
+			learned = append(learned, o.intervals[i].Unobserved...)
+		}
+		if n := len(learned); n != 2 || learned[0].Reason == "" || learned[1] != (record.Unobserved{Address: learned[0].Address}) || len(o.servers) == 0 {
+			t.Errorf("%+v, and %d readings", learned, len(o.servers))
 		}
 	})
 }

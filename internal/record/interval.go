@@ -78,6 +78,7 @@ type Interval struct {
 	// ShardGaps are like Gaps, for each shard separately: in the interval in which they ended, the first one from 0. Empty after merging.
 	ShardGaps []ShardGap
 
-	Servers []Server   // readings of the Redis servers by this pod in this interval
-	Agents  []AgentUse // the load generator's own resource use: one reading from a pod; empty after merging
+	Servers    []Server     // readings of the Redis servers by this pod in this interval
+	Unobserved []Unobserved // what this pod learned in this interval about servers that it cannot read; empty after merging
+	Agents     []AgentUse   // the load generator's own resource use: one reading from a pod; empty after merging
 }

@@ -20,7 +20,7 @@ func TestDecodeAgain(t *testing.T) {
 		}
 		if rng.IntN(3) == 0 {
 			want.Gaps, want.Tallies = []Gap{{From: 1, To: 2}}, []uint64{7}
-			want.Servers, want.Agents = []Server{{At: 5}}, []AgentUse{{At: 5}}
+			want.Servers, want.Unobserved, want.Agents = []Server{{At: 5}}, []Unobserved{{"a:1", "INFO: NOPERM"}}, []AgentUse{{At: 5}}
 		}
 		encoded := AppendInterval(nil, &want)
 		if err := again.Decode(encoded[:rng.IntN(len(encoded))]); err == nil {

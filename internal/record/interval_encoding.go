@@ -6,7 +6,7 @@ import (
 )
 
 // intervalVersion is the first byte of an encoded interval.
-const intervalVersion = 5
+const intervalVersion = 6
 
 // AppendInterval appends an interval in the form that pods send: a version byte, then numbers as varints and bucket indices as differences.
 // It has no terminator: the transport frames it.
@@ -31,6 +31,7 @@ func AppendInterval(dst []byte, iv *Interval) []byte {
 	dst = appendShards(dst, iv.Shards, nil)
 	dst = appendShardGaps(dst, iv.ShardGaps)
 	dst = appendServers(dst, iv.Servers)
+	dst = appendUnobserved(dst, iv.Unobserved)
 	return appendAgents(dst, iv.Agents)
 }
 
@@ -75,6 +76,7 @@ func (iv *Interval) Decode(b []byte) error {
 	iv.Shards = r.shards(nil)
 	iv.ShardGaps = r.shardGaps()
 	iv.Servers = r.servers()
+	iv.Unobserved = r.unobserved()
 	iv.Agents = r.agents()
 	if len(r.rest) > 0 {
 		r.fail("%d bytes too many", len(r.rest))

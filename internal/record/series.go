@@ -47,6 +47,7 @@ type Series struct {
 	view    *view    // of a series that Fine has returned
 
 	servers    []Server
+	unobserved []Unobserved      // servers without a reading, by address
 	serverStep time.Duration     // the grid of the servers' readings; 0 = all are kept
 	processes  map[process]int64 // the first reading of each; nil = to be computed
 
@@ -178,7 +179,7 @@ func (s *Series) Len() int {
 	return len(s.intervals)
 }
 
-// At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers and Agents are empty: the series keeps them
+// At returns an interval, 0 <= i < Len. Pods is how many pods contributed to it; Gaps, ProbeGaps, ShardGaps, Servers, Unobserved and Agents are empty: the series keeps them
 // for the whole run. The caller must not modify the interval.
 func (s *Series) At(i int) *Interval {
 	if s.view != nil {

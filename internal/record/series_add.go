@@ -32,6 +32,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 		s.foldGaps()
 	}
 	s.addServers(iv.Servers)
+	s.addUnobserved(iv.Unobserved)
 	s.addAgents(pod, iv.Agents)
 	if s.fine != nil && p.next%s.blockLen() == 0 {
 		s.seal()

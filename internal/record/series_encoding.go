@@ -13,7 +13,7 @@ import (
 const (
 	// seriesVersion is the first byte of an encoded record. An incompatible change increases it, keeps DecodeSeries able to read the versions in
 	// testdata, and adds a file there: see TestSeriesVersions.
-	seriesVersion = 4
+	seriesVersion = 5
 	// oldestSeries is the first version that can be read.
 	oldestSeries = 3
 	// maxRawSeries bounds a record before compression, for decoding and therefore for encoding.
@@ -217,6 +217,7 @@ func (s *Series) appendState(b []byte) []byte {
 	b = appendUint(b, uint64(s.agentStep/agentStep))
 	b = appendInt(b, int64(s.serverStep))
 	b = appendServers(b, s.servers)
+	b = appendUnobserved(b, s.unobserved)
 	b = appendPodUses(b, &s.podUses)
 	return appendUint(b, uint64(len(s.intervals)))
 }
@@ -243,6 +244,11 @@ func (r *reader) state() *Series {
 		r.fail("readings of servers every %v", s.serverStep)
 	}
 	s.servers = r.servers()
+	if r.version >= 5 {
+		s.unobserved = r.unobserved()
+	} else {
+		forgetZeros(s.servers)
+	}
 	s.podUses = r.podUses()
 	// Each interval has at least one byte per figure of each operation, one per tally, and one for its shards.
 	n := r.count((len(s.Ops)+1)*10 + len(s.Tallies) + 1)

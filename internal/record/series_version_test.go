@@ -39,6 +39,7 @@ type facts struct {
 	ClockUncertainty     time.Duration
 	ClockSpread          time.Duration
 	Servers              []Server
+	Unobserved           []Unobserved
 	Agents               []AgentUse
 	PodUses              []PodUse
 	MaxLag, LastInstants int64
@@ -54,7 +55,7 @@ func factsOf(s *Series) facts {
 		Run: s.Run, Start: s.Start, PodStep: s.PodStep, Step: s.Step, LatencyStep: s.LatencyStep, Pods: s.Pods, Lost: s.Lost(), Len: s.Len(),
 		Ops: map[string]opFacts{}, Tallies: s.Tallies, Notes: s.Notes, TallySums: make([]uint64, len(s.Tallies)), Shards: make([]ShardCounts, s.Shards()),
 		Requests: s.Requests(), Gaps: s.Gaps(), ProbeGaps: s.ProbeGaps(), ReadGaps: s.ReadGaps(), WriteGaps: s.WriteGaps(), Holes: s.Holes(),
-		ClockUncertainty: s.ClockUncertainty, ClockSpread: s.ClockSpread, Servers: s.Servers(), Agents: s.Agents(), PodUses: s.PodUses(),
+		ClockUncertainty: s.ClockUncertainty, ClockSpread: s.ClockSpread, Servers: s.Servers(), Unobserved: s.Unobserved(), Agents: s.Agents(), PodUses: s.PodUses(),
 	}
 	for k, name := range s.Ops {
 		var o opFacts
@@ -150,6 +151,7 @@ func writeVersion(t *testing.T) {
 		{At: -1e9, Window: 15e9, Name: "app", Pod: "app-0", Container: "main", CPU: 0.25, MaxCPU: 0.5, CPULimit: 1, Memory: 1 << 30},
 		{At: 14e9, Window: 15e9, Name: "database", Pod: "db-0", Container: "postgres", CPU: 0.125, MaxCPU: 0.125, Memory: 1 << 28},
 	})
+	s.addUnobserved([]Unobserved{{"c:1", "INFO: NOPERM"}})
 	s.AddHole(0, 3, 5)
 	s.Finish(0)
 	s.Lose(1)

@@ -50,7 +50,7 @@ type Server struct {
 
 // SlowLog is the SLOWLOG: commands that ran longer than slowlog-log-slower-than.
 type SlowLog struct {
-	Total    int64         // slow commands since the server's start, cumulative
+	Total    int64         // slow commands since the server's start, cumulative; -1 = unknown, as SLOWLOG is not permitted
 	Commands []SlowCommand // since the previous reading that is kept, the longest first; at most maxSlowCommands
 }
 

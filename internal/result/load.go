@@ -97,6 +97,8 @@ type Target struct {
 	// Servers are all servers of the deployment when the load began, primaries first within each shard. Of a Standalone target, every server that
 	// replied to INFO behind its addresses.
 	Servers []Server `json:"servers,omitempty"`
+	// NotObserved is why servers, or all of them, have no readings; absent if all have.
+	NotObserved string `json:"notObserved,omitempty"`
 }
 
 // Server is one server of a deployment.

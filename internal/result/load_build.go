@@ -46,6 +46,9 @@ func NewLoad(plan *plan.Plan, series *record.Series, in LoadInput) *Load {
 			r.Anomalies = append(r.Anomalies, Anomaly{At: Seconds(a.At), Length: Seconds(a.Length), Dip: a.Depth})
 		}
 	}
+	if plan.Target.IsSet() && len(r.Servers) == 0 {
+		r.Target.NotObserved = cmp.Or(r.Target.NotObserved, "no server replied to INFO twice in the measured time")
+	}
 	r.Bottleneck = limitedBy(plan, series, in)
 	r.doubt()
 	r.doubtQueue(plan)

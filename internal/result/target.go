@@ -3,6 +3,7 @@ package result
 import (
 	"slices"
 
+	"github.com/redquake/redquake/internal/analysis/bottleneck"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/redquake/redquake/internal/record"
 	"github.com/redquake/redquake/internal/redis/topology"
@@ -19,7 +20,7 @@ func target(p *plan.Plan, series *record.Series, layout *topology.Map) Target {
 	if !p.Target.IsSet() {
 		return Target{}
 	}
-	t := Target{Topology: string(plan.TopologyStandalone), Addresses: p.Target.Addresses}
+	t := Target{Topology: string(plan.TopologyStandalone), Addresses: p.Target.Addresses, NotObserved: bottleneck.NotObserved(p, series)}
 	if named := p.Target.Topology; named != "" && named != plan.TopologyAuto {
 		t.Topology = string(named)
 	}

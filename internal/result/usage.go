@@ -31,8 +31,8 @@ type ServerUse struct {
 	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed; absent if there was none, or the server does not report them.
 	IOThreadedReads  *float64      `json:"ioThreadedReads,omitempty"`
 	IOThreadedWrites *float64      `json:"ioThreadedWrites,omitempty"`
-	SlowCommands     int64         `json:"slowCommands"`      // in the slow log
-	Slowest          []SlowCommand `json:"slowest,omitempty"` // the longest of each command, the longest first
+	SlowCommands     *int64        `json:"slowCommands,omitempty"` // in the slow log; absent if it could not be read
+	Slowest          []SlowCommand `json:"slowest,omitempty"`      // the longest of each command, the longest first
 	Restarts         int           `json:"restarts"`
 }
 
@@ -49,7 +49,8 @@ type RoundTrip struct {
 	Idle      *Seconds `json:"idleSeconds,omitempty"`      // the shortest, before the load
 	Farthest  *Seconds `json:"farthestSeconds,omitempty"`  // the same of the load pod for which it is longest, if there are several
 	UnderLoad *Seconds `json:"underLoadSeconds,omitempty"` // in the measured time: the median of the shortest of each second; it waits for a busy Redis
-	// ShareOfLatency is the network's part of the median latency: the shorter one of idle and underLoad. Absent if requests go to another server.
+	// ShareOfLatency is the network's part of the median latency: the shorter one of idle and underLoad. Absent if requests go to another server, and if
+	// that PING is longer than the median latency: it waited for something that requests do not wait for.
 	ShareOfLatency *float64 `json:"shareOfLatency,omitempty"`
 }
 
@@ -81,9 +82,9 @@ func (r *Load) setUsage(p *plan.Plan, series *record.Series, w usage.Window) {
 		r.RoundTrip.Farthest = measured(trip.Farthest)
 	}
 	median := r.Total.median()
-	if in := bottleneck.Of(p, series); in.Backend == "" && median > 0 {
-		share := float64(trip.Network()+in.AddedLatency) / float64(median)
-		r.RoundTrip.ShareOfLatency = new(min(1, share))
+	in := bottleneck.Of(p, series)
+	if network := trip.Network() + in.AddedLatency; in.Backend == "" && network <= median {
+		r.RoundTrip.ShareOfLatency = new(float64(network) / float64(median))
 	}
 }
 
@@ -109,7 +110,10 @@ func serverUse(s *usage.Server) ServerUse {
 	out := ServerUse{
 		Address: s.Address, Role: map[string]string{"master": "primary", "slave": "replica"}[s.Role], CPU: cpuOf(s.CPU), Memory: s.Memory, RSS: s.RSS,
 		BytesIn: s.BytesIn, BytesOut: s.BytesOut, IOThreadedReads: known(s.IOThreadedReads), IOThreadedWrites: known(s.IOThreadedWrites),
-		SlowCommands: s.Slow, Restarts: s.Restarts,
+		Restarts: s.Restarts,
+	}
+	if s.Slow >= 0 {
+		out.SlowCommands = &s.Slow
 	}
 	if s.Shard >= 0 {
 		out.Shard = &s.Shard

@@ -41,7 +41,7 @@ func TestUseAroundALoad(t *testing.T) {
 	t.Parallel()
 	p := &plan.Plan{Pods: 2, Shape: plan.Shape{Users: 2, WarmUp: 10 * time.Second, Duration: 20 * time.Second}}
 	r := NewLoad(p, withUse(t), LoadInput{Outcome: Finished})
-	wantServers := []ServerUse{{Address: "a:1", Role: "replica", Shard: new(0), CPU: CPU{Mean: 500, Max: 500}, Memory: 7, RSS: 9, BytesIn: 100}}
+	wantServers := []ServerUse{{Address: "a:1", Role: "replica", Shard: new(0), CPU: CPU{Mean: 500, Max: 500}, Memory: 7, RSS: 9, BytesIn: 100, SlowCommands: new(int64(0))}}
 	if diff := cmp.Diff(wantServers, r.Servers); diff != "" {
 		t.Errorf("servers (-want +got):\n%s", diff)
 	}
@@ -63,5 +63,47 @@ func TestUseAroundALoad(t *testing.T) {
 	p.Workload.HTTP = &plan.HTTP{URL: "http://shop/"}
 	if r := NewLoad(p, withUse(t), LoadInput{Outcome: Finished}); r.RoundTrip.ShareOfLatency != nil {
 		t.Error("a round trip to Redis as a share of the latency of an API")
+	}
+}
+
+// A PING that takes longer than half of the requests is no part of them.
+func TestRoundTripLongerThanTheLatency(t *testing.T) {
+	t.Parallel()
+	p := &plan.Plan{Pods: 2, Shape: plan.Shape{Users: 2, WarmUp: 10 * time.Second, Duration: 20 * time.Second}, Client: plan.Client{AddedLatency: 900 * time.Microsecond}}
+	r := NewLoad(p, withUse(t), LoadInput{Outcome: Finished})
+	if r.RoundTrip == nil || r.RoundTrip.Idle == nil || r.RoundTrip.ShareOfLatency != nil {
+		t.Errorf("%+v, want no share of the latency", r.RoundTrip)
+	}
+}
+
+// A target without readings has a reason for it.
+func TestTargetThatIsNotObserved(t *testing.T) {
+	t.Parallel()
+	redis := plan.Target{Addresses: []string{"a:1"}}
+	none := func(failed ...record.Unobserved) *record.Series {
+		s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+		iv := &record.Interval{Pods: 1, Ops: make([]record.Op, 1), FirstOK: -1, LastOK: -1, FirstError: -1, LastError: -1, Unobserved: failed}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+		s.Finish(0)
+		return s
+	}
+	for _, c := range []struct {
+		name   string
+		target plan.Target
+		info   time.Duration
+		series *record.Series
+		want   string
+	}{
+		{"no permission", redis, time.Second, none(record.Unobserved{Address: "a:1", Reason: "INFO: NOPERM"}), "INFO: NOPERM"},
+		{"disabled", redis, 0, none(), "observe.redisInfo is 0s"},
+		{"too short", redis, time.Second, none(), "no server replied to INFO twice in the measured time"},
+		{"no target", plan.Target{}, 0, none(), ""},
+	} {
+		p := &plan.Plan{Pods: 1, Target: c.target, Info: c.info, Shape: plan.Shape{Users: 1, Duration: time.Second}}
+		if got := NewLoad(p, c.series, LoadInput{Outcome: Finished}).Target.NotObserved; got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
 	}
 }

@@ -79,7 +79,7 @@ func full() *result.Load {
 		Redis:     &result.Redis{MaxCPU: 930, MaxMainThreadCPU: 910, MaxMemory: 1747 << 20, EvictedKeys: 3, Restarts: 1},
 		Servers: []result.ServerUse{
 			{Address: "10.0.0.1:6379", Role: "primary", Shard: new(0), CPU: result.CPU{Mean: 850, Max: 930}, MainThreadCPU: &result.CPU{Mean: 820, Max: 910}, Memory: 1747 << 20,
-				RSS: 1830 << 20, BytesIn: 312_500, BytesOut: 1_204_800, IOThreadedReads: new(0.13), IOThreadedWrites: new(0.22), SlowCommands: 7,
+				RSS: 1830 << 20, BytesIn: 312_500, BytesOut: 1_204_800, IOThreadedReads: new(0.13), IOThreadedWrites: new(0.22), SlowCommands: new(int64(7)),
 				Slowest: []result.SlowCommand{{Command: "KEYS", Took: ms(31.2), At: ms(12_000), Count: 7}}, Restarts: 1},
 			{Address: "10.0.0.2:6379", Role: "replica", Shard: new(0), CPU: result.CPU{Mean: 120, Max: 140}, Memory: 1745 << 20, RSS: 1800 << 20, BytesIn: 301_000},
 		},
@@ -103,7 +103,7 @@ func quiet() *result.Load {
 		Version: result.LoadVersion,
 		Outcome: result.Finished, Start: time.Date(2026, 11, 21, 4, 0, 0, 0, time.UTC),
 		Elapsed: ms(10_000), Planned: ms(10_000), Measured: ms(10_000),
-		Target: result.Target{Addresses: []string{"redis:6379", "redis-1:6379"}}, Shape: "closed loop, 10 users", Latency: result.ServiceTime,
+		Target: result.Target{Addresses: []string{"redis:6379", "redis-1:6379"}, NotObserved: "INFO: NOPERM this user has no permissions to run the 'info' command"}, Shape: "closed loop, 10 users", Latency: result.ServiceTime,
 		Total: total, Operations: []result.Operation{op}, Errors: []result.ErrorCount{},
 	}
 }
@@ -111,6 +111,7 @@ func quiet() *result.Load {
 // dead is a run in which no request succeeded.
 func dead() *result.Load {
 	r := quiet()
+	r.Target.NotObserved = ""
 	r.Outcome, r.Message = result.Failed, "TargetUnreachable: nothing answers at redis:6379"
 	r.Operations[0] = result.Operation{Name: "incr", Requests: 5, Failed: 5, ErrorRate: 1}
 	r.Total = r.Operations[0]

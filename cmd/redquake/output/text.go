@@ -152,6 +152,9 @@ func tail(r *result.Load) string {
 	if r.Redis != nil {
 		line(&b, "Redis", "%s", server(r.Redis))
 	}
+	if r.Target.NotObserved != "" {
+		line(&b, "Unobserved", "%s", r.Target.NotObserved)
+	}
 	around(&b, r)
 	if r.Bottleneck != nil {
 		line(&b, "Bottleneck", "%s: %s", r.Bottleneck.Component, r.Bottleneck.Evidence)

@@ -28,13 +28,16 @@ func serverTable(r *result.Load) string {
 		if s.MainThreadCPU != nil {
 			main = millicores(s.MainThreadCPU.Mean)
 		}
-		slowest := ""
+		slow, slowest := "", ""
+		if s.SlowCommands != nil {
+			slow = strconv.FormatInt(*s.SlowCommands, 10)
+		}
 		if len(s.Slowest) > 0 {
 			slowest = s.Slowest[0].Command + " " + seconds(s.Slowest[0].Took)
 		}
 		t.row(s.Address, s.Role, shard, millicores(s.CPU.Mean), main, millicores(s.CPU.Max), format.Bytes(s.Memory), format.Bytes(s.RSS),
 			format.Bytes(int64(s.BytesIn)), format.Bytes(int64(s.BytesOut)), threaded(s.IOThreadedReads), threaded(s.IOThreadedWrites),
-			strconv.FormatInt(s.SlowCommands, 10), slowest, strconv.Itoa(s.Restarts))
+			slow, slowest, strconv.Itoa(s.Restarts))
 	}
 	t.dropEmpty("ROLE", "SHARD", "MAIN THREAD", "IO READS", "IO WRITES", "SLOW", "SLOWEST", "RESTARTS")
 	text := t.String()

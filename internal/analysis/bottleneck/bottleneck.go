@@ -120,13 +120,14 @@ func (e *evidence) lateSends() string {
 
 // network compares the round trip with the median latency. The connection of the round trip is idle, but the server is not: the PING also waits
 // for a saturated Redis, and its round trip is then no evidence about the network. A short round trip is evidence only if Redis has no other
-// problem either: with a lightly loaded Redis nearby, the latency of every request is mostly the round trip.
+// problem either: with a lightly loaded Redis nearby, the latency of every request is mostly the round trip. Of a workload with a backend, a part of
+// the requests goes there: its limit comes first.
 func (e *evidence) network() string {
 	p50 := e.median()
-	if e.roundTrip == 0 || p50 == 0 || float64(e.roundTrip) < roundTripShare*float64(p50) {
+	if !e.isRoundTrip() || float64(e.roundTrip) < roundTripShare*float64(p50) {
 		return ""
 	}
-	if e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" {
+	if e.application() != "" || e.cpuLimit() != "" || e.mainThread() != "" || e.disk() != "" {
 		return ""
 	}
 	if e.roundTrip < nearby && (e.memory() != "" || e.clients() != "") {
@@ -136,7 +137,14 @@ func (e *evidence) network() string {
 	if s, used := e.busiest(usage.mainThread); s != nil {
 		text += "; Redis' main thread was " + s.compared(used, usage.mainThread, " busy")
 	}
-	return text
+	return also(text, e.notObserved())
+}
+
+// isRoundTrip reports whether the PING can be the network's part of a request: requests go to Redis, and it did not take longer than half of them. No
+// request is faster than the network, so that a longer PING waited for something else. Where nothing is known of Redis, only a PING before the load
+// is certain not to have waited for it.
+func (e *evidence) isRoundTrip() bool {
+	return e.in.Redis == Direct && e.roundTrip > 0 && e.roundTrip <= e.median() && (len(e.servers) > 0 || e.idleRoundTrip > 0)
 }
 
 func (e *evidence) cpuLimit() string {
@@ -216,7 +224,31 @@ func (e *evidence) backendWait() string {
 	} else if known {
 		of = ", in which operations spend " + percent(share) + " of their time"
 	}
-	return fmt.Sprintf("the workload waits for %s%s: the median latency is %s, and neither the load nor Redis is at a limit%s", e.in.Backend, of, duration(e.median()), e.observedUse())
+	text := fmt.Sprintf("the workload waits for %s%s: the median latency is %s, and %s", e.in.Backend, of, duration(e.median()), e.withinLimits())
+	return also(text+e.observedUse(), e.notObserved())
+}
+
+// withinLimits says what is known to have reached no limit.
+func (e *evidence) withinLimits() string {
+	switch load, redis := len(e.generators) > 0, len(e.servers) > 0; {
+	case load && redis && e.notObserved() != "":
+		return "neither the load nor an observed server is at a limit"
+	case load && redis:
+		return "neither the load nor Redis is at a limit"
+	case load:
+		return "the load is not at a limit"
+	case redis:
+		return "Redis is not at a limit"
+	}
+	return "there are no readings of the load generator"
+}
+
+// also adds a further statement, if there is one.
+func also(text, more string) string {
+	if more == "" {
+		return text
+	}
+	return text + "; " + more
 }
 
 // backendTime returns the share of the backend in the time of the operations in it and in Redis; it is not known without a Redis.
@@ -238,7 +270,9 @@ func (e *evidence) noLimit() string {
 	if most > 0 {
 		parts = append(parts, "the busiest load pod used "+text)
 	}
-	if p50 := e.median(); p50 > 0 && e.roundTrip > 0 {
+	if p50 := e.median(); e.in.Redis == Direct && p50 > 0 && e.roundTrip > p50 {
+		parts = append(parts, fmt.Sprintf("a PING takes at least %s, longer than the median latency of %s (it waited for the CPU of its node)", duration(e.roundTrip), duration(p50)))
+	} else if e.isRoundTrip() {
 		parts = append(parts, fmt.Sprintf("a PING takes at least %s, %s of the median latency of %s", duration(e.roundTrip), percent(float64(e.roundTrip)/float64(p50)), duration(p50)))
 	}
 	if s, used := e.busiest(usage.mainThread); s != nil {
@@ -247,8 +281,12 @@ func (e *evidence) noLimit() string {
 	if share, known := e.backendTime(); known {
 		parts = append(parts, "operations spent "+percent(share)+" of their time in "+e.in.Backend)
 	}
-	if len(parts) == 0 {
-		return "there are no readings of the load generator or of Redis in the steady part"
+	missing := e.notObserved()
+	switch {
+	case len(parts) == 0:
+		return also("there are no readings of the load generator in the steady part", missing)
+	case missing != "":
+		return also("nothing that was observed was at its limit: "+strings.Join(parts, ", "), missing)
 	}
 	return "nothing was at its limit: " + strings.Join(parts, ", ")
 }

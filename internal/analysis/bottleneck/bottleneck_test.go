@@ -21,6 +21,7 @@ type figures struct {
 	oom               uint64          // errors per interval
 	tallies           []uint64        // per interval
 	pods              int
+	unobserved        []record.Unobserved
 }
 
 // idle is a run in which no component is at its limit.
@@ -72,8 +73,11 @@ func (f figures) interval(i int64, pod int) *record.Interval {
 	a := f.agent
 	a.At = at + int64(20*time.Millisecond)
 	a.CPUSeconds, a.ThrottledSeconds = a.CPUSeconds*since, a.ThrottledSeconds*since
-	iv.Agents = []record.AgentUse{a}
-	if pod > 0 || i%10 != 0 {
+	if iv.Agents = []record.AgentUse{a}; a.Pod < 0 {
+		iv.Agents = nil
+	}
+	iv.Unobserved = f.unobserved
+	if pod > 0 || i%10 != 0 || f.server.RunID == "" {
 		return iv
 	}
 	r, seconds := f.server, i/10
@@ -122,6 +126,9 @@ func TestFind(t *testing.T) {
 			f.response, f.agent.RoundTrip, f.server.EvictedKeys = 50*time.Millisecond, 45_000_000, 500
 		}, Network, ""},
 		{"made far away", func(f *figures, in *Input) { f.response, in.AddedLatency = 20*time.Millisecond, 19*time.Millisecond }, Network, "takes 19.3ms"},
+		{"made far away, and a PING waits", func(f *figures, in *Input) {
+			f.response, in.AddedLatency, f.agent.IdleRoundTrip, f.agent.RoundTrip = 20*time.Millisecond, 19*time.Millisecond, 300_000, 3_000_000
+		}, Network, "takes 19.3ms"},
 		{"far away, open loop", func(f *figures, _ *Input) {
 			f.service, f.response = time.Millisecond, 1050*time.Microsecond
 			f.agent.RoundTrip = 900_000
@@ -162,7 +169,7 @@ func TestFind(t *testing.T) {
 		{"a backend that is hardly used", func(f *figures, in *Input) {
 			in.Backend, in.Times, f.tallies = "MySQL", &Times{Redis: 0, Backend: 1}, []uint64{99, 1}
 		}, None, "operations spent 1% of their time in MySQL"},
-		{"nothing known", func(f *figures, _ *Input) { f.agent, f.server.RunID = record.AgentUse{}, "" }, None, "Redis' main thread"},
+		{"nothing known of the load", func(f *figures, _ *Input) { f.agent = record.AgentUse{} }, None, "Redis' main thread"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, in := idle(), Input{MeasuredFrom: time.Second}
@@ -172,6 +179,98 @@ func TestFind(t *testing.T) {
 				t.Errorf("%s: %s\nwant %s: ... %s ...", got.Component, got.Evidence, c.want, c.evidence)
 			}
 		})
+	}
+}
+
+// Only what was observed is said to have reached no limit, and of a Redis that was not observed it is said why.
+func TestFindWithoutReadingsOfRedis(t *testing.T) {
+	t.Parallel()
+	noInfo := []record.Unobserved{{Address: "redis:6379", Reason: "INFO: NOPERM this user has no permissions"}}
+	for _, c := range []struct {
+		name     string
+		change   func(*figures, *Input)
+		want     Component
+		evidence string
+	}{
+		{"no permission", func(f *figures, _ *Input) { f.unobserved = noInfo }, None,
+			"nothing that was observed was at its limit: the busiest load pod used 30% of its CPU, a PING takes at least 0.10ms, 10% of the median latency of 1.00ms; " +
+				"Redis was not observed: INFO: NOPERM this user has no permissions"},
+		{"disabled", func(_ *figures, in *Input) { in.NotAsked = "observe.redisInfo is 0s" }, None, "10% of the median latency of 1.00ms; Redis was not observed: observe.redisInfo is 0s"},
+		{"no reason is known", func(f *figures, _ *Input) {
+			f.agent.CPULimit, f.agent.BusyThreads, f.agent.IdleRoundTrip, f.agent.RoundTrip = 0, 0, 0, 0
+		}, None,
+			"there are no readings of the load generator in the steady part; Redis was not observed: there are no readings of it in the steady part"},
+		{"one of two", func(f *figures, _ *Input) {
+			f.unobserved, f.server = noInfo, record.Server{Address: "redis:6380", RunID: "r", CPUSeconds: 0.35}
+		}, None,
+			"nothing that was observed was at its limit: the busiest load pod used 30% of its CPU, a PING takes at least 0.30ms, 30% of the median latency of 1.00ms, " +
+				"Redis' main thread was 35% busy; not all servers were observed: redis:6379: INFO: NOPERM this user has no permissions"},
+		{"a database", func(f *figures, in *Input) { f.unobserved, in.Backend = noInfo, "PostgreSQL" }, Backend,
+			"the workload waits for PostgreSQL: the median latency is 1.00ms, and the load is not at a limit; Redis was not observed: INFO: NOPERM this user has no permissions"},
+		{"a database, and one of two", func(f *figures, in *Input) {
+			f.unobserved, f.server, in.Backend = noInfo, record.Server{Address: "redis:6380", RunID: "r", CPUSeconds: 0.35}, "PostgreSQL"
+		}, Backend, "and neither the load nor an observed server is at a limit; not all servers were observed: redis:6379: INFO: NOPERM"},
+		{"a database alone", func(_ *figures, in *Input) { in.Redis, in.Backend = Apart, "PostgreSQL" }, Backend,
+			"the workload waits for PostgreSQL: the median latency is 1.00ms, and the load is not at a limit"},
+		{"a database, and nothing known of the load", func(f *figures, in *Input) {
+			in.Redis, in.Backend, f.agent = Apart, "PostgreSQL", record.AgentUse{Pod: -1}
+		}, Backend,
+			"the workload waits for PostgreSQL: the median latency is 1.00ms, and there are no readings of the load generator"},
+		{"far away, before the load", func(f *figures, _ *Input) {
+			f.unobserved, f.response, f.agent.RoundTrip, f.agent.IdleRoundTrip = noInfo, 5200*time.Microsecond, 0, 5_000_000
+		}, Network, "the round trip of a PING alone takes 5.00ms, 96% of the median latency of 5.20ms; Redis was not observed: INFO: NOPERM this user has no permissions"},
+		{"a PING under load that may have waited for Redis", func(f *figures, _ *Input) { f.unobserved, f.agent.RoundTrip = noInfo, 900_000 }, None,
+			"a PING takes at least 0.10ms, 10% of the median latency"},
+		{"the same, and none before", func(f *figures, _ *Input) {
+			f.unobserved, f.agent.RoundTrip, f.agent.IdleRoundTrip = noInfo, 900_000, 0
+		}, None,
+			"nothing that was observed was at its limit: the busiest load pod used 30% of its CPU; Redis was not observed"},
+	} {
+		f, in := idle(), Input{MeasuredFrom: time.Second}
+		f.server, f.agent.IdleRoundTrip = record.Server{}, 100_000
+		c.change(&f, &in)
+		in.Series = f.run(t, 20*time.Second)
+		if got := Find(in); got.Component != c.want || !strings.Contains(got.Evidence, c.evidence) {
+			t.Errorf("%s: %s: %s\nwant %s: ... %s ...", c.name, got.Component, got.Evidence, c.want, c.evidence)
+		}
+	}
+}
+
+// A PING is evidence about the network of the load's requests only where they go to Redis, and where it is not longer than they are.
+func TestNetworkOfTheLoadsPath(t *testing.T) {
+	t.Parallel()
+	far := func(f *figures) { f.response, f.agent.RoundTrip = 1200*time.Microsecond, 1_000_000 }
+	exhausted := observedFor("db", 0.5, 0.49)
+	for _, c := range []struct {
+		name   string
+		change func(*figures, *Input)
+		uses   []record.PodUse
+		want   Component
+	}{
+		{"http, and Redis is farther away than the API", func(f *figures, in *Input) { in.Redis, in.Backend, f.agent.RoundTrip = Behind, "the API", 5_000_000 }, exhausted, Application},
+		{"http, and no observed pod", func(f *figures, in *Input) { far(f); in.Redis, in.Backend = Behind, "the API" }, nil, Backend},
+		{"cacheAside, and the database is at its limit", func(f *figures, in *Input) { far(f); in.Backend = "PostgreSQL" }, exhausted, Application},
+		{"cacheAside, and the database is not", func(f *figures, in *Input) { far(f); in.Backend = "PostgreSQL" }, nil, Network},
+		{"the database only", func(f *figures, in *Input) { far(f); in.Redis, in.Backend = Apart, "PostgreSQL" }, nil, Backend},
+		{"the database only, and Redis is busy with something else", func(f *figures, in *Input) {
+			in.Redis, in.Backend, f.server.CPUMainThreadSeconds = Apart, "PostgreSQL", 0.99
+		}, nil, Backend},
+		{"Redis", func(f *figures, _ *Input) { far(f) }, nil, Network},
+		{"Redis, nearer than an idle connection tells", func(f *figures, _ *Input) {
+			f.response, f.service, f.agent.RoundTrip, f.agent.IdleRoundTrip = 74*time.Microsecond, 40*time.Microsecond, 81_000, 79_000
+		}, nil, None},
+	} {
+		f, in := idle(), Input{}
+		c.change(&f, &in)
+		in.Series = f.run(t, 20*time.Second)
+		in.Series.AddPodUses(c.uses)
+		got := Find(in)
+		if got.Component != c.want {
+			t.Errorf("%s: %s: %s, want %s", c.name, got.Component, got.Evidence, c.want)
+		}
+		if want := "a PING takes at least 0.08ms, longer than the median latency of 0.04ms (it waited for the CPU of its node)"; got.Component == None && !strings.Contains(got.Evidence, want) {
+			t.Errorf("%s: %s, want that %s", c.name, got.Evidence, want)
+		}
 	}
 }
 

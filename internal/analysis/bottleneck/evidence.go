@@ -72,20 +72,39 @@ func gather(in Input) *evidence {
 	steady := steadyWindows(in.MeasuredFrom, in.Series.End(), in.Without)
 	e.load(steady)
 	e.agents(steady)
-	// A PING that takes longer than half of the requests waited for the CPU of a busy node: it says nothing about the network.
-	if p50 := e.median(); e.idleRoundTrip > 0 && p50 > 0 && e.roundTrip > p50 {
-		e.roundTrip = min(e.roundTrip, e.idleRoundTrip)
+	if in.Redis != Apart {
+		e.redis(steady)
 	}
-	if e.roundTrip > 0 {
-		e.roundTrip += in.AddedLatency
-	}
-	e.redis(steady)
+	e.chooseRoundTrip()
 	e.pods(steady)
 	for _, w := range steady {
 		e.length += w.To - w.From
 	}
 	e.stalls = impact.StallsTo(in.Series, in.MeasuredFrom, in.Series.End(), in.Without)
 	return e
+}
+
+// chooseRoundTrip takes the round trip before the load where the one under load says nothing about the network: there was none, it took longer than
+// half of the requests, which means that it waited for the CPU of a busy node, or it may have waited for a Redis of which nothing else is known.
+func (e *evidence) chooseRoundTrip() {
+	if p50 := e.median(); e.roundTrip == 0 || e.roundTrip+e.in.AddedLatency > p50 || len(e.servers) == 0 {
+		e.roundTrip = shorter(e.roundTrip, int64(e.idleRoundTrip))
+	}
+	if e.roundTrip > 0 {
+		e.roundTrip += e.in.AddedLatency
+	}
+}
+
+// notObserved says that Redis was not observed, or a part of its servers, and why; "" = it was, or has nothing to do with the load.
+func (e *evidence) notObserved() string {
+	failed := unread(e.in.Series)
+	switch {
+	case e.in.Redis == Apart, failed == "" && len(e.servers) > 0:
+		return ""
+	case len(e.servers) > 0:
+		return "not all servers were observed: " + failed
+	}
+	return "Redis was not observed: " + cmp.Or(e.in.NotAsked, failed, "there are no readings of it in the steady part")
 }
 
 // steadyWindows returns [from, to) without the given windows, in ascending order.
@@ -238,7 +257,9 @@ func (s *server) add(before, now *record.Server) {
 		s.blocked++
 		s.mostBlocked = max(s.mostBlocked, now.BlockedClients)
 	}
-	s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
+	if before.SlowLog.Total >= 0 { // -1 = unknown
+		s.slow += since(before.SlowLog.Total, now.SlowLog.Total)
+	}
 	if commands := now.SlowLog.Commands; len(commands) > 0 && commands[0].WorstMicros > s.slowMicros {
 		s.slowMicros, s.slowCommand = commands[0].WorstMicros, commands[0].Command
 	}
@@ -347,7 +368,19 @@ type Input struct {
 	AddedLatency   time.Duration // added by the client to each round trip of a request, but not of a PING
 	Backend        string        // the backend of the workload apart from Redis: "PostgreSQL", "the API"; "" = none
 	Times          *Times        // nil = it is not known how much of the latency is the backend's
+	Redis          Place         // how requests reach Redis
+	NotAsked       string        // why INFO is not read; "" = it is
 }
+
+// Place is where Redis stands on the way of the load's requests.
+type Place int
+
+// The places of Redis.
+const (
+	Direct Place = iota // requests go to it
+	Behind              // requests go to an API, which may use it
+	Apart               // requests have nothing to do with it, or there is no target
+)
 
 // Times are the tallies of a workload that sum the time of its operations, in microseconds: in the backend and in Redis.
 type Times struct{ Backend, Redis int }

@@ -4,6 +4,9 @@ package bottleneck
 
 import (
 	"context"
+	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -44,6 +47,45 @@ func TestEvidenceOfARealRedis(t *testing.T) {
 			s := recordUntil(t, written(server.Address()), beside, func(s *record.Series) bool { return found(gather(Input{Series: s})) })
 			if e := gather(Input{Series: s}); !found(e) {
 				t.Errorf("evidence is %q, want %q in it; servers are %+v", c.matches(e), c.evidence, e.servers)
+			}
+		})
+	}
+}
+
+// A user who may not run INFO leaves the reason and the round trips, and one who may not read the slow log a number that is unknown.
+func TestUserWithoutPermissions(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		denied, reason string // "" = there are readings
+	}{
+		{"info", "INFO: NOPERM"}, {"slowlog", ""},
+	} {
+		t.Run(c.denied, func(t *testing.T) {
+			t.Parallel()
+			server := redistest.NewServer(t, redistest.Options{})
+			if err := server.Client().Do(t.Context(), "ACL", "SETUSER", "app", "on", "nopass", "~*", "+@all", "-"+c.denied).Err(); err != nil {
+				t.Fatal(err)
+			}
+			p := set(server.Address(), 2, 10*time.Millisecond)
+			p.Target.Username, p.Target.PasswordFile = "app", filepath.Join(t.TempDir(), "password")
+			if err := os.WriteFile(p.Target.PasswordFile, []byte("any"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			p.Info, p.Shape.WarmUp, p.Shape.Duration = 200*time.Millisecond, 0, 2*time.Second
+			s := recordRun(t, p, nil)
+			evidence := gather(Of(p, s)).notObserved() // which component is found depends on this machine, too
+			if got := NotObserved(p, s); !strings.HasPrefix(got, c.reason) || (got == "") != (c.reason == "") || (evidence == "") != (c.reason == "") || !strings.HasSuffix(evidence, got) {
+				t.Errorf("%q, and %q in the evidence; want %q", got, evidence, c.reason)
+			}
+			trips := 0
+			for _, a := range s.Agents() {
+				if a.RoundTrip > 0 {
+					trips++
+				}
+			}
+			unknown := slices.ContainsFunc(s.Servers(), func(r record.Server) bool { return r.SlowLog.Total == -1 })
+			if trips == 0 || (len(s.Servers()) == 0) != (c.reason != "") || unknown != (c.denied == "slowlog") {
+				t.Errorf("%d round trips, slow log unknown %v, of %d readings", trips, unknown, len(s.Servers()))
 			}
 		})
 	}

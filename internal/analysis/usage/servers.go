@@ -23,7 +23,7 @@ type Server struct {
 	BytesOut      float64
 	// IOThreadedReads and IOThreadedWrites are the shares that I/O threads performed, of the reads and writes of connections; -1 = unknown.
 	IOThreadedReads, IOThreadedWrites float64
-	Slow                              int64         // commands in the slow log
+	Slow                              int64         // commands in the slow log; -1 = unknown
 	Slowest                           []SlowCommand // the longest first, at most maxSlowest
 	Restarts                          int           // how often another process replied at the address
 }
@@ -89,6 +89,7 @@ type serverSum struct {
 	cpu, main, in, out                           mean
 	reads, writes, threadedReads, threadedWrites int64
 	slowest                                      map[string]SlowCommand
+	slowKnown                                    bool
 }
 
 // see takes what a reading tells by itself.
@@ -121,7 +122,10 @@ func (s *serverSum) add(before, now *record.Server) {
 		s.writes += now.TotalWrites - before.TotalWrites
 		s.threadedWrites += now.IOThreadedWrites - before.IOThreadedWrites
 	}
-	s.Slow += max(0, now.SlowLog.Total-before.SlowLog.Total)
+	if before.SlowLog.Total >= 0 && now.SlowLog.Total >= 0 {
+		s.slowKnown = true
+		s.Slow += max(0, now.SlowLog.Total-before.SlowLog.Total)
+	}
 }
 
 // slow keeps the longest execution of each command in the window: a reading of a coarsened record also has commands from before it.
@@ -141,6 +145,9 @@ func (s *serverSum) slow(r *record.Server, w Window) {
 
 func (s *serverSum) server(address string) Server {
 	s.Address = address
+	if !s.slowKnown {
+		s.Slow = -1
+	}
 	s.CPU.Mean, s.MainThreadCPU.Mean = s.cpu.value(), s.main.value()
 	s.BytesIn, s.BytesOut = s.in.value(), s.out.value()
 	s.IOThreadedReads, s.IOThreadedWrites = share(s.threadedReads, s.reads), share(s.threadedWrites, s.writes)

@@ -1,0 +1,59 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Unobserved is a Redis server that cannot be read.
+type Unobserved struct {
+	Address string // host:port; "" = that of the target, which was not reached
+	Reason  string // the error of the last attempt; "" = it could be read after all
+}
+
+// maxUnobserved bounds Series.Unobserved.
+const maxUnobserved = 64
+
+// Unobserved returns the servers of which there is no reading, by address, and why: the first maxUnobserved that failed.
+func (s *Series) Unobserved() []Unobserved {
+	return slices.DeleteFunc(slices.Clone(s.unobserved), func(u Unobserved) bool {
+		return slices.ContainsFunc(s.servers, func(r Server) bool { return r.Address == u.Address })
+	})
+}
+
+func (s *Series) addUnobserved(list []Unobserved) {
+	for _, u := range list {
+		at, known := slices.BinarySearchFunc(s.unobserved, u, func(a, b Unobserved) int { return cmp.Compare(a.Address, b.Address) })
+		switch {
+		case known && u.Reason == "":
+			s.unobserved = slices.Delete(slices.Clone(s.unobserved), at, at+1) // a series that is encoded shares the list
+		case known:
+			s.unobserved = slices.Clone(s.unobserved)
+			s.unobserved[at] = u
+		case u.Reason != "" && len(s.unobserved) < maxUnobserved:
+			s.unobserved = slices.Insert(slices.Clip(s.unobserved), at, u)
+		}
+	}
+}
+
+func appendUnobserved(dst []byte, list []Unobserved) []byte {
+	return appendList(dst, list, func(dst []byte, u *Unobserved) []byte { return appendText(appendText(dst, u.Address), u.Reason) })
+}
+
+func (r *reader) unobserved() []Unobserved {
+	return readList(r, 2, func(u *Unobserved) { *u = Unobserved{r.text(), r.text()} })
+}
+
+// forgetZeros marks slow logs as unknown that had no command in all readings of a process. Until version 5 a record does not tell an empty slow log
+// from one that could not be read.
+func forgetZeros(servers []Server) {
+	some := map[process]bool{}
+	for i := range servers {
+		some[servers[i].process()] = some[servers[i].process()] || servers[i].SlowLog.Total > 0
+	}
+	for i := range servers {
+		if !some[servers[i].process()] {
+			servers[i].SlowLog.Total = -1
+		}
+	}
+}
