@@ -48,7 +48,7 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	return m
 }
 
-// Settled reports whether the impact is final: the load recovered, or the deadline and the time for which recovery must hold have passed, or
+// Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold have passed, or
 // the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
 	o = o.withDefaults()
@@ -56,8 +56,19 @@ func Settled(s *record.Series, f Fault, o Options) bool {
 	if s.Ended() || f.Deadline > 0 && s.End() >= f.At+f.Deadline+o.SustainFor+s.Step {
 		return true
 	}
-	_, ok := newAnalysis(s, f, o).recovery()
-	return ok
+	a := newAnalysis(s, f, o)
+	recovered, ok := a.recovery()
+	a.until = recovered
+	return ok && !a.probeDown()
+}
+
+// probeDown reports whether new clients have not been served since soon after t0.
+func (a *analysis) probeDown() bool {
+	if !a.curve.series.HasProbe() {
+		return false
+	}
+	own := a.gapsOf(a.probe())
+	return len(own) > 0 && own[len(own)-1].Open
 }
 
 // timeToImpact sets ErrorWindow and TimeToImpact from the errors and the first gap.

@@ -11,6 +11,8 @@ const (
 	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
 	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
 	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
+	DownBefore       = "DownBefore"       // an outage had begun before the fault, and went on
+	OutageNotOver    = "OutageNotOver"    // new clients were not served until the end
 	GeneratorStalled = "GeneratorStalled" // a load generator did not run, which makes an outage uncertain
 	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
 	IntervalsMissing = "IntervalsMissing" // a pod had to forget a part of its record

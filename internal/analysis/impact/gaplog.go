@@ -131,7 +131,7 @@ func (a *analysis) gapsOf(p *gapLog) []gap {
 	var own []gap
 	for _, g := range p.gaps {
 		from, earliest := time.Duration(g.From), a.fault.At-p.lead
-		if from+time.Duration(g.UnprovenHead) <= earliest || time.Duration(g.To) <= a.fault.At || !a.mayBegin(p, gap{g}) {
+		if a.before(p, gap{g}) || time.Duration(g.To) <= a.fault.At || !a.mayBegin(p, gap{g}) {
 			continue
 		}
 		if silent := int64(a.fault.At - from); from <= earliest {
@@ -142,6 +142,11 @@ func (a *analysis) gapsOf(p *gapLog) []gap {
 		}
 	}
 	return own
+}
+
+// before reports whether a request waited in vain too early for a gap to be of this fault.
+func (a *analysis) before(p *gapLog, g gap) bool {
+	return time.Duration(g.From+g.UnprovenHead) <= a.fault.At-p.lead
 }
 
 // mayBegin reports whether a gap begins early enough to be of this fault.

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -80,5 +81,85 @@ func TestOutageThatNobodySees(t *testing.T) {
 		if m.Outage != tc.outage || m.ServerOutage != tc.server || m.RecoveryTime != tc.recovery {
 			t.Errorf("%s: outage %v, server %v, recovery %v", tc.name, m.Outage, m.ServerOutage, m.RecoveryTime)
 		}
+	}
+}
+
+// stalledSeries is the record of a load whose generator did not run for some times: nothing was sent, and nothing proves the gaps then.
+func stalledSeries(t *testing.T, l load, stalls ...Window) *record.Series {
+	t.Helper()
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	l.down = append(slices.Clone(l.down), stalls...)
+	for _, iv := range l.intervals(0, 1) {
+		for i, g := range iv.Gaps {
+			if amid(stalls, time.Duration(g.From)+10*ms) {
+				iv.Gaps[i].UnprovenHead = g.To - g.From
+			}
+		}
+		for _, w := range stalls {
+			if begin := time.Duration(iv.Index) * step; w.From >= begin && w.From < begin+step {
+				iv.Stalls = append(iv.Stalls, record.Stall{From: int64(w.From), To: int64(w.To)})
+			}
+		}
+		for i := range iv.Ops {
+			iv.Ops[i].Due, iv.Ops[i].Sent = iv.Ops[i].OK, iv.Ops[i].OK // nothing was sent in a stall
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s
+}
+
+// What a stalled load generator adds to a recovery is not certain.
+func TestRecoveryDespiteStalls(t *testing.T) {
+	down := []Window{seconds(30, 31)}
+	for _, tc := range []struct {
+		name   string
+		down   []Window
+		stalls []Window
+		truth  time.Duration
+	}{
+		{"Redis is healthy, the generator stops at t0", nil, []Window{seconds(29.95, 30.25)}, 0},
+		{"200 ms, 5 s after an outage", down, []Window{seconds(35, 35.2)}, time.Second},
+		{"500 ms, 6 s after an outage", down, []Window{seconds(36, 36.5)}, time.Second},
+		{"2 s, 6 s after an outage", down, []Window{seconds(36, 38)}, time.Second},
+		{"20 ms in each second", down, []Window{seconds(32.1, 32.12), seconds(33.1, 33.12), seconds(34.1, 34.12), seconds(35.1, 35.12)}, time.Second},
+	} {
+		s := stalledSeries(t, load{rate: 1000, length: time.Minute, down: tc.down}, tc.stalls...)
+		m := Analyze(s, Fault{At: 30 * time.Second, Deadline: 20 * time.Second}, Options{})
+		if r := m.RecoveryTime; !m.Recovered || r.AtLeast > tc.truth+ms || r.AtMost < tc.truth || tc.truth > 0 && r.AtLeast < tc.truth-300*ms {
+			t.Errorf("%s: recovery time %v, the truth is %v", tc.name, r, tc.truth)
+		}
+	}
+}
+
+// An outage that had begun before the fault is not the fault's, and hides what the fault does.
+func TestOutageThatBeganBeforeTheFault(t *testing.T) {
+	for name, l := range map[string]load{
+		"failing": {rate: 1000, length: time.Minute, failing: []Window{seconds(29.8, 40)}, probe: 100},
+		"hanging": {rate: 1000, length: time.Minute, down: []Window{seconds(29.8, 40)}},
+	} {
+		m := Analyze(l.record(t), Fault{At: 30 * time.Second}, Options{})
+		if got := reasons(m); got != DownBefore {
+			t.Errorf("%s: the doubts are %q", name, got)
+		}
+	}
+}
+
+// While new clients are not served the impact is not final, and if they never are, their outage has no end.
+func TestServersThatServeNoNewClients(t *testing.T) {
+	fault := Fault{At: 30 * time.Second, Deadline: 20 * time.Second}
+	at := func(end time.Duration) *record.Series {
+		return load{rate: 1000, length: end, probe: 100, aside: []Window{seconds(30, 100)}}.record(t)
+	}
+	if Settled(at(45*time.Second), fault, Options{}) {
+		t.Error("settled, though the probe has no success and the deadline has not come")
+	}
+	s := at(61 * time.Second)
+	if !Settled(s, fault, Options{}) {
+		t.Error("not settled after the deadline")
+	}
+	if m := Analyze(s, fault, Options{}); !m.Recovered || reasons(m) != OutageNotOver {
+		t.Errorf("recovered %v, doubts %q", m.Recovered, reasons(m))
 	}
 }

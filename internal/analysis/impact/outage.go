@@ -2,6 +2,7 @@ package impact
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -70,7 +71,32 @@ func (a *analysis) outages(m *Impact) {
 		p := a.probe()
 		probed := a.outageOf(p)
 		m.ServerOutage, m.ServerOutageEnd = probed.length.orUnseen(p.unseen), probed.end(a.fault.At)
+		if m.Recovered && probed.longest.Open {
+			m.Doubts = append(m.Doubts, Doubt{OutageNotOver, fmt.Sprintf("the probe, which opens new connections, had no success for %s, until the end of the record: "+
+				"how long the outage was for new clients is not known", brief(probed.longest.length()))})
+		}
 	}
+	if g := a.downBefore(); g != nil && a.baseline > 0 {
+		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: it is not among the fault's, nor is what it hides",
+			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})
+	}
+}
+
+// downBefore returns a gap in which requests waited in vain already before the fault, too early to be of it, and still did then; nil if there is none.
+func (a *analysis) downBefore() *gap {
+	logs := slices.Concat([]gapLog{a.load}, a.kinds, a.shards)
+	if a.curve.series.HasProbe() {
+		logs = append(logs, *a.probe())
+	}
+	for i := range logs {
+		p := &logs[i]
+		for _, g := range p.gaps {
+			if one := (gap{g}); a.before(p, one) && time.Duration(g.To) > a.fault.At && one.length() > p.noise && p.atLeast(one) > 0 {
+				return &one
+			}
+		}
+	}
+	return nil
 }
 
 // worstKind makes the outage that of reads or of writes, if it is provably longer than that of the load: the success of one hides the failure of the

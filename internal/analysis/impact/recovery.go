@@ -12,12 +12,16 @@ import (
 //
 // Windows begin with an interval, so t is t0 or the start of an interval. If a gap ends or the last error occurs within an interval, and the
 // condition holds from the next interval on, t is that instant: the recovery time of an outage of D is D, not D rounded up.
-func (a *analysis) recovery() (time.Duration, bool) {
+func (a *analysis) recovery() (time.Duration, bool) { return a.recoveryWithout(nil) }
+
+// recoveryWithout is recovery without what stalls of the load generator can have done: they are the running sums of the stalled time, or nil.
+func (a *analysis) recoveryWithout(stalls []time.Duration) (time.Duration, bool) {
 	if a.baseline <= 0 {
 		return 0, false
 	}
 	c := a.curve
-	goodFor := a.goodFor()
+	goodFor := a.goodFor(stalls)
+	gapAhead := func(t time.Duration) bool { return a.gapAhead(t, stalls != nil) }
 	// A server that terminates gracefully may continue to serve for a while: windows before the effect do not count as recovery.
 	proven := c.ceil(a.fault.SeenAt) + a.sustain
 	holds := func(i int) bool {
@@ -26,11 +30,11 @@ func (a *analysis) recovery() (time.Duration, bool) {
 	}
 	for i := a.first; i < c.n && c.at(i) <= a.limit; i++ {
 		if holds(i) {
-			if t := max(c.at(i), a.fault.At); t <= a.limit && !a.gapAhead(t) {
+			if t := max(c.at(i), a.fault.At); t <= a.limit && !gapAhead(t) {
 				return t, true
 			}
 		}
-		if t := a.lastTrouble(i); t >= 0 && holds(i+1) && t <= a.limit && !a.gapAhead(t) {
+		if t := a.lastTrouble(i); t >= 0 && holds(i+1) && t <= a.limit && !gapAhead(t) {
 			return t, true
 		}
 	}
@@ -38,22 +42,54 @@ func (a *analysis) recovery() (time.Duration, bool) {
 }
 
 // goodFor returns for every interval the number of consecutive good windows, beginning with its own.
-func (a *analysis) goodFor() []int {
+func (a *analysis) goodFor(stalls []time.Duration) []int {
 	c := a.curve
 	run := make([]int, c.n+2)
 	for i := c.n - c.wide; i >= a.first; i-- {
-		if c.windowRate(i) >= a.options.RecoveredShare*a.expectedRate(i, i+c.wide) && a.judgeable(i, i+c.wide) &&
-			c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin {
+		stalled := time.Duration(0)
+		if stalls != nil {
+			stalled = stalls[i+c.wide] - stalls[max(0, i-c.wide)] // what was late in one second may fail in the next
+		}
+		needed := a.options.RecoveredShare * a.expectedRate(i, i+c.wide) * max(0, 1-float64(stalled)/float64(c.width()))
+		if c.windowRate(i) >= needed && a.judgeable(i, i+c.wide) && (stalled > 0 || c.errorRate(i, i+c.wide) <= a.baseError+a.options.ErrorMargin) {
 			run[i] = run[i+1] + 1
 		}
 	}
 	return run
 }
 
+// stalledTime is the running sum, over the intervals, of the time in which the load generators did not run, on average of the pods; nil = all did.
+func (a *analysis) stalledTime() []time.Duration {
+	c := a.curve
+	var sums []time.Duration
+	for pod := range c.series.Pods {
+		for _, s := range united(c.series.Stalls(pod)) {
+			if sums == nil {
+				sums = make([]time.Duration, c.n+1)
+			}
+			for i := c.floor(time.Duration(s.From)); i < c.ceil(time.Duration(s.To)); i++ {
+				within := min(time.Duration(s.To), c.at(i+1)) - max(time.Duration(s.From), c.at(i))
+				sums[i+1] += within
+			}
+		}
+	}
+	for i := 1; i < len(sums); i++ {
+		sums[i] += sums[i-1]
+	}
+	for i := range sums {
+		sums[i] /= time.Duration(c.series.Pods)
+	}
+	return sums
+}
+
 // gapAhead reports whether t is in a gap or before a gap that begins within 1 s after t0: recovery must not precede an outage that is too
-// short to lower the rate of a second. Later gaps count only by the rates: stalls of a few milliseconds occur on any busy machine.
-func (a *analysis) gapAhead(t time.Duration) bool {
+// short to lower the rate of a second. Later gaps count only by the rates: stalls of a few milliseconds occur on any busy machine. With proven
+// only gaps count in which a request waited in vain.
+func (a *analysis) gapAhead(t time.Duration, proven bool) bool {
 	for _, g := range a.troubles {
+		if proven && a.load.atLeast(g) == 0 {
+			continue
+		}
 		if from := time.Duration(g.From); time.Duration(g.To) > t && (from < t || from < a.fault.At+second) {
 			return true
 		}
@@ -115,7 +151,7 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 }
 
 // recoveryTime is the time from t0 to the recovery. One that is the end of a gap is as uncertain as that. One that is the last error can have been
-// any time until the next request.
+// any time until the next request. It can have been as early as it is without the stalls of the load generator.
 func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
 	if recovered == a.fault.At {
 		return Exactly(0).orUnseen(a.load.unseen)
@@ -127,6 +163,14 @@ func (a *analysis) recoveryTime(recovered time.Duration) Bounded {
 	for g := range a.gapsOfAll() {
 		if time.Duration(g.To) == recovered {
 			earliest, latest = recovered-time.Duration(max(g.MaybeSooner, g.UnprovenTail)), recovered
+			if a.load.atLeast(g) == 0 {
+				earliest = time.Duration(g.From - g.MaybeBefore)
+			}
+		}
+	}
+	if stalls := a.stalledTime(); stalls != nil {
+		if sooner, ok := a.recoveryWithout(stalls); ok {
+			earliest = min(earliest, sooner)
 		}
 	}
 	return a.sinceInjection(recovered, earliest, latest)
