@@ -19,7 +19,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	return inStatus(set(
 		atMost("maxOutage", objectives.MaxOutage, r.WorstOutage(), true),
 		recovery(objectives.MaxRecoveryTime, r),
-		share("maxTPSDip", objectives.MaxTPSDip, exactly(r.Dip), true),
+		dip(objectives.MaxTPSDip, r),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
 	))
 }
@@ -39,6 +39,16 @@ func Losses(objectives *v1alpha1.FaultObjectives, losses *result.Losses) []v1alp
 // such as a missed recovery deadline; "" = none.
 func Conclude(objectives []v1alpha1.ObjectiveResult, doubts []impact.Doubt, missed string) Judgement {
 	return judge(objectives, doubts, missed)
+}
+
+// dip evaluates the deepest of the dips of the load, its reads and its writes.
+func dip(limit *string, r *result.Fault) *result.Objective {
+	deepest, of := r.WorstDip()
+	o := share("maxTPSDip", limit, exactly(deepest), true)
+	if o != nil && o.Message != "" && of != "" {
+		o.Message += " (" + of + ")"
+	}
+	return o
 }
 
 // recovery evaluates the time to recovery. A load that did not recover before the recovery deadline misses every limit.
