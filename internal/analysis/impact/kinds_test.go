@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -20,6 +21,7 @@ type stream struct {
 	every   []Window // one request of a second fails
 	dropped []Window // no request is sent
 	off     []Window // nothing is due
+	shards  int      // that serve requests in turn, all of which fail at shard 1 alone; 0 = one
 }
 
 // recordOf makes the record of several operations, with random arrivals if r is not nil. It has no gaps.
@@ -50,16 +52,24 @@ func recordOf(t *testing.T, length time.Duration, r *rand.Rand, streams ...strea
 func (one *stream) add(list []record.Interval, op int, length time.Duration, r *rand.Rand) {
 	spacing := float64(time.Second) / one.rate
 	failed := time.Duration(-1)
-	for at := time.Duration(spacing / 2); at < length; {
+	for n, at := 0, time.Duration(spacing/2); at < length; n++ {
 		iv := &list[at/step]
 		c := &iv.Ops[op].Counts
+		shard := &record.ShardCounts{}
+		if one.shards > 0 {
+			if iv.Shards == nil {
+				iv.Shards = make([]record.ShardCounts, one.shards)
+			}
+			shard = &iv.Shards[n%one.shards]
+		}
 		switch {
 		case amid(one.off, at):
 		case amid(one.dropped, at):
 			c.Due++
 			c.Dropped++
-		case amid(one.failing, at), amid(one.every, at) && at/time.Second != failed/time.Second:
+		case amid(one.failing, at) && (one.shards == 0 || n%one.shards == 1), amid(one.every, at) && at/time.Second != failed/time.Second:
 			c.Due, c.Sent, c.Fail, failed = c.Due+1, c.Sent+1, c.Fail+1, at
+			shard.Errors++
 			c.Errors[record.ClassReadOnly]++
 			if iv.FirstError < 0 {
 				iv.FirstError = int64(at)
@@ -71,6 +81,7 @@ func (one *stream) add(list []record.Interval, op int, length time.Duration, r *
 				iv.FirstOK = int64(at)
 			}
 			iv.FirstOK, iv.LastOK = min(iv.FirstOK, int64(at)), max(iv.LastOK, int64(at))
+			shard.OK++
 			iv.Ops[op].Latency = record.Merge(iv.Ops[op].Latency, record.Buckets{{Index: 300, Count: 1}})
 		}
 		if r != nil {
@@ -196,6 +207,36 @@ func TestDipOfAnOperationFollowsThePlan(t *testing.T) {
 		m := Analyze(s, Fault{At: seconds(c.at, 0).From, SeenAt: 50 * time.Second}, Options{Planned: halved(45*time.Second, true, 0)})
 		if !near(m.Operations[0].Dip, 0.2, 0.01) || m.Dip != m.Operations[0].Dip {
 			t.Errorf("%s: a fifth of a second fails, the dip of the operation is %v, that of the load %v", c.name, m.Operations[0].Dip, m.Dip)
+		}
+	}
+}
+
+// All writes of one shard of three fail for 15 s, its reads succeed: no gap of the shard, and none of the writes.
+func TestTruthDeadWritesOfAShardAreDoubted(t *testing.T) {
+	fault := Fault{At: 40 * time.Second, Deadline: 30 * time.Second}
+	for _, c := range []struct {
+		name     string
+		get, set stream
+		want     bool
+	}{
+		{"all writes of shard 1 fail for 15 s", stream{}, stream{failing: []Window{seconds(40, 55)}}, true},
+		{"all writes of shard 1 fail for 0.8 s", stream{}, stream{failing: []Window{seconds(40, 40.8)}}, false},
+		{"one write of a second fails", stream{}, stream{every: []Window{seconds(40, 55)}}, false},
+		{"one write of a second fails all along", stream{}, stream{every: []Window{seconds(0, 90)}}, false},
+		{"no request fails", stream{}, stream{}, false},
+		{"all reads of shard 1 fail for 15 s", stream{failing: []Window{seconds(40, 55)}}, stream{}, true},
+	} {
+		c.get.name, c.get.rate, c.get.reads, c.get.shards = "get", 900, true, 3
+		c.set.name, c.set.rate, c.set.shards = "set", 100, 3
+		m := Analyze(recordOf(t, 90*time.Second, nil, c.get, c.set), fault, Options{})
+		want := ""
+		if c.want {
+			want = ShardPartlyFailed
+		}
+		truth.Report(t, "T3", "of three shards, "+c.name+", other requests to it succeed", "shard outage 0s, "+want, fmt.Sprintf("shard outage %s, %s", m.ShardOutage.Value, reasons(m)),
+			m.ShardOutage.Value == 0 && reasons(m) == want)
+		if c.want && !strings.Contains(m.Doubts[0].Message, "requests to shard 1 failed for 15s") {
+			t.Error(m.Doubts[0].Message)
 		}
 	}
 }

@@ -67,6 +67,9 @@ func (a *analysis) outages(m *Impact) {
 		probed := a.outageOf(a.probe())
 		m.ServerOutage, m.ServerOutageEnd = probed.length, probed.end(a.fault.At)
 	}
+	if doubt := a.shardDoubt(m); doubt != nil {
+		m.Doubts = append(m.Doubts, *doubt)
+	}
 }
 
 // worstKind makes the outage that of reads or of writes, if it is provably longer than that of the load: the success of one hides the failure of the
