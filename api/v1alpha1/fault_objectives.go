@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // FaultObjectives decide the verdict of a fault: all that are set must be met.
 // +kubebuilder:validation:MinProperties=1
 type FaultObjectives struct {
-	// maxOutage is the longest allowed period without a success, of the load, its reads or writes, one shard of a cluster, or the probe.
+	// maxOutage is the longest allowed period without a success: of the load, its reads or its writes, of one shard of a cluster, or of the probe.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^([0-9]+(\.[0-9]+)?(us|µs|ms|s|m))+$`
@@ -21,7 +21,7 @@ type FaultObjectives struct {
 	// +kubebuilder:validation:Type=string
 	MaxRecoveryTime *metav1.Duration `json:"maxRecoveryTime,omitempty"`
 
-	// maxTPSDip is the largest allowed drop of the throughput, from 0% to 100%.
+	// maxTPSDip is the largest allowed drop of the throughput, from 0% to 100%: of all requests, of the reads or of the writes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^(100(\.0+)?|[0-9]{1,2}(\.[0-9]+)?)%$`

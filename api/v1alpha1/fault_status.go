@@ -136,7 +136,7 @@ type FaultDisplay struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=280
 	Target string `json:"target,omitempty"`
-	// dip is the largest drop of the throughput, such as 94%.
+	// dip is the largest drop of the throughput, such as 94%: of all requests, of the reads or of the writes.
 	// +optional
 	// +kubebuilder:validation:MaxLength=16
 	Dip string `json:"dip,omitempty"`

@@ -286,7 +286,7 @@ type FaultTrigger struct {
 // +kubebuilder:printcolumn:name="Status",type=string,JSONPath=`.status.conditions[?(@.type=="Complete")].reason`,description="State of the fault"
 // +kubebuilder:printcolumn:name="Target",type=string,JSONPath=`.status.display.target`,description="The target pod"
 // +kubebuilder:printcolumn:name="Effect",type=string,JSONPath=`.status.effect`,description="Whether Redis and the cluster show the effect"
-// +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.display.dip`,description="Largest drop of the throughput"
+// +kubebuilder:printcolumn:name="Dip",type=string,JSONPath=`.status.display.dip`,description="Largest drop of the throughput, of reads or of writes"
 // +kubebuilder:printcolumn:name="Outage",type=string,JSONPath=`.status.display.outage`,description="Longest period without a success"
 // +kubebuilder:printcolumn:name="Recovery",type=string,JSONPath=`.status.display.recovery`,description="Time from the injection to sustained recovery"
 // +kubebuilder:printcolumn:name="LostWrites",type=string,JSONPath=`.status.display.lostWrites`,description="Acknowledged ledger writes that were lost; empty until the load has ended and its ledger was read back"

@@ -10,7 +10,7 @@ type Impact struct {
 	// minTPS is the lowest success rate in any 1 s window until recovery, per second.
 	// +optional
 	MinTPS Decimal `json:"minTPS,omitempty"`
-	// tpsDip is 1 - minTPS/baselineTPS, from 0 to 1.
+	// tpsDip is 1 - minTPS/baselineTPS, from 0 to 1: of all requests. The column DIP and maxTPSDip use that of reads or writes where it is deeper.
 	// +optional
 	TPSDip Decimal `json:"tpsDip,omitempty"`
 	// timeToImpact is the time from the injection to the first error or the start of the first gap.
@@ -83,7 +83,13 @@ type Impact struct {
 	// +listMapKey=class
 	// +kubebuilder:validation:MaxItems=32
 	ErrorsByClass []ErrorCount `json:"errorsByClass,omitempty"`
-	// operations are the effects on each operation; empty if the load has one.
+	// reads is the effect on the requests that only read; not set if the load has none.
+	// +optional
+	Reads *RequestsImpact `json:"reads,omitempty"`
+	// writes is the effect on all other requests; not set if the load has none.
+	// +optional
+	Writes *RequestsImpact `json:"writes,omitempty"`
+	// operations are the effects on each operation.
 	// +optional
 	// +listType=map
 	// +listMapKey=name
@@ -138,20 +144,27 @@ type OperationImpact struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=64
 	Name string `json:"name,omitempty"`
-	// outage is the longest period without a success of this operation in which a request waited in vain.
+
+	RequestsImpact `json:",inline"`
+}
+
+// RequestsImpact is the effect of a fault on a part of the requests.
+type RequestsImpact struct {
+	// outage is the longest period without a success of these requests in which one waited in vain.
 	// +optional
 	Outage *BoundedDuration `json:"outage,omitempty"`
-	// firstError is the time from the injection to the operation's first error, to the interval; not set if there was none.
+	// firstError is the time from the injection to the first error in excess of the baseline's, to the interval, in microseconds; not set if there was none.
 	// +optional
 	FirstError *Microseconds `json:"firstError,omitempty"`
-	// lastError is the time from the injection to the operation's last error until recovery, to the interval.
+	// lastError is the time from the injection to the last such error until recovery, to the interval, in microseconds.
 	// +optional
 	LastError *Microseconds `json:"lastError,omitempty"`
 	// errors is the number of failed, unknown and dropped requests until recovery.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Errors int64 `json:"errors"`
-	// tpsDip is the depth of the dip of this operation's throughput, as a share of its baseline, from 0 to 1.
+	// tpsDip is the depth of the dip of their throughput, as a share of their baseline, from 0 to 1. Not set if fewer than 100 succeeded in the baseline or
+	// fewer than 25 a second, where random arrivals look like a dip; nor if the turn of an operation of a benchmark began or ended meanwhile.
 	// +optional
 	TPSDip Decimal `json:"tpsDip,omitempty"`
 }

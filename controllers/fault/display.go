@@ -21,7 +21,8 @@ func (s *scope) display() *v1alpha1.FaultDisplay {
 		}
 	}
 	if s.measured != nil && status.Impact != nil && status.InjectedAt != nil {
-		d.Dip, d.Outage = format.Share(s.measured.Dip), format.Duration(s.measured.WorstOutage().Value)
+		dip, _ := s.measured.WorstDip()
+		d.Dip, d.Outage = format.Share(dip), format.Duration(s.measured.WorstOutage().Value)
 		d.WhileActive = changesOf(s.measured.WhileActive)
 		if took, recovered := s.measured.Recovery(); recovered {
 			d.Recovery = format.Duration(took.Value)

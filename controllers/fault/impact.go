@@ -188,7 +188,7 @@ func impactOf(f *result.Fault) *v1alpha1.Impact {
 	if took, recovered := f.Recovery(); recovered {
 		out.RecoveryTime, out.RecoveredThroughput = bounded(took), v1alpha1.DecimalOf(i.RecoveredThroughput)
 	}
-	out.Operations = operationsOf(i.Operations)
+	out.Reads, out.Writes, out.Operations = requestsOf(i.Reads), requestsOf(i.Writes), operationsOf(i.Operations)
 	for _, d := range i.Doubts {
 		if !slices.ContainsFunc(out.Doubts, func(o v1alpha1.Doubt) bool { return o.Reason == d.Reason }) {
 			out.Doubts = append(out.Doubts, v1alpha1.Doubt{Reason: d.Reason, Message: state.Truncate(d.Message, 512)})
@@ -232,13 +232,18 @@ func bounded(b impact.Bounded) *v1alpha1.BoundedDuration {
 func operationsOf(effects []impact.Effect) []v1alpha1.OperationImpact {
 	var out []v1alpha1.OperationImpact
 	for i := range effects {
-		e := &effects[i]
-		out = append(out, v1alpha1.OperationImpact{
-			Name: e.Name, Outage: bounded(e.Outage), FirstError: microsIf(e.FirstError), LastError: microsIf(e.LastError), Errors: int64(e.Errors),
-			TPSDip: v1alpha1.DecimalOf(e.Dip),
-		})
+		out = append(out, v1alpha1.OperationImpact{Name: effects[i].Name, RequestsImpact: *requestsOf(&effects[i])})
 	}
 	return out
+}
+
+func requestsOf(e *impact.Effect) *v1alpha1.RequestsImpact {
+	if e == nil {
+		return nil
+	}
+	return &v1alpha1.RequestsImpact{
+		Outage: bounded(e.Outage), FirstError: microsIf(e.FirstError), LastError: microsIf(e.LastError), Errors: int64(e.Errors), TPSDip: v1alpha1.DecimalOf(e.Dip),
+	}
 }
 
 // microsIf returns nil for a negative duration: there was none.

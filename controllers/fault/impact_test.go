@@ -20,11 +20,13 @@ func TestImpactFitsTheCRD(t *testing.T) {
 	for i := range every {
 		every[i] = 1 << 60
 	}
+	worst := impact.Effect{Name: "set", Outage: impact.Exactly(week), FirstError: week, LastError: week, Errors: 1 << 60, Dip: 1 - 1e-11}
+	none := impact.Effect{Name: "get", FirstError: -1, LastError: -1, Dip: math.NaN()}
 	doubts := []impact.Doubt{{Reason: impact.NoLoad, Message: strings.Repeat("x", 2000)}, {Reason: impact.NoLoad, Message: "twice"}, {Reason: impact.RecordIncomplete}}
 	for name, m := range map[string]impact.Impact{
 		"none":      {TimeToImpact: impact.Exactly(-1), ServerOutage: impact.Exactly(-1), OutageEnd: impact.Exactly(-1), RecoveryTime: impact.Exactly(-1)},
-		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: 1 - 1e-11, TimeToImpact: impact.Exactly(week - 1), Outage: impact.Exactly(week - 1), TotalOutage: week - 1, ServerOutage: impact.Exactly(week - 1), ErrorWindow: week - 1, Recovered: true, RecoveryTime: impact.Exactly(week - 1), RecoveredThroughput: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, WhileActive: &impact.WhileActive{Length: week, Throughput: 1e8 / 3, Change: 1e8 / 3, Latency: most, LatencyP50Change: 6e11 / 7, LatencyP99Change: -1 + 1e-11, ErrorRate: 1, ErrorRateChange: -1}, Before: most, During: most, After: most, Doubts: doubts},
-		"no number": {BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: math.NaN(), Recovered: true, RecoveredThroughput: math.Inf(1), WhileActive: &impact.WhileActive{Change: math.NaN(), LatencyP99Change: math.NaN()}},
+		"largest":   {BaselineRate: 1e8 / 3, MinRate: 1e8 / 7, Dip: 1 - 1e-11, TimeToImpact: impact.Exactly(week - 1), Outage: impact.Exactly(week - 1), TotalOutage: week - 1, ServerOutage: impact.Exactly(week - 1), ErrorWindow: week - 1, Recovered: true, RecoveryTime: impact.Exactly(week - 1), RecoveredThroughput: 1e8 / 3, LostRequests: 1e14, Errors: 1 << 60, ErrorsByClass: every, WhileActive: &impact.WhileActive{Length: week, Throughput: 1e8 / 3, Change: 1e8 / 3, Latency: most, LatencyP50Change: 6e11 / 7, LatencyP99Change: -1 + 1e-11, ErrorRate: 1, ErrorRateChange: -1}, Before: most, During: most, After: most, Reads: &worst, Writes: &worst, Operations: []impact.Effect{worst, none}, Doubts: doubts},
+		"no number": {Reads: &none, Operations: []impact.Effect{none}, BaselineRate: math.NaN(), MinRate: math.Inf(1), Dip: math.NaN(), Recovered: true, RecoveredThroughput: math.Inf(1), WhileActive: &impact.WhileActive{Change: math.NaN(), LatencyP99Change: math.NaN()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			status := impactOf(&result.Fault{Impact: m})

@@ -45,6 +45,10 @@ func TestTruthWritesFailWhileReadsSucceed(t *testing.T) {
 			set.LastError < 2990*time.Millisecond || set.LastError > 3*time.Second {
 			t.Errorf("set %+v, get %+v", set, get)
 		}
+		dip, of := m.WorstDip()
+		if m.Writes.Outage != m.Outage || m.Writes.Errors != set.Errors || m.Reads.Errors != 0 || m.Reads.Outage.Value != 0 || dip != 1 || of != impact.Writes {
+			t.Errorf("writes %+v, reads %+v, the worst dip is %.2f of %q", m.Writes, m.Reads, dip, of)
+		}
 	})
 }
 

@@ -9,7 +9,9 @@ import (
 // Planned returns how the load changes over the measured time, for the analysis of its record.
 func (p *Plan) Planned() impact.Planned {
 	planned := p.Shape.Planned()
-	if t := p.Turns(); t != nil && t.Each > 0 && !p.Shape.OpenLoop() { // the throughput is that of the operation
+	t := p.Turns()
+	planned.InTurn = t != nil
+	if t != nil && t.Each > 0 && !p.Shape.OpenLoop() { // the throughput is that of the operation
 		for k := 1; k < t.Count; k++ {
 			planned.Changes = append(planned.Changes, t.From+time.Duration(k)*t.Each)
 		}

@@ -34,7 +34,11 @@ func TestPlannedBenchmark(t *testing.T) {
 		t.Errorf("the load changes at %v, want %v", planned.Changes, want)
 	}
 	p.Shape.Rate = 100
-	if c := p.Planned().Changes; c != nil {
-		t.Errorf("a rate changes at %v", c)
+	if c := p.Planned(); c.Changes != nil || !c.InTurn {
+		t.Errorf("a rate changes at %v, in turn: %t", c.Changes, c.InTurn)
+	}
+	p.Workload.Benchmark.Order = ""
+	if p.Planned().InTurn {
+		t.Error("operations that are mixed are sent in turn")
 	}
 }

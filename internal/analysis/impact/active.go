@@ -15,7 +15,8 @@ func (a *analysis) whileActive(before Latency) *WhileActive {
 	w.Change = change(w.Throughput, a.expectedRate(first, end))
 	w.ErrorRateChange = w.ErrorRate - a.baseError
 	w.LatencyP50Change, w.LatencyP99Change = math.NaN(), math.NaN()
-	if w.Latency.Count > 0 {
+	inTurn := a.options.Planned.InTurn && len(a.sent(end)) > 1 // the latencies are those of different operations
+	if w.Latency.Count > 0 && !inTurn {
 		w.LatencyP50Change, w.LatencyP99Change = change(float64(w.Latency.P50), float64(before.P50)), change(float64(w.Latency.P99), float64(before.P99))
 	}
 	return w

@@ -37,3 +37,14 @@ func TestTruthHeldSettingHasItsOwnFigures(t *testing.T) {
 		t.Errorf("without a load %+v", w)
 	}
 }
+
+// A setting is held while the plan halves the load, and costs nothing; one request of a second fails before as well as meanwhile.
+func TestTruthHeldSettingIsComparedWithThePlan(t *testing.T) {
+	failing := []Window{seconds(10, 10.1), seconds(45, 45.05)}
+	s := load{rate: 1000, length: 90 * time.Second, slow: []Window{seconds(45, 90)}, failing: failing}.record(t)
+	s.Finish(0)
+	fault := Fault{At: 40 * time.Second, SeenAt: 60 * time.Second, Active: seconds(40, 60)}
+	w := Analyze(s, fault, Options{Planned: halved(45*time.Second, true, 0)}).WhileActive
+	truth.Report(t, "whileActive", "held for 20 s, after 5 s the plan halves; 100 of 30000 requests fail before, 25 of 12500 meanwhile", "change -0.2 %, errors -0.13 %",
+		fmt.Sprintf("change %.1f %%, errors %+.2f %%", 100*w.Change, 100*w.ErrorRateChange), near(w.Change, -0.002, 0.0005) && near(w.ErrorRateChange, 0.002-100.0/30000, 0.0001))
+}

@@ -37,13 +37,14 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	if ok && recovered == f.At {
 		end = a.first
 	}
-	m.MinRate, m.Dip = a.dip(end)
+	m.MinRate, m.Dip = a.dip(a.curve, a.baseline, end)
 	a.outages(&m)
 	a.timeToImpact(&m)
 	a.losses(&m, end)
 	a.latencies(&m, end)
 	m.WhileActive = a.whileActive(m.Before)
 	m.Operations = a.operations(end)
+	a.kindEffects(&m, end)
 	m.Doubts = append(a.doubts(ok), m.Doubts...)
 	return m
 }
@@ -73,7 +74,7 @@ func (a *analysis) probeDown() bool {
 
 // timeToImpact sets ErrorWindow and TimeToImpact from the errors and the first gap.
 func (a *analysis) timeToImpact(m *Impact) {
-	first, last := a.errorInstants()
+	first, last := a.errorInstants(a.curve)
 	if first >= 0 {
 		m.ErrorWindow = last - first
 		m.TimeToImpact = a.sinceInjection(first, first, first)

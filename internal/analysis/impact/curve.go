@@ -6,31 +6,42 @@ import (
 	"github.com/redquake/redquake/internal/record"
 )
 
-// curve is the complete part of a series as running sums: the rate over any window takes two lookups.
+// curve is the complete part of a series, or that of some of its operations, as running sums: the rate over any window takes two lookups.
 type curve struct {
 	series *record.Series
 	step   time.Duration
 	n      int // complete intervals, without the last one if the record ends within it
 	wide   int // intervals per window: 1 s, or one interval if that is longer
 
-	ok, bad []uint64 // sums of the intervals before i over all operations; ok without drained, bad = fail + unknown + dropped
+	// Sums of the intervals before i over the operations: ok without drained, failed = fail + unknown, bad = failed + dropped.
+	ok, failed, bad []uint64
 }
 
 // second is the width of the windows over which rates are taken.
 const second = time.Second
 
 func newCurve(s *record.Series) *curve {
+	ops := make([]int, len(s.Ops))
+	for op := range ops {
+		ops[op] = op
+	}
+	return curveOf(s, ops)
+}
+
+// curveOf returns the curve of some operations.
+func curveOf(s *record.Series, ops []int) *curve {
 	c := &curve{series: s, step: s.Step, n: s.Complete(), wide: int((second + s.Step - 1) / s.Step)}
 	if time.Duration(c.n)*c.step > s.End() {
 		c.n--
 	}
-	c.ok, c.bad = make([]uint64, c.n+1), make([]uint64, c.n+1)
+	c.ok, c.failed, c.bad = make([]uint64, c.n+1), make([]uint64, c.n+1), make([]uint64, c.n+1)
 	for i := range c.n {
 		iv := s.At(i)
-		c.ok[i+1], c.bad[i+1] = c.ok[i], c.bad[i]
-		for k := range iv.Ops {
-			o := &iv.Ops[k].Counts
+		c.ok[i+1], c.failed[i+1], c.bad[i+1] = c.ok[i], c.failed[i], c.bad[i]
+		for _, op := range ops {
+			o := &iv.Ops[op].Counts
 			c.ok[i+1] += o.OK - o.Drained
+			c.failed[i+1] += o.Fail + o.Unknown
 			c.bad[i+1] += o.Fail + o.Unknown + o.Dropped
 		}
 	}

@@ -7,17 +7,18 @@ import (
 
 // Reasons of a Doubt.
 const (
-	NoLoad           = "NoLoad"           // no success before the fault
-	BaselineTooShort = "BaselineTooShort" // less than BaselineMinimum before the fault
-	BaselineUnsteady = "BaselineUnsteady" // the throughput before the fault varied too much
-	TooFewSamples    = "TooFewSamples"    // too few requests for significant figures
-	DownBefore       = "DownBefore"       // an outage had begun before the fault, and went on
-	OutageNotOver    = "OutageNotOver"    // new clients were not served until the end
-	GeneratorStalled = "GeneratorStalled" // a load generator did not run, which makes an outage uncertain
-	RecordIncomplete = "RecordIncomplete" // pods are missing, or the record ended too early
-	IntervalsMissing = "IntervalsMissing" // a pod had to forget a part of its record
-	PlanChanged      = "PlanChanged"      // the plan of the load changes around the fault, in a way that no baseline follows
-	CoarseRecord     = "CoarseRecord"     // the record around the fault is coarser than the pods recorded it
+	NoLoad            = "NoLoad"            // no success before the fault
+	BaselineTooShort  = "BaselineTooShort"  // less than BaselineMinimum before the fault
+	BaselineUnsteady  = "BaselineUnsteady"  // the throughput before the fault varied too much
+	TooFewSamples     = "TooFewSamples"     // too few requests for significant figures
+	DownBefore        = "DownBefore"        // an outage had begun before the fault, and went on
+	OutageNotOver     = "OutageNotOver"     // new clients were not served until the end
+	GeneratorStalled  = "GeneratorStalled"  // a load generator did not run, which makes an outage uncertain
+	RecordIncomplete  = "RecordIncomplete"  // pods are missing, or the record ended too early
+	IntervalsMissing  = "IntervalsMissing"  // a pod had to forget a part of its record
+	PlanChanged       = "PlanChanged"       // the plan of the load changes around the fault, in a way that no baseline follows
+	CoarseRecord      = "CoarseRecord"      // the record around the fault is coarser than the pods recorded it
+	ShardPartlyFailed = "ShardPartlyFailed" // the reads or the writes of one shard may have had an outage that is not recorded
 )
 
 const (

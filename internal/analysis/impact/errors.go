@@ -2,29 +2,32 @@ package impact
 
 import "time"
 
-// errorInstants returns the first error at or after t0 and the last one until recovery that are in excess of the baseline's; -1 = none.
+// errorInstants returns the first error of a curve's operations at or after t0 and the last one until recovery that are in excess of the baseline's;
+// -1 = none. Intervals contain the instants of the errors of all operations: those of a part are known to the interval.
 //
 // Without errors in the baseline, every error is. Otherwise an interval is in excess if the second that ends with it, or for the last error the
 // second that begins with it, has more errors than any second of the baseline had, and more than the baseline's error rate + ErrorMargin implies.
-func (a *analysis) errorInstants() (first, last time.Duration) {
+func (a *analysis) errorInstants(c *curve) (first, last time.Duration) {
 	first, last = -1, -1
-	c := a.curve
-	sums := a.failures()
+	baseError := c.errorRate(a.baseFirst, a.first)
 	window := func(from, to int) (errors uint64, allowed float64) {
 		from, to = max(from, 0), min(to, c.n)
-		errors = sums[to] - sums[from]
+		errors = c.failed[to] - c.failed[from]
 		requests := c.ok[to] - c.ok[from] + c.bad[to] - c.bad[from]
-		return errors, (a.baseError + a.options.ErrorMargin) * float64(requests)
+		return errors, (baseError + a.options.ErrorMargin) * float64(requests)
 	}
 	usual := uint64(0)
 	for i := a.baseFirst; i+c.wide <= a.first; i++ {
-		usual = max(usual, sums[i+c.wide]-sums[i])
+		usual = max(usual, c.failed[i+c.wide]-c.failed[i])
 	}
 	exceeds := func(from, to int) bool {
 		errors, allowed := window(from, to)
 		return errors > usual && (usual == 0 || float64(errors) > allowed)
 	}
 	for i := a.first; i < c.n && c.at(i) <= a.until; i++ {
+		if c.failed[i+1] == c.failed[i] {
+			continue
+		}
 		iv := c.series.At(i)
 		for _, at := range [...]time.Duration{time.Duration(iv.FirstError), time.Duration(iv.LastError)} {
 			if at < a.fault.At || at > a.until {
@@ -39,17 +42,4 @@ func (a *analysis) errorInstants() (first, last time.Duration) {
 		}
 	}
 	return first, max(first, last)
-}
-
-// failures returns the number of requests that failed or are unknown, as sums of the intervals before i.
-func (a *analysis) failures() []uint64 {
-	sums := make([]uint64, a.curve.n+1)
-	for i := range a.curve.n {
-		sums[i+1] = sums[i]
-		for k := range a.curve.series.At(i).Ops {
-			o := &a.curve.series.At(i).Ops[k].Counts
-			sums[i+1] += o.Fail + o.Unknown
-		}
-	}
-	return sums
 }

@@ -102,7 +102,7 @@ func (a *analysis) logOf(gaps []record.Gap, ok uint64, service time.Duration) ga
 	p := gapLog{gaps: gaps, lead: a.curve.step, usual: usualWait(service, length, ok)}
 	if ok > 0 {
 		mean := length / time.Duration(ok)
-		p.lead, p.noise = max(p.lead, 2*mean), a.gapNoise(gaps, mean)
+		p.lead, p.noise, p.unseen = max(p.lead, 2*mean), a.gapNoise(gaps, mean), unseen(a.curve.series.Pods, mean)
 	}
 	return p
 }

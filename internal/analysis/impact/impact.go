@@ -76,12 +76,14 @@ type Impact struct {
 	During              Latency      // from t0 to recovery
 	After               Latency      // from recovery to recovery + SustainFor
 	WhileActive         *WhileActive // nil unless Fault.Active has a whole interval in the record
-	Operations          []Effect     // on each operation; nil for a load with one
+	Operations          []Effect     // on each operation
+	Reads, Writes       *Effect      // on the requests of each kind; nil = the load has none of this kind
+	DipOf               string       // Reads or Writes, if only their dip is beyond doubt deeper than Dip; "" = that of the load is the deepest
 	Doubts              []Doubt      // why the figures should not be trusted; empty = conclusive
 }
 
 // WhileActive is the load while a lasting fault was there, and its changes against the baseline. A change of a duration or a rate is a share of the
-// baseline's: -0.25 is a quarter less, NaN if the baseline has none.
+// baseline's: -0.25 is a quarter less, NaN if the baseline has none. That of a latency is also NaN if another operation had its turn meanwhile.
 type WhileActive struct {
 	Length           time.Duration // of the whole intervals within Fault.Active
 	Throughput       float64       // successes/s

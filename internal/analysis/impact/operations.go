@@ -1,77 +1,110 @@
 package impact
 
 import (
+	"math"
+	"slices"
 	"time"
-
-	"github.com/redquake/redquake/internal/record"
 )
 
-// Effect is the effect of a fault on one operation.
+// Effect is the effect of a fault on one operation, or on the requests of one kind.
 type Effect struct {
 	Name       string
 	Outage     Bounded       // 0 if none is proven
-	FirstError time.Duration // from t0, at the earliest in its interval; -1 = none
-	LastError  time.Duration // from t0, at the latest in its interval
+	FirstError time.Duration // the first in excess of the baseline's, from t0; -1 = none
+	LastError  time.Duration // the last of these until recovery
 	Errors     uint64        // fail + unknown + dropped, from t0 to recovery
-	Dip        float64       // as Impact.Dip
+	Dip        float64       // as Impact.Dip; NaN if too few requests succeeded in the baseline, or if their turn began or ended meanwhile
 }
 
-// operations returns the effect on each operation, until the interval end; nil for a load with one operation.
+// rareRate is the rate in successes/s below which the seconds of a part of the load say nothing about a fault: with random arrivals they vary by more
+// than 20 % (1/sqrt(n)), the limit of an unsteady baseline.
+const rareRate = 25
+
+// operations returns the effect on each operation, until the interval end.
 func (a *analysis) operations(end int) []Effect {
 	s := a.curve.series
-	if len(s.Ops) == 1 {
-		return nil
-	}
 	list := make([]Effect, len(s.Ops))
 	for op, name := range s.Ops {
-		e := Effect{Name: name, FirstError: -1, LastError: -1}
-		log := a.logOf(s.OpGaps(op), a.sumOps([]int{op}), a.service([]int{op}))
-		log.proven = true
-		e.Outage = a.outageOf(&log).length
-		for i := a.first; i < end; i++ {
-			e.addErrors(s.At(i), op, a.fault.At)
+		log := a.load
+		if len(s.Ops) > 1 {
+			log = a.logOf(s.OpGaps(op), a.sumOps([]int{op}), a.service([]int{op}))
+			log.proven = true
 		}
-		e.Dip = a.dipOf(op, end)
-		list[op] = e
+		list[op], _ = a.effect(name, []int{op}, &log, end)
 	}
 	return list
 }
 
-func (e *Effect) addErrors(iv *record.Interval, op int, t0 time.Duration) {
-	c := &iv.Ops[op].Counts
-	e.Errors += c.Fail + c.Unknown + c.Dropped
-	if c.Fail+c.Unknown == 0 || time.Duration(iv.LastError) < t0 {
-		return
-	}
-	if e.FirstError < 0 {
-		e.FirstError = max(0, time.Duration(iv.FirstError)-t0)
-	}
-	e.LastError = time.Duration(iv.LastError) - t0
-}
-
-// dipOf is dip for one operation.
-func (a *analysis) dipOf(op, end int) float64 {
-	c := a.curve
-	sums := make([]uint64, c.n+1)
-	for i := range c.n {
-		sums[i+1] = sums[i] + c.series.At(i).Ops[op].OK
-	}
-	rate := func(i int) float64 {
-		return float64(sums[i+c.wide]-sums[i]) / c.width().Seconds() / a.expected.mean(i, i+c.wide)
-	}
-	var seconds []float64
-	for i := a.first - (a.first-a.baseFirst)/c.wide*c.wide; i < a.first; i += c.wide {
-		seconds = append(seconds, rate(i))
-	}
-	baseline := median(seconds)
-	if baseline == 0 {
-		return 0
-	}
-	lowest := baseline
-	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
-		if a.judgeable(i, i+c.wide) {
-			lowest = min(lowest, rate(i))
+// kindEffects sets the effects on reads and on writes, until the interval end, and which of them has the deepest dip. Each of them has fewer successes
+// than the load, so that its rate varies more: its dip counts if it is deeper than that of the load by more than random arrivals explain.
+func (a *analysis) kindEffects(m *Impact, end int) {
+	deepest := m.Dip
+	for _, kind := range []string{Writes, Reads} {
+		ops := opsOf(a.curve.series, kind)
+		if len(ops) == 0 {
+			continue
+		}
+		log := &a.load
+		if i := slices.IndexFunc(a.kinds, func(p gapLog) bool { return p.name == kind }); i >= 0 {
+			log = &a.kinds[i]
+		}
+		one, baseline := a.effect(kind, ops, log, end)
+		usual := baseline * a.curve.width().Seconds() // successes in a window
+		if like := usual * (1 - m.Dip); one.Dip > deepest && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
+			deepest, m.DipOf = one.Dip, kind
+		}
+		if kind == Reads {
+			m.Reads = &one
+		} else {
+			m.Writes = &one
 		}
 	}
-	return 1 - lowest/baseline
+}
+
+// WorstDip is the dip of the load, its reads or its writes, whichever is deepest, and DipOf.
+func (m *Impact) WorstDip() (dip float64, of string) {
+	switch m.DipOf {
+	case Reads:
+		return m.Reads.Dip, Reads
+	case Writes:
+		return m.Writes.Dip, Writes
+	}
+	return m.Dip, ""
+}
+
+// effect returns the effect on operations until the interval end, and their baseline in successes/s.
+func (a *analysis) effect(name string, ops []int, log *gapLog, end int) (e Effect, baseline float64) {
+	c := curveOf(a.curve.series, ops)
+	e = Effect{Name: name, Outage: a.outageOf(log).length.orUnseen(log.unseen), FirstError: -1, LastError: -1, Dip: math.NaN()}
+	if first, last := a.errorInstants(c); first >= 0 {
+		e.FirstError, e.LastError = first-a.fault.At, last-a.fault.At
+	}
+	if end > a.first {
+		e.Errors = c.bad[end] - c.bad[a.first]
+	}
+	baseline = median(a.expected.secondsBefore(c, a.baseFirst, a.first))
+	if c.ok[a.first]-c.ok[a.baseFirst] < fewSamples || baseline < rareRate || a.othersInTurn(ops, max(end, a.first+1)+c.wide-1) {
+		return e, baseline
+	}
+	_, e.Dip = a.dip(c, baseline, end)
+	return e, baseline
+}
+
+// othersInTurn reports whether operations are sent one after the other, and others than these from the baseline to the interval end.
+func (a *analysis) othersInTurn(ops []int, end int) bool {
+	return a.options.Planned.InTurn && slices.ContainsFunc(a.sent(end), func(op int) bool { return !slices.Contains(ops, op) })
+}
+
+// sent returns the operations of which requests were sent from the baseline to the interval end.
+func (a *analysis) sent(end int) (ops []int) {
+	s := a.curve.series
+	for op := range s.Ops {
+		for i := a.baseFirst; i < min(end, a.curve.n); i++ {
+			if c := &s.At(i).Ops[op].Counts; c.Sent+c.Dropped > 0 {
+				ops = append(ops, op)
+				break
+			}
+		}
+	}
+	return ops
 }

@@ -76,6 +76,9 @@ func (a *analysis) outages(m *Impact) {
 				"how long the outage was for new clients is not known", brief(probed.longest.length()))})
 		}
 	}
+	if doubt := a.shardDoubt(m); doubt != nil {
+		m.Doubts = append(m.Doubts, *doubt)
+	}
 	if g := a.downBefore(); g != nil && a.baseline > 0 {
 		m.Doubts = append(m.Doubts, Doubt{DownBefore, fmt.Sprintf("an outage of %s had begun %s before the fault: it is not among the fault's, nor is what it hides",
 			brief(g.length()), brief(a.fault.At-time.Duration(g.From)))})

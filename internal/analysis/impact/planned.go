@@ -12,6 +12,7 @@ type Planned struct {
 	Rate      bool                                 // requests/s; otherwise users
 	ThinkTime time.Duration                        // users: the pause between a reply and the next request
 	Changes   []time.Duration                      // when the load becomes another one, whose throughput is not known; ascending, from the start
+	InTurn    bool                                 // operations are sent one after the other
 }
 
 // Since returns the last change until an instant; 0 without one.

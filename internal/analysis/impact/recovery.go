@@ -133,9 +133,8 @@ func (a *analysis) lastTrouble(i int) time.Duration {
 
 // dip returns the lowest rate of the windows that begin in [first, end), at least of the first, and its depth below the baseline. Each rate is
 // divided by the planned level of its window. Until a window is complete the rate is the baseline's.
-func (a *analysis) dip(end int) (lowest, depth float64) {
-	c := a.curve
-	lowest = a.baseline
+func (a *analysis) dip(c *curve, baseline float64, end int) (lowest, depth float64) {
+	lowest = baseline
 	for i := a.first; i < max(end, a.first+1) && i+c.wide <= c.n; i++ {
 		if !a.judgeable(i, i+c.wide) {
 			continue
@@ -144,8 +143,8 @@ func (a *analysis) dip(end int) (lowest, depth float64) {
 			lowest = r
 		}
 	}
-	if a.baseline > 0 {
-		depth = max(0, 1-lowest/a.baseline)
+	if baseline > 0 {
+		depth = max(0, 1-lowest/baseline)
 	}
 	return lowest, depth
 }

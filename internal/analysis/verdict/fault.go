@@ -20,7 +20,7 @@ func Fault(objectives *v1alpha1.FaultObjectives, r *result.Fault) []v1alpha1.Obj
 	return inStatus(set(
 		outage(objectives.MaxOutage, r.WorstOutage()),
 		recovery(objectives.MaxRecoveryTime, r),
-		share("maxTPSDip", objectives.MaxTPSDip, exactly(r.Dip), true),
+		dip(objectives.MaxTPSDip, r),
 		countWithin("maxErrors", objectives.MaxErrors, &result.Count{AtLeast: r.Errors, AtMost: r.Errors}),
 	))
 }
@@ -68,6 +68,16 @@ func outage(limit *metav1.Duration, worst impact.Bounded) *result.Objective {
 	o := atMost("maxOutage", limit, worst, true)
 	if o != nil && o.Met == nil && worst.Value == 0 {
 		o.Message += ": one so short goes unseen between two successes; raise the rate of the load, or spec.probe.rate of the load test"
+	}
+	return o
+}
+
+// dip evaluates the deepest of the dips of the load, its reads and its writes.
+func dip(limit *string, r *result.Fault) *result.Objective {
+	deepest, of := r.WorstDip()
+	o := share("maxTPSDip", limit, exactly(deepest), true)
+	if o != nil && o.Message != "" && of != "" {
+		o.Message += " (" + of + ")"
 	}
 	return o
 }

@@ -71,6 +71,18 @@ func TestMaxOutageCountsTheWorstShard(t *testing.T) {
 	}
 }
 
+// The reads hide that the writes are dead; the objective counts these.
+func TestMaxTPSDipCountsTheWorseKind(t *testing.T) {
+	f := hit()
+	f.Dip, f.DipOf, f.Writes = 0.1, impact.Writes, &impact.Effect{Dip: 0.95}
+	for limit, want := range map[string]v1alpha1.Verdict{"94%": v1alpha1.VerdictFail, "95%": v1alpha1.VerdictPass} {
+		j := judgeFault(&v1alpha1.FaultObjectives{MaxTPSDip: &limit}, f)
+		if j.Verdict != want || want == v1alpha1.VerdictFail && j.Message != "maxTPSDip is 95%, limit 94% (Writes)" {
+			t.Errorf("limit %s: %s, %s", limit, j.Verdict, j.Message)
+		}
+	}
+}
+
 func TestMissingRecoveryExceedsEveryLimit(t *testing.T) {
 	f := hit()
 	f.Recovered, f.RecoveryTime = false, impact.Exactly(-1)
