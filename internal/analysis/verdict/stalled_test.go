@@ -1,6 +1,7 @@
 package verdict
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -99,7 +100,7 @@ func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 			t.Fatalf("%s: the doubts were changed", name)
 		}
 	}
-	lost := append(doubts, impact.Doubt{Reason: "LoadPodLost", Message: "gone"})
+	lost := append(slices.Clone(doubts), impact.Doubt{Reason: "LoadPodLost", Message: "gone"})
 	if j := Conclude(Fault(&v1alpha1.FaultObjectives{MaxOutage: seconds(10)}, r), lost, ""); j.Verdict != v1alpha1.VerdictInconclusive || j.Message != "gone" {
 		t.Errorf("beside another doubt: %s: %s", j.Verdict, j.Message)
 	}
