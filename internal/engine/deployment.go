@@ -93,7 +93,7 @@ func (r *Runner) probeShards(m *topology.Map) error {
 		if !ok {
 			continue
 		}
-		p, err := newProber(r.run, tag)
+		p, err := newProber(r.run, shard, tag)
 		if err != nil {
 			return &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}

@@ -1,8 +1,6 @@
 package engine
 
 import (
-	"cmp"
-	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -72,7 +70,6 @@ func (r *Runner) interval(i, end int64, last bool) *record.Interval {
 	for _, p := range r.probes {
 		p.complete(iv, i*n.rec.step, end, last)
 	}
-	slices.SortFunc(iv.ProbeGaps, func(a, b record.Gap) int { return cmp.Compare(a.From, b.From) })
 	if r.observer != nil {
 		iv.Servers, iv.Unobserved = r.observer.take()
 	}

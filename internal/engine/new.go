@@ -61,7 +61,7 @@ func New(p *plan.Plan, pod int, options ...Option) (*Runner, error) {
 		n.budget.left.Store(n.requests())
 	}
 	if pod < p.ProbePods() {
-		first, err := newProber(n, "")
+		first, err := newProber(n, wholeTarget, "")
 		if err != nil {
 			return nil, &plan.Error{Reason: plan.PlanInvalid, Message: "spec.probe: " + err.Error(), Err: err}
 		}

@@ -21,10 +21,14 @@ const idleProbes = 4
 // hundred per second would fill its backlog while it hangs.
 const maxGreetings = 8
 
+// wholeTarget is the number of the probe of a target with one shard.
+const wholeTarget = -1
+
 // prober sends a low-rate open-loop stream of requests in parallel with the load. Each arrival uses an idle connection or, if there is none, dials
 // a new one, even while older dials hang: the instant at which the server first serves a new client is measured within one arrival interval.
 type prober struct {
 	run         *runState
+	number      int          // of its shard when it was created, under which it is recorded; or wholeTarget
 	slot        uint16       // of its key
 	last        atomic.Int64 // the shard that last served the slot
 	pacer       *pacer
@@ -47,8 +51,8 @@ type probeConn struct {
 	in   [1024]byte
 }
 
-// newProber creates a probe. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
-func newProber(n *runState, tag string) (*prober, error) {
+// newProber creates the probe of a shard, or of the only one: wholeTarget. tag is appended to the command's key and determines its slot: the probe follows the slot if another shard takes it over.
+func newProber(n *runState, shard int, tag string) (*prober, error) {
 	p := n.plan
 	words := slices.Clone(p.Probe.Words)
 	if len(words) > 1 {
@@ -65,7 +69,7 @@ func newProber(n *runState, tag string) (*prober, error) {
 	rate := p.Probe.Rate / float64(q.Pods)
 	threshold := int64(2e9 / rate)
 	return &prober{
-		run: n, slot: topology.SlotOf([]byte(tag)), pacer: newPacer(&q, n.pod), source: commands.Source(int64(n.pod), int64(p.Pods), false),
+		run: n, number: shard, slot: topology.SlotOf([]byte(tag)), pacer: newPacer(&q, n.pod), source: commands.Source(int64(n.pod), int64(p.Pods), false),
 		gaps:        newSharedGaps(newThresholds(1, 0, threshold), false),
 		maxInFlight: int64(p.Client.RequestTimeout.Seconds()*rate) + 8, greeting: new(atomic.Int64),
 	}, nil
@@ -138,21 +142,21 @@ func (p *prober) send(ctx context.Context, due int64, request []byte, greeting *
 		at = read
 		p.noteFailure(ctx, began, at, lossClass(err))
 		p.discard(c)
-		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0) })
+		p.settle(at, func(s *partial) { s.unknown(0, at, lossClass(err), at-due, 0); p.failed(s) })
 		return
 	case at-sent > p.run.timeout:
 		outcome.failed = 1
-		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes) })
+		p.settle(at, func(s *partial) { s.unknown(0, at, record.ClassTimeout, at-due, reply.Bytes); p.failed(s) })
 	case reply.Kind == resp.Error:
 		outcome.failed = 1
-		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes) })
+		p.settle(at, func(s *partial) { s.fail(0, at, reply.Class, at-due, reply.Bytes); p.failed(s) })
 		if p.onErrorReply(c, reply.Class, at) {
 			p.discard(c)
 			return
 		}
 	default:
 		outcome.ok = 1
-		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1) })
+		p.settle(at, func(s *partial) { s.ok(0, at, at-due, at-sent, uint64(reply.Bytes), 1); p.succeeded(s) })
 	}
 	p.gaps.end(1, outcome, read)
 	p.putIdle(c)
@@ -177,6 +181,7 @@ func (p *prober) unsent(ctx context.Context, began, due int64, err error) {
 			s.dropped(0) // the run was aborted
 		} else {
 			s.fail(0, at, classOf(err), at-due, 0)
+			p.failed(s)
 		}
 	})
 }
@@ -190,6 +195,18 @@ func (p *prober) noteFailure(ctx context.Context, began, at int64, class record.
 		p.gaps.end(1, receipt{hi: at, lo: at, sent: began, failed: 1}, at)
 	default:
 		p.gaps.broken(1, 0, began, at)
+	}
+}
+
+func (p *prober) succeeded(s *partial) {
+	if p.number != wholeTarget {
+		s.shard(p.number).OK++
+	}
+}
+
+func (p *prober) failed(s *partial) {
+	if p.number != wholeTarget {
+		s.shard(p.number).Errors++
 	}
 }
 
@@ -335,5 +352,12 @@ func (p *prober) complete(iv *record.Interval, from, to int64, last bool) {
 		until = never
 	}
 	logs := gapMerge{p.gaps.source()}
-	iv.ProbeGaps = append(iv.ProbeGaps, logs.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, to, last)...)
+	gaps := logs.gaps(func(g *gapLogs) *gapLog { return &g.parts[0] }, until, to, last)
+	if p.number == wholeTarget {
+		iv.ProbeGaps = gaps
+		return
+	}
+	for _, g := range gaps {
+		iv.ProbeShardGaps = append(iv.ProbeShardGaps, record.ShardGap{Shard: p.number, Gap: g})
+	}
 }

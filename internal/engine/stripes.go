@@ -99,17 +99,25 @@ func (r *recorder) close(i int64) *record.Interval {
 			for k, n := range sl.tallies {
 				iv.Tallies[k] += n
 			}
-			for k, n := range sl.shards {
-				if k == len(iv.Shards) {
-					iv.Shards = append(iv.Shards, record.ShardCounts{})
-				}
-				iv.Shards[k].OK += n.OK
-				iv.Shards[k].Errors += n.Errors
-			}
+			iv.Shards = sl.addShards(iv.Shards)
 		})
 	}
-	r.probe.drain(i, func(sl *partial) { sl.addTo(&iv.Probe, 0) })
+	r.probe.drain(i, func(sl *partial) {
+		sl.addTo(&iv.Probe, 0)
+		iv.ProbeShards = sl.addShards(iv.ProbeShards)
+	})
 	return iv
+}
+
+func (s *partial) addShards(sum []record.ShardCounts) []record.ShardCounts {
+	for k, n := range s.shards {
+		if k == len(sum) {
+			sum = append(sum, record.ShardCounts{})
+		}
+		sum[k].OK += n.OK
+		sum[k].Errors += n.Errors
+	}
+	return sum
 }
 
 // drain closes interval i, passes its partial to take and resets it. The partial is not written meanwhile: outcomes are held below the interval

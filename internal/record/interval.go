@@ -63,7 +63,7 @@ type Interval struct {
 	FirstOK, LastOK       int64
 
 	Gaps      []Gap     // of the load, in the interval in which they ended; empty after merging (Series keeps them)
-	ProbeGaps []Gap     // of the probe, in the same way
+	ProbeGaps []Gap     // of the probe, in the same way; empty for a target with several shards
 	PartGaps  []PartGap // of reads and of writes, and of each operation, in the same way; empty for a load with a single operation
 	Stalls    []Stall   // of the load generator: one list from a pod; empty after merging
 	Unsettled bool      // gaps that ended in this interval, or before, can still follow: an event loop of the pod has not run since
@@ -77,6 +77,9 @@ type Interval struct {
 	Shards []ShardCounts
 	// ShardGaps are like Gaps, for each shard separately: in the interval in which they ended, the first one from 0. Empty after merging.
 	ShardGaps []ShardGap
+	// ProbeShards and ProbeShardGaps are the same for the probe, which has a stream for each of several shards. Empty after merging.
+	ProbeShards    []ShardCounts
+	ProbeShardGaps []ShardGap
 
 	Servers    []Server     // readings of the Redis servers by this pod in this interval
 	Unobserved []Unobserved // what this pod learned in this interval about servers that it cannot read; empty after merging

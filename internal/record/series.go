@@ -52,6 +52,7 @@ type Series struct {
 	processes  map[process]int64 // the first reading of each; nil = to be computed
 
 	loadGaps, probeGaps merging
+	probeShardGaps      []merging // by the shard's number
 	shardGaps           []merging // by the shard's number
 	partGaps            []merging // by Part; nil before the first fold
 	pending, foldAt     int       // gaps of pods since the last fold; from how many on they are merged
@@ -69,6 +70,7 @@ type podRecord struct {
 	ahead       int64 // of the run's clock, nanoseconds
 	settled     int64 // end of the latest interval by which all gaps that had ended were delivered; 0 = none since the record was decoded
 	load, probe stream
+	probes      []stream     // by the shard's number, with several shards
 	shards      []partStream // by the shard's number
 	parts       []partStream // by Part
 	stalls      []Stall      // the longest ones, by time

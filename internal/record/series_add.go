@@ -24,11 +24,12 @@ func (s *Series) Add(pod int, iv *Interval) error {
 		first, last = begin, end // intervals do not contain the probe's instants
 	}
 	p.probe.add(iv.ProbeGaps, iv.Probe.OK, first, last)
+	p.addProbes(iv, begin, end)
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
 	p.addStalls(iv.Stalls)
 	p.settle(iv, end)
-	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
+	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
 		s.foldGaps()
 	}
 	s.addServers(iv.Servers)
@@ -51,7 +52,7 @@ func (s *Series) check(pod int, iv *Interval) error {
 		return fmt.Errorf("%w: pod %d delivered %d operations, the run has %d", ErrShape, pod, len(iv.Ops), len(s.Ops))
 	case len(iv.Tallies) > 0 && len(iv.Tallies) != len(s.Tallies):
 		return fmt.Errorf("%w: pod %d delivered %d tallies, the run has %d", ErrShape, pod, len(iv.Tallies), len(s.Tallies))
-	case len(iv.Shards) > MaxShards || slices.ContainsFunc(iv.ShardGaps, func(g ShardGap) bool { return g.Shard < 0 || g.Shard >= MaxShards }):
+	case max(len(iv.Shards), len(iv.ProbeShards)) > MaxShards || slices.ContainsFunc(iv.ShardGaps, beyond) || slices.ContainsFunc(iv.ProbeShardGaps, beyond):
 		return fmt.Errorf("%w: pod %d delivered a shard beyond %d", ErrShape, pod, MaxShards)
 	case slices.ContainsFunc(iv.PartGaps, func(g PartGap) bool { return !s.hasPart(g.Part) }):
 		return fmt.Errorf("%w: pod %d delivered a part that %d operations do not have", ErrShape, pod, len(s.Ops))

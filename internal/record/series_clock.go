@@ -31,15 +31,13 @@ func (p *podRecord) corrected(iv *Interval) *Interval {
 			*at = max(0, *at-p.ahead)
 		}
 	}
-	c.Gaps, c.ProbeGaps, c.ShardGaps, c.PartGaps, c.Stalls = nil, nil, nil, nil, nil
+	c.Gaps, c.ProbeGaps, c.PartGaps, c.Stalls = nil, nil, nil, nil
+	c.ShardGaps, c.ProbeShardGaps = shardsEarlier(iv.ShardGaps, p.ahead), shardsEarlier(iv.ProbeShardGaps, p.ahead)
 	for _, g := range iv.Gaps {
 		c.Gaps = append(c.Gaps, g.earlier(p.ahead))
 	}
 	for _, g := range iv.ProbeGaps {
 		c.ProbeGaps = append(c.ProbeGaps, g.earlier(p.ahead))
-	}
-	for _, g := range iv.ShardGaps {
-		c.ShardGaps = append(c.ShardGaps, ShardGap{Shard: g.Shard, Gap: g.Gap.earlier(p.ahead)})
 	}
 	for _, g := range iv.PartGaps {
 		c.PartGaps = append(c.PartGaps, PartGap{Part: g.Part, Gap: g.Gap.earlier(p.ahead)})
@@ -96,4 +94,12 @@ func (s *Series) intervalsOf(at int64) []*Interval {
 		}
 	}
 	return append(list, &s.intervals[min(index/s.share(), int64(len(s.intervals)-1))])
+}
+
+func shardsEarlier(gaps []ShardGap, ahead int64) []ShardGap {
+	var list []ShardGap
+	for _, g := range gaps {
+		list = append(list, ShardGap{Shard: g.Shard, Gap: g.Gap.earlier(ahead)})
+	}
+	return list
 }

@@ -249,6 +249,9 @@ func (s *Series) streams() []*stream {
 	for i := range s.pods {
 		p := &s.pods[i]
 		list = append(list, &p.load, &p.probe)
+		for k := range p.probes {
+			list = append(list, &p.probes[k])
+		}
 		for k := range p.shards {
 			list = append(list, &p.shards[k].stream)
 		}

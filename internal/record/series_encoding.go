@@ -78,9 +78,10 @@ func (s *Series) shallow() *Series {
 	for i := range c.pods {
 		c.pods[i].shards = slices.Clone(c.pods[i].shards)
 		c.pods[i].parts = slices.Clone(c.pods[i].parts)
+		c.pods[i].probes = slices.Clone(c.pods[i].probes)
 	}
 	c.processes = nil
-	c.shardGaps, c.partGaps = slices.Clone(s.shardGaps), slices.Clone(s.partGaps)
+	c.probeShardGaps, c.shardGaps, c.partGaps = slices.Clone(s.probeShardGaps), slices.Clone(s.shardGaps), slices.Clone(s.partGaps)
 	for _, m := range c.mergings() {
 		m.gaps = slices.Clip(m.gaps)
 	}
@@ -208,6 +209,7 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendInt(b, p.ahead)
 		b = appendStream(b, &p.load)
 		b = appendStream(b, &p.probe)
+		b = appendList(b, p.probes, appendStream)
 		b = appendPartStreams(b, p.shards)
 		b = appendPartStreams(b, p.parts)
 		b = appendStalls(b, p.stalls)
@@ -274,6 +276,9 @@ func (r *reader) pods(s *Series) {
 		p.next, p.lost, p.finished, p.connections, p.ahead = r.int(), r.bool(), r.bool(), int(r.int()), r.int()
 		r.stream(&p.load)
 		r.stream(&p.probe)
+		if r.version >= 5 {
+			p.probes = r.streams()
+		}
 		p.shards, p.parts, p.stalls, p.agents = r.partStreams(), r.partStreams(), r.stalls(), r.agents()
 		s.agentReadings += len(p.agents)
 		if p.next < 0 {

@@ -12,13 +12,41 @@ func (s *Series) Gaps() []Gap {
 	return s.intersect(&s.loadGaps, func(p *podRecord) *stream { return &p.load }, int64(s.End()))
 }
 
-// ProbeGaps is like Gaps, for the probes. If the probe's last success is not followed by another, the gap begins somewhere in the interval of
+// ProbeGaps is like Gaps, for the probes; with several shards only of an older record, for any of them. If the probe's last success is not followed by another, the gap begins somewhere in the interval of
 // that success and is assumed to begin at the interval's end. nil if there is no probe, see HasProbe.
 func (s *Series) ProbeGaps() []Gap {
 	if !s.HasProbe() {
 		return nil
 	}
 	return s.intersect(&s.probeGaps, func(p *podRecord) *stream { return &p.probe }, s.probedUntil())
+}
+
+// ProbeShards is the number of shards that have a probe of their own; 0 for a target with one shard, and for a record of an older version.
+func (s *Series) ProbeShards() int {
+	n := 0
+	for i := range s.pods {
+		n = max(n, len(s.pods[i].probes))
+	}
+	return n
+}
+
+// ProbeShardGaps is ProbeGaps for the probe of one shard, over the pods that probe it.
+func (s *Series) ProbeShardGaps(shard int) []Gap {
+	m := merging{}
+	if shard < len(s.probeShardGaps) {
+		m = s.probeShardGaps[shard]
+	}
+	return s.intersect(&m, probeOf(shard), s.probedUntil())
+}
+
+// probeOf returns the probe of a shard of a pod; nil if it has none.
+func probeOf(shard int) func(*podRecord) *stream {
+	return func(p *podRecord) *stream {
+		if shard >= len(p.probes) {
+			return nil
+		}
+		return &p.probes[shard]
+	}
 }
 
 // probedUntil is when the probe's record ends: once the pods that probe are lost, the others do not tell whether servers serve.

@@ -64,6 +64,9 @@ func (p *podRecord) settle(iv *Interval, end int64) {
 	}
 	p.settled = end
 	p.load.known, p.probe.known = p.load.last, p.probe.last
+	for i := range p.probes {
+		p.probes[i].known = p.probes[i].last
+	}
 	for _, list := range [][]partStream{p.shards, p.parts} {
 		for i := range list {
 			list[i].known = list[i].last
@@ -84,6 +87,12 @@ func (t *stream) merged(settled int64, step time.Duration) int64 {
 func (s *Series) foldGaps() {
 	s.foldStreams(&s.loadGaps, func(p *podRecord) *stream { return &p.load })
 	s.foldStreams(&s.probeGaps, func(p *podRecord) *stream { return &p.probe })
+	for len(s.probeShardGaps) < s.ProbeShards() {
+		s.probeShardGaps = append(s.probeShardGaps, merging{})
+	}
+	for k := range s.probeShardGaps {
+		s.foldStreams(&s.probeShardGaps[k], probeOf(k))
+	}
 	for len(s.shardGaps) < s.Shards() {
 		s.shardGaps = append(s.shardGaps, merging{})
 	}
@@ -143,9 +152,12 @@ func (s *Series) silences(of func(*podRecord) *stream, end int64) [][]Gap {
 	return lists
 }
 
-// mergings lists those of the load, of the probe, of every shard and of every part.
+// mergings lists those of the load, of the probe, of the probe of every shard, of every shard and of every part.
 func (s *Series) mergings() []*merging {
 	list := []*merging{&s.loadGaps, &s.probeGaps}
+	for k := range s.probeShardGaps {
+		list = append(list, &s.probeShardGaps[k])
+	}
 	for k := range s.shardGaps {
 		list = append(list, &s.shardGaps[k])
 	}
@@ -156,6 +168,7 @@ func (s *Series) mergings() []*merging {
 }
 
 func appendMergings(b []byte, s *Series) []byte {
+	b = appendUint(b, uint64(len(s.probeShardGaps)))
 	b = appendUint(b, uint64(len(s.shardGaps)))
 	b = appendUint(b, uint64(len(s.partGaps)))
 	for _, m := range s.mergings() {
@@ -166,6 +179,9 @@ func appendMergings(b []byte, s *Series) []byte {
 }
 
 func (r *reader) mergings(s *Series) {
+	if r.version >= 5 {
+		s.probeShardGaps = make([]merging, min(r.count(2), MaxShards))
+	}
 	if shards := r.count(2); shards > 0 {
 		s.shardGaps = make([]merging, min(shards, MaxShards))
 	}

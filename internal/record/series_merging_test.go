@@ -47,6 +47,9 @@ func TestMergingGapsAllAlongIsTheSame(t *testing.T) {
 		for range 2 {
 			compare("gaps", once.Gaps(), along.Gaps())
 			compare("gaps of the probe", once.ProbeGaps(), along.ProbeGaps())
+			for k := range once.ProbeShards() {
+				compare(fmt.Sprint("gaps of the probe of shard ", k), once.ProbeShardGaps(k), along.ProbeShardGaps(k))
+			}
 			for k := range once.Shards() {
 				compare(fmt.Sprint("gaps of shard ", k), once.ShardGaps(k), along.ShardGaps(k))
 			}

@@ -18,6 +18,28 @@ func (p *podRecord) addShards(iv *Interval, begin, end int64) {
 	}
 }
 
+func beyond(g ShardGap) bool { return g.Shard < 0 || g.Shard >= MaxShards }
+
+// addProbes adds what the probe of each of several shards did in the interval [begin, end).
+func (p *podRecord) addProbes(iv *Interval, begin, end int64) {
+	n := len(iv.ProbeShards)
+	for i := range iv.ProbeShardGaps {
+		n = max(n, iv.ProbeShardGaps[i].Shard+1)
+	}
+	for len(p.probes) < n {
+		p.probes = append(p.probes, newStream())
+	}
+	for k, c := range iv.ProbeShards {
+		if c.OK > 0 {
+			p.probes[k].add(nil, c.OK, begin, end)
+		}
+	}
+	for _, g := range iv.ProbeShardGaps {
+		t := &p.probes[g.Shard]
+		t.gaps = append(t.gaps, g.Gap)
+	}
+}
+
 // Shards is the number of shards that have received requests so far; 0 for a target with one shard.
 func (s *Series) Shards() int {
 	n := 0

@@ -33,6 +33,7 @@ type facts struct {
 	Gaps, ProbeGaps      []Gap
 	ReadGaps, WriteGaps  []Gap
 	OpGaps, ShardGaps    [][]Gap
+	ProbeShardGaps       [][]Gap
 	Stalls               [][]Stall // of each pod
 	Holes                []Hole
 	Ahead                []time.Duration
@@ -70,6 +71,9 @@ func factsOf(s *Series) facts {
 		o.P50, o.P99, o.Max, o.MaxService, o.MaxWaited = latency.Quantile(0.5), latency.Quantile(0.99), latency.Max(), service.Max(), waited.Max()
 		f.Ops[name] = o
 		f.OpGaps = append(f.OpGaps, s.OpGaps(k))
+	}
+	for shard := range s.ProbeShards() {
+		f.ProbeShardGaps = append(f.ProbeShardGaps, s.ProbeShardGaps(shard))
 	}
 	for pod := range s.Pods {
 		f.Stalls, f.Ahead = append(f.Stalls, s.Stalls(pod)), append(f.Ahead, s.Ahead(pod))

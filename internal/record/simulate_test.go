@@ -32,7 +32,7 @@ func difference(want, got any, options ...cmp.Option) string {
 func podIntervals(r *rand.Rand, n int) []*Interval {
 	list := make([]*Interval, n)
 	var lastOK int64
-	shardOK := make([]int64, 3)
+	shardOK, probeOK := make([]int64, 3), make([]int64, 3)
 	silent := int64(0) // until then there is no success
 	for i := range list {
 		iv := newInterval(int64(i), len(testOps))
@@ -85,7 +85,8 @@ func podIntervals(r *rand.Rand, n int) []*Interval {
 				SlowLog: SlowLog{Total: 3, Commands: []SlowCommand{
 					{Command: "KEYS", Count: 1 + r.Int64N(9), WorstMicros: 1e6 + r.Int64N(1e6), At: begin}, {Command: "EVAL", Count: 1, WorstMicros: r.Int64N(1e6), At: begin}}}, Latency: []LatencyEvent{{Name: "fork", Unix: 1, LatestMillis: 2, MaxMillis: r.Int64N(9)}}})
 		}
-		iv.simulateShards(r, shardOK)
+		iv.Shards, iv.ShardGaps = simulateShards(r, iv.Index, shardOK)
+		iv.ProbeShards, iv.ProbeShardGaps = simulateShards(r, iv.Index, probeOK)
 		iv.simulateParts(r)
 		list[i] = &iv
 	}
@@ -93,24 +94,25 @@ func podIntervals(r *rand.Rand, n int) []*Interval {
 }
 
 // simulateShards has a few requests at two shards, and after 5 s at a third; lastOK holds the shards' last successes and is updated.
-func (iv *Interval) simulateShards(r *rand.Rand, lastOK []int64) {
-	begin := iv.Index * int64(testStep)
-	iv.Shards = make([]ShardCounts, 2)
-	if iv.Index >= 50 {
-		iv.Shards = make([]ShardCounts, 3)
+func simulateShards(r *rand.Rand, index int64, lastOK []int64) (counts []ShardCounts, gaps []ShardGap) {
+	begin := index * int64(testStep)
+	counts = make([]ShardCounts, 2)
+	if index >= 50 {
+		counts = make([]ShardCounts, 3)
 	}
-	for k := range iv.Shards {
-		iv.Shards[k].Errors = r.Uint64N(2)
+	for k := range counts {
+		counts[k].Errors = r.Uint64N(2)
 		if r.IntN(4) == 0 {
 			continue
 		}
 		at := begin + r.Int64N(int64(testStep))
-		iv.Shards[k].OK++
+		counts[k].OK++
 		if at-lastOK[k] > minGap {
-			iv.ShardGaps = append(iv.ShardGaps, ShardGap{Shard: k, Gap: Gap{From: lastOK[k], To: at}})
+			gaps = append(gaps, ShardGap{Shard: k, Gap: Gap{From: lastOK[k], To: at}})
 		}
 		lastOK[k] = at
 	}
+	return counts, gaps
 }
 
 // simulateParts has gaps with bounds for the parts that had no success, and stalls.

@@ -27,6 +27,16 @@ func (r *reader) partStreams() []partStream {
 	return parts
 }
 
+// streams reads those of the probes of shards.
+func (r *reader) streams() []stream {
+	streams := readList(r, 4, r.stream)
+	if len(streams) > MaxShards {
+		r.fail("probes of %d shards", len(streams))
+		return nil
+	}
+	return streams
+}
+
 func (r *reader) stream(t *stream) {
 	t.ok, t.first, t.last, t.known, t.gaps = r.uint(), r.int(), r.int(), -1, r.gaps()
 }

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"slices"
 	"time"
 
 	"github.com/redquake/redquake/internal/record"
@@ -68,8 +69,10 @@ func (a *analysis) probeDown() bool {
 	if !a.curve.series.HasProbe() {
 		return false
 	}
-	own := a.gapsOf(a.probe())
-	return len(own) > 0 && own[len(own)-1].Open
+	return slices.ContainsFunc(a.probes(), func(p gapLog) bool {
+		own := a.gapsOf(&p)
+		return len(own) > 0 && own[len(own)-1].Open
+	})
 }
 
 // timeToImpact sets ErrorWindow and TimeToImpact from the errors and the first gap.

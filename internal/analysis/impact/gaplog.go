@@ -77,15 +77,34 @@ func (a *analysis) kindLogs() []gapLog {
 	return list
 }
 
-func (a *analysis) probe() *gapLog {
+// probes returns the log of the probe of each shard, or the only one.
+func (a *analysis) probes() []gapLog {
 	s, length := a.curve.series, a.curve.at(a.first-a.baseFirst)
-	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK })
-	p := a.logOf(s.ProbeGaps(), ok, a.inBaseline().serviceOfProbe(0.99))
-	p.aside = true
-	if ok > 0 {
-		p.unseen = unseen(s.ProbePods(), length*time.Duration(max(1, s.Shards()))/time.Duration(ok)) // each shard has a probe
+	ok := a.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, s.ProbeShards())) // all shards are probed alike
+	service := a.inBaseline().serviceOfProbe(0.99)
+	var logs []gapLog
+	for _, gaps := range probeGaps(s) {
+		p := a.logOf(gaps, ok, service)
+		p.aside = true
+		if ok > 0 {
+			p.unseen = unseen(s.ProbePods(), length/time.Duration(ok))
+		}
+		logs = append(logs, p)
 	}
-	return &p
+	return logs
+}
+
+// probeGaps returns the gaps of the probe of each shard, or of the only one.
+func probeGaps(s *record.Series) [][]record.Gap {
+	n := s.ProbeShards()
+	if n == 0 {
+		return [][]record.Gap{s.ProbeGaps()}
+	}
+	list := make([][]record.Gap, n)
+	for shard := range list {
+		list[shard] = s.ProbeShardGaps(shard)
+	}
+	return list
 }
 
 // leastGap is the length of the shortest gaps that are recorded.

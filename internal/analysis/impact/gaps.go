@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -54,10 +55,16 @@ func (g *Gaps) Shard(shard int) []BoundedGap {
 	return g.bounded(g.series.ShardGaps(shard), usualWait(g.usual(nil), g.steady.length(), ok), true)
 }
 
-// Probe returns the gaps of the probe; nil without one.
+// Probe returns the gaps of the probe, with several shards those of each one's; nil without a probe.
 func (g *Gaps) Probe() []BoundedGap {
-	ok := g.steady.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK })
-	return g.bounded(g.series.ProbeGaps(), usualWait(g.steady.serviceOfProbe(0.99), g.steady.length(), ok), false)
+	ok := g.steady.sum(func(iv *record.Interval) uint64 { return iv.Probe.OK }) / uint64(max(1, g.series.ProbeShards()))
+	usual := usualWait(g.steady.serviceOfProbe(0.99), g.steady.length(), ok)
+	var list []BoundedGap
+	for _, gaps := range probeGaps(g.series) {
+		list = append(list, g.bounded(gaps, usual, false)...)
+	}
+	slices.SortStableFunc(list, func(a, b BoundedGap) int { return cmp.Compare(a.From, b.From) })
+	return list
 }
 
 func (g *Gaps) usual(ops []int) time.Duration {
@@ -145,7 +152,9 @@ func steadySample(s *record.Series, first, end int) *sample {
 		mark(s.ShardGaps(shard), median)
 	}
 	if s.HasProbe() {
-		mark(s.ProbeGaps(), m.serviceOfProbe(0.5))
+		for _, gaps := range probeGaps(s) {
+			mark(gaps, m.serviceOfProbe(0.5))
+		}
 	}
 	steady := &sample{series: s, first: first, end: end, outage: outage}
 	if steady.successes(nil) == 0 {

@@ -163,3 +163,38 @@ func TestServersThatServeNoNewClients(t *testing.T) {
 		t.Errorf("recovered %v, doubts %q", m.Recovered, reasons(m))
 	}
 }
+
+// Two shards that are down one after the other, for 1.0 and 1.1 s, are no server that is down for 2 s. A probe that is never served again is not hidden
+// by those of other shards.
+func TestServerOutageIsThatOfOneShard(t *testing.T) {
+	const at = int64(40 * time.Second)
+	shardsDown := func(gaps ...record.ShardGap) *record.Series {
+		return steadily(t, func(list []*record.Interval) {
+			for _, iv := range list {
+				iv.Probe.Due, iv.Probe.Sent, iv.Probe.OK = 30, 30, 30
+				iv.ProbeShards = []record.ShardCounts{{OK: 10}, {OK: 10}, {OK: 10}}
+				begin := iv.Index * int64(step)
+				for _, g := range gaps {
+					if begin >= g.From && begin+int64(step) <= g.To {
+						iv.ProbeShards[g.Shard] = record.ShardCounts{Errors: 10}
+						iv.Probe.OK -= 10
+					}
+					if g.To > begin && g.To <= begin+int64(step) {
+						iv.ProbeShardGaps = append(iv.ProbeShardGaps, g)
+					}
+				}
+			}
+		})
+	}
+	gap := func(shard int, from, to time.Duration) record.ShardGap {
+		return record.ShardGap{Shard: shard, Gap: record.Gap{From: at + int64(from), To: at + int64(to)}}
+	}
+	m := Analyze(shardsDown(gap(1, 0, time.Second), gap(2, 900*ms, 2*time.Second)), Fault{At: 40 * time.Second}, Options{})
+	if m.ServerOutage.Value != 1100*ms || m.ServerOutage.AtLeast < 1050*ms || m.ServerOutage.AtMost != 1100*ms {
+		t.Errorf("two shards after each other: %v", m.ServerOutage)
+	}
+	never := Analyze(shardsDown(gap(1, 0, time.Hour)), Fault{At: 40 * time.Second, Deadline: 10 * time.Second}, Options{})
+	if never.ServerOutage.Value < 19*time.Second || reasons(never) != OutageNotOver {
+		t.Errorf("a shard that is never served again: %v, doubts %q", never.ServerOutage, reasons(never))
+	}
+}

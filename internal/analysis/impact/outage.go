@@ -67,15 +67,7 @@ func (a *analysis) outages(m *Impact) {
 		}
 		m.ShardOutage = m.ShardOutage.Max(one)
 	}
-	if a.curve.series.HasProbe() {
-		p := a.probe()
-		probed := a.outageOf(p)
-		m.ServerOutage, m.ServerOutageEnd = probed.length.orUnseen(p.unseen), probed.end(a.fault.At)
-		if m.Recovered && probed.longest.Open {
-			m.Doubts = append(m.Doubts, Doubt{OutageNotOver, fmt.Sprintf("the probe, which opens new connections, had no success for %s, until the end of the record: "+
-				"how long the outage was for new clients is not known", brief(probed.longest.length()))})
-		}
-	}
+	a.serverOutage(m)
 	if doubt := a.shardDoubt(m); doubt != nil {
 		m.Doubts = append(m.Doubts, *doubt)
 	}
@@ -85,11 +77,34 @@ func (a *analysis) outages(m *Impact) {
 	}
 }
 
+// serverOutage sets the longest outage of the probe, at any shard.
+func (a *analysis) serverOutage(m *Impact) {
+	if !a.curve.series.HasProbe() {
+		return
+	}
+	m.ServerOutage = Bounded{}
+	open := time.Duration(0)
+	for _, p := range a.probes() {
+		one := a.outageOf(&p)
+		if one.length.Value > m.ServerOutage.Value {
+			m.ServerOutageEnd = one.end(a.fault.At)
+		}
+		m.ServerOutage = m.ServerOutage.Max(one.length).orUnseen(p.unseen)
+		if one.longest.Open {
+			open = max(open, one.longest.length())
+		}
+	}
+	if m.Recovered && open > 0 {
+		m.Doubts = append(m.Doubts, Doubt{OutageNotOver, fmt.Sprintf("the probe, which opens new connections, had no success for %s, until the end of the record: "+
+			"how long the outage was for new clients is not known", brief(open))})
+	}
+}
+
 // downBefore returns a gap in which requests waited in vain already before the fault, too early to be of it, and still did then; nil if there is none.
 func (a *analysis) downBefore() *gap {
 	logs := slices.Concat([]gapLog{a.load}, a.kinds, a.shards)
 	if a.curve.series.HasProbe() {
-		logs = append(logs, *a.probe())
+		logs = append(logs, a.probes()...)
 	}
 	for i := range logs {
 		p := &logs[i]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,7 +19,7 @@ import (
 // evicting is a run of one or two pods on a primary at a:1 and a replica at b:1 in memory.
 type evicting struct {
 	primary, replica *memredis.Server
-	promoted         bool
+	promoted         atomic.Bool
 	pods             []*Audit
 	books            []*Book
 	cancel           func()
@@ -58,7 +59,7 @@ func newEvicting(t *testing.T, pods, limit int, policy string) *evicting {
 }
 
 func (w *evicting) layout() (Layout, error) {
-	if w.promoted {
+	if w.promoted.Load() {
 		return Layout{Nodes: []Node{{Address: "b:1", Primary: true}}}, nil
 	}
 	return Layout{Nodes: []Node{{Address: "a:1", Primary: true}}}, nil
@@ -81,7 +82,7 @@ func (w *evicting) acknowledge(server *memredis.Server, writes, absent uint64) {
 func (w *evicting) fail() {
 	w.primary.Kill()
 	w.replica.SetReadOnly(false)
-	w.promoted = true
+	w.promoted.Store(true)
 }
 
 // verified ends the run and merges what the pods read back.
