@@ -219,9 +219,17 @@ func longestGap(gaps []record.Gap) time.Duration {
 
 // shardGaps are the gaps of one shard.
 func shardGaps(o *outcome, shard int) []record.Gap {
+	return gapsAt(o, shard, func(iv *record.Interval) []record.ShardGap { return iv.ShardGaps })
+}
+
+func probeShardGaps(o *outcome, shard int) []record.Gap {
+	return gapsAt(o, shard, func(iv *record.Interval) []record.ShardGap { return iv.ProbeShardGaps })
+}
+
+func gapsAt(o *outcome, shard int, of func(*record.Interval) []record.ShardGap) []record.Gap {
 	var gaps []record.Gap
-	for _, iv := range o.intervals {
-		for _, g := range iv.ShardGaps {
+	for i := range o.intervals {
+		for _, g := range of(&o.intervals[i]) {
 			if g.Shard == shard {
 				gaps = append(gaps, g.Gap)
 			}

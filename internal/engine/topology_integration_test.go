@@ -121,7 +121,11 @@ func testDeadShardHasAGapOfItsOwn(t *testing.T) {
 	w.follows(shard, dead)
 	o := w.end()
 	covers(t, "the dead shard", shardGaps(o, shard), down, down+int64(p.Interval))
+	covers(t, "the probe of the dead shard", probeShardGaps(o, shard), down, down+int64(p.Interval))
 	for i := range 3 {
+		if g := longest(probeShardGaps(o, i)); i != shard && g.From <= down && g.To >= down+int64(p.Interval) {
+			t.Errorf("the probe of shard %d has a gap %+v, though only shard %d was down", i, g, shard)
+		}
 		if g := longest(shardGaps(o, i)); i != shard && g.From <= down && g.To >= down+int64(p.Interval) {
 			t.Errorf("shard %d has a gap %+v, though only shard %d was down", i, g, shard)
 		}
