@@ -27,7 +27,7 @@ func (s *Series) Add(pod int, iv *Interval) error {
 	p.addProbes(iv, begin, end)
 	p.addShards(iv, begin, end)
 	p.addParts(s, iv, begin, end)
-	p.addStalls(iv.Stalls)
+	s.addStalls(p, iv.Stalls, end)
 	p.settle(iv, end)
 	if s.pending += len(iv.Gaps) + len(iv.ProbeGaps) + len(iv.ShardGaps) + len(iv.ProbeShardGaps) + len(iv.PartGaps); s.pending > s.foldAt {
 		s.foldGaps()

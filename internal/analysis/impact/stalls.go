@@ -129,12 +129,13 @@ func newDelays(s *record.Series, p part) *delays {
 // behind is the index behind the intervals that the histogram of an interval spans.
 func (d *delays) behind(i int) int { return min(i+d.span, d.part.end) }
 
-// unkept is the length of the longest stall of a pod that the record does not have.
+// unkept is the greatest length of a stall of a pod that the record need not have: there are at least MaxStalls longer ones.
 func unkept(stalls []record.Stall) time.Duration {
 	if len(stalls) < record.MaxStalls {
 		return 0
 	}
-	shortest := slices.MinFunc(stalls, func(a, b record.Stall) int { return cmp.Compare(a.To-a.From, b.To-b.From) })
+	stalls = slices.SortedFunc(slices.Values(stalls), func(a, b record.Stall) int { return cmp.Compare(b.To-b.From, a.To-a.From) })
+	shortest := stalls[record.MaxStalls-1]
 	return time.Duration(shortest.To - shortest.From)
 }
 
