@@ -37,7 +37,9 @@ func longest(stalls []Stall, n int) []Stall {
 	if len(stalls) <= n {
 		return stalls
 	}
-	slices.SortFunc(stalls, func(a, b Stall) int { return cmp.Or(cmp.Compare(b.To-b.From, a.To-a.From), cmp.Compare(b.From, a.From)) })
+	slices.SortFunc(stalls, func(a, b Stall) int {
+		return cmp.Or(cmp.Compare(b.To-b.From, a.To-a.From), cmp.Compare(b.From, a.From))
+	})
 	return stalls[:n]
 }
 

@@ -50,8 +50,8 @@ func Analyze(s *record.Series, f Fault, o Options) Impact {
 	return m
 }
 
-// Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold have passed, or
-// the record has ended.
+// Settled reports whether the impact is final: the load recovered and new clients are served, or the deadline and the time for which recovery must hold
+// have passed, or the record has ended.
 func Settled(s *record.Series, f Fault, o Options) bool {
 	o = o.withDefaults()
 	s = around(s, f, o)

@@ -198,3 +198,40 @@ func TestServerOutageIsThatOfOneShard(t *testing.T) {
 		t.Errorf("a shard that is never served again: %v, doubts %q", never.ServerOutage, reasons(never))
 	}
 }
+
+// Rare writes fail for longer than all requests do. Where reads succeed again, but not how much longer, the outage is not known better than that.
+func TestOutageOfRareWrites(t *testing.T) {
+	const at = int64(40 * time.Second)
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"set", "get"}, 1)
+	s.SetReadOnly([]bool{false, true})
+	for i := range int64(time.Minute / step) {
+		begin := i * int64(step)
+		iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 2), FirstError: -1, LastError: -1, FirstOK: begin, LastOK: begin + int64(step) - 1}
+		iv.Ops[1].OK, iv.Ops[1].Latency = 100, record.Buckets{{Index: 300, Count: 100}}
+		if i%2 == 0 {
+			iv.Ops[0].OK, iv.Ops[0].Latency = 1, record.Buckets{{Index: 300, Count: 1}}
+		}
+		if begin >= at && begin < at+int64(800*ms) { // writes fail
+			iv.Ops[0].OK, iv.Ops[0].Fail, iv.Ops[0].Latency = 0, 1, nil
+			iv.FirstError, iv.LastError = begin+int64(50*ms), begin+int64(50*ms)
+		}
+		if begin >= at && begin < at+int64(500*ms) { // reads, too
+			iv.Ops[1].OK, iv.Ops[1].Fail, iv.Ops[1].Latency = 0, 100, nil
+			iv.FirstOK, iv.LastOK = -1, -1
+		}
+		if begin == at+int64(500*ms) {
+			iv.Gaps = []record.Gap{{From: at, To: at + int64(500*ms)}}
+			iv.PartGaps = []record.PartGap{{Part: record.Reads, Gap: iv.Gaps[0]}}
+		}
+		if begin == at+int64(800*ms) {
+			iv.PartGaps = []record.PartGap{{Part: record.Writes, Gap: record.Gap{From: at - int64(100*ms), To: at + int64(800*ms), UnprovenHead: int64(150 * ms), UnprovenTail: int64(50 * ms)}}}
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Finish(0)
+	if m := Analyze(s, Fault{At: time.Duration(at)}, Options{}); m.Outage.AtMost < 800*ms || m.Outage.AtLeast > 800*ms {
+		t.Errorf("the outage is %v (%s), of writes %+v; the truth is 800ms", m.Outage, m.OutageOf, m.Writes)
+	}
+}

@@ -49,6 +49,9 @@ func (a *analysis) kindEffects(m *Impact, end int) {
 			log = &a.kinds[i]
 		}
 		one, baseline := a.effect(kind, ops, log, end)
+		if one.Outage.AtLeast > 0 && one.LastError > m.OutageEnd.Value { // it may have lasted longer than that of the others
+			m.Outage.AtMost = max(m.Outage.AtMost, one.Outage.AtMost)
+		}
 		usual := baseline * a.curve.width().Seconds() // successes in a window
 		if like := usual * (1 - m.Dip); one.Dip > deepest && usual*(1-one.Dip) < like-4*math.Sqrt(like) {
 			deepest, m.DipOf = one.Dip, kind
