@@ -305,6 +305,39 @@ func useOfServers(w *world, app, ip string) {
 	}
 }
 
+// A server that another pod replaces behind the same address has the new pod's name; one whose pod is gone keeps it.
+func TestPodOfAReplacedServer(t *testing.T) {
+	t.Parallel()
+	inWorld(t, func(w *world) {
+		redis := w.startEngine()
+		w.runningPod("redis", "redis-0", w.subnet+"99", "1")
+		startOperator(w.place, spy{})
+		w.create(newLoadTest("run", redis.Address(), func(test *v1alpha1.RedisLoadTest) {
+			test.Spec.Load = v1alpha1.LoadShape{Rate: new(int32(100)), Duration: length(60 * time.Second)}
+		}))
+		named := func(pod string, restarts int32) {
+			w.t.Helper()
+			var servers []v1alpha1.ServerUse
+			w.until(fmt.Sprintf("%d restarts, now in %s", restarts, pod), 30*time.Second, func() bool {
+				servers = w.loadTest("run").Status.Servers
+				return len(servers) == 1 && servers[0].Pod == pod && servers[0].Restarts == restarts
+			}, func() string { return fmt.Sprintf("servers %+v", servers) })
+		}
+		gone := func(name string) {
+			w.t.Helper()
+			w.mustChange(w.client.Delete(w.t.Context(), &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: w.namespace, Name: name}}, client.GracePeriodSeconds(0)))
+		}
+		named("redis-0", 0)
+		gone("redis-0")
+		w.runningPod("redis", "redis-1", w.subnet+"99", "1")
+		redis.Restart()
+		named("redis-1", 1)
+		gone("redis-1")
+		redis.Restart()
+		named("redis-1", 2)
+	})
+}
+
 // A Redis that is not observed is no Redis at rest: the status says why there are no figures of it.
 func TestRedisThatIsNotObserved(t *testing.T) {
 	t.Parallel()

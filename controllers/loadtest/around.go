@@ -1,10 +1,12 @@
 package loadtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +26,7 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	if s.result != nil {
 		status.Servers, status.RoundTrip = serversOf(s.result.Servers), roundTripOf(s.result.RoundTrip)
 		if status.Target != nil {
-			status.Target.Message = state.Truncate(s.result.Target.NotObserved, 512)
+			status.Target.Message = state.Truncate(targetMessage(s.result), 512)
 		}
 		if cpu := s.result.LoadPodCPU; cpu != nil && status.LoadPods != nil {
 			status.LoadPods.CPU = new(cpuOf(*cpu))
@@ -32,6 +34,14 @@ func (r *Reconciler) setAround(ctx context.Context, s *scope) error {
 	}
 	s.setPods()
 	return r.nameServers(ctx, s)
+}
+
+// targetMessage says what the status lacks of Redis' servers.
+func targetMessage(r *result.Load) string {
+	if n := len(r.Servers); n > maxServers {
+		return strings.TrimSuffix(fmt.Sprintf("status.servers has the first %d of %d servers, redquake results all; %s", maxServers, n, r.Target.NotObserved), "; ")
+	}
+	return r.Target.NotObserved
 }
 
 // setPods sets the use of the observed pods, in the order of the spec.
@@ -61,16 +71,15 @@ func (s *scope) setPods() {
 	}
 }
 
-// nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was seen.
+// nameServers sets the pods of the servers. A pod that is gone keeps the name under which it was seen, until another process replies at its address.
 func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 	servers, unknown := s.test.Status.Servers, false
 	for i := range servers {
 		known := slices.IndexFunc(s.before.Status.Servers, func(b v1alpha1.ServerUse) bool { return b.Address == servers[i].Address && b.Pod != "" })
 		if known >= 0 {
 			servers[i].Pod = s.before.Status.Servers[known].Pod
-		} else {
-			unknown = true
 		}
+		unknown = unknown || known < 0 || s.before.Status.Servers[known].Restarts != servers[i].Restarts
 	}
 	if !unknown {
 		return nil
@@ -86,12 +95,12 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 		}
 	}
 	for i := range servers {
-		if host, _, err := net.SplitHostPort(servers[i].Address); err == nil && servers[i].Pod == "" {
-			servers[i].Pod = names[host]
+		if host, _, err := net.SplitHostPort(servers[i].Address); err == nil {
+			servers[i].Pod = cmp.Or(names[host], servers[i].Pod)
 		}
 	}
-	if len(servers) == 1 && servers[0].Pod == "" {
-		servers[0].Pod = r.onlyPod(ctx, s)
+	if host, _, err := net.SplitHostPort(servers[0].Address); len(servers) == 1 && err == nil && names[host] == "" {
+		servers[0].Pod = cmp.Or(r.onlyPod(ctx, s), servers[0].Pod)
 	}
 	return nil
 }
