@@ -68,7 +68,7 @@ type RedisLoadTestStatus struct {
 	// +optional
 	Redis *RedisFacts `json:"redis,omitempty"`
 
-	// servers are what each Redis server used over the measured time: by shard, primaries first; at most the first 64.
+	// servers are what each Redis server used over the measured time: by shard, primaries first; at most the first 64; target.message says if there are more.
 	// +optional
 	// +listType=map
 	// +listMapKey=address
@@ -417,7 +417,7 @@ type OperationSummary struct {
 
 // RedisFacts is data reported by the Redis servers during the run.
 type RedisFacts struct {
-	// maxCPU is the maximum CPU use of a server process, in millicores, from INFO cpu.
+	// maxCPU is the maximum CPU use of a server process over 5 s, in millicores, from INFO cpu.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	MaxCPU int64 `json:"maxCPU"`

@@ -6,7 +6,7 @@ type CPUUse struct {
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Mean int64 `json:"mean"`
-	// max is the highest between two readings, in millicores.
+	// max is the highest over 5 s, in millicores; of observed pods, over one reading of the metrics API.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Max int64 `json:"max"`

@@ -12,4 +12,12 @@ type AgentUse struct {
 	RoundTrip        int64   // of a PING on an otherwise idle connection, nanoseconds; 0 = not measured
 	IdleRoundTrip    int64   // the shortest of some PINGs before the load, nanoseconds; 0 = not measured
 	Memory           int64   // resident bytes
+
+	// Of a reading of a Series: the stretch with the highest CPU usage, and the one in which the process was throttled most, of those that end with
+	// this reading or with one that was merged into it.
+	Busiest, MostThrottled Busy
+}
+
+func (a *AgentUse) counters() counters {
+	return counters{at: a.At, cpu: a.CPUSeconds, throttled: a.ThrottledSeconds}
 }

@@ -29,3 +29,19 @@ func (r *reader) agent(a *AgentUse) {
 func (a *AgentUse) floats() [4]*float64 {
 	return [...]*float64{&a.CPUSeconds, &a.CPULimit, &a.ThrottledSeconds, &a.GCPauseSeconds}
 }
+
+// appendMergedAgents appends the readings of a series, which also have stretches.
+func appendMergedAgents(dst []byte, agents []AgentUse) []byte {
+	return appendList(dst, agents, func(dst []byte, a *AgentUse) []byte {
+		return appendBusy(appendBusy(appendAgent(dst, a), &a.Busiest, a.At), &a.MostThrottled, a.At)
+	})
+}
+
+func (r *reader) mergedAgents() []AgentUse {
+	return readList(r, minAgentSize, func(a *AgentUse) {
+		r.agent(a)
+		if r.version >= 5 {
+			a.Busiest, a.MostThrottled = r.busy(a.At), r.busy(a.At)
+		}
+	})
+}

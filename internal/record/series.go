@@ -50,6 +50,7 @@ type Series struct {
 	unobserved []Unobserved      // servers without a reading, by address
 	serverStep time.Duration     // the grid of the servers' readings; 0 = all are kept
 	processes  map[process]int64 // the first reading of each; nil = to be computed
+	busy       map[process]*recent
 
 	loadGaps, probeGaps merging
 	probeShardGaps      []merging // by the shard's number
@@ -75,6 +76,7 @@ type podRecord struct {
 	parts       []partStream // by Part
 	stalls      []Stall      // the longest ones, by time
 	agents      []AgentUse   // by time
+	busy        recent
 }
 
 // NewSeries returns an empty record. It panics unless step and pods are positive: both come from a validated plan.

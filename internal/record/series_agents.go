@@ -7,7 +7,7 @@ import (
 )
 
 // Agents returns the load generators' readings by time, then by pod. Each pod has at most one per second: the last one, with the second's
-// minimum round trip and maximum memory. With many pods, or in a long run, the series keeps one per 2 s, 4 s and so on.
+// minimum round trip, maximum memory and busiest stretches. With many pods, or in a long run, the series keeps one per 2 s, 4 s and so on.
 func (s *Series) Agents() []AgentUse {
 	var all []AgentUse
 	for i := range s.pods {
@@ -23,6 +23,7 @@ func (s *Series) addAgents(pod int, agents []AgentUse) {
 		before := len(p.agents)
 		a := agents[i]
 		a.Pod = pod
+		a.findBusiest(&p.busy)
 		p.agents = keepAgent(p.agents, a, s.agentStep)
 		s.agentReadings += len(p.agents) - before
 	}
@@ -55,6 +56,15 @@ func keepAgent(list []AgentUse, a AgentUse, step time.Duration) []AgentUse {
 		a.RoundTrip = before.RoundTrip
 	}
 	a.Memory = max(a.Memory, list[last].Memory)
+	a.Busiest = busier(a.Busiest, list[last].Busiest, (*Busy).cpu)
+	a.MostThrottled = busier(a.MostThrottled, list[last].MostThrottled, (*Busy).throttled)
 	list[last] = a
 	return list
+}
+
+// findBusiest sets the stretches that end with the reading.
+func (a *AgentUse) findBusiest(before *recent) {
+	stretch := before.add(a.counters())
+	a.Busiest = busier(stretch, Busy{}, (*Busy).cpu)
+	a.MostThrottled = busier(stretch, Busy{}, (*Busy).throttled)
 }

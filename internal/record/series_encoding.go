@@ -140,7 +140,27 @@ func DecodeSeries(b []byte) (*Series, error) {
 	if r.err != nil {
 		return nil, r.err
 	}
+	s.findBusiest(r.version)
 	return s, nil
+}
+
+// findBusiest lets the stretches of further readings begin in the record, and finds those of a record that has none.
+func (s *Series) findBusiest(version byte) {
+	for i := range s.pods {
+		p := &s.pods[i]
+		for k := range p.agents {
+			a := p.agents[k]
+			if a.findBusiest(&p.busy); version < 5 {
+				p.agents[k] = a
+			}
+		}
+	}
+	for i := range s.servers {
+		server := s.servers[i]
+		if server.findBusiest(s.busyOf(server.process())); version < 5 {
+			s.servers[i] = server
+		}
+	}
 }
 
 // appendRaw returns the record before compression, and how many bytes of it are which part.
@@ -213,12 +233,12 @@ func (s *Series) appendState(b []byte) []byte {
 		b = appendPartStreams(b, p.shards)
 		b = appendPartStreams(b, p.parts)
 		b = appendStalls(b, p.stalls)
-		b = appendAgents(b, p.agents)
+		b = appendMergedAgents(b, p.agents)
 	}
 	b = appendMergings(b, s)
 	b = appendUint(b, uint64(s.agentStep/agentStep))
 	b = appendInt(b, int64(s.serverStep))
-	b = appendServers(b, s.servers)
+	b = appendMergedServers(b, s.servers)
 	b = appendUnobserved(b, s.unobserved)
 	b = appendPodUses(b, &s.podUses)
 	return appendUint(b, uint64(len(s.intervals)))
@@ -245,7 +265,7 @@ func (r *reader) state() *Series {
 	if s.serverStep = time.Duration(r.int()); s.serverStep < 0 {
 		r.fail("readings of servers every %v", s.serverStep)
 	}
-	s.servers = r.servers()
+	s.servers = r.mergedServers()
 	if r.version >= 5 {
 		s.unobserved = r.unobserved()
 	} else {
@@ -279,7 +299,7 @@ func (r *reader) pods(s *Series) {
 		if r.version >= 5 {
 			p.probes = r.streams()
 		}
-		p.shards, p.parts, p.stalls, p.agents = r.partStreams(), r.partStreams(), r.stalls(), r.agents()
+		p.shards, p.parts, p.stalls, p.agents = r.partStreams(), r.partStreams(), r.stalls(), r.mergedAgents()
 		s.agentReadings += len(p.agents)
 		if p.next < 0 {
 			r.fail("pod %d at interval %d", i, p.next)

@@ -21,13 +21,15 @@ type process struct{ address, runID string }
 func (s *Server) process() process { return process{s.Address, s.RunID} }
 
 // Servers returns the readings of the servers, by time. With many servers, or in a long run, the series keeps the first one of each process and then
-// its last one per 1 s, 2 s, 4 s and so on (a coarsened series per Step), with the slow commands of this time.
+// its last one per 1 s, 2 s, 4 s and so on (a coarsened series per Step), with the slow commands, the highest memory and the busiest stretches of this
+// time.
 func (s *Series) Servers() []Server { return slices.Clone(s.servers) }
 
 // addServers adds readings. The cost does not depend on how many there are, apart from those of the same time.
 func (s *Series) addServers(servers []Server) {
-	for i := range servers {
-		s.addServer(&servers[i])
+	for _, server := range servers {
+		server.findBusiest(s.busyOf(server.process()))
+		s.addServer(&server)
 	}
 	if len(s.servers) > maxServerReadings+len(s.firstReadings()) && s.serverStep < coarsestServerStep {
 		s.thinServers(max(finestServerStep, 2*s.serverStep))
@@ -104,8 +106,8 @@ func (s *Series) thinServers(step time.Duration) {
 	s.servers = slices.Clip(kept)
 }
 
-// fold reports which readings of whole cells are needed: the first one of each process, and the last one in each cell, to which it adds the slow
-// commands of those that are not.
+// fold reports which readings of whole cells are needed: the first one of each process, and the last one in each cell, to which it adds what stays of
+// those that are not.
 func (s *Series) fold(readings []Server) (needed []bool) {
 	type in struct {
 		process
@@ -120,12 +122,38 @@ func (s *Series) fold(readings []Server) (needed []bool) {
 	for i := range readings {
 		r := &readings[i]
 		newest := last[cellOf(r)]
-		if needed[i] = i == newest || first[r.process()] == r.At; !needed[i] && len(r.SlowLog.Commands) > 0 {
-			to := &readings[newest].SlowLog
-			to.Commands = MergeSlow(to.Commands, r.SlowLog.Commands)
+		if needed[i] = i == newest || first[r.process()] == r.At; !needed[i] {
+			readings[newest].keepOf(r)
 		}
 	}
 	return needed
+}
+
+// keepOf adds what stays of an earlier reading of the same process.
+func (s *Server) keepOf(before *Server) {
+	if len(before.SlowLog.Commands) > 0 {
+		s.SlowLog.Commands = MergeSlow(s.SlowLog.Commands, before.SlowLog.Commands)
+	}
+	s.UsedMemory, s.UsedMemoryRSS = max(s.UsedMemory, before.UsedMemory), max(s.UsedMemoryRSS, before.UsedMemoryRSS)
+	s.Busiest = busier(s.Busiest, before.Busiest, (*Busy).cpu)
+	s.BusiestMainThread = busier(s.BusiestMainThread, before.BusiestMainThread, (*Busy).mainThread)
+}
+
+// findBusiest sets the stretches that end with the reading.
+func (s *Server) findBusiest(before *recent) {
+	stretch := before.add(s.counters())
+	s.Busiest = busier(stretch, Busy{}, (*Busy).cpu)
+	s.BusiestMainThread = busier(stretch, Busy{}, (*Busy).mainThread)
+}
+
+func (s *Series) busyOf(p process) *recent {
+	if s.busy == nil {
+		s.busy = map[process]*recent{}
+	}
+	if s.busy[p] == nil {
+		s.busy[p] = &recent{}
+	}
+	return s.busy[p]
 }
 
 func compareServers(a, b Server) int {

@@ -145,6 +145,12 @@ func writeVersion(t *testing.T) {
 		for i := range iv.Gaps {
 			iv.Gaps[i].MaybeBefore, iv.Gaps[i].MaybeSooner, iv.Gaps[i].UnprovenHead, iv.Gaps[i].UnprovenTail = 4000, 3000, 2000, 1000
 		}
+		for i := range iv.Agents {
+			iv.Agents[i].CPUSeconds, iv.Agents[i].ThrottledSeconds = 0.05*float64(iv.Index), 0.001*float64(iv.Index)
+		}
+		for i := range iv.Servers {
+			iv.Servers[i].CPUSeconds, iv.Servers[i].CPUMainThreadSeconds, iv.Servers[i].CommandsProcessed = 0.05*float64(iv.Index), 0.04*float64(iv.Index), iv.Index
+		}
 	}
 	s := newTestSeries(len(w))
 	s.Notes = []string{"a note"}

@@ -46,6 +46,14 @@ type Server struct {
 	LatestForkMicros int64 // how long the last fork blocked the server
 	SlowLog          SlowLog
 	Latency          []LatencyEvent // of LATENCY LATEST, at most MaxLatencyEvents; empty while latency-monitor-threshold is 0
+
+	// Of a reading of a Series: the stretches with the highest CPU usage of the process and of its main thread, of those that end with this reading or
+	// with one that was merged into it.
+	Busiest, BusiestMainThread Busy
+}
+
+func (s *Server) counters() counters {
+	return counters{at: s.At, cpu: s.CPUSeconds, mainThread: s.CPUMainThreadSeconds, commands: s.CommandsProcessed}
 }
 
 // SlowLog is the SLOWLOG: commands that ran longer than slowlog-log-slower-than.

@@ -77,3 +77,19 @@ func (s *Server) numbers() [24]*int64 {
 		&s.InstantaneousOps, &s.LatestForkMicros, &s.SlowLog.Total,
 		&s.Shard, &s.NetInput, &s.NetOutput}
 }
+
+// appendMergedServers appends the readings of a series, which also have stretches.
+func appendMergedServers(dst []byte, servers []Server) []byte {
+	return appendList(dst, servers, func(dst []byte, s *Server) []byte {
+		return appendBusy(appendBusy(appendServer(dst, s), &s.Busiest, s.At), &s.BusiestMainThread, s.At)
+	})
+}
+
+func (r *reader) mergedServers() []Server {
+	return readList(r, minServerSize, func(s *Server) {
+		r.server(s)
+		if r.version >= 5 {
+			s.Busiest, s.BusiestMainThread = r.busy(s.At), r.busy(s.At)
+		}
+	})
+}

@@ -17,8 +17,8 @@ var (
 )
 
 // sameSeries compares everything a Series holds.
-var sameSeries = cmp.Options{cmp.AllowUnexported(Series{}, podRecord{}, stream{}, partStream{}, merging{}, fine{}, block{}, window{}, podUses{}), cmpopts.IgnoreFields(Series{}, "pending", "foldAt", "processes"),
-	cmpopts.IgnoreFields(stream{}, "known"), cmpopts.IgnoreFields(podRecord{}, "settled"), cmpopts.EquateEmpty()}
+var sameSeries = cmp.Options{cmp.AllowUnexported(Series{}, podRecord{}, stream{}, partStream{}, merging{}, fine{}, block{}, window{}, podUses{}), cmpopts.IgnoreFields(Series{}, "pending", "foldAt", "processes", "busy"),
+	cmpopts.IgnoreFields(stream{}, "known"), cmpopts.IgnoreFields(podRecord{}, "settled", "busy"), cmpopts.EquateEmpty()}
 
 // difference returns that of cmp.Diff. It compares with reflect first, which is twenty times faster if the values are equal.
 func difference(want, got any, options ...cmp.Option) string {

@@ -180,6 +180,8 @@ func (e *evidence) agents(steady []impact.Window) {
 			pods[a.Pod] = g
 		}
 		g.add(&before, &a)
+		g.stretch(&a.Busiest, steady)
+		g.stretch(&a.MostThrottled, steady)
 	}
 	for _, pod := range slices.Sorted(maps.Keys(pods)) {
 		if pods[pod].total.seconds >= shortestEvidence.Seconds() {
@@ -221,6 +223,8 @@ func (e *evidence) redis(steady []impact.Window) {
 			servers[r.Address] = s
 		}
 		s.add(&before, &r)
+		s.stretch(&r.Busiest, steady)
+		s.stretch(&r.BusiestMainThread, steady)
 	}
 	for _, address := range slices.Sorted(maps.Keys(servers)) {
 		if servers[address].total.seconds >= shortestEvidence.Seconds() {

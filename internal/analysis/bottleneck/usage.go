@@ -1,8 +1,13 @@
 package bottleneck
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
+
+	"github.com/redquake/redquake/internal/analysis/impact"
+	"github.com/redquake/redquake/internal/record"
 )
 
 // usage is the CPU usage of a process over some time.
@@ -30,41 +35,35 @@ func (u usage) mainThread() float64 {
 	return u.cores()
 }
 
-// timeline is the CPU usage of a process over the steady part, whole and in pieces.
+// timeline is the CPU usage of a process over the steady part, and over the busiest stretches in it.
 type timeline struct {
-	total  usage
-	pieces []piece // by time
-}
-
-// piece is the usage between two consecutive readings, in nanoseconds from the start.
-type piece struct {
-	usage
-	from, to int64
+	total     usage
+	stretches []usage
 }
 
 func (t *timeline) record(from, to int64, u usage) {
 	u.seconds = time.Duration(to - from).Seconds()
 	t.total.add(u)
-	t.pieces = append(t.pieces, piece{u, from, to})
 }
 
-// busiest returns the usage over the stretch of stretchLength or little more in which share is highest: a component that is at its limit for some
+// stretch adds a stretch if it is within one steady window: a component that is at its limit in a fault does not limit the load otherwise.
+func (t *timeline) stretch(b *record.Busy, steady []impact.Window) {
+	if b.Length() == 0 || !slices.ContainsFunc(steady, func(w impact.Window) bool {
+		return time.Duration(b.From) >= w.From && time.Duration(b.To) <= w.To+tolerance
+	}) {
+		return
+	}
+	seconds := func(micros int64) float64 { return float64(micros) / 1e6 }
+	t.stretches = append(t.stretches, usage{b.Length().Seconds(), seconds(b.CPU), seconds(b.MainThread), seconds(b.Throttled), b.Commands})
+}
+
+// busiest returns the usage over the stretch of record.BusyStretch or little more in which share is highest: a component that is at its limit for some
 // seconds limits the load, whatever its mean. It is the total if there is no stretch of that length.
 func (t *timeline) busiest(share func(usage) float64) usage {
-	worst, found := t.total, false
-	for last := range t.pieces {
-		var sum usage
-		for i := last; i >= 0 && sum.seconds < stretchLength.Seconds(); i-- {
-			if i < last && t.pieces[i].to != t.pieces[i+1].from {
-				break
-			}
-			sum.add(t.pieces[i].usage)
-		}
-		if sum.seconds >= stretchLength.Seconds() && (!found || share(sum) > share(worst)) {
-			worst, found = sum, true
-		}
+	if len(t.stretches) == 0 {
+		return t.total
 	}
-	return worst
+	return slices.MaxFunc(t.stretches, func(a, b usage) int { return cmp.Compare(share(a), share(b)) })
 }
 
 // compared returns the share of a stretch as text, and that of the total if it differs: "98% of it over its busiest 5s, 44% on average".
@@ -75,6 +74,3 @@ func (t *timeline) compared(worst usage, share func(usage) float64, of string) s
 	}
 	return fmt.Sprintf("%s%s over its busiest %.0fs, %s on average", most, of, worst.seconds, mean)
 }
-
-// stretchLength is the length of the time for which a component must be at its limit to count as the bottleneck.
-const stretchLength = 5 * time.Second

@@ -1,6 +1,7 @@
 package bottleneck
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -59,21 +60,60 @@ func TestTruthSaturationIsTheWorstStretch(t *testing.T) {
 	}
 }
 
-// A stretch does not span two processes, nor a fault.
-func TestStretchesAreWhole(t *testing.T) {
-	var two timeline
-	for i := range int64(4) {
-		two.record(i*int64(time.Second), (i+1)*int64(time.Second), usage{cpu: 1})
-	}
-	for i := range int64(6) {
-		two.record((10+i)*int64(time.Second), (11+i)*int64(time.Second), usage{cpu: 0.5})
-	}
-	if got := two.busiest(usage.cores); got.seconds != 5 || got.cores() != 0.5 {
-		t.Errorf("the busiest stretch is %+v", got)
-	}
-	short := timeline{}
-	short.record(0, int64(2*time.Second), usage{cpu: 1})
-	if got := short.busiest(usage.cores); got != short.total {
-		t.Errorf("of a short run %+v", got)
+// TestSaturationInALargeRun: the record of many pods or servers keeps few readings of each; that one of them was at its limit for 20 s stays.
+func TestSaturationInALargeRun(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		pods, servers int
+		length        time.Duration
+		want          Component
+		evidence      string
+	}{
+		{100, 1, 10 * time.Minute, LoadGenerator, "load pod 3 used 0.98 cores of CPU, 98% of its limit of 1.00 cores over its busiest 5s"},
+		{1000, 1, 5 * time.Minute, LoadGenerator, "load pod 3 used 0.98 cores of CPU, 98% of its limit of 1.00 cores over its busiest 5s"},
+		{1, 24, time.Hour, RedisMainThread, "of Redis at redis-3:6379 used 97% of one core over its busiest 5s"},
+	} {
+		s := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, c.pods)
+		busyFrom, busyTo := int64(c.length.Seconds())/2, int64(c.length.Seconds())/2+20
+		for i := range int64(c.length / time.Second) {
+			for pod := range c.pods {
+				iv := &record.Interval{Index: i, Pods: 1, Ops: make([]record.Op, 1), FirstError: -1, LastError: -1, FirstOK: -1, LastOK: -1}
+				at := (i + 1) * int64(time.Second)
+				over := float64(min(max(0, i-busyFrom), busyTo-busyFrom))
+				agent := record.AgentUse{At: at, CPUSeconds: 0.2 * float64(i), CPULimit: 1, BusyThreads: 2}
+				if pod == 3 {
+					agent.CPUSeconds += 0.78 * over
+				}
+				iv.Agents = []record.AgentUse{agent}
+				for k := range c.servers {
+					r := record.Server{At: at, Address: fmt.Sprintf("redis-%d:6379", k), RunID: fmt.Sprint("run ", k), CPUSeconds: 0.3 * float64(i), CPUMainThreadSeconds: 0.2 * float64(i)}
+					if k == 3 {
+						r.CPUSeconds, r.CPUMainThreadSeconds = r.CPUSeconds+0.77*over, r.CPUMainThreadSeconds+0.77*over
+					}
+					if iv.Servers = append(iv.Servers, r); pod > 0 {
+						iv.Servers = nil
+					}
+				}
+				if err := s.Add(pod, iv); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for pod := range c.pods {
+			s.Finish(pod)
+		}
+		packed, err := s.Encode(0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored, err := record.DecodeSeries(packed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range []*record.Series{s, stored} {
+			if got := Find(Input{Series: s}); got.Component != c.want || !strings.Contains(got.Evidence, c.evidence) {
+				t.Errorf("%d pods, %d servers, %s: %s: %s", c.pods, c.servers, c.length, got.Component, got.Evidence)
+			}
+		}
 	}
 }

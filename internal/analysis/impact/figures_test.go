@@ -203,7 +203,7 @@ func TestServers(t *testing.T) {
 	if err := s.Add(0, iv); err != nil {
 		t.Fatal(err)
 	}
-	want := ServerFacts{Name: "redis", Version: "7.0.15", Mode: "standalone", MaxCPU: 700, MaxMainThread: 500, MaxUsedMemory: 300,
+	want := ServerFacts{Name: "redis", Version: "7.0.15", Mode: "standalone", MaxCPU: 600, MaxMainThread: 450, MaxUsedMemory: 300,
 		Evicted: 5, Rejected: 3, Restarts: 1, Readings: 6}
 	if diff := cmp.Diff(want, Servers(s)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)

@@ -13,7 +13,7 @@ type ServerFacts struct {
 	Version string
 	Mode    string // standalone | sentinel | cluster
 
-	MaxCPU        int64 // millicores: maximum of one server process between two readings
+	MaxCPU        int64 // millicores: of one server process over its busiest stretch of record.BusyStretch, in a shorter run its mean
 	MaxMainThread int64 // millicores: the same of its main thread; 0 if the server does not report it
 	MaxUsedMemory int64 // bytes
 	Evicted       int64 // keys evicted between the first and the last reading
@@ -22,16 +22,12 @@ type ServerFacts struct {
 	Readings      int
 }
 
-// shortestReading is the shortest time between two readings from which CPU usage is computed: over less time, the delay of a reading would
-// distort it.
-const shortestReading = 200 * time.Millisecond
-
 // Servers summarizes the readings of INFO. CPU and counters are differences between readings of the same process (RunID) at the same address.
 func Servers(s *record.Series) ServerFacts {
 	type process struct{ address, runID string }
 	var f ServerFacts
 	running := map[string]string{} // address to RunID
-	last := map[process]record.Server{}
+	first, last := map[process]record.Server{}, map[process]record.Server{}
 	for _, r := range s.Servers() {
 		f.Readings++
 		f.Name, f.Version, f.Mode = r.Name, r.Version, r.Mode
@@ -41,27 +37,31 @@ func Servers(s *record.Series) ServerFacts {
 		}
 		running[r.Address] = r.RunID
 		p := process{r.Address, r.RunID}
-		before, ok := last[p]
-		if !ok {
-			last[p] = r
-			continue
+		if before, ok := last[p]; ok {
+			// CONFIG RESETSTAT resets the counters: their values before it are then unknown.
+			f.Evicted += max(0, r.EvictedKeys-before.EvictedKeys)
+			f.Rejected += max(0, r.RejectedConnections-before.RejectedConnections)
+		} else {
+			first[p] = r
 		}
-		took := time.Duration(r.At - before.At)
-		if took < shortestReading {
-			continue // the next reading is compared with before, not with this one
-		}
-		f.MaxCPU = max(f.MaxCPU, millicores(r.CPUSeconds-before.CPUSeconds, took))
-		if r.CPUMainThreadSeconds > 0 && before.CPUMainThreadSeconds > 0 {
-			f.MaxMainThread = max(f.MaxMainThread, millicores(r.CPUMainThreadSeconds-before.CPUMainThreadSeconds, took))
-		}
-		// CONFIG RESETSTAT resets the counters: their values before it are then unknown.
-		f.Evicted += max(0, r.EvictedKeys-before.EvictedKeys)
-		f.Rejected += max(0, r.RejectedConnections-before.RejectedConnections)
+		f.MaxCPU = max(f.MaxCPU, millicores(float64(r.Busiest.CPU)/1e6, r.Busiest.Length()))
+		f.MaxMainThread = max(f.MaxMainThread, millicores(float64(r.BusiestMainThread.MainThread)/1e6, r.BusiestMainThread.Length()))
 		last[p] = r
+	}
+	for p, from := range first {
+		to := last[p]
+		f.MaxCPU = max(f.MaxCPU, millicores(to.CPUSeconds-from.CPUSeconds, time.Duration(to.At-from.At)))
+		f.MaxMainThread = max(f.MaxMainThread, millicores(to.CPUMainThreadSeconds-from.CPUMainThreadSeconds, time.Duration(to.At-from.At)))
 	}
 	return f
 }
 
+// shortestReading is the shortest time of which CPU usage is computed: over less, the delay of a reading would distort it.
+const shortestReading = 200 * time.Millisecond
+
 func millicores(cpuSeconds float64, took time.Duration) int64 {
+	if took < shortestReading {
+		return 0
+	}
 	return int64(math.Round(1000 * cpuSeconds / took.Seconds()))
 }

@@ -55,6 +55,8 @@ func Servers(s *record.Series, w Window) []Server {
 			sums[r.Address] = sum
 		}
 		sum.see(&r)
+		w.busiest(&sum.CPU.Max, &r.Busiest, r.Busiest.CPU)
+		w.busiest(&sum.MainThreadCPU.Max, &r.BusiestMainThread, r.BusiestMainThread.MainThread)
 		if id, ok := running[r.Address]; ok && id != r.RunID {
 			sum.Restarts++
 		}
@@ -102,13 +104,9 @@ func (s *serverSum) see(r *record.Server) {
 // unknown, and the time does not count for it.
 func (s *serverSum) add(before, now *record.Server) {
 	took := time.Duration(now.At - before.At)
-	used := max(0, now.CPUSeconds-before.CPUSeconds)
-	s.cpu.add(used, took)
-	s.CPU.Max = max(s.CPU.Max, used/took.Seconds())
+	s.cpu.add(max(0, now.CPUSeconds-before.CPUSeconds), took)
 	if before.CPUMainThreadSeconds > 0 {
-		used := max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds)
-		s.main.add(used, took)
-		s.MainThreadCPU.Max = max(s.MainThreadCPU.Max, used/took.Seconds())
+		s.main.add(max(0, now.CPUMainThreadSeconds-before.CPUMainThreadSeconds), took)
 	}
 	if now.NetInput >= before.NetInput && now.NetOutput >= before.NetOutput {
 		s.in.add(float64(now.NetInput-before.NetInput), took)
@@ -149,6 +147,7 @@ func (s *serverSum) server(address string) Server {
 		s.Slow = -1
 	}
 	s.CPU.Mean, s.MainThreadCPU.Mean = s.cpu.value(), s.main.value()
+	s.CPU.Max, s.MainThreadCPU.Max = max(s.CPU.Max, s.CPU.Mean), max(s.MainThreadCPU.Max, s.MainThreadCPU.Mean)
 	s.BytesIn, s.BytesOut = s.in.value(), s.out.value()
 	s.IOThreadedReads, s.IOThreadedWrites = share(s.threadedReads, s.reads), share(s.threadedWrites, s.writes)
 	list := slices.SortedFunc(maps.Values(s.slowest), func(a, b SlowCommand) int {

@@ -21,8 +21,9 @@ func (w Window) contains(at int64) bool {
 
 // CPU is a usage of CPU in cores.
 type CPU struct {
-	Mean, Max float64
-	Limit     float64 // of each pod; 0 = none
+	Mean  float64
+	Max   float64 // over the busiest stretch of record.BusyStretch; of observed pods, over a reading
+	Limit float64 // of each pod; 0 = none
 }
 
 // mean is a mean over time.
@@ -40,15 +41,24 @@ func (m *mean) value() float64 {
 	return m.sum / m.seconds
 }
 
-// shortest is the shortest time between two readings from which a maximum is computed: over less, the delay of a reading would distort it.
+// shortest is the shortest time between two readings of which the use is taken: over less, the delay of a reading would distort it.
 const shortest = 200 * time.Millisecond
 
-// LoadPods returns the CPU usage of the load pods: the mean of a pod, and the highest of any pod between two of its readings, which are at least 1 s
-// apart. The limit is the lowest. ok is false if there are no two readings of a pod.
+// busiest raises a maximum to the use over a stretch that is in the window, in cores.
+func (w Window) busiest(most *float64, b *record.Busy, micros int64) {
+	if b.Length() > 0 && time.Duration(b.From) >= w.From && w.contains(b.To) {
+		*most = max(*most, float64(micros)/1e6/b.Length().Seconds())
+	}
+}
+
+// LoadPods returns the CPU usage of the load pods: the mean of a pod, and the highest of any pod over its busiest stretch of record.BusyStretch; where
+// the window is shorter, its highest mean. The limit is the lowest. ok is false if there are no two readings of a pod.
 func LoadPods(s *record.Series, w Window) (cpu CPU, ok bool) {
 	last := map[int]record.AgentUse{}
+	pods := map[int]*mean{}
 	var all mean
 	for _, a := range s.Agents() {
+		w.busiest(&cpu.Max, &a.Busiest, a.Busiest.CPU)
 		before, known := last[a.Pod]
 		took := time.Duration(a.At - before.At)
 		if known && took < shortest {
@@ -58,12 +68,18 @@ func LoadPods(s *record.Series, w Window) (cpu CPU, ok bool) {
 		if !known || !w.contains(before.At) || !w.contains(a.At) || a.CPUSeconds < before.CPUSeconds {
 			continue
 		}
+		if pods[a.Pod] == nil {
+			pods[a.Pod] = &mean{}
+		}
 		used := a.CPUSeconds - before.CPUSeconds
 		all.add(used, took)
-		cpu.Max = max(cpu.Max, used/took.Seconds())
+		pods[a.Pod].add(used, took)
 		if a.CPULimit > 0 && (cpu.Limit == 0 || a.CPULimit < cpu.Limit) {
 			cpu.Limit = a.CPULimit
 		}
+	}
+	for _, pod := range pods {
+		cpu.Max = max(cpu.Max, pod.value())
 	}
 	cpu.Mean = all.value()
 	return cpu, all.seconds > 0

@@ -96,15 +96,17 @@ func TestServersInTheWindow(t *testing.T) {
 func TestLoadPods(t *testing.T) {
 	s := recorded(t, 20, func(i int64, iv *record.Interval) {
 		use := record.AgentUse{At: (i + 1) * second, CPUSeconds: 0.2 * float64(i), CPULimit: 0.5, IdleRoundTrip: 120_000, RoundTrip: 300_000}
-		if i >= 15 { // at 16 s: 0.4 cores for a second, then 0.2 again
-			use.CPUSeconds += 0.2
+		if i >= 13 { // from 13 to 17 s: 0.4 cores, then 0.2 again
+			use.CPUSeconds += 0.2 * float64(min(i-12, 4))
+		}
+		if i >= 15 {
 			use.RoundTrip = 200_000
 		}
 		iv.Agents = []record.AgentUse{use}
 	})
 	window := Window{From: 10 * time.Second, To: 20 * time.Second}
 	got, ok := LoadPods(s, window)
-	if diff := cmp.Diff(CPU{Mean: 0.22, Max: 0.4, Limit: 0.5}, rounded(got)); diff != "" || !ok {
+	if diff := cmp.Diff(CPU{Mean: 0.28, Max: 0.36, Limit: 0.5}, rounded(got)); diff != "" || !ok {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, ok := LoadPods(s, Window{From: 30 * time.Second, To: 40 * time.Second}); ok {
@@ -113,6 +115,35 @@ func TestLoadPods(t *testing.T) {
 	trip, ok := RoundTripOf(s, window)
 	if want := (RoundTrip{Idle: 120 * time.Microsecond, Farthest: 120 * time.Microsecond, UnderLoad: 300 * time.Microsecond}); trip != want || !ok || trip.Network() != want.Idle {
 		t.Errorf("%+v, the network's part %s; want %+v", trip, trip.Network(), want)
+	}
+}
+
+// TestWorstOfALongRun: few readings of a long run are kept; what a server used at most for 20 s, and its highest memory, stay.
+func TestWorstOfALongRun(t *testing.T) {
+	const seconds = 3 * 3600
+	s := recorded(t, seconds, func(i int64, iv *record.Interval) {
+		use, reading := record.AgentUse{At: i * second, CPUSeconds: 0.2 * float64(i)}, server(i, "a:1", "a", 0)
+		over := float64(min(max(0, i-5001), 20)) // from 5001 to 5021 s
+		use.CPUSeconds += 0.7 * over
+		reading.CPUSeconds, reading.CPUMainThreadSeconds = reading.CPUSeconds+0.5*over, reading.CPUMainThreadSeconds+0.7*over
+		if reading.UsedMemory, reading.UsedMemoryRSS = 100, 200; i == 5007 {
+			reading.UsedMemory, reading.UsedMemoryRSS = 1000, 2000
+		}
+		iv.Agents, iv.Servers = []record.AgentUse{use}, []record.Server{reading}
+	})
+	if n := len(s.Servers()); n > seconds/2 {
+		t.Fatalf("%d readings are kept: nothing is lost", n)
+	}
+	w := Window{To: seconds * time.Second}
+	got := Servers(s, w)[0]
+	if got.Memory != 1000 || got.RSS != 2000 || rounded(got.CPU).Max != 1 || rounded(got.MainThreadCPU).Max != 0.95 {
+		t.Errorf("%+v", got)
+	}
+	if cpu, _ := LoadPods(s, w); rounded(cpu).Max != 0.9 {
+		t.Errorf("load pod %+v", cpu)
+	}
+	if cpu, _ := LoadPods(s, Window{From: 5030 * time.Second, To: seconds * time.Second}); rounded(cpu).Max != 0.2 {
+		t.Errorf("load pod after it %+v", cpu)
 	}
 }
 
