@@ -63,13 +63,13 @@ func (s *Series) AddPodUses(uses []PodUse) (added bool) {
 	return added
 }
 
-// thin merges the readings of each container that are in the same cell of a grid.
+// thin merges the readings of each container that are in the same cell of a grid, and under the same limit.
 func (p *podUses) thin(step time.Duration) {
 	p.step = step
 	kept, last := p.list[:0:0], map[container]int{}
 	for _, u := range p.list {
 		k, ok := last[u.container()]
-		if ok && kept[k].At/int64(step) == u.At/int64(step) {
+		if ok && kept[k].At/int64(step) == u.At/int64(step) && kept[k].CPULimit == u.CPULimit {
 			kept[k] = kept[k].merged(u)
 			continue
 		}

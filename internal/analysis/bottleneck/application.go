@@ -18,11 +18,9 @@ const heldCores = 1.1
 // observed is the sum of the readings of one container of an observed pod in the steady part.
 type observed struct {
 	name, pod, container string
-	limit                float64       // cores; 0 = none
 	cpu                  float64       // core-seconds
 	window               time.Duration // of all readings
-	most                 float64       // cores, of the reading with the highest
-	mostWindow           time.Duration
+	most                 record.PodUse // the busiest reading
 }
 
 func (o *observed) mean() float64 { return o.cpu / o.window.Seconds() }
@@ -30,12 +28,23 @@ func (o *observed) mean() float64 { return o.cpu / o.window.Seconds() }
 // share returns the highest usage as a share of what the container can use; 0 = that is unknown.
 func (o *observed) share() float64 {
 	switch {
-	case o.limit > 0:
-		return o.most / o.limit
-	case o.most <= heldCores:
-		return o.most
+	case o.most.CPULimit > 0:
+		return o.most.MaxCPU / o.most.CPULimit
+	case o.most.MaxCPU <= heldCores:
+		return o.most.MaxCPU
 	}
 	return 0
+}
+
+// busier compares two readings of a container, whose limit may change: one with a limit says more than one without.
+func busier(a, b *record.PodUse) bool {
+	switch {
+	case (a.CPULimit > 0) != (b.CPULimit > 0):
+		return a.CPULimit > 0
+	case a.CPULimit > 0:
+		return a.MaxCPU/a.CPULimit > b.MaxCPU/b.CPULimit
+	}
+	return a.MaxCPU > b.MaxCPU
 }
 
 // pods sums the readings of observed pods. They are about 15 s each, so that a reading is a stretch for which a component may be at its limit.
@@ -55,11 +64,10 @@ func (e *evidence) pods(steady []impact.Window) {
 
 func (o *observed) add(u *record.PodUse) {
 	window := time.Duration(u.Window)
-	o.limit = u.CPULimit
 	o.cpu += u.CPU * window.Seconds()
 	o.window += window
-	if u.MaxCPU > o.most {
-		o.most, o.mostWindow = u.MaxCPU, window
+	if busier(u, &o.most) {
+		o.most = *u
 	}
 }
 
@@ -86,13 +94,13 @@ func (e *evidence) application() string {
 	}
 	of := "one core, which it does not exceed, and it has no CPU limit"
 	ceiling := 1.0
-	if o.limit > 0 {
-		of, ceiling = "its limit of "+cores(o.limit), o.limit
+	if limit := o.most.CPULimit; limit > 0 {
+		of, ceiling = "its limit of "+cores(limit), limit
 	}
-	most, mean := percent(o.most/ceiling), percent(o.mean()/ceiling)
-	text := fmt.Sprintf("%s: container %s of pod %s used %s of CPU, %s of %s", o.name, o.container, o.pod, cores(o.most), most, of)
+	most, mean := percent(o.share()), percent(o.mean()/ceiling)
+	text := fmt.Sprintf("%s: container %s of pod %s used %s of CPU, %s of %s", o.name, o.container, o.pod, cores(o.most.MaxCPU), most, of)
 	if most != mean {
-		text += fmt.Sprintf(", over its busiest %.0fs, %s on average", o.mostWindow.Seconds(), mean)
+		text += fmt.Sprintf(", over its busiest %.0fs, %s on average", time.Duration(o.most.Window).Seconds(), mean)
 	}
 	return text
 }
@@ -103,10 +111,10 @@ func (e *evidence) observedUse() string {
 		return ""
 	}
 	o := slices.MaxFunc(e.observed, func(a, b *observed) int {
-		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.most, b.most))
+		return cmp.Or(cmp.Compare(a.share(), b.share()), cmp.Compare(a.most.MaxCPU, b.most.MaxCPU))
 	})
-	if o.limit > 0 {
-		return fmt.Sprintf("; of the observed pods, %s used at most %s of its CPU limit", o.name, percent(o.most/o.limit))
+	if o.most.CPULimit > 0 {
+		return fmt.Sprintf("; of the observed pods, %s used at most %s of its CPU limit", o.name, percent(o.share()))
 	}
-	return fmt.Sprintf("; of the observed pods, %s used at most %s of CPU, without a limit", o.name, cores(o.most))
+	return fmt.Sprintf("; of the observed pods, %s used at most %s of CPU, without a limit", o.name, cores(o.most.MaxCPU))
 }

@@ -21,6 +21,13 @@ func observedFor(name string, limit float64, cpu ...float64) []record.PodUse {
 	return uses
 }
 
+// merged returns one reading of two, as a long run keeps them.
+func merged(uses []record.PodUse) []record.PodUse {
+	one := uses[1]
+	one.Window, one.CPU, one.MaxCPU = 2*one.Window, (uses[0].CPU+one.CPU)/2, max(uses[0].CPU, one.CPU)
+	return []record.PodUse{one}
+}
+
 func TestApplication(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -47,7 +54,14 @@ func TestApplication(t *testing.T) {
 			in.Without = []impact.Window{{From: 15 * time.Second, To: 30 * time.Second}}
 		}, Backend, "", ""},
 		{"only during the warm-up", observedFor("api", 0.5, 0.48, 0.2), func(_ *figures, in *Input) { in.MeasuredFrom = 15 * time.Second }, Backend, "", ""},
-		{"the load does not pass through it", observedFor("api", 0.5, 0.48, 0.48), func(_ *figures, in *Input) { in.Backend = "" }, None, "", ""},
+		{"the load does not pass through it", observedFor("api", 0.5, 0.48, 0.48), func(_ *figures, in *Input) { in.Backend = "" }, None, "",
+			"nothing on the way of the requests was at its limit: the busiest load pod used 30% of its CPU"},
+		{"nor is it silent about it", observedFor("api", 0.5, 0.48, 0.48), func(_ *figures, in *Input) { in.Backend = "" }, None, "",
+			"; of the observed pods, api used at most 96% of its CPU limit"},
+		{"at the limit that it had then", append(observedFor("api", 0.5, 0.48), observedFor("api", 2, 0, 0.6)[1:]...), nil, Application, "api",
+			"used 0.48 cores of CPU, 96% of its limit of 0.50 cores"},
+		{"a limit that came later", append(observedFor("api", 0, 1.9), observedFor("api", 2, 0, 1.9)[1:]...), nil, Application, "api", "95% of its limit of 2.00 cores"},
+		{"a merged reading", merged(observedFor("api", 0.5, 0.2, 0.49)), nil, Application, "api", "used 0.49 cores of CPU, 98% of its limit of 0.50 cores, over its busiest 30s"},
 	} {
 		f, in := idle(), Input{Backend: "the API"}
 		if c.change != nil {

@@ -281,12 +281,14 @@ func (e *evidence) noLimit() string {
 	if share, known := e.backendTime(); known {
 		parts = append(parts, "operations spent "+percent(share)+" of their time in "+e.in.Backend)
 	}
-	missing := e.notObserved()
+	missing, scope := e.notObserved(), ""
 	switch {
 	case len(parts) == 0:
 		return also("there are no readings of the load generator in the steady part", missing)
 	case missing != "":
-		return also("nothing that was observed was at its limit: "+strings.Join(parts, ", "), missing)
+		scope = " that was observed"
+	case len(e.observed) > 0 && e.in.Backend == "":
+		scope = " on the way of the requests"
 	}
-	return "nothing was at its limit: " + strings.Join(parts, ", ")
+	return also("nothing"+scope+" was at its limit: "+strings.Join(parts, ", ")+e.observedUse(), missing)
 }

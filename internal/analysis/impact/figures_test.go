@@ -179,6 +179,20 @@ func TestTrend(t *testing.T) {
 	if got := Trend(perSecond(t, 1000, 500, 0, 1000, 1000), 10); got != "█▅▁██" {
 		t.Errorf("short run: %q", got)
 	}
+	// Answers after the planned end are of requests that waited, and no throughput of their second.
+	late := record.NewSeries("run", time.Unix(0, 0), time.Second, []string{"get"}, 1)
+	for i, ok := range []uint64{1000, 500, 1500} {
+		iv := &record.Interval{Index: int64(i), Ops: make([]record.Op, 1)}
+		if iv.Ops[0].OK = ok; i == 2 {
+			iv.Ops[0].Drained = 1000
+		}
+		if err := late.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := Trend(late, 10); got != "█▅▅" {
+		t.Errorf("with drained answers: %q", got)
+	}
 	// One second down in three minutes: 180 s in 24 cells of 7.5 s; 100.3 s is in cell 13.
 	got := Trend(load{rate: 1000, length: 3 * time.Minute, down: []Window{seconds(100.3, 101.3)}}.record(t), 24)
 	if want := strings.Repeat("█", 13) + "▁" + strings.Repeat("█", 10); got != want {

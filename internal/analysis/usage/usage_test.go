@@ -112,6 +112,12 @@ func TestLoadPods(t *testing.T) {
 	if _, ok := LoadPods(s, Window{From: 30 * time.Second, To: 40 * time.Second}); ok {
 		t.Error("a usage without readings")
 	}
+	lower := recorded(t, 10, func(i int64, iv *record.Interval) {
+		iv.Agents = []record.AgentUse{{At: (i + 1) * second, CPULimit: float64(2 - i/5)}} // 2 cores, from 6 s on 1
+	})
+	if got, _ := LoadPods(lower, Window{To: 10 * time.Second}); got.Limit != 1 {
+		t.Errorf("the lowest limit is %v", got.Limit)
+	}
 	trip, ok := RoundTripOf(s, window)
 	if want := (RoundTrip{Idle: 120 * time.Microsecond, Farthest: 120 * time.Microsecond, UnderLoad: 300 * time.Microsecond}); trip != want || !ok || trip.Network() != want.Idle {
 		t.Errorf("%+v, the network's part %s; want %+v", trip, trip.Network(), want)
@@ -177,11 +183,15 @@ func TestObservedPods(t *testing.T) {
 		use(26, "api", "api-0", "app", 0.7, 1, 200), use(26, "api", "api-0", "proxy", 0.1, 0.5, 50), // 0.8
 		use(26, "api", "api-1", "app", 0.1, 1, 100), use(26, "api", "api-1", "proxy", 0, 0.5, 10), // 0.1
 		use(26, "db", "db-0", "mysql", 2, 0, 1000),
-		use(40, "api", "api-0", "app", 9, 1, 900), // after it
+		use(40, "api", "api-0", "app", 9, 1, 900),                                                        // after it
+		use(20, "mixed", "mixed-0", "app", 0.5, 1, 70), use(20, "mixed", "mixed-0", "proxy", 0.5, 0, 20), // a pod with a container without a limit has none
+		use(16, "resized", "resized-0", "app", 0.5, 2, 80), use(26, "resized", "resized-0", "app", 0.5, 1, 60), // the lowest limit, the highest memory
 	})
 	want := []Pods{
 		{Name: "api", Count: 2, CPU: CPU{Mean: 0.5, Max: 0.8, Limit: 1.5}, Memory: 250},
 		{Name: "db", Count: 1, CPU: CPU{Mean: 2, Max: 2}, Memory: 1000},
+		{Name: "mixed", Count: 1, CPU: CPU{Mean: 1, Max: 1}, Memory: 90},
+		{Name: "resized", Count: 1, CPU: CPU{Mean: 0.5, Max: 0.5, Limit: 1}, Memory: 80},
 	}
 	got := ObservedPods(s, Window{From: 10 * time.Second, To: 30 * time.Second})
 	for i := range got {
