@@ -84,9 +84,25 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 	if !unknown {
 		return nil
 	}
-	var pods corev1.PodList
-	if err := r.Client.List(ctx, &pods, client.InNamespace(s.test.Namespace), client.UnsafeDisableDeepCopy); err != nil {
+	names, err := r.runningPods(ctx, s.test.Namespace)
+	if err != nil {
 		return fmt.Errorf("list the pods of the servers: %w", err)
+	}
+	for i := range servers {
+		name := names[hostOf(servers[i].Address)]
+		if name == "" && len(servers) == 1 {
+			name = r.onlyPod(ctx, s)
+		}
+		servers[i].Pod = cmp.Or(name, servers[i].Pod)
+	}
+	return nil
+}
+
+// runningPods returns the names of a namespace's pods by address, but for those that share their node's.
+func (r *Reconciler) runningPods(ctx context.Context, namespace string) (map[string]string, error) {
+	var pods corev1.PodList
+	if err := r.Client.List(ctx, &pods, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+		return nil, err
 	}
 	names := map[string]string{}
 	for i := range pods.Items {
@@ -94,15 +110,16 @@ func (r *Reconciler) nameServers(ctx context.Context, s *scope) error {
 			names[p.Status.PodIP] = p.Name
 		}
 	}
-	for i := range servers {
-		if host, _, err := net.SplitHostPort(servers[i].Address); err == nil {
-			servers[i].Pod = cmp.Or(names[host], servers[i].Pod)
-		}
+	return names, nil
+}
+
+// hostOf returns the host of an address host:port; empty if it is none.
+func hostOf(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
 	}
-	if host, _, err := net.SplitHostPort(servers[0].Address); len(servers) == 1 && err == nil && names[host] == "" {
-		servers[0].Pod = cmp.Or(r.onlyPod(ctx, s), servers[0].Pod)
-	}
-	return nil
+	return host
 }
 
 // onlyPod returns the name of the target's pod, if it has one alone: the server is then in it, even if its address is that of a Service.

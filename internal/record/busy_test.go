@@ -29,10 +29,8 @@ func TestBusiestStretch(t *testing.T) {
 		{31, 0.5, -1, 0},
 		{32, 0.5, 27, 2.5},
 	} {
-		before := cpu
 		if n := len(r); n > 0 {
-			before = r[n-1].cpu
-			cpu = before + c.cpu*(c.at-float64(r[n-1].at)/1e9)
+			cpu = r[n-1].cpu + c.cpu*(c.at-float64(r[n-1].at)/1e9)
 		}
 		got := r.add(counters{at: int64(c.at * 1e9), cpu: cpu, commands: int64(c.at)})
 		want := Busy{}
