@@ -16,7 +16,7 @@ func (r *Load) setTurns(p *plan.Plan, series *record.Series, from, end time.Dura
 	if turns == nil {
 		return
 	}
-	for k, sent := range lengths(turns, series, from, end) {
+	for k, sent := range lengths(turns, series, from, end, r.costs(p)) {
 		o := &r.Operations[k]
 		o.Sent = new(Seconds(sent))
 		if o.Throughput = 0; sent > 0 {
@@ -25,8 +25,22 @@ func (r *Load) setTurns(p *plan.Plan, series *record.Series, from, end time.Dura
 	}
 }
 
-// lengths is the length of each turn. Turns that are parts of the requests divide an interval in which one follows the other by their requests.
-func lengths(turns *plan.Turns, series *record.Series, from, end time.Duration) []time.Duration {
+// costs is how long a request of each operation keeps its place in the loop: in a closed loop its mean latency and the think time, in an open loop the
+// same time for all.
+func (r *Load) costs(p *plan.Plan) []time.Duration {
+	costs := make([]time.Duration, len(r.Operations))
+	for k := range costs {
+		costs[k] = time.Nanosecond
+		if mean := r.Operations[k].Latency; mean != nil && !p.Shape.OpenLoop() {
+			costs[k] = max(time.Nanosecond, time.Duration(mean.Mean)+p.Shape.ThinkTime)
+		}
+	}
+	return costs
+}
+
+// lengths is the length of each turn. Turns that are parts of the requests divide an interval in which one follows the other by the time that their
+// requests took.
+func lengths(turns *plan.Turns, series *record.Series, from, end time.Duration, costs []time.Duration) []time.Duration {
 	lengths := make([]time.Duration, turns.Count)
 	if turns.Each > 0 {
 		for k := range lengths {
@@ -40,11 +54,11 @@ func lengths(turns *plan.Turns, series *record.Series, from, end time.Duration) 
 	for i := first; i < last; i++ {
 		at := time.Duration(i) * series.Step
 		took := min(series.Step, end-at)
-		requests, all := make([]float64, turns.Count), 0.0
-		for k := range requests {
+		busy, all := make([]float64, turns.Count), 0.0
+		for k := range busy {
 			c := &series.At(i).Ops[k].Counts
-			requests[k] = float64(c.OK + c.Fail + c.Unknown + c.Dropped)
-			if all += requests[k]; requests[k] > 0 {
+			busy[k] = float64(c.OK+c.Fail+c.Unknown+c.Dropped) * costs[k].Seconds()
+			if all += busy[k]; busy[k] > 0 {
 				current = k
 			}
 		}
@@ -52,8 +66,8 @@ func lengths(turns *plan.Turns, series *record.Series, from, end time.Duration) 
 			lengths[current] += took
 			continue
 		}
-		for k := range requests {
-			lengths[k] += time.Duration(float64(took) * requests[k] / all)
+		for k := range busy {
+			lengths[k] += time.Duration(float64(took) * busy[k] / all)
 		}
 	}
 	return lengths
