@@ -13,11 +13,11 @@ import (
 // Limits of GeneratorStalled for a load without objectives.
 const (
 	stalledFor   = 20 * time.Millisecond // of the 99th percentile
-	stalledShare = 0.5
+	stalledShare = 0.5                   // of it, and of the throughput
 )
 
 // stalled returns a doubt if it depends on stalls of the load generator whether an objective is met; without objectives, if they are the bottleneck and
-// may be most of the latency. An objective that is missed in any case stays so.
+// may be most of the latency, or have cost half of the throughput and more. An objective that is missed in any case stays so.
 func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 	s := judged.Stalled
 	if s == nil {
@@ -32,15 +32,27 @@ func stalled(r *result.Load, judged *result.Operation) *impact.Doubt {
 			undecided = append(undecided, o.Message)
 		}
 	}
-	if p99 := judged.Latency; len(r.Objectives) == 0 && r.Bottleneck != nil && r.Bottleneck.Stalled && p99 != nil && s.Latency != nil {
-		atLeast, value := time.Duration(s.Latency.P99), time.Duration(p99.P99)
-		if apart := value - atLeast; apart > max(stalledFor, time.Duration(stalledShare*float64(value))) {
-			undecided = append(undecided, fmt.Sprintf("the p99 is between %s and %s", format.Duration(atLeast), format.Duration(value)))
-		}
+	if len(r.Objectives) == 0 && r.Bottleneck != nil && r.Bottleneck.Stalled {
+		undecided = uncertain(judged)
 	}
 	if len(undecided) == 0 {
 		return nil
 	}
 	return &impact.Doubt{Reason: impact.GeneratorStalled, Message: fmt.Sprintf("%s: it sent late, or not at all, what was due then: %s. "+
 		"Use a second load pod on another node, a higher CPU limit, or a machine that is less busy", s, strings.Join(undecided, ", "))}
+}
+
+// uncertain lists the figures of a load without objectives that stalls make so uncertain that they say little.
+func uncertain(judged *result.Operation) (list []string) {
+	s := judged.Stalled
+	if p99 := judged.Latency; p99 != nil && s.Latency != nil {
+		atLeast, value := time.Duration(s.Latency.P99), time.Duration(p99.P99)
+		if apart := value - atLeast; apart > max(stalledFor, time.Duration(stalledShare*float64(value))) {
+			list = append(list, fmt.Sprintf("the p99 is between %s and %s", format.Duration(atLeast), format.Duration(value)))
+		}
+	}
+	if judged.Throughput < stalledShare*s.Throughput {
+		list = append(list, fmt.Sprintf("the throughput is between %s/s and %s/s", format.Rate(judged.Throughput), format.Rate(s.Throughput)))
+	}
+	return list
 }

@@ -73,6 +73,29 @@ func TestShortStallsAreNoDoubt(t *testing.T) {
 	}
 }
 
+// A load generator that was stopped for most of the run measured little, however fast its requests were when it ran.
+func TestStoppedForMostOfTheRun(t *testing.T) {
+	for _, tt := range []struct {
+		throughput, atMost float64
+		want               v1alpha1.Verdict
+		message            string
+	}{
+		{300, 1000, v1alpha1.VerdictInconclusive, "the throughput is between 300/s and 1000/s"},
+		{600, 1000, v1alpha1.VerdictPass, ""},
+		{1000, 1000, v1alpha1.VerdictPass, ""}, // open loop: all that was due was sent, though late
+	} {
+		r := load(func(r *result.Load) {
+			fast := &result.Quantiles{P99: result.Seconds(time.Millisecond)}
+			r.Total.Throughput, r.Total.Latency = tt.throughput, fast
+			r.Total.Stalled = &result.Stalled{Length: result.Seconds(7 * time.Second), Count: 2, Longest: result.Seconds(4 * time.Second), Latency: fast, Throughput: tt.atMost}
+			r.Bottleneck = &result.Bottleneck{Stalled: true}
+		})
+		if j := Load(nil, r); j.Verdict != tt.want || !strings.Contains(j.Message, tt.message) || (len(r.Doubts) == 1) != (tt.message != "") {
+			t.Errorf("%+v: %s: %s", tt, j.Verdict, j.Message)
+		}
+	}
+}
+
 // A stalled generator widens the bounds of an outage: it makes the verdict of a fault Inconclusive only where these do not decide.
 func TestStallsCountWhereTheBoundsOfAFaultDoNotDecide(t *testing.T) {
 	outage := impact.Bounded{Value: 2 * time.Second, AtLeast: 1699 * time.Millisecond, AtMost: 2 * time.Second}
