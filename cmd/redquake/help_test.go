@@ -3,14 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/spf13/pflag"
+
+	"github.com/redquake/redquake/internal/engine"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -62,14 +66,15 @@ func TestHelpOfThePlugin(t *testing.T) {
 
 func TestUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
-		"redquake load: unknown flag: --user":                                          {"load", "--user", "5"},
-		`redquake: unknown command "watch" for "redquake"`:                             {"watch"},
-		`redquake load: unknown command "x" for "redquake load"`:                       {"load", "x"},
-		`redquake load: invalid argument "many" for "--users" flag: strconv.ParseInt:`: {"load", "--users", "many"},
-		`redquake agent: required flag(s) "credentials", "plan" not set`:               {"agent"},
-		"redquake agent: --plan: open /does/not/exist: no such file or directory":      {"agent", "--plan", "/does/not/exist", "--credentials", "x"},
-		`redquake load: --command "SET '": a quote is not closed`:                      {"load", "--command", "SET '"},
-		"redquake load: --file: open /does/not/exist: no such file or directory":       {"load", "-f", "/does/not/exist"},
+		"redquake load: unknown flag: --user":                                     {"load", "--user", "5"},
+		`redquake: unknown command "watch" for "redquake"`:                        {"watch"},
+		`redquake load: unknown command "x" for "redquake load"`:                  {"load", "x"},
+		`redquake load: --users: "many" must be a whole number`:                   {"load", "--users", "many"},
+		`redquake load: --duration: "5" must be a duration, as 1m30s`:             {"load", "--duration", "5"},
+		`redquake agent: required flag(s) "credentials", "plan" not set`:          {"agent"},
+		"redquake agent: --plan: open /does/not/exist: no such file or directory": {"agent", "--plan", "/does/not/exist", "--credentials", "x"},
+		`redquake load: --command "SET '": a quote is not closed`:                 {"load", "--command", "SET '"},
+		"redquake load: --file: open /does/not/exist: no such file or directory":  {"load", "-f", "/does/not/exist"},
 	} {
 		code, stdout, stderr := called(append([]string{"redquake"}, args...)...)
 		if code != exitError || stdout != "" || !strings.HasPrefix(stderr, want) || !strings.Contains(stderr, "--help'") {
@@ -85,7 +90,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// The help of load lists every flag, under a title, and its examples use existing flags.
+// The help of load lists every flag, under a title.
 func TestHelpOfLoad(t *testing.T) {
 	cmd := newLoad("redquake", streams{})
 	_, help, _ := called("redquake", "load", "--help")
@@ -99,9 +104,60 @@ func TestHelpOfLoad(t *testing.T) {
 			t.Errorf("--%s is not in the help", f.Name)
 		}
 	})
-	for word := range strings.FieldsSeq(loadExamples) {
-		if name, ok := strings.CutPrefix(word, "--"); ok && cmd.Flags().Lookup(name) == nil {
-			t.Errorf("an example uses --%s, which is no flag", name)
+}
+
+// examplesOf returns the arguments of each example in a command's help that calls redquake.
+func examplesOf(t *testing.T, text string) (list [][]string) {
+	t.Helper()
+	for line := range strings.Lines(strings.ReplaceAll(text, "\\\n", " ")) {
+		words, err := splitWords(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatalf("%s: %v", line, err)
 		}
+		if len(words) == 0 || words[0] != "redquake" {
+			continue // a comment, or another program
+		}
+		if to := slices.Index(words, ">"); to > 0 {
+			words = words[:to]
+		}
+		list = append(list, words[1:])
+	}
+	return list
+}
+
+// Every example of every command can be run: of a load, the plan is made from the files that it names.
+func TestExamples(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	t.Chdir("../..")
+	password := filepath.Join(t.TempDir(), "password")
+	if err := os.WriteFile(password, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, n := newRoot("redquake", streams{}), 0
+	for _, cmd := range root.Commands() {
+		for _, args := range examplesOf(t, cmd.Example) {
+			n++
+			args = slices.Clone(args)
+			if at := slices.Index(args, "--password-file"); at >= 0 {
+				args[at+1] = password
+			}
+			if cmd, _, err := root.Find(args); err != nil || cmd.ParseFlags(args[1:]) != nil || cmd.ValidateArgs(cmd.Flags().Args()) != nil {
+				t.Errorf("%q: %v", args, errors.Join(err, cmd.ParseFlags(args[1:]), cmd.ValidateArgs(cmd.Flags().Args())))
+				continue
+			}
+			if args[0] != "load" {
+				continue
+			}
+			plan, _, err := planOf(t, "", args[1:]...)
+			if err == nil {
+				_, err = engine.New(plan, 0)
+			}
+			if err != nil {
+				t.Errorf("%q: %v", args, err)
+			}
+		}
+	}
+	if n < 12 {
+		t.Errorf("%d examples", n)
 	}
 }

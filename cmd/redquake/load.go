@@ -41,7 +41,7 @@ func newLoad(name string, io streams) *cobra.Command {
 			}
 			runner, err := engine.New(plan, 0, flags.options()...)
 			if err != nil {
-				return err
+				return flags.named(err)
 			}
 			file, err := openRecord(flags.record)
 			if err != nil {

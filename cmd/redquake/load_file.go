@@ -10,7 +10,8 @@ import (
 )
 
 // readLoadTest reads the RedisLoadTest in a file, "-" = in. Errors begin with the file.
-func readLoadTest(file string, in io.Reader) (*v1alpha1.RedisLoadTest, error) {
+// complete may add to the spec, as of manifest.ReadLoadTest.
+func readLoadTest(file string, in io.Reader, complete func(spec map[string]any)) (*v1alpha1.RedisLoadTest, error) {
 	name := file
 	if file == "-" {
 		name = "standard input"
@@ -22,7 +23,7 @@ func readLoadTest(file string, in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 		defer func() { _ = opened.Close() }()
 		in = opened
 	}
-	test, err := manifest.ReadLoadTest(in)
+	test, err := manifest.ReadLoadTest(in, complete)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -26,7 +26,7 @@ func TestReadLoadTest(t *testing.T) {
 		"json": `{"apiVersion":"redquake.dev/v1alpha1","kind":"RedisLoadTest","metadata":{"name":"checkout"},"spec":{"target":{"addresses":["a:1"]},
 			"load":{"users":10,"duration":"30s"},"workload":{"commands":[{"name":"get","command":["GET","a"]}]}}}`,
 	} {
-		test, err := readLoadTest("-", strings.NewReader(text))
+		test, err := readLoadTest("-", strings.NewReader(text), nil)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -54,7 +54,7 @@ func TestReadLoadTestRefuses(t *testing.T) {
 			if err := os.WriteFile(file, []byte(tt.text), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			_, err := readLoadTest(file, nil)
+			_, err := readLoadTest(file, nil, nil)
 			if want := strings.Replace(tt.want, "FILE", file, 1); err == nil || !strings.HasPrefix(err.Error(), want) {
 				t.Errorf("the error is\n%v\nwant it to begin with\n%s", err, want)
 			}

@@ -112,7 +112,7 @@ func (f *loadFlags) loadTest(io streams) (*v1alpha1.RedisLoadTest, error) {
 	test := &v1alpha1.RedisLoadTest{}
 	if f.file != "" {
 		var err error
-		if test, err = readLoadTest(f.file, io.in); err != nil {
+		if test, err = readLoadTest(f.file, io.in, f.completeTarget); err != nil {
 			return nil, err
 		}
 	}
@@ -122,91 +122,13 @@ func (f *loadFlags) loadTest(io streams) (*v1alpha1.RedisLoadTest, error) {
 	if err := f.applyWorkload(&test.Spec.Workload); err != nil {
 		return nil, err
 	}
-	f.applyShape(&test.Spec.Load)
-	f.applyObjectives(&test.Spec)
-	if err := f.applySearch(&test.Spec.Load); err != nil {
+	if err := f.applyShape(&test.Spec.Load); err != nil {
 		return nil, err
 	}
+	f.applyObjectives(&test.Spec)
 	f.applyClient(&test.Spec)
 	f.applyVerify(&test.Spec)
-	return test, nil
-}
-
-func (f *loadFlags) applyShape(shape *v1alpha1.LoadShape) {
-	fromFlags := f.file == ""
-	if f.changed("users") || fromFlags && f.rate == 0 && f.search == "" {
-		shape.Users = &f.users
-	}
-	if f.changed("rate") {
-		shape.Rate = &f.rate
-	}
-	if f.changed("duration") || fromFlags && !f.changed("requests") {
-		shape.Duration = &metav1.Duration{Duration: f.duration}
-	}
-	if f.changed("requests") {
-		shape.Requests = &f.requests
-	}
-	f.applyPhases(shape)
-}
-
-// applyPhases overrides think time, ramp-up and warm-up.
-func (f *loadFlags) applyPhases(shape *v1alpha1.LoadShape) {
-	for name, d := range map[string]struct {
-		field **metav1.Duration
-		value time.Duration
-	}{
-		"think-time": {&shape.ThinkTime, f.thinkTime},
-		"ramp-up":    {&shape.RampUp, f.rampUp},
-		"warm-up":    {&shape.WarmUp, f.warmUp},
-	} {
-		if f.changed(name) {
-			*d.field = &metav1.Duration{Duration: d.value}
-		}
-	}
-}
-
-// searchLimit is the default duration of a search.
-const searchLimit = 30 * time.Minute
-
-// applySearch sets the range of the search and its precision.
-func (f *loadFlags) applySearch(shape *v1alpha1.LoadShape) error {
-	if err := f.applySearchRange(shape); err != nil {
-		return err
-	}
-	search := shape.Search
-	if search == nil {
-		if f.changed("search-trial") || f.changed("search-precision") {
-			return errors.New("--search-trial and --search-precision need --search")
-		}
-		return nil
-	}
-	if f.changed("search-trial") {
-		search.Trial = metav1.Duration{Duration: f.searchTrial}
-	}
-	if f.changed("search-precision") {
-		search.Precision = f.searchPrecision
-	}
-	return nil
-}
-
-// applySearchRange makes the shape a search if --search is given. It overrides the rates of the file.
-func (f *loadFlags) applySearchRange(shape *v1alpha1.LoadShape) error {
-	if f.search == "" {
-		return nil
-	}
-	from, to, err := parseSearch(f.search)
-	if err != nil {
-		return err
-	}
-	if shape.Search == nil {
-		shape.Search = &v1alpha1.LoadSearch{}
-		shape.Rate, shape.Stages, shape.Requests = nil, nil, nil
-	}
-	shape.Search.From, shape.Search.To = from, to
-	if f.file == "" && !f.changed("duration") {
-		shape.Duration = &metav1.Duration{Duration: searchLimit}
-	}
-	return nil
+	return test, f.conflict(&test.Spec)
 }
 
 func (f *loadFlags) applyWorkload(workload *v1alpha1.Workload) error {
@@ -219,7 +141,7 @@ func (f *loadFlags) applyWorkload(workload *v1alpha1.Workload) error {
 		if err != nil {
 			return err
 		}
-		workload.Commands = commands
+		*workload = v1alpha1.Workload{Commands: commands, Keyspace: workload.Keyspace, Values: workload.Values}
 	}
 	if f.changed("keys") {
 		workload.Keyspace.Keys = f.keys

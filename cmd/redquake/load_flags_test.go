@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/redquake/redquake/internal/analysis/search"
 	"github.com/redquake/redquake/internal/plan"
 	"github.com/spf13/pflag"
 )
@@ -126,6 +127,59 @@ func TestPlanOfFileAndFlags(t *testing.T) {
 	}
 }
 
+// A flag replaces what the file says in another way.
+func TestFlagsReplaceTheShapeOfTheFile(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	const closed, stages = "users: 10, thinkTime: 1s, warmUp: 5s, duration: 40s", "stages: [{rate: 5, duration: 10s}]"
+	searching := plan.Shape{Rate: 500, Search: &search.Spec{From: 500, To: 900, Trial: 10 * time.Second, Precision: 0.05, Settle: 2 * time.Second, Requests: 1000}}
+	for _, tt := range []struct {
+		name, load string
+		args       []string
+		want       plan.Shape
+	}{
+		{"a rate for users", closed, []string{"--rate", "100"}, plan.Shape{Rate: 100, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
+		{"a rate, and users in flight", closed, []string{"--rate", "100", "--users", "7"}, plan.Shape{Rate: 100, Users: 7, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
+		{"another number of users", closed, []string{"--users", "7"}, plan.Shape{Users: 7, ThinkTime: time.Second, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
+		{"another rate", "rate: 5, users: 3, duration: 40s", []string{"--rate", "100"}, plan.Shape{Rate: 100, Users: 3, Duration: 40 * time.Second}},
+		{"a rate for stages", stages, []string{"--rate", "100"}, plan.Shape{Rate: 100, Duration: 30 * time.Second}},
+		{"users for stages", stages, []string{"--users", "7", "--requests", "50"}, plan.Shape{Users: 7, Requests: 50}},
+		{"a search for users", closed, []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, WarmUp: 5 * time.Second, Duration: 40 * time.Second}},
+		{"a search for stages", stages, []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, Duration: 30 * time.Minute}},
+		{"a rate for a search", "search: {from: 100, to: 900}, duration: 40s", []string{"--rate", "100"}, plan.Shape{Rate: 100, Duration: 40 * time.Second}},
+		{"another search", "users: 3, search: {from: 100, to: 900}, duration: 40s", []string{"--search", "500:900"}, plan.Shape{Rate: 500, Search: searching.Search, Users: 3, Duration: 40 * time.Second}},
+	} {
+		text := strings.Replace(loadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {"+tt.load+"}", 1)
+		got, _, err := planOf(t, text, append([]string{"-f", "FILE"}, tt.args...)...)
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if diff := cmp.Diff(tt.want, got.Shape); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", tt.name, diff)
+		}
+	}
+}
+
+// Commands replace the workload of the file, and addresses are the target of a file that has none.
+func TestFlagsCompleteTheFile(t *testing.T) {
+	t.Setenv(passwordVariable, "")
+	text := strings.Replace(loadTestYAML, `  target: {addresses: ["127.0.0.1:6379"]}`, "", 1)
+	text = strings.Replace(text, `{commands: [{name: get, command: [GET, "{key}"]}]}`, "{rateLimiter: {limit: 5, window: 1s}, keyspace: {keys: 9}}", 1)
+	got, _, err := planOf(t, text, "-f", "FILE", "--address", "x:1", "--command", "INCR {key}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Target.Addresses[0] != "x:1" || got.Workload.RateLimiter != nil || len(got.Workload.Commands) != 1 || got.Workload.Keyspace.Keys != 9 {
+		t.Errorf("%+v", got)
+	}
+	if got, _, err = planOf(t, text, "-f", "FILE", "--sentinel", "s:1"); err != nil || got.Target.Sentinel == nil || got.Workload.RateLimiter == nil {
+		t.Errorf("with sentinels: %+v, %v", got, err)
+	}
+	if _, _, err = planOf(t, text, "-f", "FILE"); err == nil || !strings.Contains(err.Error(), "set target") {
+		t.Errorf("without an address: %v", err)
+	}
+}
+
 // Addresses replace a Service, which the command line does not resolve; the file alone must still be valid.
 func TestAddressInTheFileOfAService(t *testing.T) {
 	t.Setenv(passwordVariable, "")
@@ -163,6 +217,8 @@ func TestPlanRefuses(t *testing.T) {
 	}
 	withSecrets := in(`{addresses: ["a:1"], auth: {passwordSecretRef: {name: x, key: password}}}`)
 	withTLS := in(`{addresses: ["a:1"], tls: {caSecretRef: {name: x}, certSecretRef: {name: client}}}`)
+	withStages := strings.Replace(loadTestYAML, "users: 10, duration: 30s", "stages: [{rate: 5, duration: 10s}]", 1)
+	withSearch := strings.Replace(loadTestYAML, "load: {users: 10, duration: 30s}", "objectives: {maxErrorRate: 1%}\n  load: {users: 10, duration: 30s, search: {from: 5, to: 10}}", 1)
 	withDatabase := strings.Replace(loadTestYAML, "workload: {", `workload: {cacheAside: {database: {driver: postgres, dsnSecretRef: {name: shop, key: dsn}, query: "SELECT $1"}}} #`, 1)
 	tests := []struct {
 		name, text string
@@ -174,19 +230,36 @@ func TestPlanRefuses(t *testing.T) {
 		{"database file of commands", loadTestYAML, []string{"-f", "FILE", "--dsn-file", "FILE"}, "--dsn-file needs a file with workload.cacheAside"},
 		{"output", "", []string{"-o", "yaml"}, `--output: "yaml" is neither text nor json`},
 		{"zero", "", []string{"--users", "0"}, "--users: must be above 0"},
-		{"stale reads alone", "", []string{"--verify-stale-reads"}, "go with acknowledgedWrites"},
-		{"share of nothing", "", []string{"--verify-writes", "--verify-share", "0%"}, "spec.verify.share: "},
+		{"stale reads alone", "", []string{"--verify-stale-reads"}, "--verify-share, --verify-stale-reads and --verify-dual-primary go with --verify-writes"},
+		{"share of nothing", "", []string{"--verify-writes", "--verify-share", "0%"}, "--verify-share: 0%: must be above 0%"},
 		{"cert alone", "", []string{"--cert", "x"}, "--cert and --key must be set together"},
 		{"password file", "", []string{"--password-file", "/does/not/exist"}, "--password-file: open /does/not/exist: no such file"},
 		{"username alone", "", []string{"--username", "app"}, "--username needs --password-file or $REDISCLI_AUTH"},
 		{"record of nothing", "", []string{"--record", "x", "--no-record"}, "--record and --no-record exclude each other"},
-		{"throughput that is no number", "", []string{"--min-throughput", "abc"}, `spec.objectives.minThroughput: Invalid value: "abc": `},
+		{"throughput that is no number", "", []string{"--min-throughput", "abc"}, "--min-throughput: abc: must be a number above 0, as 1500"},
 		{"no file", "", []string{"-f", "/does/not/exist"}, "--file: open /does/not/exist"},
-		{"flags that the file excludes", loadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "test.yaml: spec.load: Invalid value: thinkTime belongs"},
-		{"address without a port", loadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "spec.target.addresses[0]: the port of"},
-		{"address", "", []string{"--address", "redis"}, `spec.target.addresses[0]: Invalid value: "redis": `},
-		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, `spec.load: Invalid value: thinkTime belongs to users`},
+		{"flags that the file excludes", loadTestYAML, []string{"-f", "FILE", "--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
+		{"address without a port", loadTestYAML, []string{"-f", "FILE", "--address", "redis:70000"}, "--address: the port of"},
+		{"address", "", []string{"--address", "redis"}, "--address: redis: must be host:port, as redis-0:6379"},
+		{"rate and think time", "", []string{"--rate", "5", "--think-time", "1s"}, "--think-time belongs to --users"},
 		{"field of the file", strings.Replace(loadTestYAML, "users: 10", "users: -1", 1), []string{"-f", "FILE"}, "\n* spec.load.users: Invalid value: -1"},
+		{"error rate without a unit", "", []string{"--max-error-rate", "0.1"}, "--max-error-rate: 0.1: must be a share in percent, as 0.1%"},
+		{"fine duration", "", []string{"--warm-up", "500us"}, "--warm-up: 500µs: must be a duration, as 1m30s; no part of it below 1ms"},
+		{"read from", "", []string{"--read-from", "Nearest"}, `--read-from: "Nearest": supported values: "Primary", "Replica", "Any"`},
+		{"two flags", "", []string{"--min-throughput", "-5", "--max-error-rate", "x"}, "\n* --max-error-rate: x: must be a share"},
+		{"weight", "", []string{"--command", "0:GET {key}"}, `--command "0:GET {key}": the weight 0 must be between 1 and 1000000`},
+		{"weight that is no number", "", []string{"--command", "x:GET {key}"}, `--command "x:GET {key}": the weight x must be a whole number`},
+		{"pool of another driver", "", []string{"--pool-size", "5"}, "--pool-size, --max-retries and --state-reload-interval need --driver GoRedis"},
+		{"pipeline of GoRedis", "", []string{"--driver", "GoRedis", "--pipeline", "5"}, "--pipeline and --added-latency belong to --driver Native"},
+		{"lost writes of none", "", []string{"--max-lost-writes", "5"}, "--max-lost-writes needs --verify-writes"},
+		{"share without verification", "", []string{"--verify-share", "5%"}, "go with --verify-writes"},
+		{"search for nothing", "", []string{"--search", "10:20"}, "--search needs one of --max-latency-p50"},
+		{"replicas of one server", "", []string{"--topology", "Standalone", "--read-from", "Replica"}, "--read-from: the topology Standalone has no replicas"},
+		{"layout of one server", "", []string{"--topology", "Standalone", "--driver", "GoRedis", "--state-reload-interval", "5s"}, "--state-reload-interval belongs to the topology Cluster"},
+		{"database of a cluster", "", []string{"--topology", "Cluster", "--database", "5"}, "--database: a cluster has only database 0"},
+		{"length of stages", withStages, []string{"-f", "FILE", "--duration", "5s"}, "--duration, --requests, --ramp-up and --warm-up: the stages of the file are the whole course"},
+		{"pauses in stages of rates", withStages, []string{"-f", "FILE", "--think-time", "5s"}, "--think-time belongs to --users"},
+		{"requests of a search", withSearch, []string{"-f", "FILE", "--requests", "5"}, "--requests: a search ends by itself"},
 		{"service", in(`{service: {name: redis}}`), []string{"-f", "FILE"}, "test.yaml: spec.target: names no addresses"},
 		{"password secret", withSecrets, []string{"-f", "FILE"}, "test.yaml: spec.target.auth.passwordSecretRef: Secrets are not read"},
 		{"CA secret", withTLS, []string{"-f", "FILE"}, "test.yaml: spec.target.tls.caSecretRef: Secrets are not read"},

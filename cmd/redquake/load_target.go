@@ -21,13 +21,13 @@ func (f *loadFlags) plan(test *v1alpha1.RedisLoadTest) (plan *plan.Plan, notes [
 		}
 	}
 	if err := manifest.Admit(test); err != nil {
-		return nil, nil, f.inFile(err)
+		return nil, nil, f.named(err)
 	}
 	pods := int(test.Spec.Pods.Count)
 	test.Spec.Pods.Count = 1
 	test.Spec.Load.UntilFaultsSettle = nil // no fault hits a load without a cluster
 	if plan, err = children.Plan(test, test.Spec.Target.Addresses); err != nil {
-		return nil, nil, f.inFile(err)
+		return nil, nil, f.named(err)
 	}
 	if pods > 1 {
 		if test.Spec.Client.Connections > 0 || !plan.Workload.IsRemote() { // otherwise they are as many as users need

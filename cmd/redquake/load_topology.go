@@ -32,6 +32,24 @@ func (f *loadFlags) applyTopology(target *v1alpha1.RedisTarget) {
 	}
 }
 
+// completeTarget adds the target of the flags to a file without one.
+func (f *loadFlags) completeTarget(spec map[string]any) {
+	switch {
+	case spec["target"] != nil:
+	case len(f.sentinels) > 0:
+		spec["target"] = map[string]any{"sentinel": map[string]any{"addresses": anys(f.sentinels)}}
+	case len(f.addresses) > 0:
+		spec["target"] = map[string]any{"addresses": anys(f.addresses)}
+	}
+}
+
+func anys(texts []string) (list []any) {
+	for _, text := range texts {
+		list = append(list, text)
+	}
+	return list
+}
+
 // applyConnections overrides the client with the flags about its connections.
 func (f *loadFlags) applyConnections(client *v1alpha1.LoadClient) {
 	if f.changed("connections") {

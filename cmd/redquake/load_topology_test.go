@@ -48,15 +48,23 @@ func TestTopologyFlags(t *testing.T) {
 }
 
 func TestClientFlags(t *testing.T) {
-	_, test := parsed(t, "--read-from", "Any", "--mode", "Multiplexed", "--connection-max-age", "1m", "--retries", "2", "--added-latency", "5ms",
-		"--driver", "GoRedis", "--pool-size", "7", "--max-retries", "-1", "--state-reload-interval", "1s")
-	want := v1alpha1.LoadClient{
-		ReadFrom: v1alpha1.ReadFromAny, Mode: v1alpha1.ClientMultiplexed, Driver: v1alpha1.DriverGoRedis, Retries: 2,
-		ConnectionMaxAge: &metav1.Duration{Duration: time.Minute}, AddedLatency: &metav1.Duration{Duration: 5 * time.Millisecond},
-		GoRedis: &v1alpha1.GoRedisOptions{PoolSize: new(int32(7)), MaxRetries: new(int32(-1)), StateReloadInterval: &metav1.Duration{Duration: time.Second}},
-	}
-	if diff := cmp.Diff(want, test.Spec.Client); diff != "" {
-		t.Error(diff)
+	for _, c := range []struct {
+		args []string
+		want v1alpha1.LoadClient
+	}{
+		{[]string{"--read-from", "Any", "--mode", "Multiplexed", "--connection-max-age", "1m", "--retries", "2", "--added-latency", "5ms"}, v1alpha1.LoadClient{
+			ReadFrom: v1alpha1.ReadFromAny, Mode: v1alpha1.ClientMultiplexed, Retries: 2,
+			ConnectionMaxAge: &metav1.Duration{Duration: time.Minute}, AddedLatency: &metav1.Duration{Duration: 5 * time.Millisecond},
+		}},
+		{[]string{"--driver", "GoRedis", "--pool-size", "7", "--max-retries", "-1", "--state-reload-interval", "1s"}, v1alpha1.LoadClient{
+			Driver:  v1alpha1.DriverGoRedis,
+			GoRedis: &v1alpha1.GoRedisOptions{PoolSize: new(int32(7)), MaxRetries: new(int32(-1)), StateReloadInterval: &metav1.Duration{Duration: time.Second}},
+		}},
+	} {
+		_, test := parsed(t, c.args...)
+		if diff := cmp.Diff(c.want, test.Spec.Client); diff != "" {
+			t.Errorf("%q: %s", c.args, diff)
+		}
 	}
 }
 
@@ -72,7 +80,7 @@ func TestTopologyFlagErrors(t *testing.T) {
 	}{
 		{"", []string{"--sentinel", "a:1", "--address", "b:2"}, "exclude each other"},
 		{"", []string{"--master-name", "m"}, "need --sentinel"},
-		{"", []string{"--topology", "Ring"}, "spec.target.topology"},
+		{"", []string{"--topology", "Ring"}, `--topology: "Ring": supported values: "Auto", `},
 		{"", []string{"--topology", "Sentinel"}, "spec.target: Invalid value: topology Sentinel needs sentinel"},
 		{file("{sentinel: {service: {name: s}}}"), []string{"-f", "FILE"}, "pass --sentinel host:port"},
 		{file(`{sentinel: {addresses: ["a:1"], auth: {passwordSecretRef: {name: a, key: b}}}}`), []string{"-f", "FILE"}, "pass --sentinel-password-file"},

@@ -38,8 +38,11 @@ func parseCommands(texts []string) ([]v1alpha1.WorkloadCommand, error) {
 // cutWeight cuts the weight "9:" off "9:GET {key}"; without one the weight is 1.
 func cutWeight(text string) (int32, string, error) {
 	number, rest, found := strings.Cut(text, ":")
-	if !found || number == "" || strings.Trim(number, "0123456789") != "" {
+	if !found || strings.ContainsAny(number, " \t\n'\"") {
 		return 1, text, nil // the colon belongs to the command
+	}
+	if number == "" || strings.Trim(number, "0123456789") != "" {
+		return 0, "", fmt.Errorf("the weight %s must be a whole number", number)
 	}
 	weight, err := strconv.ParseInt(number, 10, 32)
 	if err != nil || weight < 1 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // execute runs the command line in args, the program's name first, and returns the exit code.
@@ -49,9 +50,25 @@ Exit codes:
 	if strings.HasPrefix(filepath.Base(program), "kubectl-redquake") {
 		root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl redquake"}
 	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return ofValue(err) })
 	root.SetIn(io.in)
 	root.SetOut(io.out)
 	root.SetErr(io.err)
 	root.AddCommand(newAgent(io), newLoad(root.DisplayName(), io), newResults(root.DisplayName(), io), newVersion(io))
 	return root
+}
+
+// ofValue says of which kind the value of a flag must be, instead of which function cannot read it.
+func ofValue(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	kind, ok := map[string]string{
+		"int32": "a whole number, at most 2147483647", "int64": "a whole number", "bool": "true or false", "duration": "a duration, as 1m30s or 5ms",
+	}[invalid.GetFlag().Value.Type()]
+	if !ok {
+		return err
+	}
+	return fmt.Errorf("--%s: %q must be %s", invalid.GetFlag().Name, invalid.GetValue(), kind)
 }

@@ -14,7 +14,7 @@ func TestSamples(t *testing.T) {
 		t.Fatalf("samples are %v, %v", files, err)
 	}
 	for _, file := range files {
-		test, err := readLoadTest(file, nil)
+		test, err := readLoadTest(file, nil, nil)
 		if err != nil {
 			t.Error(err)
 			continue

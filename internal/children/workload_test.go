@@ -178,7 +178,7 @@ func TestSamplesMakePlans(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		test, err := manifest.ReadLoadTest(bytes.NewReader(text))
+		test, err := manifest.ReadLoadTest(bytes.NewReader(text), nil)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue

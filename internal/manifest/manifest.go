@@ -31,8 +31,8 @@ type Object interface {
 }
 
 // ReadLoadTest reads the only RedisLoadTest among YAML or JSON documents. Other objects are ignored, so that a file that is applied to a cluster can be
-// used unchanged.
-func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
+// used unchanged. complete may add to the spec what the file leaves out, before it is validated; nil = nothing.
+func ReadLoadTest(in io.Reader, complete func(spec map[string]any)) (*v1alpha1.RedisLoadTest, error) {
 	var found *v1alpha1.RedisLoadTest
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(in))
 	for {
@@ -53,7 +53,7 @@ func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 			continue
 		}
 		test := &v1alpha1.RedisLoadTest{}
-		if err := Decode(document, test); err != nil {
+		if err := decode(document, test, complete); err != nil {
 			return nil, err
 		}
 		if found != nil {
@@ -65,7 +65,9 @@ func ReadLoadTest(in io.Reader) (*v1alpha1.RedisLoadTest, error) {
 
 // Decode reads a YAML or JSON document into object as the API server would store it: defaulted, and without a status. Unknown and duplicate fields are
 // errors, which name the field.
-func Decode(document []byte, object Object) error {
+func Decode(document []byte, object Object) error { return decode(document, object, nil) }
+
+func decode(document []byte, object Object, complete func(spec map[string]any)) error {
 	kind, name, err := kindOf(object)
 	if err != nil {
 		return err
@@ -88,6 +90,9 @@ func Decode(document []byte, object Object) error {
 	}
 	if len(unknown) > 0 {
 		return fmt.Errorf("unknown field \"%s\"", strings.Join(unknown, `", unknown field "`))
+	}
+	if spec, ok := content["spec"].(map[string]any); ok && complete != nil {
+		complete(spec)
 	}
 	return kind.admit(content, object)
 }
@@ -131,7 +136,7 @@ func (k *kind) admit(content map[string]any, object Object) error {
 		meta.SetNamespace(metav1.NamespaceDefault) // as kubectl does
 	}
 	if errs := k.validate(meta.Object, meta); len(errs) > 0 {
-		return invalid(meta.GetKind(), meta.GetName(), errs)
+		return &InvalidError{meta.GetKind(), meta.GetName(), errs}
 	}
 	return store(content, object)
 }
@@ -178,17 +183,29 @@ func store(content map[string]any, object Object) error {
 	return nil
 }
 
-// invalid returns an error in the format of kubectl.
-func invalid(kind, name string, errs field.ErrorList) error {
+// InvalidError is what is wrong with the fields of an object.
+type InvalidError struct {
+	Kind, Name string
+	Fields     field.ErrorList
+}
+
+func (e *InvalidError) Error() string { return e.Format(FormatField) }
+
+// Format returns the message in the format of kubectl, with the text of each error by a function.
+func (e *InvalidError) Format(text func(*field.Error) string) string {
 	var lines []string
-	for _, err := range errs {
-		// A rule of the whole object has no field; its message names the fields.
-		lines = append(lines, strings.TrimPrefix(err.Error(), `<nil>: Invalid value: `))
+	for _, err := range e.Fields {
+		lines = append(lines, text(err))
 	}
 	if len(lines) == 1 {
-		return errors.New(lines[0])
+		return lines[0]
 	}
-	return fmt.Errorf("the %s %q is invalid:\n* %s", kind, name, strings.Join(lines, "\n* "))
+	return fmt.Sprintf("the %s %q is invalid:\n* %s", e.Kind, e.Name, strings.Join(lines, "\n* "))
+}
+
+// FormatField returns the text of one error. A rule of the whole object has no field; its message names the fields.
+func FormatField(err *field.Error) string {
+	return strings.TrimPrefix(err.Error(), `<nil>: Invalid value: `)
 }
 
 // withoutPrefixes removes the prefixes of the YAML packages from an error.

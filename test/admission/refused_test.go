@@ -99,6 +99,8 @@ var refusedLoadTests = []refusal{
 	{"requests 0", `{load: {requests: 0}}`, "spec.load.requests", "greater than or equal to 1"},
 	{"thinkTime with rate", `{load: {rate: 1, thinkTime: 1s}}`, "spec.load", "thinkTime belongs to users"},
 	{"lost writes limited without verify", `{objectives: {maxLostWrites: 0}}`, "spec", "objectives.maxLostWrites needs verify.acknowledgedWrites"},
+	{"reads from replicas of one server", `{target: {topology: Standalone}, client: {readFrom: Replica}}`, "spec", "client.readFrom Replica and Any need replicas"},
+	{"the layout of one server", `{target: {topology: Standalone}, client: {driver: GoRedis, goRedis: {stateReloadInterval: 5s}}}`, "spec", "client.goRedis.stateReloadInterval belongs to a cluster"},
 	{"stale reads without a ledger", `{verify: {staleReads: true}}`, "spec.verify", "go with acknowledgedWrites"},
 	{"a share of nothing", `{verify: {acknowledgedWrites: true, share: 0.0%}}`, "spec.verify.share", "must be above 0%"},
 	{"a share without a sign", `{verify: {acknowledgedWrites: true, share: "1"}}`, "spec.verify.share", "should match"},
