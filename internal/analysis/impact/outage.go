@@ -12,6 +12,7 @@ import (
 type outage struct {
 	length  Bounded
 	longest gap // the value's gap
+	widest  gap // the gap of the upper bound
 	usual   time.Duration
 }
 
@@ -23,6 +24,9 @@ func (a *analysis) outageOf(p *gapLog) outage {
 		atLeast, atMost = max(atLeast, p.atLeast(g)), max(atMost, time.Duration(g.AtMost()))
 		if g.length() > o.longest.length() {
 			o.longest = g
+		}
+		if g.AtMost() > o.widest.AtMost() {
+			o.widest = g
 		}
 	}
 	if o.longest.length() > 0 {
@@ -124,7 +128,7 @@ func (a *analysis) worstKind(m *Impact, worst *outage) {
 	for i := range a.kinds {
 		if one := a.outageOf(&a.kinds[i]); one.length.AtLeast > length.Value {
 			length = length.Max(one.length)
-			worst.longest, worst.usual, m.OutageOf = one.longest, one.usual, a.kinds[i].name
+			worst.longest, worst.widest, worst.usual, m.OutageOf = one.longest, one.widest, one.usual, a.kinds[i].name
 		}
 	}
 	worst.length = length
@@ -142,7 +146,17 @@ func (a *analysis) stalled(o *outage) *Doubt {
 	if wide <= max(stalledFor, time.Duration(stalledShare*float64(o.length.Value))) {
 		return nil
 	}
-	near := record.Stall{From: o.longest.From - o.longest.MaybeBefore - int64(stalledFor), To: o.longest.To + int64(stalledFor)}
+	for _, g := range []gap{o.longest, o.widest} {
+		if doubt := a.stalledIn(g, o.length); doubt != nil {
+			return doubt
+		}
+	}
+	return nil
+}
+
+// stalledIn returns the doubt if a load generator did not run around a gap.
+func (a *analysis) stalledIn(g gap, length Bounded) *Doubt {
+	near := record.Stall{From: g.From - g.MaybeBefore - int64(stalledFor), To: g.To + int64(stalledFor)}
 	for pod := range a.curve.series.Pods {
 		var sum, longest time.Duration
 		count := 0
@@ -157,7 +171,7 @@ func (a *analysis) stalled(o *outage) *Doubt {
 		if sum > stalledFor {
 			return &Doubt{GeneratorStalled, fmt.Sprintf("load pod %d did not run for %s around the outage (%d times, at most %s): no request was on its way then. "+
 				"The outage was between %s and %s. Use a second load pod on another node, or raise the pod's CPU limit", pod, brief(sum), count, brief(longest),
-				brief(o.length.AtLeast), brief(o.length.AtMost))}
+				brief(length.AtLeast), brief(length.AtMost))}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package impact
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -38,5 +39,27 @@ func TestOutageAfterAStall(t *testing.T) {
 				t.Errorf("the outage is %v, want %v: before the fault nobody asked", o.Value, down)
 			}
 		})
+	}
+}
+
+// TestStallInTheShorterGap: of two gaps the shorter one may have been longer, as the load generator did not run before it. The doubt names this stall.
+func TestStallInTheShorterGap(t *testing.T) {
+	const fault = 30 * time.Second
+	l := load{rate: 1000, length: 60 * time.Second, down: []Window{{fault, fault + time.Second}, {fault + 2*time.Second, fault + 2900*ms}}}
+	s := record.NewSeries("run", time.Unix(0, 0), step, []string{"get"}, 1)
+	for _, iv := range l.intervals(0, 1) {
+		for i, g := range iv.Gaps {
+			if time.Duration(g.From) > fault+time.Second {
+				iv.Gaps[i].MaybeBefore, iv.Gaps[i].UnprovenHead = int64(600*ms), int64(10*ms)
+				iv.Stalls = []record.Stall{{From: g.From - int64(600*ms), To: g.From}}
+			}
+		}
+		if err := s.Add(0, iv); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := Analyze(s, Fault{At: fault}, Options{})
+	if m.Outage.AtMost < 1400*ms || !slices.ContainsFunc(m.Doubts, func(d Doubt) bool { return d.Reason == GeneratorStalled }) {
+		t.Errorf("outage %v, doubts %v", m.Outage, m.Doubts)
 	}
 }
