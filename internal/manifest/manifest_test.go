@@ -149,7 +149,7 @@ func TestReadLoadTestNeedsOne(t *testing.T) {
 	if _, err := manifest.ReadLoadTest(strings.NewReader("kind: ConfigMap\n"), nil); err == nil || err.Error() != "contains no RedisLoadTest of redquake.dev/v1alpha1" {
 		t.Error(err)
 	}
-	if _, err := manifest.ReadLoadTest(strings.NewReader(loadTest + "---" + loadTest), nil); err == nil || !strings.Contains(err.Error(), "more than one") {
+	if _, err := manifest.ReadLoadTest(strings.NewReader(loadTest+"---"+loadTest), nil); err == nil || !strings.Contains(err.Error(), "more than one") {
 		t.Error(err)
 	}
 }
