@@ -105,6 +105,7 @@ func runLoad(ctx context.Context, runner *engine.Runner, plan *plan.Plan, object
 	outcome, message := outcomeOf(ctx, runErr)
 	run := result.NewLoad(plan, series, result.LoadInput{Outcome: outcome, Message: message, Search: searching.outcome(), Layout: runner.Layout()})
 	run.Notes = append(notes, run.Notes...)
+	run.Sample(runner.ErrorSamples())
 	if plan.Verify != nil {
 		run.Verified(verify(ctx, runner, progress.show, runErr))
 		progress.done()
